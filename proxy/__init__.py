@@ -1,0 +1,1 @@
+"""The acting half of Noisegate: sockets, processes, disks."""

@@ -1,0 +1,1 @@
+"""The real database: its catalog, and inner statements."""

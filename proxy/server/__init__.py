@@ -1,0 +1,1 @@
+"""Listening, logging in, and one session per client."""

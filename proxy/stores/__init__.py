@@ -1,0 +1,1 @@
+"""Where the ledger lives."""

@@ -1,0 +1,149 @@
+"""What the real database's catalog says, as data.
+
+Read by `proxy.engine`, used by the planner for proofs and by the twin to build itself. No row of a table and no
+statistic is in here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+TableKind = Literal["table", "partitioned", "partition", "view", "materialized view", "foreign table"]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type as PostgreSQL prints it, and what it is underneath its domains."""
+
+    sql: str  # format_type(oid, typmod), qualified unless it lives in pg_catalog: "numeric(10,2)", "shop.status"
+    base: str  # pg_type.typname under all domains: "numeric", "int4", "varchar"; "enum", "array", "other" elsewhere
+    modifier: int = -1  # pg_attribute.atttypmod, or the domain's
+    labels: tuple[str, ...] = ()  # of an enum, in its order
+    schema: str = "pg_catalog"
+    extension: str | None = None  # the extension that brings it, if one does
+
+    @property
+    def scale(self) -> int | None:
+        """Digits after the point of numeric(p, s)."""
+        if self.base != "numeric" or self.modifier < 4:
+            return None
+        return ((self.modifier - 4) & 0x7FF ^ 0x400) - 0x400  # numeric.c: the scale has 11 bits and a sign
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: TypeName
+    number: int
+    not_null: bool = False
+    default: str | None = None
+    identity: Literal["", "a", "d"] = ""
+    generated: Literal["", "s", "v"] = ""
+    collation: str | None = None  # qualified, when it is not the type's own
+    deterministic: bool = True  # of its collation
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A primary key, unique constraint or unique index on plain columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    primary: bool = False
+    constraint: bool = True
+    proves: bool = True  # valid, ready, enforced now, not partial, default operator class, NULLs distinct or not null
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    name: str
+    columns: tuple[str, ...]
+    target: "TableName"
+    target_columns: tuple[str, ...]
+    proves: bool = True  # validated and enforced
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    definition: str  # pg_get_constraintdef
+    columns: tuple[str, ...]
+    proves: bool = True  # validated and enforced
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: TableName
+    kind: TableKind
+    columns: tuple[Column, ...]
+    keys: tuple[Key, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    checks: tuple[Check, ...] = ()
+    comment: str | None = None
+    has_children: bool = False  # by INHERITS: then no key of its own proves anything
+    row_security: bool = False
+    definition: str | None = None  # of a view
+    partition_key: str | None = None
+
+    def find_column(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+    def is_unique(self, columns: Iterable[str]) -> bool:
+        """Whether a key that holds now proves that no two rows agree on these columns."""
+        given = set(columns)
+        return not self.has_children and any(key.proves and given.issuperset(key.columns) for key in self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    name: TableName
+    labels: tuple[str, ...]
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainType:
+    name: TableName
+    type: TypeName
+    not_null: bool
+    default: str | None
+    checks: tuple[Check, ...]
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Collation:
+    name: TableName
+    deterministic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    database: str
+    version: int  # server_version_num
+    system_identifier: str
+    encoding: str
+    tables: tuple[Table, ...]
+    schemas: tuple[tuple[str, str | None], ...] = ()  # name, comment
+    enums: tuple[EnumType, ...] = ()
+    domains: tuple[DomainType, ...] = ()
+    collations: tuple[Collation, ...] = ()
+    extensions: tuple[str, ...] = ()
+    bypasses_row_security: bool = True  # whether the role that we log in with does
+    _index: dict[TableName, Table] = field(default_factory=dict, compare=False, repr=False)
+
+    def find_table(self, name: TableName) -> Table | None:
+        if not self._index:
+            self._index.update((table.name, table) for table in self.tables)
+        return self._index.get(name)

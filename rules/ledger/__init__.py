@@ -1,0 +1,1 @@
+"""What has been revealed, and what still may be."""

@@ -1,0 +1,1 @@
+"""Integers in, noised integers out."""

@@ -1,0 +1,94 @@
+"""Why a statement is not answered, in words that the analyst can act on.
+
+Every refusal depends on the statement, the rules and the ledger alone, never on a row.
+"""
+
+from typing import ClassVar, Self
+
+
+class Refusal(Exception):
+    """A statement that is not answered, told so that its author can mend it.
+
+    Texts quote the statement and the rules only: never a value from the data.
+    `position` counts characters from 1 in the text that the client sent.
+    """
+
+    sqlstate: ClassVar[str] = "0A000"  # feature_not_supported
+
+    def __init__(self, message: str, *, detail: str = "", hint: str = "", position: int | None = None) -> None:
+        super().__init__(message, detail, hint, position)
+        self.message, self.detail, self.hint, self.position = message, detail, hint, position
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.detail, self.hint, self.position)
+
+    def moved(self, characters: int) -> Self:
+        """The same refusal where the statement starts so many characters later in what the client sent."""
+        position = None if self.position is None else self.position + characters
+        return type(self)(self.message, detail=self.detail, hint=self.hint, position=position)
+
+
+def _rebuild(kind: type[Refusal], message: str, detail: str, hint: str, position: int | None) -> Refusal:
+    """Refusals cross from worker processes, where exceptions are pickled without keywords."""
+    return kind(message, detail=detail, hint=hint, position=position)
+
+
+class NotSupported(Refusal):
+    """A shape of SQL that has no private answer here."""
+
+
+class NotAllowed(Refusal):
+    """Rows, hidden things, or anything that would reveal one unit."""
+
+    sqlstate = "42501"  # insufficient_privilege
+
+
+class ReadOnly(Refusal):
+    """Writes and changes of the schema."""
+
+    sqlstate = "25006"  # read_only_sql_transaction
+
+
+class BadSetting(Refusal):
+    """A setting of ours with a value that it cannot have."""
+
+    sqlstate = "22023"  # invalid_parameter_value
+
+
+class BudgetSpent(Refusal):
+    """The charge would pass a budget."""
+
+    sqlstate = "53400"  # configuration_limit_exceeded
+
+
+class Interrupted(Refusal):
+    """Cancelled by the client, or out of time."""
+
+    sqlstate = "57014"  # query_canceled
+
+
+class TooComplex(Refusal):
+    """A text beyond the limits of length, nesting or planning time."""
+
+    sqlstate = "54001"  # statement_too_complex
+
+
+class Unavailable(Refusal):
+    """The twin, the ledger or the real database is away."""
+
+    sqlstate = "57P03"  # cannot_connect_now
+
+
+class InnerFailure(Refusal):
+    """The real database failed after the charge: one constant text, whatever happened there."""
+
+    sqlstate = "58000"  # system_error
+
+
+class Mismatch(Refusal):
+    """Our own reading of a statement differs from PostgreSQL's: nothing is run, nothing is spent."""
+
+    sqlstate = "XX000"  # internal_error

@@ -1,0 +1,1 @@
+"""Typed relations: what each node promises about units, rows and domains."""

@@ -1,0 +1,61 @@
+"""What PostgreSQL's grammar says of one statement: its kind, what it names, and where.
+
+Made by `read` in a worker, kept by the session: plain frozen values that travel between processes.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from rules.refusal import Refusal
+
+
+class Kind(StrEnum):
+    """Statements by what the session does with them."""
+
+    QUERY = "query"  # SELECT, VALUES, TABLE, WITH … SELECT
+    DECLARE = "declare"
+    COPY_OUT = "copy"  # COPY (query) TO STDOUT, COPY table TO STDOUT
+    PREPARE = "prepare"
+    EXECUTE = "execute"
+    EXPLAIN = "explain"
+    DEALLOCATE = "deallocate"
+    DISCARD = "discard"
+    TRANSACTION = "transaction"
+    SET = "set"  # SET, RESET
+    OTHER = "other"  # FETCH, MOVE, CLOSE, SHOW, LISTEN, UNLISTEN, CHECKPOINT …: the twin's own business
+    FORBIDDEN = "forbidden"  # refused by kind: `refusal` says why
+
+
+@dataclass(frozen=True, slots=True)
+class RelationName:
+    """A table as written, CTE names left out. `position` counts characters from 1 in the statement's text."""
+
+    schema: str | None
+    name: str
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of what the client sent."""
+
+    kind: Kind
+    text: str  # its own piece of the client's text
+    start: int  # characters before it there
+    relations: tuple[RelationName, ...] = ()
+    name: str | None = None  # of the cursor, prepared statement or setting
+    transaction: Literal["", "begin", "commit", "rollback", "savepoint"] = ""
+    arguments: tuple[str, ...] = ()  # of EXECUTE, as SQL expressions; the new value of SET
+    query: str = ""  # PREPARE, EXPLAIN: the text of the statement inside
+    parameter_types: tuple[str, ...] = ()  # PREPARE p (int, text)
+    analyze: bool = False  # EXPLAIN (ANALYZE)
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that one text holds; `unreadable` when PostgreSQL's grammar cannot read it (the twin is asked)."""
+
+    statements: tuple[Statement, ...] = ()
+    unreadable: bool = False
