@@ -1,0 +1,113 @@
+"""From the text of a rules file to a policy, or to everything that is wrong with it, line by line."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Policy, TableRules
+from rules.policy.yaml_source import Path, Problem, RulesError, Source, Tree, dotted
+
+WORDS = {
+    "missing": "this key is missing",
+    "extra_forbidden": "unknown key",
+    "string_type": "must be a text",
+    "dict_type": "must be a list of keys, each on a line of its own",
+    "model_type": "must be a list of keys, each on a line of its own",
+    "tuple_type": "must be a list, as [a, b, c]",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "decimal_parsing": "must be a number",
+    "decimal_type": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+}
+
+
+def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
+    """Read a rules file; raises RulesError with every problem found.
+
+    Example:
+        >>> load_policy("unit: customers.id", "rules.yaml", {})
+        Traceback (most recent call last):
+        ...
+        rules.policy.yaml_source.RulesError: rules.yaml:1: analysts: this key is missing
+        rules.yaml:1: budget: this key is missing
+        rules.yaml:1: database: this key is missing
+        rules.yaml:1: tables: this key is missing
+    """
+    source = Source(text, file, environment)
+    if not isinstance(source.tree, dict):
+        raise RulesError(file, (Problem(1, "", "a rules file has keys: database, unit, tables, budget, analysts"),))
+    try:
+        return Policy.model_validate(_spelled_out(source.tree))
+    except ValidationError as error:
+        problems = {_problem(details, source) for details in error.errors(include_url=False)}
+        raise RulesError(file, tuple(sorted(problems, key=lambda each: (each.line, each.path)))) from None
+
+
+def _spelled_out(tree: dict[str, Tree]) -> dict[str, Tree]:
+    """`products: public` and `email: hidden` stand for what they say."""
+    tables = tree.get("tables")
+    if not isinstance(tables, dict):
+        return tree
+    return tree | {"tables": {name: _table(rules) for name, rules in tables.items()}}
+
+
+def _table(rules: Tree) -> Tree:
+    if rules == "public":
+        return {"public": True}
+    if isinstance(rules, dict) and isinstance(columns := rules.get("columns"), dict):
+        return rules | {"columns": {name: _column(column) for name, column in columns.items()}}
+    return rules
+
+
+def _column(rules: Tree) -> Tree:
+    return {"hidden": True} if rules == "hidden" else rules
+
+
+def _problem(details: ErrorDetails, source: Source) -> Problem:
+    path = _in_file(details["loc"], source)
+    kind, context = details["type"], details.get("ctx", {})
+    message = WORDS.get(kind) or str(context.get("error", "")) or details["msg"].replace("Input should", "must")
+    hint = ""
+    if kind == "extra_forbidden":
+        hint = _suggestion(str(path[-1]), _keys_at(path[:-1]))
+    return Problem(source.line(path), dotted(path), message, hint)
+
+
+def _in_file(location: tuple[int | str, ...], source: Source) -> Path:
+    """Where pydantic's location stands in the file: without the names of the alternatives of a union."""
+    path: Path = ()
+    for number, step in enumerate(location):
+        if (*path, step) in source.lines or (number == len(location) - 1 and not _is_alternative(step)):
+            path = (*path, step)
+    return path
+
+
+def _is_alternative(step: int | str) -> bool:
+    return str(step) in ("int", "decimal", "date", "datetime", "bool", "str")
+
+
+def _keys_at(path: Path) -> Iterable[str]:
+    match path:
+        case ():
+            return Policy.model_fields
+        case ("budget",):
+            return Budget.model_fields
+        case ("defaults",):
+            return Defaults.model_fields
+        case ("analysts", _):
+            return Analyst.model_fields
+        case ("tables", _):
+            return TableRules.model_fields
+        case _:
+            return ColumnRules.model_fields
+
+
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = get_close_matches(word, names, n=1)
+    return f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(names)}"

@@ -1,0 +1,136 @@
+"""A rules file says what it means, or exactly what is wrong with it."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.catalog import TableName
+from rules.policy.load import load_policy
+from rules.policy.model import Policy, UnitStep
+from rules.policy.yaml_source import RulesError
+
+VERIFIER = (
+    "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:"
+    "wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+)
+GOOD = f"""\
+database: ${{NOISEGATE_DATABASE}}
+unit: customers.id
+tables:
+  customers:
+    unit: id
+    columns:
+      city:       {{values: [Berlin, no, Porto]}}
+      birth_date: {{lower: 1920-01-01, upper: 2012-12-31}}
+      email:      hidden
+  shop.orders:
+    unit: customer_id
+    rows_per_unit: 40
+    columns:
+      amount: {{lower: 0, upper: 500.50}}
+  order_items:
+    unit: order_id -> shop.orders.id
+    rows_per_unit: 200
+  products: public
+budget:
+  epsilon: 20
+  delta: 1e-6
+  per: month
+defaults: {{epsilon: 0.1, max_epsilon: 1, delta: 1e-9}}
+fresh_for: 1 day
+pad_to: 100 ms
+analysts:
+  ada: {{password: "{VERIFIER}", epsilon: 5}}
+"""
+
+
+def load(text: str) -> Policy:
+    return load_policy(dedent(text), "rules.yaml", {"NOISEGATE_DATABASE": "postgresql://shop"})
+
+
+def complaints(text: str) -> str:
+    with pytest.raises(RulesError) as caught:
+        load(text)
+    return str(caught.value)
+
+
+def test_the_documented_file_is_read_exactly() -> None:
+    policy = load(GOOD)
+
+    assert policy.database == "postgresql://shop"
+    assert policy.budget.delta == Decimal("0.000001")
+    assert policy.defaults.epsilon == Decimal("0.1")
+    assert (policy.fresh_for, policy.pad_to) == (timedelta(days=1), timedelta(milliseconds=100))
+    assert policy.tables["products"].public
+    assert policy.tables["customers"].columns["email"].hidden
+    assert policy.tables["customers"].columns["birth_date"].lower == date(1920, 1, 1)
+    assert policy.tables["order_items"].unit_step() == UnitStep("order_id", TableName("shop", "orders"), "id")
+    assert policy.find_table(TableName("shop", "orders")) is policy.tables["shop.orders"]
+    assert policy.find_table(TableName("public", "orders")) is None
+
+
+def test_a_country_called_no_is_not_a_boolean() -> None:
+    assert load(GOOD).tables["customers"].columns["city"].values == ("Berlin", "no", "Porto")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("rows_per_unit: 40", "rows_per_units: 40", "rules.yaml:12: tables.shop.orders.rows_per_units: unknown key"),
+        ("rows_per_unit: 40", "rows_per_unit: 0", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be greater"),
+        ("rows_per_unit: 40", "rows_per_unit: 2.5", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be a whole"),
+        ("upper: 500.50", "upper: .inf", "rules.yaml:14:"),
+        ("lower: 0, upper: 500.50", "lower: 9, upper: 5", "rules.yaml:14: tables.shop.orders.columns.amount: lower (9)"),
+        ("lower: 0, upper: 500.50", "lower: 9", "lower and upper belong together"),
+        ("lower: 1920-01-01", "lower: 1920-02-31", '"1920-02-31" is no date that exists'),
+        ("lower: 1920-01-01", "lower: 7", "of different kinds"),
+        ("[Berlin, no, Porto]", "[]", "rules.yaml:7: tables.customers.columns.city.values:"),
+        ("[Berlin, no, Porto]", "[Berlin, Berlin]", "a value is listed twice"),
+        ("epsilon: 20", "epsilon: -1", "rules.yaml:20: budget.epsilon: must be greater than 0"),
+        ("epsilon: 20", "epsilon: nan", "rules.yaml:20: budget.epsilon:"),
+        ("per: month", "per: fortnight", "rules.yaml:22: budget.per: must be 'ever', 'day', 'week' or 'month'"),
+        ("epsilon: 0.1,", "epsilon: 2,", "epsilon (2) is above max_epsilon (1)"),
+        ("fresh_for: 1 day", "fresh_for: soon", "write a duration as a number and a unit"),
+        ("unit: order_id -> shop.orders.id", "unit: order_id -> orders", "write a unit as"),
+        (f'"{VERIFIER}"', "hunter2", "noisegate password"),
+        ("products: public", "products: publik", "rules.yaml:18: tables.products: must be a list of keys"),
+        ("  per: month", "  per: month\n  per: day", "rules.yaml:23: budget.per: this key stands here twice"),
+        ("${NOISEGATE_DATABASE}", "${NOISEGATE_DATABSE}", "the variable NOISEGATE_DATABSE is not set"),
+        ("  products: public", "  products: public\n  public.products: public", "tables named twice: products"),
+        ("budget:", "budgets:", 'budgets: unknown key (did you mean "budget"?)'),
+        ("unit: customers.id", "unit: [", "not YAML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(old: str, new: str, complaint: str) -> None:
+    assert old in GOOD
+
+    assert complaint in complaints(GOOD.replace(old, new, 1))
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    broken = GOOD.replace("epsilon: 20", "epsilon: 0").replace("fresh_for: 1 day", "fresh_for: soon")
+
+    assert len(complaints(broken).splitlines()) == 2
+
+
+def test_a_password_never_stands_in_a_complaint() -> None:
+    assert "hunter2" not in complaints(GOOD.replace(f'"{VERIFIER}"', "hunter2"))
+
+
+@given(st.text())
+def test_any_text_is_a_policy_or_a_rules_error(text: str) -> None:
+    with pytest.raises(RulesError):
+        load_policy(text, "rules.yaml", {})
+
+
+@given(st.integers(0, len(GOOD)), st.text(max_size=5))
+def test_any_edit_of_a_good_file_is_a_policy_or_a_rules_error(place: int, text: str) -> None:
+    edited = GOOD[:place] + text + GOOD[place + 1 :]
+    try:
+        load_policy(edited, "rules.yaml", {"NOISEGATE_DATABASE": "x"})
+    except RulesError as error:
+        assert error.problems
