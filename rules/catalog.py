@@ -141,7 +141,7 @@ class Catalog:
     collations: tuple[Collation, ...] = ()
     extensions: tuple[str, ...] = ()
     bypasses_row_security: bool = True  # whether the role that we log in with does
-    _index: dict[TableName, Table] = field(default_factory=dict, compare=False, repr=False)
+    _index: dict[TableName, Table] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def find_table(self, name: TableName) -> Table | None:
         if not self._index:

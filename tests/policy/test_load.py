@@ -84,7 +84,11 @@ def test_a_country_called_no_is_not_a_boolean() -> None:
         ("rows_per_unit: 40", "rows_per_unit: 0", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be greater"),
         ("rows_per_unit: 40", "rows_per_unit: 2.5", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be a whole"),
         ("upper: 500.50", "upper: .inf", "rules.yaml:14:"),
-        ("lower: 0, upper: 500.50", "lower: 9, upper: 5", "rules.yaml:14: tables.shop.orders.columns.amount: lower (9)"),
+        (
+            "lower: 0, upper: 500.50",
+            "lower: 9, upper: 5",
+            "rules.yaml:14: tables.shop.orders.columns.amount: lower (9)",
+        ),
         ("lower: 0, upper: 500.50", "lower: 9", "lower and upper belong together"),
         ("lower: 1920-01-01", "lower: 1920-02-31", '"1920-02-31" is no date that exists'),
         ("lower: 1920-01-01", "lower: 7", "of different kinds"),

@@ -1,0 +1,93 @@
+"""A first rules file from the catalog alone: what it proves is used, what it cannot know is left to the DBA."""
+
+from collections.abc import Iterator
+
+from rules.catalog import Catalog, Column, Table, TableName
+from rules.policy.column_kind import kind_of
+
+HEADER = """\
+# A draft from the catalog of {database}: no row was read. Go through it from top to bottom.
+# Tables that are not named here do not exist for analysts.
+database: ${{NOISEGATE_DATABASE}}
+unit: {unit}
+tables:
+"""
+FOOTER = """\
+budget:                      # what all analysts together may learn
+  epsilon: 20
+  delta: 0                   # 1e-6 would also show groups that are found in the data, once they are large
+  per: ever                  # or day, week, month
+defaults: {epsilon: 0.1, max_epsilon: 1}
+analysts:
+  ada: {password: "${ADA_VERIFIER}", epsilon: 5}   # "noisegate password" makes the verifier
+"""
+
+
+def suggest_rules(catalog: Catalog, unit_table: TableName) -> str:
+    """A rules file with the rows of `unit_table` as units, as YAML with comments."""
+    paths = _paths(catalog, unit_table)
+    unit = catalog.find_table(unit_table)
+    if unit is None or (key := _single_key(unit)) is None:
+        raise ValueError(f"{unit_table} has no primary key of one column, so its rows cannot be units")
+    lines = [HEADER.format(database=catalog.database, unit=f"{unit_table}.{key}")]
+    for table in sorted(catalog.tables, key=lambda each: (each.name not in paths, each.name)):
+        if table.kind in ("table", "partitioned"):
+            lines.extend(_table(table, key if table.name == unit_table else paths.get(table.name)))
+    return "".join(lines) + FOOTER
+
+
+def _single_key(table: Table) -> str | None:
+    primary = next((key for key in table.keys if key.primary and len(key.columns) == 1), None)
+    return primary.columns[0] if primary else None
+
+
+def _paths(catalog: Catalog, unit_table: TableName) -> dict[TableName, str]:
+    """How each table that leads to the units by foreign keys names them, the shortest way first."""
+    paths = {unit_table: ""}
+    frontier = [unit_table]
+    while frontier:
+        reached = {
+            table.name: _way(table, target, unit_table)
+            for target in frontier
+            for table in catalog.tables
+            if table.name not in paths and _way(table, target, unit_table)
+        }
+        paths |= reached
+        frontier = list(reached)
+    return paths
+
+
+def _way(table: Table, target: TableName, unit_table: TableName) -> str:
+    for key in table.foreign_keys:
+        if key.target == target and len(key.columns) == 1 and key.proves:
+            step = f"{key.columns[0]} -> {target}.{key.target_columns[0]}"
+            return key.columns[0] if target == unit_table else step
+    return ""
+
+
+def _table(table: Table, unit: str | None) -> Iterator[str]:
+    if unit is None:
+        yield f"  # {table.name}: public     # if nothing in it is about people\n"
+        return
+    yield f"  {table.name}:\n    unit: {unit}\n"
+    if not table.is_unique((unit,)):
+        yield "    rows_per_unit: 100       # how many rows of one unit are counted: choose near what most have\n"
+    lines = [line for column in table.columns if (line := _column(column, unit))]
+    if lines:
+        yield "    # columns:\n"
+        yield from lines
+
+
+def _column(column: Column, unit: str) -> str:
+    if column.name == unit or column.type.labels:
+        return ""
+    match kind_of(column.type):
+        case "integer" | "number" | "float":
+            return f"      # {column.name}: {{lower: 0, upper: 100}}   # {column.type.sql}: a sum needs bounds\n"
+        case "date" | "timestamp":
+            return (
+                f"      # {column.name}: {{lower: 2000-01-01, upper: 2030-12-31}}     # to group by month without δ\n"
+            )
+        case "text":
+            return f"      # {column.name}: hidden     # or its values, to group by it: {{values: [a, b, c]}}\n"
+    return ""

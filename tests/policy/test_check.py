@@ -1,0 +1,120 @@
+"""What `noisegate check` says of a policy over a catalog."""
+
+from dataclasses import replace
+
+import pytest
+
+from rules.catalog import Catalog, Column, ForeignKey, Key, Table, TableName, TypeName
+from rules.policy.check import Severity, check_policy
+from rules.policy.load import load_policy
+from rules.policy.model import Policy
+from rules.policy.suggest import suggest_rules
+from tests.policy.test_load import VERIFIER
+
+INT = TypeName("integer", "int4")
+TEXT = TypeName("text", "text")
+STATUS = TypeName("public.status", "enum", labels=("open", "paid"), schema="public")
+
+
+def table(name: str, *columns: Column, keys: tuple[Key, ...] = (), foreign_keys: tuple[ForeignKey, ...] = ()) -> Table:
+    return Table(TableName("public", name), "table", columns, keys, foreign_keys)
+
+
+def column(name: str, kind: TypeName = INT, *, not_null: bool = True) -> Column:
+    return Column(name, kind, 1, not_null)
+
+
+CUSTOMERS = table("customers", column("id"), column("city", TEXT), keys=(Key("pk", ("id",), primary=True),))
+ORDERS = table(
+    "orders",
+    column("id"),
+    column("customer_id"),
+    column("amount", TypeName("numeric(10,2)", "numeric", 655366)),
+    column("status", STATUS),
+    keys=(Key("pk", ("id",), primary=True),),
+    foreign_keys=(ForeignKey("fk", ("customer_id",), CUSTOMERS.name, ("id",)),),
+)
+ITEMS = table(
+    "items",
+    column("order_id"),
+    column("price"),
+    foreign_keys=(ForeignKey("fk", ("order_id",), ORDERS.name, ("id",)),),
+)
+CATALOG = Catalog("shop", 180004, "7", "UTF8", (CUSTOMERS, ORDERS, ITEMS), schemas=(("public", None),))
+RULES = f"""\
+database: x
+unit: customers.id
+tables:
+  customers: {{unit: id, columns: {{city: {{values: [Berlin]}}}}}}
+  orders: {{unit: customer_id, rows_per_unit: 40, columns: {{amount: {{lower: 0, upper: 9}}}}}}
+  items: {{unit: order_id -> orders.id, rows_per_unit: 200}}
+budget: {{epsilon: 20, delta: 1e-6}}
+analysts: {{ada: {{password: "{VERIFIER}"}}}}
+"""
+
+
+def policy(text: str = RULES) -> Policy:
+    return load_policy(text, "rules.yaml", {})
+
+
+def errors(text: str, catalog: Catalog = CATALOG) -> str:
+    findings = check_policy(policy(text), catalog)
+    return "\n".join(str(each) for each in findings if each.severity is Severity.ERROR)
+
+
+def test_a_sound_policy_has_no_error_and_no_warning() -> None:
+    assert [each for each in check_policy(policy(), CATALOG) if each.severity is not Severity.NOTE] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("  orders:", "  order:", 'tables.order: no such table in the database (did you mean "orders"?)'),
+        ("{amount:", "{amuont:", 'orders has no such column (did you mean "amount"?)'),
+        ("unit: customer_id", "unit: customer", 'orders has no column "customer"'),
+        ("unit: customers.id", "unit: customers.city", "unit: customers.city is not proved unique"),
+        ("[Berlin]", "[7]", "7 is not a text here"),
+        ("{amount: {lower: 0, upper: 9}}", "{status: {values: [lost]}}", '"lost" is not a label of public.status'),
+        ("{lower: 0, upper: 9}", "{lower: 2020-01-01, upper: 2021-01-01}", "is not a value of type numeric(10,2)"),
+        ("{unit: customer_id, rows", "{rows", "tables.orders: a protected table needs a unit"),
+        ("orders.id", "customers.city", "customers.city is not proved unique"),
+        ("ada:", "pg_ada:", "this name cannot be a role"),
+    ],
+)
+def test_what_cannot_be_kept_is_an_error(old: str, new: str, complaint: str) -> None:
+    assert old in RULES
+
+    assert complaint in errors(RULES.replace(old, new, 1))
+
+
+def test_a_public_table_that_refers_to_a_protected_one_is_an_error() -> None:
+    text = RULES.replace("{unit: order_id -> orders.id, rows_per_unit: 200}", "public")
+
+    assert "it refers to orders, which is protected" in errors(text)
+
+
+def test_uniqueness_is_no_proof_over_inheritance_children() -> None:
+    parents = replace(CUSTOMERS, has_children=True)
+
+    assert "customers.id is not proved unique" in errors(RULES, replace(CATALOG, tables=(parents, ORDERS, ITEMS)))
+
+
+def test_a_second_way_to_a_unit_is_told() -> None:
+    both = replace(
+        ORDERS,
+        columns=(*ORDERS.columns, column("giver_id")),
+        foreign_keys=(*ORDERS.foreign_keys, ForeignKey("fk2", ("giver_id",), CUSTOMERS.name, ("id",))),
+    )
+
+    findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, both, ITEMS)))
+
+    assert any("refer to other units too, by giver_id" in each.message for each in findings)
+
+
+def test_a_suggested_file_is_a_policy_without_errors() -> None:
+    text = suggest_rules(CATALOG, CUSTOMERS.name)
+
+    drafted = load_policy(text, "rules.yaml", {"NOISEGATE_DATABASE": "x", "ADA_VERIFIER": VERIFIER})
+
+    assert [each for each in check_policy(drafted, CATALOG) if each.severity is Severity.ERROR] == []
+    assert drafted.tables["items"].unit == "order_id -> orders.id"
