@@ -15,7 +15,7 @@ class Measure:
     """One integer column of the inner statement, over all groups: one vector, one draw of noise."""
 
     name: str  # canonical: equal blocks and equal names mean equal numbers
-    sensitivity: int  # L1, over all groups together, for one unit
+    sensitivity: int  # L1, over all groups together, for ONE unit: `release` multiplies it by the rules' group_size
     epsilon: Decimal
 
 
@@ -68,12 +68,14 @@ class PublicGroups:
 
 @dataclass(frozen=True, slots=True)
 class PrivateGroups:
-    """Groups found in the data: those whose noisy number of units reaches a threshold."""
+    """Groups found in the data: those whose noisy number of units reaches a threshold.
+
+    The threshold is not stated here: `threshold.find_threshold` computes it from the measure of units (whose
+    sensitivity is the number of groups that a unit may be in), delta and the rules' group_size.
+    """
 
     measure: int  # the units per group
-    threshold: int
     delta: Decimal
-    # Columns whose values are known beforehand are completed from the list, never from the data.
 
 
 Groups = PublicGroups | PrivateGroups

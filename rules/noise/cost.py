@@ -1,0 +1,47 @@
+"""What a release costs: each draw of noise as the accountant counts it."""
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Self
+
+from rules.noise.measures import Block, Measure, PrivateGroups
+
+# Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
+UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One draw as the accountant sees it: (ε, δ) and zCDP's ρ."""
+
+    epsilon: Decimal | None  # None: no pure guarantee, only zCDP may grant it
+    delta: Decimal = Decimal(0)
+    rho: Decimal = Decimal(0)
+
+    @classmethod
+    def pure(cls, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Self:
+        """An ε-private draw is ε²/2-zCDP (Bun and Steinke 2016, proposition 1.4); δ is a threshold's."""
+        return cls(epsilon, delta, UPWARD.divide(UPWARD.multiply(epsilon, epsilon), Decimal(2)))
+
+    @classmethod
+    def choice(cls, epsilon: Decimal) -> Self:
+        """The exponential mechanism has bounded range, hence ε²/8-zCDP (Cesar and Rogers 2021, lemma 3.4)."""
+        return cls(epsilon, Decimal(0), UPWARD.divide(UPWARD.multiply(epsilon, epsilon), Decimal(8)))
+
+
+def mechanism_of(block: Block, index: int) -> Mechanism:
+    """What a fresh draw of one measure of a block costs. A threshold's δ is paid with the units that it looks at."""
+    measure: Measure = block.measures[index]
+    match block.groups:
+        case PrivateGroups(measure=units, delta=delta) if units == index:
+            return Mechanism.pure(measure.epsilon, delta)
+        case _:
+            return Mechanism.pure(measure.epsilon)
+
+
+def total_epsilon(mechanisms: tuple[Mechanism, ...]) -> Decimal:
+    """Σε as it is shown to people; draws without a pure ε count nothing here, their ρ tells of them."""
+    total = Decimal(0)
+    for mechanism in mechanisms:
+        total = UPWARD.add(total, mechanism.epsilon or Decimal(0))
+    return total

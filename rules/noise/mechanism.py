@@ -1,0 +1,108 @@
+"""Where noise comes from: discrete Laplace and the exponential mechanism, drawn by OpenDP.
+
+Noise is drawn for the known number of groups before the database is asked (how long a draw takes tells of its size),
+and added in Python's own integers afterwards. The draws are OpenDP's: exact, from the system's generator.
+"""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import opendp.prelude as dp
+
+dp.enable_features("contrib")
+
+LARGEST_SENSITIVITY = 2**60
+LARGEST_VALUE = 2**62  # the inner statements saturate their sums there, and so do we
+# OpenDP's noise saturates at ±(2^63 − 1). A sum that is cut at LARGEST_RESULT is the same whether the noise before it
+# was cut there or not, because LARGEST_VALUE + LARGEST_RESULT ≤ 2^63 − 1: so the cut is mere post-processing.
+LARGEST_RESULT = 2**63 - 1 - LARGEST_VALUE
+
+
+class Noise(Protocol):
+    """A source of noise. The product has one, below; a test may hand in another. No setting switches it off."""
+
+    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+        """Independent discrete Laplace draws that make a vector of L1 sensitivity `sensitivity` ε-private."""
+
+    def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
+        """The index of a score, chosen with weights exp(ε·score / (2·sensitivity))."""
+
+
+class OpenDPNoise:
+    """Noise from OpenDP."""
+
+    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+        if count == 0:
+            return ()
+        return tuple(_laplace(sensitivity, epsilon)([0] * count))
+
+    def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
+        index: int = _gumbel(sensitivity, epsilon)(list(scores))
+        return index
+
+
+def add(value: int, noise: int) -> int:
+    """The noised number, cut where neither a sum nor a draw can reach without having been cut itself."""
+    value = max(-LARGEST_VALUE, min(value, LARGEST_VALUE))
+    return max(-LARGEST_RESULT, min(value + noise, LARGEST_RESULT))
+
+
+@lru_cache(maxsize=1024)
+def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
+    """The scale that is really drawn: Δ/ε, rounded up until OpenDP's own map says at most ε.
+
+    Example:
+        >>> laplace_scale(1, Decimal("0.5"))
+        2.0
+        >>> laplace_scale(1, Decimal("0.1")) >= 10
+        True
+    """
+    _check_parameters(sensitivity, epsilon)
+    scale = float(Fraction(sensitivity) / Fraction(epsilon))
+    while _loss(_make_laplace(scale), sensitivity) > Fraction(epsilon):
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _check_parameters(sensitivity: int, epsilon: Decimal) -> None:
+    if not 1 <= sensitivity <= LARGEST_SENSITIVITY:
+        raise ValueError(f"a sensitivity of {sensitivity} is not between 1 and 2^60")
+    if not (epsilon.is_finite() and epsilon > 0):
+        raise ValueError(f"an epsilon of {epsilon} is not finite and above zero")
+
+
+@lru_cache(maxsize=1024)
+def _laplace(sensitivity: int, epsilon: Decimal) -> dp.Measurement:
+    return _make_laplace(laplace_scale(sensitivity, epsilon))
+
+
+def _make_laplace(scale: float) -> dp.Measurement:
+    integers = dp.vector_domain(dp.atom_domain(T="i64"))
+    return dp.m.make_laplace(integers, dp.l1_distance(T="i64"), scale=scale)
+
+
+@lru_cache(maxsize=1024)
+def _gumbel(sensitivity: int, epsilon: Decimal) -> dp.Measurement:
+    """OpenDP's exact noisy max with Gumbel noise, which is the exponential mechanism: ε = 2Δ/scale, ρ = ε²/8."""
+    _check_parameters(sensitivity, epsilon)
+    wanted = 2 * Fraction(sensitivity) / Fraction(epsilon)
+    scale = float(wanted)
+    while Fraction(scale) < wanted or _loss(_make_gumbel(scale), sensitivity) > Fraction(epsilon) ** 2 / 8:
+        scale = math.nextafter(scale, math.inf)
+    return _make_gumbel(scale)
+
+
+def _make_gumbel(scale: float) -> dp.Measurement:
+    integers = dp.vector_domain(dp.atom_domain(T="i64"))
+    return dp.m.make_noisy_max(
+        integers, dp.linf_distance(T="i64"), dp.zero_concentrated_divergence(), scale=scale, negate=False
+    )
+
+
+def _loss(measurement: dp.Measurement, sensitivity: int) -> Fraction:
+    """OpenDP's own bound of the privacy loss, exactly as it says it."""
+    return Fraction(measurement.map(sensitivity))  # type: ignore[no-untyped-call]

@@ -1,0 +1,132 @@
+"""From exact rows to noised columns: walks the known list of groups and looks the rows up.
+
+A group of the list that has no row counts zero, a row whose group is not on the list is dropped: so which rows the
+database returned shows in nothing but the numbers, and these are noised.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from rules.noise.measures import Block, KeyColumn, PrivateGroups, PublicGroups, Text
+from rules.noise.mechanism import Noise, add
+from rules.noise.outputs import show
+from rules.noise.threshold import find_threshold
+
+Group = tuple[Text, ...]
+Row = Sequence[Text]
+Draws = Mapping[int, Sequence[int]]  # measure -> one draw for each group of the list
+
+
+class MalformedRows(Exception):
+    """The inner statement returned what it cannot have returned. Says nothing more: the text may be data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """The noised integers of a block: its groups, and by measure one number for each of them."""
+
+    groups: tuple[Group, ...]
+    values: Mapping[int, tuple[int, ...]]
+
+
+def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
+    """Noise for these measures over a list of groups whose length is known before the database is asked."""
+    return {index: _draw(block, index, groups, noise, group_size) for index in measures}
+
+
+def release(block: Block, groups: Sequence[Group], rows: Iterable[Row], draws: Draws) -> Noised:
+    """Noise the measures that were drawn for, over a known list of groups: public, or released before."""
+    return Noised(tuple(groups), _noise(_tally(block, rows, set(groups)), groups, draws))
+
+
+def release_found(block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int) -> Noised:
+    """Noise all measures over the groups found in the rows, and keep those that reach the threshold.
+
+    The other measures are drawn for the groups that are shown only: the time it takes tells no more than they do.
+    """
+    exact = _tally(block, rows, None)
+    candidates = sorted(exact, key=_order(block.keys))
+    threshold = find_threshold(block.measures[found.measure], found.delta, group_size=group_size)
+    drawn = _draw(block, found.measure, len(candidates), noise, group_size)
+    units = {group: add(exact[group][found.measure], each) for group, each in zip(candidates, drawn, strict=True)}
+    shown = tuple(group for group in candidates if units[group] >= threshold)
+    others = [index for index in range(len(block.measures)) if index != found.measure]
+    draws = draw(block, others, len(shown), noise, group_size=group_size)
+    values = _noise(exact, shown, draws)
+    return Noised(shown, {**values, found.measure: tuple(units[group] for group in shown)})
+
+
+def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
+    """The block's columns for the outer statement: its keys, then its outputs, one text for each group."""
+    by_group = list(zip(*(noised.values[index] for index in range(len(block.measures))), strict=True))
+    if not block.measures:
+        by_group = [()] * len(noised.groups)
+    keys = tuple(tuple(group[place] for group in noised.groups) for place in range(len(block.keys)))
+    return keys + tuple(tuple(show(output, measures) for measures in by_group) for output in block.outputs)
+
+
+def known_groups(block: Block) -> tuple[Group, ...] | None:
+    """The groups that the query and the rules alone tell, or None where they are found in the data."""
+    match block.groups:
+        case PublicGroups(rows=rows):
+            return rows
+        case PrivateGroups():
+            return None
+
+
+def _draw(block: Block, index: int, groups: int, noise: Noise, group_size: int) -> tuple[int, ...]:
+    measure = block.measures[index]
+    return noise.draw(groups, sensitivity=measure.sensitivity * group_size, epsilon=measure.epsilon)
+
+
+def _noise(exact: Mapping[Group, Sequence[int]], groups: Sequence[Group], draws: Draws) -> dict[int, tuple[int, ...]]:
+    """Exact number plus draw, group by group; a group without rows counts zero."""
+    noised = {}
+    for index, drawn in draws.items():
+        numbers = (exact[group][index] if group in exact else 0 for group in groups)
+        noised[index] = tuple(add(number, each) for number, each in zip(numbers, drawn, strict=True))
+    return noised
+
+
+def _tally(block: Block, rows: Iterable[Row], wanted: set[Group] | None) -> dict[Group, tuple[int, ...]]:
+    """The rows by group. Rows of one group are added: that moves no vector further than they do apart."""
+    exact: dict[Group, tuple[int, ...]] = {}
+    for row in rows:
+        group = tuple(row[: len(block.keys)])
+        if wanted is None or group in wanted:
+            numbers = _numbers(row[len(block.keys) :], len(block.measures))
+            before = exact.get(group)
+            exact[group] = numbers if before is None else tuple(map(int.__add__, before, numbers))
+    return exact
+
+
+def _numbers(cells: Row, expected: int) -> tuple[int, ...]:
+    try:
+        numbers = tuple(0 if cell is None else int(cell) for cell in cells)
+    except ValueError:
+        raise MalformedRows from None
+    if len(numbers) != expected:
+        raise MalformedRows
+    return numbers
+
+
+_NUMERIC = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
+
+
+def _order(keys: Sequence[KeyColumn]) -> Callable[[Group], tuple[tuple[bool, Decimal, str], ...]]:
+    """The order of groups by their keys alone, numbers as numbers and NULL last, whatever order the rows came in."""
+    numeric = tuple(key.type.startswith(_NUMERIC) for key in keys)
+    return lambda group: tuple(map(_place, group, numeric))
+
+
+def _place(text: Text, is_number: bool) -> tuple[bool, Decimal, str]:
+    if text is None:
+        return True, Decimal(0), ""
+    if not is_number:
+        return False, Decimal(0), text
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise MalformedRows from None
+    return False, Decimal("Infinity") if number.is_nan() else number, ""

@@ -1,0 +1,31 @@
+"""Sources of noise for tests: none at all, or a script."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+
+class NoNoise:
+    """Adds nothing and chooses the best, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int, Decimal]] = []
+
+    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+        self.asked.append((count, sensitivity, epsilon))
+        return (0,) * count
+
+    def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
+        self.asked.append((len(scores), sensitivity, epsilon))
+        return max(range(len(scores)), key=scores.__getitem__)
+
+
+class ConstantNoise(NoNoise):
+    """Adds the same number everywhere."""
+
+    def __init__(self, constant: int) -> None:
+        super().__init__()
+        self.constant = constant
+
+    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+        super().draw(count, sensitivity=sensitivity, epsilon=epsilon)
+        return (self.constant,) * count

@@ -1,0 +1,53 @@
+"""The threshold: found by its formula, checked by adding up the law itself."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import exp
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.noise.measures import Measure
+from rules.noise.mechanism import laplace_scale
+from rules.noise.threshold import find_threshold
+
+
+def tail(scale: float, at_least: int) -> Fraction:
+    """P(noise ≥ j) of the discrete Laplace law."""
+    alpha = Fraction(exp(-1 / scale))
+    return alpha**at_least / (1 + alpha) if at_least > 0 else 1 - alpha ** (1 - at_least) / (1 + alpha)
+
+
+@given(
+    groups=st.integers(1, 40),
+    epsilon=st.sampled_from(["0.05", "0.1", "0.5", "1", "2"]),
+    delta=st.sampled_from(["1e-9", "1e-6", "0.01", "0.3"]),
+    group_size=st.integers(1, 6),
+)
+def test_all_groups_of_a_lone_unit_pass_together_with_at_most_delta(
+    groups: int, epsilon: str, delta: str, group_size: int
+) -> None:
+    units = Measure("units", groups, Decimal(epsilon))
+    threshold = find_threshold(units, Decimal(delta), group_size=group_size)
+
+    scale = laplace_scale(groups * group_size, Decimal(epsilon))
+    passes = float(tail(scale, threshold - group_size))
+    some_group_passes = 1 - (1 - passes) ** (groups * group_size)
+    assert some_group_passes <= float(delta) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("groups", "expected"), [(40, 17_135), (3, 1_132), (1, 357)])
+def test_thresholds_are_the_published_ones(groups: int, expected: int) -> None:
+    assert find_threshold(Measure("units", groups, Decimal("0.05")), Decimal("1e-8")) == expected
+
+
+def test_the_threshold_is_the_smallest_that_holds() -> None:
+    threshold = find_threshold(Measure("units", 1, Decimal(1)), Decimal("1e-6"))
+    assert tail(1.0, threshold - 1) <= Fraction("1e-6") < tail(1.0, threshold - 2)
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "-1e-9"])
+def test_no_threshold_without_a_delta(delta: str) -> None:
+    with pytest.raises(ValueError, match="delta"):
+        find_threshold(Measure("units", 1, Decimal(1)), Decimal(delta))
