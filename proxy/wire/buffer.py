@@ -1,0 +1,113 @@
+"""Bytes in, cut anywhere; whole frames out. A length is checked before a byte of its body is awaited."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from proxy.wire.codec import HEADER, HEADER_SIZE, ProtocolViolation
+
+_LENGTH_SIZE: Final = 4
+
+
+class Frame(NamedTuple):
+    kind: bytes
+    raw: bytes  # the whole message, header included: what a relay passes on
+
+
+class FrameBuffer:
+    """What one direction of one connection has sent and nobody has taken yet.
+
+    Frames are cut straight from the chunk that the socket gave, and copied once. Only a frame that spans chunks
+    goes through the second buffer, so that even a trickle of single bytes costs time and memory in proportion.
+    """
+
+    __slots__ = ("_at", "_chunk", "_later", "max_bytes")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes  # of a whole frame; may be raised when the peer has proved who it is
+        self._chunk = b""
+        self._at = 0
+        self._later = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """Bytes that were fed and not taken."""
+        return len(self._chunk) - self._at + len(self._later)
+
+    def feed(self, data: bytes) -> None:
+        if self.pending:
+            self._later += data
+        else:
+            self._chunk, self._at = data, 0
+
+    def frames(self) -> Iterator[Frame]:
+        """All the whole frames that are there; one that is fed meanwhile too."""
+        while (frame := self.next_frame()) is not None:
+            yield frame
+
+    def next_frame(self) -> Frame | None:
+        """The next whole frame, or None when more bytes are needed."""
+        if not self._holds(HEADER_SIZE):
+            return None
+        kind, length = HEADER.unpack_from(self._chunk, self._at)
+        size = self._checked(length)
+        if not self._holds(size):
+            return None
+        return Frame(kind, self._cut(size))
+
+    def next_run(self, kinds: frozenset[bytes]) -> bytes:
+        """The whole frames of these kinds that come next, in one piece: a million rows are relayed without a look.
+
+        Empty when the next frame is of another kind, or is not whole yet.
+        """
+        if not self._holds(HEADER_SIZE):
+            return b""
+        start = end = self._at
+        last = len(self._chunk)
+        while last - end >= HEADER_SIZE:
+            kind, length = HEADER.unpack_from(self._chunk, end)
+            if kind not in kinds or last - end < (size := self._checked(length)):
+                break
+            end += size
+        if end > start:
+            return self._cut(end - start)
+        frame = self.next_frame() if self._chunk[start : start + 1] in kinds else None
+        return b"" if frame is None else frame.raw
+
+    def next_startup(self, max_bytes: int) -> bytes | None:
+        """The next packet of the time before login, which has a length and no kind; without its length."""
+        if not self._holds(_LENGTH_SIZE):
+            return None
+        length = int.from_bytes(self._chunk[self._at : self._at + _LENGTH_SIZE], "big", signed=True)
+        if not 2 * _LENGTH_SIZE <= length <= max_bytes:
+            raise ProtocolViolation("invalid length of startup packet")
+        if not self._holds(length):
+            return None
+        return self._cut(length)[_LENGTH_SIZE:]
+
+    def _checked(self, length: int) -> int:
+        """The size of a frame from the length in its header."""
+        if not _LENGTH_SIZE <= length < self.max_bytes:
+            raise ProtocolViolation("invalid message length")
+        return 1 + length
+
+    def _holds(self, size: int) -> bool:
+        """Whether so many bytes are there; if so, they are in the chunk."""
+        in_chunk = len(self._chunk) - self._at
+        if in_chunk >= size:
+            return True
+        if in_chunk + len(self._later) < size:
+            return False
+        self._chunk = self._chunk[self._at :] + self._later
+        self._at = 0
+        self._later.clear()
+        return True
+
+    def _cut(self, size: int) -> bytes:
+        end = self._at + size
+        piece = self._chunk[self._at : end]
+        if end == len(self._chunk):
+            self._chunk, self._at = bytes(self._later), 0  # an idle connection holds no memory
+            self._later.clear()
+        else:
+            self._at = end
+        return piece
