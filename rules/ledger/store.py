@@ -6,14 +6,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
+from rules.ledger.book import Budgets
+from rules.noise.cost import Mechanism
+from rules.noise.measures import Text
+from rules.refusal import Unavailable
 
-@dataclass(frozen=True, slots=True)
-class Mechanism:
-    """One draw as the accountant sees it."""
 
-    epsilon: Decimal | None  # None: no pure guarantee
-    delta: Decimal = Decimal(0)
-    rho: Decimal = Decimal(0)
+class LedgerError(Unavailable):
+    """The ledger cannot be read or written, or is not the one that it should be: nothing is answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,10 @@ class Charge:
     analyst: str
     session: str
     fingerprint: str
+    unit: str
     tables: tuple[str, ...]
-    mechanisms: tuple[Mechanism, ...]
-
-    @property
-    def epsilon(self) -> Decimal:
-        return sum((mechanism.epsilon or Decimal(0) for mechanism in self.mechanisms), Decimal(0))
+    mechanisms: tuple[Mechanism, ...]  # fresh draws: paid by the analyst and by the dataset
+    sights: tuple[int, ...] = ()  # releases shown again: paid by the analyst who has not seen them in this period
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +36,19 @@ class Release:
 
     block: str
     measure: str
-    epsilon: Decimal
-    groups: tuple[tuple[str | None, ...], ...]
+    mechanism: Mechanism
+    groups: tuple[tuple[Text, ...], ...]
     values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRelease:
+    """A release as the ledger keeps it."""
+
+    id: int
+    time: datetime
+    release: Release
+    paid: bool  # it is on the asking analyst's account of this period already
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +61,37 @@ class Balance:
 
     @property
     def left(self) -> Decimal:
-        return self.limit - self.spent
+        return max(Decimal(0), self.limit - self.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A charge that is on disk."""
+
+    charge: int
+    epsilon: Decimal  # what it cost the analyst
+    analyst: Balance
+    dataset: Balance
 
 
 class LedgerStore(Protocol):
-    async def charge(self, charge: Charge) -> int:
+    async def charge(self, charge: Charge, budgets: Budgets) -> Receipt:
         """Append durably, or raise BudgetSpent. Concurrent charges never overspend together."""
 
-    async def settle(self, charge_id: int, releases: Sequence[Release]) -> None:
+    async def settle(self, charge: int, releases: Sequence[Release]) -> None:
         """Keep the noised measures beside their charge."""
 
-    async def balance(self, analyst: str) -> tuple[Balance, Balance]:
-        """The analyst's and the dataset's, now."""
+    async def fault(self, charge: int, time: datetime) -> None:
+        """Note that the real database failed after this charge."""
+
+    async def count_faults(self, analyst: str, since: datetime) -> int: ...
+
+    async def find_releases(
+        self, block: str, *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+    ) -> Sequence[KeptRelease]:
+        """The releases over an equal block that are not older than `since`."""
+
+    async def balances(self, analyst: str, budgets: Budgets, now: datetime) -> tuple[Balance, Balance]:
+        """The analyst's and the dataset's."""
 
     async def close(self) -> None: ...

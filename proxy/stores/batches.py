@@ -1,0 +1,117 @@
+"""One connection, one thread, and group commit: jobs that wait together are committed together, with one fsync."""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from rules.ledger.store import LedgerError
+from rules.refusal import Refusal
+
+Result = TypeVar("Result")
+Job = Callable[[sqlite3.Connection], Result]
+
+
+class Home(Protocol):
+    """Opens the file, and says whether it is still the one that was opened."""
+
+    def connect(self) -> sqlite3.Connection: ...
+
+    def check(self, connection: sqlite3.Connection) -> None: ...
+
+    def committed(self, connection: sqlite3.Connection) -> None:
+        """Called after a commit, before anybody is told of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    job: Job[Any]
+    done: Future[Any] = field(default_factory=Future)
+
+
+class Batches:
+    """Runs jobs in transactions. A job that refuses is undone alone; when the disk refuses, none of them happened."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._waiting: deque[_Waiting] = deque()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._connection: sqlite3.Connection | None = None
+
+    async def run(self, job: Job[Result]) -> Result:
+        """Run one job; when this returns, it is on disk. A job that is cancelled before it began is not run."""
+        waiting = _Waiting(job)
+        self._waiting.append(waiting)
+        self._thread.submit(self._run_all)
+        result: Result = await asyncio.wrap_future(waiting.done)
+        return result
+
+    async def close(self) -> None:
+        """Finish what waits, then close the file."""
+        await asyncio.wrap_future(self._thread.submit(self._disconnect))
+        self._thread.shutdown()
+
+    def _run_all(self) -> None:
+        """Run everything that waits by now as one transaction."""
+        batch = []
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if waiting.done.set_running_or_notify_cancel():
+                batch.append(waiting)
+        if not batch:
+            return
+        try:
+            outcomes = self._commit(batch)
+        except BaseException as error:
+            self._disconnect()
+            outcomes = [_refused(error)] * len(batch)
+            if not isinstance(error, sqlite3.Error | OSError | LedgerError):
+                raise
+        finally:
+            _tell(batch, outcomes)
+
+    def _commit(self, batch: Sequence[_Waiting]) -> list[Any]:
+        if self._connection is None:
+            self._connection = self._home.connect()
+        connection = self._connection
+        self._home.check(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        outcomes = [_attempt(waiting.job, connection) for waiting in batch]
+        connection.execute("COMMIT")
+        self._home.committed(connection)
+        return outcomes
+
+    def _disconnect(self) -> None:
+        """Closing rolls back what was not committed; the next batch opens the file anew."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _attempt(job: Job[Any], connection: sqlite3.Connection) -> Any:
+    connection.execute("SAVEPOINT job")
+    try:
+        outcome = job(connection)
+    except Refusal as refusal:
+        connection.execute("ROLLBACK TO job")
+        outcome = refusal
+    connection.execute("RELEASE job")
+    return outcome
+
+
+def _refused(error: BaseException) -> LedgerError:
+    """What those who waited are told, the same words for every reason: the reason is for the log."""
+    refusal = LedgerError("the privacy ledger is out of order, so nothing is answered")
+    refusal.__cause__ = error
+    return refusal
+
+
+def _tell(batch: Sequence[_Waiting], outcomes: Sequence[Any]) -> None:
+    for waiting, outcome in zip(batch, outcomes, strict=True):
+        if isinstance(outcome, Refusal):
+            waiting.done.set_exception(outcome)
+        else:
+            waiting.done.set_result(outcome)

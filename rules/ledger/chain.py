@@ -1,0 +1,96 @@
+"""The ledger's entries as text, each sealed with the one before it, and the totals that follow from them.
+
+An entry is canonical JSON. Its seal is SHA-256 over the seal before it and its own text, so that an entry that was
+edited, cut out or put in breaks every seal after it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from rules.ledger.accountant import Totals
+from rules.ledger.store import Charge
+from rules.noise.cost import Mechanism
+
+DATASET = "dataset"
+Account = tuple[str, str]  # whose, and in which period
+Cost = list[str | None]
+
+
+def account_of(analyst: str) -> str:
+    """An analyst's account. The prefix keeps an analyst called "dataset" apart."""
+    return f"analyst:{analyst}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A release shown again to an analyst who had not paid for it in this period."""
+
+    release: int
+    mechanism: Mechanism
+
+
+def charge_entry(charge: Charge, period: str, sights: Sequence[Sight]) -> str:
+    """The text of a charge."""
+    return _canonical(
+        {
+            "kind": "charge",
+            "time": stamp(charge.time),
+            "period": period,
+            "analyst": charge.analyst,
+            "session": charge.session,
+            "statement": charge.fingerprint,
+            "unit": charge.unit,
+            "tables": list(charge.tables),
+            "mechanisms": [cost(mechanism) for mechanism in charge.mechanisms],
+            "sights": [[sight.release, cost(sight.mechanism)] for sight in sights],
+        }
+    )
+
+
+def fault_entry(charge: int, analyst: str, time: datetime) -> str:
+    """The text of a failure after a charge."""
+    return _canonical({"kind": "fault", "time": stamp(time), "analyst": analyst, "charge": charge})
+
+
+def stamp(time: datetime) -> str:
+    """A moment as text, in one zone and with one precision, so that texts sort as moments do."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def seal(previous: str, entry: str) -> str:
+    """The seal of an entry."""
+    return hashlib.sha256(f"{previous}\n{entry}".encode()).hexdigest()
+
+
+def replay(entries: Iterable[str]) -> dict[Account, Totals]:
+    """What every account has paid in every period, from the entries alone."""
+    accounts: dict[Account, Totals] = {}
+    for entry in entries:
+        fields = json.loads(entry)
+        if fields["kind"] == "charge":
+            paid = [mechanism(each) for each in fields["mechanisms"]]
+            seen = [mechanism(each) for _, each in fields["sights"]]
+            for account, costs in ((DATASET, paid), (account_of(fields["analyst"]), paid + seen)):
+                key = (account, fields["period"])
+                accounts[key] = accounts.get(key, Totals()).plus(costs)
+    return accounts
+
+
+def cost(mechanism: Mechanism) -> Cost:
+    """A draw's cost as text, exactly."""
+    epsilon = None if mechanism.epsilon is None else str(mechanism.epsilon)
+    return [epsilon, str(mechanism.delta), str(mechanism.rho)]
+
+
+def mechanism(cost: Cost) -> Mechanism:
+    """A draw's cost from its text."""
+    epsilon, delta, rho = cost
+    return Mechanism(None if epsilon is None else Decimal(epsilon), Decimal(delta or 0), Decimal(rho or 0))
+
+
+def _canonical(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,68 @@
+"""Budgets and periods: what is new when, and the words of a refusal."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.ledger.accountant import Limit, Totals
+from rules.ledger.book import Budgets, Per, check_fits, period_of
+from rules.noise.cost import Mechanism
+from rules.refusal import BudgetSpent
+
+NEW_YEAR = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("per", "zone", "period"),
+    [
+        ("ever", "UTC", "ever"),
+        ("day", "UTC", "day:2026-12-31"),
+        ("day", "Europe/Berlin", "day:2027-01-01"),
+        ("month", "Europe/Berlin", "month:2027-01"),
+        ("week", "UTC", "week:2026-53"),
+    ],
+)
+def test_a_period_begins_at_midnight_of_the_stated_zone(per: Per, zone: str, period: str) -> None:
+    assert period_of(NEW_YEAR, Budgets(Limit(Decimal(1)), {}, per, zone)) == period
+
+
+@given(moments=st.lists(st.datetimes(timezones=st.just(UTC)), min_size=1, max_size=6))
+def test_a_clock_set_back_never_reopens_a_period(moments: list[datetime]) -> None:
+    budgets, latest = Budgets(Limit(Decimal(1)), {}, "day"), ""
+    for moment in moments:
+        following = period_of(moment.replace(year=2000 + moment.year % 100), budgets, latest)
+        assert following >= latest
+        latest = following
+
+
+def test_a_change_of_the_period_s_length_starts_a_period_of_the_new_length() -> None:
+    monthly = Budgets(Limit(Decimal(1)), {}, "month")
+    assert period_of(NEW_YEAR, monthly, "week:2027-01") == "month:2026-12"
+
+
+def test_both_accounts_must_have_room_and_strangers_have_none() -> None:
+    budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1))}, "month")
+    one, two, three = (Totals().plus([Mechanism.pure(Decimal(1))] * times) for times in (1, 2, 3))
+
+    check_fits("ada", one, two, budgets, reused=False)
+    with pytest.raises(BudgetSpent, match="your privacy budget this month"):
+        check_fits("ada", two, two, budgets, reused=False)
+    with pytest.raises(BudgetSpent, match="that all analysts share this month"):
+        check_fits("ada", one, three, budgets, reused=False)
+    with pytest.raises(BudgetSpent, match="your privacy budget"):
+        check_fits("eve", one, one, budgets, reused=False)
+
+
+def test_a_first_sight_that_does_not_fit_says_how_a_fresh_answer_is_had() -> None:
+    budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal("0.5"))})
+    with pytest.raises(BudgetSpent) as caught:
+        check_fits("ada", Totals(Decimal(1)), Totals(), budgets, reused=True)
+    assert "noisegate.reuse = off" in caught.value.hint
+
+
+def test_days_follow_each_other() -> None:
+    budgets = Budgets(Limit(Decimal(1)), {}, "day")
+    assert period_of(NEW_YEAR, budgets) < period_of(NEW_YEAR + timedelta(days=1), budgets)

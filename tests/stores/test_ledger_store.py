@@ -1,0 +1,149 @@
+"""What every home of the ledger promises, whichever it is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from proxy.stores.sqlite import SqliteLedger
+from rules.ledger.accountant import Limit
+from rules.ledger.store import LedgerError, LedgerStore
+from rules.noise.cost import Mechanism
+from rules.refusal import BudgetSpent
+from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[LedgerStore]:
+    SqliteLedger.create(tmp_path / "ledger", IDENTITY)
+    store = await SqliteLedger.open(tmp_path / "ledger", IDENTITY)
+    yield store
+    await store.close()
+
+
+async def test_a_charge_is_taken_from_both_accounts(ledger: LedgerStore) -> None:
+    receipt = await ledger.charge(charge_of("ada", "0.1", "0.2"), BUDGETS)
+
+    assert receipt.epsilon == Decimal("0.3")
+    assert (receipt.analyst.spent, receipt.analyst.left) == (Decimal("0.3"), Decimal("0.7"))
+    assert (receipt.dataset.spent, receipt.dataset.left) == (Decimal("0.3"), Decimal("1.7"))
+    bob, dataset = await ledger.balances("bob", BUDGETS, NOON)
+    assert (bob.spent, dataset.spent) == (Decimal(0), Decimal("0.3"))
+
+
+async def test_a_charge_that_does_not_fit_leaves_no_trace(ledger: LedgerStore) -> None:
+    await ledger.charge(charge_of("ada", "0.9"), BUDGETS)
+    with pytest.raises(BudgetSpent, match="your privacy budget"):
+        await ledger.charge(charge_of("ada", "0.2"), BUDGETS)
+    await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.charge(charge_of("bob", "1"), BUDGETS)
+    with pytest.raises(BudgetSpent, match="all analysts share"):
+        await ledger.charge(charge_of("bob", "0.1"), BUDGETS)
+
+    (ada, dataset) = await ledger.balances("ada", BUDGETS, NOON)
+    assert (ada.left, dataset.left) == (Decimal(0), Decimal(0))
+
+
+async def test_concurrent_charges_never_overspend_together(ledger: LedgerStore) -> None:
+    charges = (ledger.charge(charge_of("ada", "0.1"), BUDGETS) for _ in range(50))
+    outcomes = await asyncio.gather(*charges, return_exceptions=True)
+
+    assert sum(not isinstance(outcome, BaseException) for outcome in outcomes) == 10
+    assert all(isinstance(outcome, BudgetSpent) for outcome in outcomes if isinstance(outcome, BaseException))
+
+
+async def test_a_budget_is_new_in_a_new_period_and_the_lifetime_sum_stays(ledger: LedgerStore) -> None:
+    await ledger.charge(charge_of("ada", "1"), BUDGETS)
+    next_month = NOON + timedelta(days=14)
+    receipt = await ledger.charge(charge_of("ada", "0.4", time=next_month), BUDGETS)
+
+    assert (receipt.analyst.spent, receipt.analyst.lifetime) == (Decimal("0.4"), Decimal("1.4"))
+    with pytest.raises(BudgetSpent):
+        await ledger.charge(charge_of("ada", "0.7", time=NOON), BUDGETS)  # the clock was set back
+
+
+async def test_with_a_delta_the_better_filter_grants(ledger: LedgerStore) -> None:
+    budgets = replace(BUDGETS, dataset=Limit(Decimal(1), Decimal("1e-6")), analysts={"ada": BUDGETS.dataset})
+    with_delta = replace(budgets, analysts={"ada": budgets.dataset})
+    for _ in range(200):
+        await ledger.charge(charge_of("ada", "0.01"), with_delta)
+
+    _, dataset = await ledger.balances("ada", with_delta, NOON)
+    assert dataset.spent < 1 < dataset.lifetime
+    with pytest.raises(BudgetSpent):
+        await ledger.charge(charge_of("ada", "0.01", delta="6e-7"), with_delta)
+
+
+async def test_a_release_is_kept_as_it_was_noised(ledger: LedgerStore) -> None:
+    receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.settle(receipt.charge, [release_of("0.1")])
+
+    (kept,) = await ledger.find_releases("block", analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
+    assert kept.release == release_of("0.1")
+    assert (kept.time, kept.paid) == (NOON, True)
+
+
+async def test_releases_are_found_by_block_and_age(ledger: LedgerStore) -> None:
+    receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.settle(receipt.charge, [release_of("0.1")])
+
+    later = NOON + timedelta(seconds=1)
+    assert not await ledger.find_releases("other", analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
+    assert not await ledger.find_releases("block", analyst="ada", budgets=BUDGETS, now=later, since=later)
+
+
+async def test_a_first_sight_is_paid_once_by_the_analyst_and_never_by_the_dataset(ledger: LedgerStore) -> None:
+    paid = await ledger.charge(charge_of("ada", "0.3"), BUDGETS)
+    await ledger.settle(paid.charge, [release_of("0.3")])
+    (kept,) = await ledger.find_releases("block", analyst="bob", budgets=BUDGETS, now=NOON, since=NOON)
+    assert not kept.paid
+
+    first = await ledger.charge(charge_of("bob", sights=(kept.id,)), BUDGETS)
+    again = await ledger.charge(charge_of("bob", sights=(kept.id, kept.id)), BUDGETS)
+    own = await ledger.charge(charge_of("ada", sights=(kept.id,)), BUDGETS)
+
+    assert (first.epsilon, again.epsilon, own.epsilon) == (Decimal("0.3"), Decimal(0), Decimal(0))
+    assert first.dataset.spent == again.dataset.spent == Decimal("0.3")
+
+
+async def test_a_sight_is_paid_again_in_a_new_period(ledger: LedgerStore) -> None:
+    paid = await ledger.charge(charge_of("ada", "0.3"), BUDGETS)
+    await ledger.settle(paid.charge, [release_of("0.3")])
+    next_month = NOON + timedelta(days=14)
+    (kept,) = await ledger.find_releases("block", analyst="ada", budgets=BUDGETS, now=next_month, since=NOON)
+
+    receipt = await ledger.charge(charge_of("ada", sights=(kept.id,), time=next_month), BUDGETS)
+
+    assert (kept.paid, receipt.epsilon) == (False, Decimal("0.3"))
+
+
+async def test_faults_are_counted_by_analyst_and_day(ledger: LedgerStore) -> None:
+    receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.fault(receipt.charge, NOON)
+    await ledger.fault(receipt.charge, NOON + timedelta(hours=1))
+
+    assert await ledger.count_faults("ada", NOON) == 2
+    assert await ledger.count_faults("ada", NOON + timedelta(minutes=1)) == 1
+    assert await ledger.count_faults("bob", NOON) == 0
+
+
+async def test_nothing_is_settled_without_its_charge(ledger: LedgerStore) -> None:
+    with pytest.raises(LedgerError):
+        await ledger.settle(7, [release_of("0.1")])
+
+
+async def test_a_draw_without_pure_epsilon_is_kept_as_such(ledger: LedgerStore) -> None:
+    gaussian = Mechanism(None, Decimal(0), Decimal("0.001"))
+    limit = Limit(Decimal(1), Decimal("1e-6"))
+    budgets = replace(BUDGETS, dataset=limit, analysts={"ada": limit})
+    receipt = await ledger.charge(replace(charge_of("ada", "0.01"), mechanisms=(gaussian,)), budgets)
+    await ledger.settle(receipt.charge, [replace(release_of("1"), mechanism=gaussian)])
+
+    (kept,) = await ledger.find_releases("block", analyst="ada", budgets=budgets, now=NOON, since=NOON)
+    assert kept.release.mechanism == gaussian
+    with pytest.raises(BudgetSpent):
+        await ledger.charge(charge_of("ada", "0.01"), BUDGETS)  # without a δ nothing more is granted
