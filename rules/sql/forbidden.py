@@ -1,0 +1,89 @@
+"""Statements and functions that are refused by what they are, whatever they name."""
+
+from rules.refusal import NotAllowed, NotSupported, ReadOnly, Refusal
+from rules.sql.grammar import Node, kind, strings, walk
+
+READ_ONLY_HINT = "Noisegate only reads: SELECT with count, sum, avg and the like."
+
+WRITES = {
+    "InsertStmt": "INSERT",
+    "UpdateStmt": "UPDATE",
+    "DeleteStmt": "DELETE",
+    "MergeStmt": "MERGE",
+    "TruncateStmt": "TRUNCATE",
+    "CreateTableAsStmt": "CREATE TABLE AS",
+    "CreateStmt": "CREATE TABLE",
+    "ViewStmt": "CREATE VIEW",
+}
+RUNS_CODE = {"DoStmt": "DO", "CallStmt": "CALL", "LoadStmt": "LOAD", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE"}
+PLAIN = frozenset(
+    (
+        "SelectStmt DeclareCursorStmt CopyStmt PrepareStmt ExecuteStmt ExplainStmt DeallocateStmt DiscardStmt "
+        "TransactionStmt VariableSetStmt VariableShowStmt FetchStmt ClosePortalStmt ListenStmt UnlistenStmt "
+        "ConstraintsSetStmt CheckPointStmt"
+    ).split()
+)
+# Functions that run a text as SQL, reach files or other servers, or change what other sessions see.
+FUNCTIONS = frozenset(
+    (
+        "query_to_xml query_to_xmlschema query_to_xml_and_xmlschema table_to_xml table_to_xmlschema "
+        "table_to_xml_and_xmlschema schema_to_xml schema_to_xmlschema schema_to_xml_and_xmlschema database_to_xml "
+        "database_to_xmlschema database_to_xml_and_xmlschema cursor_to_xml cursor_to_xmlschema ts_stat ts_rewrite "
+        "pg_read_file pg_read_binary_file pg_ls_dir pg_stat_file pg_ls_logdir pg_ls_waldir pg_ls_tmpdir "
+        "pg_logical_emit_message pg_notify pg_export_snapshot pg_reload_conf pg_rotate_logfile pg_promote "
+        "pg_create_restore_point pg_switch_wal pg_import_system_collations"
+    ).split()
+)
+PREFIXES = ("dblink", "lo_", "loread", "lowrite", "crosstab", "connectby", "pg_advisory_lock", "pg_try_advisory_")
+FORBIDDEN_SETTINGS = ("role", "session_authorization")
+
+
+def refusal_by_kind(tree: Node) -> Refusal | None:
+    """Why a statement is refused without looking at what it reads, or None."""
+    name, body = kind(tree)
+    return _by_statement(name, body) or _inside(tree)
+
+
+def _by_statement(name: str, body: Node) -> Refusal | None:
+    if name in WRITES:
+        return ReadOnly(f"cannot execute {WRITES[name]} in a read-only session", hint=READ_ONLY_HINT)
+    if name in RUNS_CODE:
+        return NotAllowed(f"permission denied for {RUNS_CODE[name]}", hint=READ_ONLY_HINT)
+    if name == "CopyStmt":
+        return _copy(body)
+    if name == "TransactionStmt" and "PREPARE" in str(body.get("kind", "")):
+        return NotSupported("prepared transactions are not supported")
+    if name == "VariableSetStmt" and body.get("name") in FORBIDDEN_SETTINGS and body.get("args"):
+        return NotAllowed(f'permission denied to set "{body["name"]}"', hint="An analyst stays who logged in.")
+    if name not in PLAIN:
+        return ReadOnly("cannot execute this statement in a read-only session", hint=READ_ONLY_HINT)
+    return None
+
+
+def _copy(body: Node) -> Refusal | None:
+    if body.get("is_program") or body.get("filename"):
+        return NotAllowed(
+            "permission denied to COPY to or from a file or a program", hint="COPY (SELECT …) TO STDOUT works."
+        )
+    if body.get("is_from"):
+        return ReadOnly("cannot execute COPY FROM in a read-only session", hint=READ_ONLY_HINT)
+    return None
+
+
+def _inside(tree: Node) -> Refusal | None:
+    for node in walk(tree):
+        name, body = kind(node)
+        if name in WRITES and name != "CreateStmt":
+            return ReadOnly(f"cannot execute {WRITES[name]} in a read-only session", hint=READ_ONLY_HINT)
+        if name == "SelectStmt" and body.get("intoClause"):
+            return ReadOnly("cannot execute SELECT INTO in a read-only session", hint=READ_ONLY_HINT)
+        if name == "FuncCall" and (refusal := _by_function(body)):
+            return refusal
+    return None
+
+
+def _by_function(body: Node) -> Refusal | None:
+    name = strings(body.get("funcname"))[-1]
+    if name in FUNCTIONS or name.startswith(PREFIXES):
+        return NotAllowed(f"permission denied for function {name}")
+    return None

@@ -1,0 +1,174 @@
+"""A text as PostgreSQL's grammar reads it: its statements, their kinds, and the tables that they name."""
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+
+from rules.refusal import NotSupported, TooComplex
+from rules.sql.forbidden import refusal_by_kind
+from rules.sql.grammar import Json, Node, Piece, Unreadable, deparse, deparse_expression, items, kind, parse
+from rules.sql.statement import Kind, Reading, RelationName, Statement
+
+LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer ones, and two may become one
+
+KINDS = {
+    "SelectStmt": Kind.QUERY,
+    "DeclareCursorStmt": Kind.DECLARE,
+    "CopyStmt": Kind.COPY_OUT,
+    "PrepareStmt": Kind.PREPARE,
+    "ExecuteStmt": Kind.EXECUTE,
+    "ExplainStmt": Kind.EXPLAIN,
+    "DeallocateStmt": Kind.DEALLOCATE,
+    "DiscardStmt": Kind.DISCARD,
+    "TransactionStmt": Kind.TRANSACTION,
+    "VariableSetStmt": Kind.SET,
+}
+TRANSACTIONS = {
+    "TRANS_STMT_BEGIN": "begin",
+    "TRANS_STMT_START": "begin",
+    "TRANS_STMT_COMMIT": "commit",
+    "TRANS_STMT_ROLLBACK": "rollback",
+    "TRANS_STMT_SAVEPOINT": "savepoint",
+    "TRANS_STMT_RELEASE": "savepoint",
+    "TRANS_STMT_ROLLBACK_TO": "savepoint",
+}
+
+
+def read(text: str) -> Reading:
+    """All statements of a text, with character positions.
+
+    Example:
+        >>> [statement.kind.value for statement in read("begin; select 1 from t").statements]
+        ['transaction', 'query']
+    """
+    try:
+        pieces = parse(text)
+    except Unreadable:
+        return Reading(unreadable=True)
+    except RecursionError:
+        raise TooComplex("the statement is nested too deeply") from None
+    data = text.encode()
+    return Reading(tuple(_statement(piece, data) for piece in pieces))
+
+
+def _statement(piece: Piece, data: bytes) -> Statement:
+    end = piece.start + piece.length if piece.length else len(data)
+    raw = data[piece.start : end]
+    own = raw.lstrip(b" \t\n\r\f\v")
+    start = end - len(own)
+    name, body = kind(piece.tree)
+    characters = len(data[:start].decode())
+    positions = _Positions(data, start)
+    statement = Statement(
+        kind=KINDS.get(name, Kind.OTHER),
+        text=own.decode(),
+        start=characters,
+        relations=tuple(_relations(piece.tree, frozenset(), positions)),
+    )
+    if refusal := refusal_by_kind(piece.tree) or _long_name(statement):
+        return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal)
+    return _with_details(statement, name, body)
+
+
+def _long_name(statement: Statement) -> NotSupported | None:
+    for relation in statement.relations:
+        if len(relation.name.encode()) > LONGEST_NAME:
+            return NotSupported("a name of a table is longer than 63 bytes", position=relation.position)
+    return None
+
+
+class _Positions:
+    """Byte offsets of the whole text as characters, from 1, of one statement."""
+
+    def __init__(self, data: bytes, start: int) -> None:
+        self._data, self._start = data, start
+
+    def of(self, node: Node) -> int | None:
+        location = node.get("location", 0)  # the JSON leaves out zeros
+        if not isinstance(location, int) or location < self._start:
+            return None
+        return len(self._data[self._start : location].decode("utf-8", "replace")) + 1
+
+
+def _relations(node: Json, hidden: frozenset[str], positions: _Positions) -> Iterator[RelationName]:
+    """The tables that a tree names, names of CTEs left out where they are in scope."""
+    if isinstance(node, list):
+        for child in node:
+            yield from _relations(child, hidden, positions)
+    if not isinstance(node, dict):
+        return
+    name, body = kind(node)
+    if name == "RangeVar" or ("relname" in node and "inh" in node):
+        yield from _relation(body or node, hidden, positions)
+        return
+    clause = node.get("withClause")
+    if isinstance(clause, dict):
+        hidden = yield from _ctes(clause, hidden, positions)
+    for key, child in node.items():
+        if key != "withClause":
+            yield from _relations(child, hidden, positions)
+
+
+def _relation(body: Node, hidden: frozenset[str], positions: _Positions) -> Iterator[RelationName]:
+    schema, relation = body.get("schemaname"), str(body.get("relname", ""))
+    if schema is not None or relation not in hidden:
+        yield RelationName(None if schema is None else str(schema), relation, positions.of(body))
+
+
+def _ctes(clause: Node, hidden: frozenset[str], positions: _Positions) -> Generator[RelationName, None, frozenset[str]]:
+    """The tables inside a WITH clause; returns the names that hide tables after it."""
+    ctes = [kind(cte)[1] for cte in items(clause, "ctes")]
+    names = [_text(cte, "ctename") for cte in ctes]
+    if clause.get("recursive"):
+        hidden = hidden.union(names)
+    for cte, name in zip(ctes, names, strict=True):
+        yield from _relations(cte.get("ctequery"), hidden, positions)
+        hidden = hidden | {name}
+    return hidden
+
+
+def _with_details(statement: Statement, name: str, body: Node) -> Statement:
+    match name:
+        case "DeclareCursorStmt" | "FetchStmt" | "ClosePortalStmt":
+            return replace(statement, name=_text(body, "portalname"))
+        case "PrepareStmt":
+            types = tuple(_type_text(each) for each in items(body, "argtypes"))
+            return replace(statement, name=_text(body, "name"), query=_inner(body), parameter_types=types)
+        case "ExecuteStmt":
+            arguments = tuple(deparse_expression(each) for each in items(body, "params"))
+            return replace(statement, name=_text(body, "name"), arguments=arguments)
+        case "DeallocateStmt":
+            return replace(statement, name=_text(body, "name") or None)
+        case "DiscardStmt":
+            return replace(statement, name=_text(body, "target").removeprefix("DISCARD_").lower())
+        case "ExplainStmt":
+            return replace(statement, query=_inner(body), analyze=_analyzes(body))
+        case "TransactionStmt":
+            return replace(statement, transaction=TRANSACTIONS.get(_text(body, "kind"), ""))
+        case "VariableSetStmt":
+            return replace(statement, name=_text(body, "name"))
+    return statement
+
+
+def _text(body: Node, key: str) -> str:
+    return str(body.get(key, ""))
+
+
+def _inner(body: Node) -> str:
+    """The statement inside a PREPARE or an EXPLAIN, as canonical text."""
+    query = body.get("query")
+    return deparse(query) if isinstance(query, dict) else ""
+
+
+def _type_text(node: Json) -> str:
+    """A type's name as it was written: what a cast of a constant to it prints."""
+    cast: Json = {"TypeCast": {"arg": {"A_Const": {"isnull": True}}, "typeName": kind(node)[1]}}
+    return deparse_expression(cast).removeprefix("NULL::")
+
+
+def _analyzes(body: Node) -> bool:
+    """EXPLAIN ANALYZE, unless the option says off."""
+    for option in items(body, "options"):
+        _, element = kind(option)
+        if element.get("defname") == "analyze":
+            return kind(element.get("arg"))[1].get("sval") not in ("off", "false", "0")
+    return False
