@@ -1,0 +1,74 @@
+"""Real PostgreSQL for all tests: one cluster a worker, which plays the real database with the shop in it."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from proxy.twin.embedded import Cluster
+from tests import shop as shop_data
+
+
+@dataclass(frozen=True)
+class RealDatabase:
+    """A database of the cluster that plays the real one."""
+
+    cluster: Cluster
+    name: str = "shop"
+
+    @property
+    def dsn(self) -> str:
+        """As its owner, a superuser."""
+        return self.cluster.dsn(self.name)
+
+    @property
+    def reader_dsn(self) -> str:
+        """As the role that the proxy uses: it may read the shop's tables and nothing else."""
+        return self.cluster.dsn(self.name, shop_data.READER)
+
+    def connect(self) -> psycopg.Connection:
+        """A connection of the owner, each statement its own transaction."""
+        return psycopg.connect(self.dsn, autocommit=True)
+
+
+@pytest.fixture(scope="session")
+def real_cluster() -> Iterator[Cluster]:
+    """An empty PostgreSQL 18 without any database of ours; tests may create some with names of their own."""
+    cluster = Cluster.start(settings={"max_connections": 100})
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def shop(real_cluster: Cluster) -> RealDatabase:
+    """The real database of tests/shop.py. Nobody changes it; who must, makes one of his own with `make_shop`."""
+    return make_shop(real_cluster, "shop")
+
+
+def make_shop(cluster: Cluster, name: str) -> RealDatabase:
+    """The shop in a new database."""
+    with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    database = RealDatabase(cluster, name)
+    with database.connect() as connection:
+        for part in (shop_data.SCHEMA, shop_data.DATA, shop_data.GRANTS):
+            connection.execute(part)
+    return database
+
+
+@pytest.fixture
+def rules_path(tmp_path: Path) -> Path:
+    """The shop's rules as a file."""
+    return shop_data.rules_file(tmp_path)
+
+
+@pytest.fixture
+def cluster_home() -> Iterator[Path]:
+    """A place for a cluster's data that another user of the machine can reach (pytest's own places are closed)."""
+    home = Path(tempfile.mkdtemp(prefix="noisegate-test-"))
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
