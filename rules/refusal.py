@@ -64,6 +64,18 @@ class BudgetSpent(Refusal):
     sqlstate = "53400"  # configuration_limit_exceeded
 
 
+class TooManyFaults(Refusal):
+    """The real database failed too often after charges of this analyst's today."""
+
+    sqlstate = "53400"  # configuration_limit_exceeded
+
+
+class RulesChanged(Refusal):
+    """The statement was planned by rules or a schema that hold no more."""
+
+    sqlstate = "40001"  # serialization_failure: clients try again
+
+
 class Interrupted(Refusal):
     """Cancelled by the client, or out of time."""
 

@@ -52,6 +52,8 @@ class Plan:
     epsilon: Decimal
     delta: Decimal
     notices: tuple[str, ...] = ()
+    time_zone: str = "UTC"  # of the session: the inner statements run in it
+    generation: int = 0  # of the rules and the catalog that it was made by; set by the service
 
     def outer_with_parameters(self) -> str:
         """The outer statement with $n for every hole."""

@@ -1,0 +1,133 @@
+"""The way of one private statement: take a snapshot, charge, look, noise, settle.
+
+Whatever may fail for reasons of its own comes before the charge. From the charge on nothing is given back, and every
+failure is one constant refusal.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
+
+from proxy.engine.engine import Engine, EngineError, Row, Snapshot
+from proxy.query.asker import Asker
+from proxy.query.clock import Clock
+from proxy.query.faults import Faults
+from proxy.query.reuse import Question
+from rules.ledger.store import Charge, LedgerStore, Receipt
+from rules.noise.cost import mechanism_of
+from rules.noise.measures import PrivateGroups
+from rules.noise.mechanism import Noise
+from rules.noise.release import Draws, MalformedRows, Noised, draw, release, release_found
+from rules.refusal import Interrupted, Refusal, Unavailable
+
+Result = TypeVar("Result")
+_MANY = 500  # draws or rows that take some milliseconds: done beside the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What it takes to ask: the real database, the ledger, and a source of noise."""
+
+    engine: Engine
+    ledger: LedgerStore
+    noise: Noise
+    clock: Clock
+    faults: Faults
+
+    async def ask(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Noised]]:
+        """Answer all questions for one charge, from memory or from one snapshot."""
+        if any(question.fresh for question in questions):
+            receipt, drawn = await self._ask_database(questions, asker)
+            await self._settle(receipt, questions, drawn)
+        else:
+            receipt = await self._see_again(questions, asker)
+            drawn = [Noised(question.groups or (), {}) for question in questions]
+        return receipt, [question.complete(noised) for question, noised in zip(questions, drawn, strict=True)]
+
+    async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Noised]]:
+        receipt: Receipt | None = None
+        try:
+            async with asyncio.timeout_at(asker.deadline):
+                seconds = asker.deadline - asyncio.get_running_loop().time()
+                async with self.engine.snapshot(time_zone=asker.time_zone, timeout_seconds=seconds) as snapshot:
+                    receipt = await self._charge(questions, asker)
+                    drawn = await self._look(questions, snapshot, asker)
+        except (EngineError, TimeoutError, MalformedRows) as error:
+            raise await self._failure(receipt, asker, out_of_time=isinstance(error, TimeoutError)) from None
+        await self.faults.check_after(asker.analyst, asker.rulebook)
+        return receipt, drawn
+
+    async def _see_again(self, questions: Sequence[Question], asker: Asker) -> Receipt:
+        """Nothing is asked: only what this analyst sees for the first time is charged."""
+        if all(kept.paid for question in questions for kept in question.known.values()):
+            balances = await self.ledger.balances(asker.analyst, asker.rulebook.budgets, self.clock())
+            return Receipt(0, Decimal(0), *balances)
+        return await self._charge(questions, asker)
+
+    async def _settle(self, receipt: Receipt, questions: Sequence[Question], drawn: Sequence[Noised]) -> None:
+        pairs = zip(questions, drawn, strict=True)
+        await self.ledger.settle(
+            receipt.charge, [each for question, noised in pairs for each in question.releases(noised)]
+        )
+
+    async def _charge(self, questions: Sequence[Question], asker: Asker) -> Receipt:
+        """Make the statement's cost durable, or refuse."""
+        blocks = [question.block for question in questions]
+        charge = Charge(
+            time=self.clock(),
+            analyst=asker.analyst,
+            session=asker.session,
+            fingerprint=" ".join(question.key for question in questions),
+            unit=asker.rulebook.policy.unit,
+            tables=tuple(sorted({table for block in blocks for table in block.tables})),
+            mechanisms=tuple(mechanism_of(question.block, index) for question in questions for index in question.fresh),
+            sights=tuple(sight for question in questions for sight in question.sights),
+        )
+        return await self.ledger.charge(charge, asker.rulebook.budgets)
+
+    async def _look(self, questions: Sequence[Question], snapshot: Snapshot, asker: Asker) -> list[Noised]:
+        """Draw for every list that is known, and only then ask the database."""
+        size = asker.rulebook.policy.group_size
+        draws = [await self._draw(question, size) for question in questions]
+        try:
+            pairs = zip(questions, draws, strict=True)
+            return [await self._run(question, each, snapshot, size) for question, each in pairs]
+        except asyncio.CancelledError:
+            await snapshot.cancel()
+            raise
+
+    async def _draw(self, question: Question, group_size: int) -> Draws:
+        groups = question.groups
+        if groups is None:
+            return {}
+        return await _beside(
+            len(groups) * len(question.fresh),
+            lambda: draw(question.block, question.fresh, len(groups), self.noise, group_size=group_size),
+        )
+
+    async def _run(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
+        """Run one inner statement and noise its rows; what needs no fresh draw is not run."""
+        block, groups = question.block, question.groups
+        if not question.fresh:
+            return Noised(groups or (), {})
+        rows: Sequence[Row] = await snapshot.run(block.sql)
+        if groups is not None:
+            return await _beside(len(rows), lambda: release(block, groups, rows, draws))
+        assert isinstance(block.groups, PrivateGroups)
+        found = block.groups
+        return await _beside(len(rows), lambda: release_found(block, found, rows, self.noise, group_size=group_size))
+
+    async def _failure(self, receipt: Receipt | None, asker: Asker, *, out_of_time: bool) -> Refusal:
+        """What a failure is told as: before the charge what it was, after it always the same."""
+        if receipt is not None:
+            return await self.faults.note(receipt, asker.analyst)
+        if out_of_time:
+            return Interrupted("canceling statement due to statement timeout")
+        return Unavailable("the real database is away", hint="Nothing was charged. Try again later.")
+
+
+async def _beside(size: int, work: Callable[[], Result]) -> Result:
+    """Do a small piece of work here, a large one in a thread."""
+    return work() if size < _MANY else await asyncio.to_thread(work)

@@ -1,0 +1,55 @@
+"""What an analyst is told beside an answer: what it cost, what is left, how far noise may have moved it."""
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from proxy.query.reuse import Question
+from proxy.query.rulebook import Rulebook
+from rules.ledger.store import Receipt
+from rules.noise.margin import margin_of_output
+from rules.noise.measures import Count, Sum
+
+_UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
+
+
+def cost_notice(receipt: Receipt, questions: Sequence[Question], rulebook: Rulebook) -> str:
+    """One line: "ε 0.1 spent, 4.3 of 5 left this month; 95% of counts within ±30".
+
+    The account that has less left is the one that is told of, for it is what ends first.
+    """
+    shared = receipt.dataset.left < receipt.analyst.left
+    balance = receipt.dataset if shared else receipt.analyst
+    whose = " for all analysts" if shared else ""
+    spent = f"ε {_short(receipt.epsilon, _UP)} spent, {_short(balance.left, _DOWN)} of {_short(balance.limit, _DOWN)}"
+    return f"{spent} left{rulebook.budgets.phrase}{whose}{_margins(questions, rulebook)}"
+
+
+def reuse_notice(questions: Sequence[Question]) -> str | None:
+    """Says so when an answer was given before, and how a fresh one is had."""
+    times = [kept.time for question in questions for kept in question.known.values()]
+    if not times:
+        return None
+    return f"answered with noise of {min(times):%Y-%m-%d %H:%M} UTC; SET noisegate.reuse = off asks, and pays, anew"
+
+
+def _margins(questions: Sequence[Question], rulebook: Rulebook) -> str:
+    """The widest 95% margin of counts and of sums that were drawn for this answer."""
+    widest: dict[str, Fraction] = {}
+    for question in questions:
+        for output in question.block.outputs:
+            margin = margin_of_output(question.block, output, group_size=rulebook.policy.group_size)
+            if isinstance(output, Count | Sum) and margin is not None and output.measure in question.fresh:
+                kind = "counts" if isinstance(output, Count) else "sums"
+                widest[kind] = max(margin, widest.get(kind, margin))
+    told = [f"of {kind} within ±{_number(margin)}" for kind, margin in widest.items()]
+    return f"; 95% {', '.join(told)}" if told else ""
+
+
+def _short(number: Decimal, context: Context) -> str:
+    return f"{context.create_decimal(number).normalize():f}"
+
+
+def _number(margin: Fraction) -> str:
+    """Three digits of a large number are enough, rounded up."""
+    return f"{_UP.divide(Decimal(margin.numerator), Decimal(margin.denominator)).normalize():,f}"

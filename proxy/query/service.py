@@ -1,0 +1,138 @@
+"""Everything that sessions ask of the rules: to read, to plan, and to answer one private statement."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from proxy.engine.engine import Engine
+from proxy.query.asker import Asker
+from proxy.query.asking import Asking
+from proxy.query.clock import Clock
+from proxy.query.faults import Faults
+from proxy.query.grid import on_grid
+from proxy.query.notices import cost_notice, reuse_notice
+from proxy.query.reuse import Question, block_key, find_known, nothing_known
+from proxy.query.rulebook import Rulebook
+from rules.catalog import Catalog, TableName
+from rules.ledger.store import LedgerStore, Receipt
+from rules.noise.measures import Text
+from rules.noise.mechanism import Noise
+from rules.noise.release import Noised, columns
+from rules.policy.model import Policy
+from rules.refusal import Interrupted, RulesChanged
+from rules.rewrite.plan import Plan, Request
+from rules.sql.statement import Reading, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the outer statement is given: one column of text for each hole after the client's own parameters."""
+
+    columns: tuple[tuple[Text, ...], ...]
+    notices: tuple[str, ...] = ()
+
+
+class Planner(Protocol):
+    """Reads and plans in processes that may be killed. `proxy.query.pool` has the one that is used."""
+
+    async def load(self, policy: Policy, catalog: Catalog) -> None: ...
+
+    async def read(self, text: str) -> Reading: ...
+
+    async def plan(self, request: Request) -> Plan: ...
+
+
+class Service:
+    """One for the whole proxy. Rules are swapped as a whole: what is in force is one Rulebook."""
+
+    def __init__(
+        self, rulebook: Rulebook, planner: Planner, engine: Engine, ledger: LedgerStore, *, noise: Noise, clock: Clock
+    ) -> None:
+        self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
+        self._faults = Faults(ledger, clock)
+        self._asking = Asking(engine, ledger, noise, clock, self._faults)
+        self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def rulebook(self) -> Rulebook:
+        """The rules in force."""
+        return self._rulebook
+
+    async def load(self, policy: Policy, catalog: Catalog) -> None:
+        """Put new rules in force, for all sessions at once. Plans made by the old ones are refused from then on."""
+        rulebook = Rulebook.of(policy, catalog, self._rulebook.generation + 1)
+        await self._planner.load(policy, catalog)
+        self._rulebook = rulebook
+
+    async def read(self, text: str) -> Reading:
+        """What PostgreSQL's grammar says of a text."""
+        return await self._planner.read(text)
+
+    def may_touch(self, statement: Statement) -> bool:
+        """Whether a statement names what may be a protected table: by bare names, without asking anyone."""
+        return any(self._rulebook.names_protected(relation.name) for relation in statement.relations)
+
+    def is_protected(self, schema: str, name: str) -> bool:
+        """Whether this very table is protected."""
+        return TableName(schema, name) in self._rulebook.protected
+
+    async def plan(self, request: Request) -> Plan:
+        """Plan one statement, or refuse it."""
+        generation = self._rulebook.generation
+        plan = await self._planner.plan(request)
+        return replace(plan, time_zone=request.time_zone, generation=generation)
+
+    async def answer(
+        self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True
+    ) -> Answer:
+        """Charge, look, noise and settle; raises a Refusal. What was charged stays charged, whatever is raised."""
+        rulebook, now = self._rulebook, asyncio.get_running_loop().time()
+        if plan.generation != rulebook.generation:
+            raise RulesChanged("the rules or the schema have changed since this was planned", hint="Run it again.")
+        if not plan.blocks:
+            return Answer((), plan.notices)
+        asker = Asker(analyst, session, rulebook, plan.time_zone, now + timeout_seconds)
+        try:
+            async with on_grid(rulebook.policy.pad_to):
+                return await self._answer(plan, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
+        except asyncio.CancelledError:
+            _stay_alive()
+            raise Interrupted("canceling statement due to user request") from None
+
+    async def _answer(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
+        await self._faults.check(asker.analyst, asker.rulebook)
+        keys = [block_key(block, asker.rulebook, plan.time_zone) for block in plan.blocks]
+        async with self._one_at_a_time(keys if reuse else ()):
+            questions = [
+                await find_known(block, key, self._ledger, asker, self._clock()) if reuse else nothing_known(block, key)
+                for block, key in zip(plan.blocks, keys, strict=True)
+            ]
+            receipt, answers = await self._asking.ask(questions, asker)
+        return _answer(plan, questions, answers, receipt, asker.rulebook)
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, keys: Sequence[str]) -> AsyncIterator[None]:
+        """Let equal blocks wait for each other: the second finds what the first one has released."""
+        async with AsyncExitStack() as stack:
+            for key in sorted(set(keys)):  # in one order for all, so that nobody waits in a circle
+                await stack.enter_async_context(self._in_flight.setdefault(key, asyncio.Lock()))
+            yield
+
+
+def _answer(
+    plan: Plan, questions: Sequence[Question], answers: Sequence[Noised], receipt: Receipt, rulebook: Rulebook
+) -> Answer:
+    answered = zip(questions, answers, strict=True)
+    holes = tuple(column for question, noised in answered for column in columns(question.block, noised))
+    told = (cost_notice(receipt, questions, rulebook), reuse_notice(questions))
+    return Answer(holes, plan.notices + tuple(notice for notice in told if notice is not None))
+
+
+def _stay_alive() -> None:
+    """Only the statement was cancelled: the task that asked goes on with its session."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
