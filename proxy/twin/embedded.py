@@ -76,6 +76,9 @@ class Cluster:
         """How libpq reaches it by the private socket."""
         return f"host={self.directory} port={self.tcp_port or PORT} dbname={database} user={user}"
 
+    def is_running(self) -> bool:
+        return self._keeper.poll() is None
+
     def stop(self) -> None:
         """Stop PostgreSQL and wait until it is gone; may be called twice."""
         if self._keeper.stdin is not None and not self._keeper.stdin.closed:
@@ -90,7 +93,7 @@ class Cluster:
             try:
                 psycopg.connect(self.dsn()).close()
             except psycopg.OperationalError as error:
-                if time.monotonic() > deadline or self._keeper.poll() is not None:
+                if time.monotonic() > deadline or not self.is_running():
                     log = (self.directory / "log").read_text(errors="replace")[-2000:]
                     raise ClusterError(f"the embedded PostgreSQL does not start: {log}") from error
                 time.sleep(0.02)

@@ -2,7 +2,7 @@
 
 It reads one line of JSON from standard input, starts PostgreSQL, and waits for the end of that input. The end comes
 when the parent closes the pipe or dies in any way, `kill -9` included: then PostgreSQL is stopped and, where asked,
-its directory removed.
+its directory removed. When PostgreSQL ends by itself, so does the keeper.
 """
 
 import json
@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 GRACE_SECONDS = 10
@@ -24,11 +25,11 @@ def main() -> int:
     postmaster = _start(task["command"], task["uid"], task["log"], task["memory_limit_bytes"])
     sys.stdout.write(f"{postmaster.pid}\n")
     sys.stdout.flush()
-    sys.stdin.read()
-    _stop(postmaster)
+    threading.Thread(target=_stop_with_input, args=(postmaster,), daemon=True).start()
+    status = postmaster.wait()
     if task["remove"] is not None:
         shutil.rmtree(task["remove"], ignore_errors=True)
-    return 0
+    return 0 if status == 0 else 1
 
 
 def _start(command: list[str], uid: int | None, log: str, memory_limit_bytes: int | None) -> subprocess.Popen[bytes]:
@@ -45,6 +46,11 @@ def _start(command: list[str], uid: int | None, log: str, memory_limit_bytes: in
             extra_groups=None if uid is None else [],
             start_new_session=True,
         )
+
+
+def _stop_with_input(postmaster: subprocess.Popen[bytes]) -> None:
+    sys.stdin.read()
+    _stop(postmaster)
 
 
 def _stop(postmaster: subprocess.Popen[bytes]) -> None:

@@ -74,6 +74,16 @@ def test_a_statement_that_wants_too_much_memory_fails_and_its_neighbours_live() 
         cluster.stop()
 
 
+def test_a_server_that_ends_by_itself_is_noticed_and_leaves_no_keeper(cluster_home: Path) -> None:
+    cluster = Cluster.start(cluster_home)
+    os.kill(int((cluster_home / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+    deadline = time.monotonic() + 20
+    while cluster.is_running() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not cluster.is_running()
+    cluster.stop()
+
+
 def test_a_server_that_cannot_start_says_why(cluster_home: Path) -> None:
     with pytest.raises(ClusterError, match="no_such_setting"):
         Cluster.start(cluster_home, settings={"no_such_setting": "1"})
