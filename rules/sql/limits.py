@@ -1,0 +1,69 @@
+"""How much text is too much, counted in one pass before any parser sees it.
+
+Both parsers can be driven to death by short texts: a sum of 100,000 terms ends libpg_query, twenty nested ARRAY[ keep
+sqlglot busy for a minute. The count is rough on purpose: it never does more work than the text is long.
+"""
+
+import re
+
+from rules.refusal import TooComplex
+
+MOST_BYTES = 64 * 1024
+MOST_TOKENS = 4_000
+DEEPEST_NESTING = 64
+
+TOKEN = re.compile(
+    r"""
+    (?P<space>   [\s]+ | --[^\n\r]* )
+  | (?P<comment> /\* )
+  | (?P<string>  [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z) | '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) )
+  | (?P<dollar>  \$(?:[A-Za-z_\x80-\U0010ffff]\w*)?\$ )
+  | (?P<word>    [\w$]+ )
+  | (?P<open>    [(\[] )
+  | (?P<close>   [)\]] )
+  | (?P<other>   . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+def check_size(text: str) -> None:
+    """Refuse a text that is too long, has too many tokens or is nested too deeply."""
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
+    tokens = nesting = at = 0
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        assert found is not None, "the last alternative takes any character"
+        kind, at = found.lastgroup, _end(text, found)
+        if kind in ("space", "comment"):
+            continue
+        tokens += 1
+        nesting += _step(found)
+        if tokens > MOST_TOKENS:
+            raise TooComplex(f"the statement has more than {MOST_TOKENS:,} words and signs")
+        if nesting > DEEPEST_NESTING:
+            raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} deep")
+
+
+def _step(found: re.Match[str]) -> int:
+    """What a token does to the depth: brackets, and CASE … END."""
+    word = found.group()
+    if found.lastgroup == "open" or word.lower() == "case":
+        return 1
+    return -1 if found.lastgroup == "close" or word.lower() == "end" else 0
+
+
+def _end(text: str, found: re.Match[str]) -> int:
+    """Where a token ends; comments nest, and a dollar quote ends with its own tag."""
+    if found.lastgroup == "comment":
+        depth, at = 1, found.end()
+        while depth and (edge := COMMENT_EDGE.search(text, at)):
+            depth += 1 if edge.group() == "/*" else -1
+            at = edge.end()
+        return len(text) if depth else at
+    if found.group("dollar"):
+        end = text.find(found.group("dollar"), found.end())
+        return len(text) if end < 0 else end + len(found.group("dollar"))
+    return found.end()
