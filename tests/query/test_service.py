@@ -1,0 +1,399 @@
+"""One private statement: charged before anything is looked at, noised, kept, and served again for free."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from proxy.query.rulebook import Rulebook
+from proxy.query.service import Answer, Service
+from proxy.stores.sqlite import SqliteLedger
+from rules.catalog import Catalog
+from rules.noise.measures import Block, Measure, PublicGroups
+from rules.noise.mechanism import OpenDPNoise
+from rules.policy.model import Policy
+from rules.refusal import BudgetSpent, InnerFailure, Interrupted, Refusal, RulesChanged, TooManyFaults, Unavailable
+from rules.rewrite.plan import Plan, Request
+from rules.sql.statement import Kind, RelationName, Statement
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.noise.sources import ConstantNoise
+from tests.query.plain_engine import PlainEngine
+from tests.query.plans import FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
+
+CATALOG = Catalog("shop", 180000, "1", "UTF8", ())
+SLEEP = "SELECT city, count(pg_sleep(0.05)) FROM public.customers GROUP BY city"
+
+
+@dataclass
+class Desk:
+    """A service over the real shop and a real ledger, with a clock that tests turn."""
+
+    engine: PlainEngine
+    ledger: SqliteLedger
+    policy: Policy
+    now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    noise: ConstantNoise = field(default_factory=lambda: ConstantNoise(0))
+
+    def __post_init__(self) -> None:
+        self.service = self.open(self.policy)
+
+    def open(self, policy: Policy) -> Service:
+        return Service(
+            Rulebook.of(policy, CATALOG, 0),
+            HandPlanner(),
+            self.engine,
+            self.ledger,
+            noise=self.noise,
+            clock=lambda: self.now,
+        )
+
+    async def ask(self, *blocks: Block, analyst: str = "ada", seconds: float = 20, reuse: bool = True) -> Answer:
+        return await self.service.answer(
+            plan_of(*blocks), analyst=analyst, session="s", timeout_seconds=seconds, reuse=reuse
+        )
+
+    async def spent(self, analyst: str = "ada") -> tuple[Decimal | int, Decimal | int]:
+        """By the analyst, and by all."""
+        balances = await self.ledger.balances(analyst, self.service.rulebook.budgets, self.now)
+        return balances[0].spent, balances[1].spent
+
+
+@pytest.fixture
+async def desk(shop: RealDatabase, tmp_path: Path) -> AsyncIterator[Desk]:
+    SqliteLedger.create(tmp_path / "ledger", "1/shop")
+    ledger = await SqliteLedger.open(tmp_path / "ledger", "1/shop")
+    yield Desk(PlainEngine(shop.reader_dsn), ledger, shop_data.policy())
+    await ledger.close()
+
+
+def exact(shop: RealDatabase, expression: str) -> dict[str | None, int]:
+    with shop.connect() as connection:
+        return dict(connection.execute(f"SELECT city, {expression} FROM customers GROUP BY city").fetchall())
+
+
+async def test_every_group_of_the_list_is_answered_with_its_noised_number(desk: Desk, shop: RealDatabase) -> None:
+    desk.noise.constant = 5
+    answer = await desk.ask(block_of(UNITS))
+
+    counts = exact(shop, "count(*)")
+    assert answer.columns == (
+        ("Berlin", "Lyon", "Atlantis", None),
+        tuple(str(counts.get(city, 0) + 5) for city in ("Berlin", "Lyon", "Atlantis", None)),
+    )
+
+
+async def test_the_columns_of_several_blocks_follow_each_other(desk: Desk) -> None:
+    answer = await desk.ask(block_of(UNITS), block_of(UNITS, IDS, canonical="another"))
+
+    assert len(answer.columns) == 2 + 3
+    assert len(desk.engine.seen) == 2
+
+
+async def test_a_statement_without_private_blocks_is_free_and_asks_nobody(desk: Desk) -> None:
+    assert await desk.ask() == Answer(())
+    assert (desk.engine.seen, await desk.spent()) == ([], (0, 0))
+
+
+async def test_a_charge_that_does_not_fit_is_refused_before_the_database_is_asked(desk: Desk) -> None:
+    with pytest.raises(BudgetSpent):
+        await desk.ask(block_of(replace(UNITS, epsilon=Decimal(501))), analyst="bob")
+
+    assert desk.engine.seen == []
+    assert await desk.spent("bob") == (0, 0)
+
+
+async def test_noise_is_drawn_before_the_database_is_asked(desk: Desk) -> None:
+    with pytest.raises(InnerFailure):
+        await desk.ask(block_of(UNITS, sql="SELECT 1/0"))
+
+    assert [count for count, *_ in desk.noise.asked] == [4]
+
+
+async def test_a_database_that_is_away_costs_nothing(desk: Desk) -> None:
+    away = Desk(PlainEngine("host=/nowhere dbname=shop"), desk.ledger, desk.policy)
+    with pytest.raises(Unavailable):
+        await away.ask(block_of(UNITS))
+
+    assert await desk.spent() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT city, (1 / (id - 7))::int FROM public.customers",
+        "SELECT 'Berlin', 'not a number'",
+        "SELECT 'Berlin', 1, 2",
+        "SELECT nothing FROM nowhere",
+        SLEEP,
+    ],
+)
+async def test_whatever_fails_after_the_charge_is_the_same_refusal_and_is_paid(desk: Desk, sql: str) -> None:
+    with pytest.raises(InnerFailure) as caught:
+        await desk.ask(block_of(UNITS, sql=sql), seconds=1.5)
+
+    assert str(caught.value) == "the statement was charged, and could not be completed"
+    assert (caught.value.detail, caught.value.__cause__) == ("", None)
+    assert await desk.spent() == (1, 1)
+
+
+async def test_after_a_few_faults_a_day_nothing_is_run_for_that_analyst(desk: Desk) -> None:
+    for _ in range(3):
+        with pytest.raises(InnerFailure):
+            await desk.ask(block_of(UNITS, sql="SELECT 1/0"))
+    with pytest.raises(TooManyFaults):
+        await desk.ask(block_of(UNITS))
+
+    assert await desk.spent() == (3, 3)
+    await desk.ask(block_of(UNITS), analyst="bob")
+    desk.now += timedelta(days=1)
+    await desk.ask(block_of(UNITS))
+
+
+async def test_statements_that_run_while_the_last_fault_happens_end_like_it(desk: Desk) -> None:
+    slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.003"))))
+    while not desk.engine.seen:
+        await asyncio.sleep(0.01)
+    for number in range(3):
+        with pytest.raises(InnerFailure):
+            await desk.ask(block_of(UNITS, sql="SELECT 1/0", canonical=str(number)))
+
+    with pytest.raises(InnerFailure):
+        await slow
+
+
+async def test_a_cancelled_statement_stays_charged_and_stops_in_the_database(desk: Desk, shop: RealDatabase) -> None:
+    asking = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP)))
+    while not desk.engine.seen:
+        await asyncio.sleep(0.01)
+    asking.cancel()
+    with pytest.raises(Interrupted):
+        await asking
+
+    assert await desk.spent() == (1, 1)
+    await wait_until(lambda: not running(shop, "pg_sleep"))
+    await desk.ask(block_of(UNITS))  # and no fault was counted
+
+
+def running(shop: RealDatabase, what: str) -> bool:
+    with shop.connect() as connection:
+        query = "SELECT FROM pg_stat_activity WHERE state = 'active' AND query LIKE %s AND pid <> pg_backend_pid()"
+        return connection.execute(query, (f"%{what}%",)).fetchone() is not None
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_time_out_before_the_charge_is_free(desk: Desk) -> None:
+    with pytest.raises(Interrupted):
+        await desk.ask(block_of(UNITS), seconds=0)
+
+    assert await desk.spent() == (0, 0)
+
+
+async def test_the_same_question_is_answered_again_for_nothing(desk: Desk) -> None:
+    desk.noise.constant = 5
+    first = await desk.ask(block_of(UNITS))
+    desk.noise.constant = 99
+    again = await desk.ask(block_of(UNITS))
+
+    assert again.columns == first.columns
+    assert len(desk.engine.seen) == 1
+    assert await desk.spent() == (1, 1)
+
+
+async def test_only_what_is_new_in_a_question_is_paid(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS))
+    desk.noise.constant = 99
+    both = await desk.ask(block_of(IDS, UNITS))
+
+    assert await desk.spent() == (2, 2)
+    assert both.columns[2] == (await desk.ask(block_of(UNITS))).columns[1]
+
+
+async def test_what_others_paid_for_costs_the_analyst_once_and_the_dataset_nothing(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS))
+    for _ in range(3):
+        await desk.ask(block_of(UNITS), analyst="bob")
+
+    assert await desk.spent("bob") == (1, 1)
+    assert len(desk.engine.seen) == 1
+
+
+async def test_a_first_sight_that_does_not_fit_is_refused(desk: Desk) -> None:
+    await desk.ask(block_of(replace(UNITS, epsilon=Decimal(501))))
+    with pytest.raises(BudgetSpent) as caught:
+        await desk.ask(block_of(UNITS), analyst="bob")
+
+    assert "noisegate.reuse = off" in caught.value.hint
+    await desk.ask(block_of(UNITS), analyst="bob", reuse=False)
+    assert await desk.spent("bob") == (1, 502)
+
+
+async def ask_with_more_epsilon(desk: Desk) -> None:
+    await desk.ask(block_of(replace(UNITS, epsilon=Decimal(2))))
+
+
+async def ask_for_a_new_answer(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS), reuse=False)
+
+
+async def ask_a_day_later(desk: Desk) -> None:
+    desk.now += timedelta(days=1, seconds=1)
+    await desk.ask(block_of(UNITS))
+
+
+async def ask_with_another_bound(desk: Desk) -> None:
+    await desk.ask(block_of(replace(UNITS, sensitivity=2)))
+
+
+async def ask_for_other_groups(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS, groups=PublicGroups((("Lyon",),))))
+
+
+async def ask_another_block(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS, canonical="others"))
+
+
+async def ask_in_another_time_zone(desk: Desk) -> None:
+    plan = replace(plan_of(block_of(UNITS)), time_zone="Asia/Tokyo")
+    await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+
+
+async def ask_by_other_rules(desk: Desk) -> None:
+    await desk.service.load(desk.policy.model_copy(update={"group_size": 2}), CATALOG)
+    plan = replace(plan_of(block_of(UNITS)), generation=1)
+    await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        ask_with_more_epsilon,
+        ask_for_a_new_answer,
+        ask_a_day_later,
+        ask_with_another_bound,
+        ask_for_other_groups,
+        ask_another_block,
+        ask_in_another_time_zone,
+        ask_by_other_rules,
+    ],
+)
+async def test_a_question_that_means_something_else_is_asked_anew(desk: Desk, ask: Callable[..., object]) -> None:
+    await desk.ask(block_of(UNITS))
+    asking = ask(desk)
+    assert asyncio.iscoroutine(asking)
+    await asking
+
+    assert len(desk.engine.seen) == 2
+
+
+async def test_a_change_of_budgets_alone_forgets_no_answer(desk: Desk) -> None:
+    await desk.ask(block_of(UNITS))
+    richer = desk.policy.model_copy(update={"budget": desk.policy.budget.model_copy(update={"epsilon": Decimal(900)})})
+    await desk.service.load(richer, CATALOG)
+    plan = replace(plan_of(block_of(UNITS)), generation=1)
+    await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+
+    assert len(desk.engine.seen) == 1
+
+
+async def test_equal_questions_at_the_same_time_are_asked_once(desk: Desk) -> None:
+    askers = [desk.ask(block_of(UNITS), analyst=analyst) for analyst in ["ada", "bob"] * 5]
+    answers = await asyncio.gather(*askers)
+
+    assert len({answer.columns for answer in answers}) == 1
+    assert len(desk.engine.seen) == 1
+    assert await desk.spent() == (1, 1)
+
+
+async def test_groups_once_released_are_a_public_list_for_later_measures(desk: Desk, shop: RealDatabase) -> None:
+    found = block_of(UNITS, groups=FOUND)
+    keys, _ = (await desk.ask(found)).columns
+    assert keys == ("Berlin", "Graz", "Lyon", "Porto")  # the few without a city are below the threshold
+
+    gone = "SELECT city, count(*), sum(id) FROM public.customers WHERE city IN ('Berlin', 'Rome') GROUP BY city"
+    answer = await desk.ask(replace(block_of(UNITS, IDS, groups=FOUND, sql=gone)))
+
+    assert answer.columns[0] == keys
+    assert answer.columns[2] == (str(exact(shop, "sum(id)")["Berlin"]), "0", "0", "0")
+    assert await desk.spent() == (2, 2)
+
+
+async def test_a_plan_made_by_old_rules_is_refused_and_nothing_is_spent(desk: Desk) -> None:
+    plan = plan_of(block_of(UNITS))
+    await desk.service.load(desk.policy, CATALOG)
+    with pytest.raises(RulesChanged):
+        await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+
+    assert await desk.spent() == (0, 0)
+
+
+async def test_plans_carry_the_session_s_time_zone_and_the_rules_generation(desk: Desk) -> None:
+    service = Service(
+        Rulebook.of(desk.policy, CATALOG, 7),
+        HandPlanner(plan_of(block_of(UNITS))),
+        desk.engine,
+        desk.ledger,
+        noise=desk.noise,
+        clock=lambda: desk.now,
+    )
+    plan: Plan = await service.plan(Request("0", ("public",), time_zone="Europe/Lisbon"))
+
+    assert (plan.time_zone, plan.generation) == ("Europe/Lisbon", 7)
+
+
+async def test_an_analyst_is_told_cost_remainder_margin_and_age(desk: Desk) -> None:
+    first = await desk.ask(block_of(UNITS, IDS))
+    desk.now += timedelta(minutes=5)
+    again = await desk.ask(block_of(UNITS, IDS))
+
+    assert first.notices == ("ε 2 spent, 998 of 1000 left; 95% of counts within ±3, of sums within ±3,000",)
+    assert again.notices == (
+        "ε 0 spent, 998 of 1000 left",
+        "answered with noise of 2026-11-21 12:00 UTC; SET noisegate.reuse = off asks, and pays, anew",
+    )
+
+
+@pytest.mark.parametrize("sql", [None, "SELECT 1/0"])
+async def test_answers_and_failures_come_on_the_grid(desk: Desk, sql: str | None) -> None:
+    desk.service = desk.open(desk.policy.model_copy(update={"pad_to": timedelta(milliseconds=200)}))
+    start = time.monotonic()
+    outcome = await asyncio.gather(desk.ask(block_of(UNITS, sql=sql)), return_exceptions=True)
+
+    assert isinstance(outcome[0], Answer if sql is None else Refusal)
+    assert (time.monotonic() - start) % 0.2 < 0.1
+    assert time.monotonic() - start >= 0.2
+
+
+async def test_real_noise_is_added(desk: Desk) -> None:
+    desk.service = Service(
+        Rulebook.of(desk.policy, CATALOG, 0),
+        HandPlanner(),
+        desk.engine,
+        desk.ledger,
+        noise=OpenDPNoise(),
+        clock=lambda: desk.now,
+    )
+    loud = Measure("units", 1000, Decimal("0.001"))
+    answers = {(await desk.ask(block_of(loud), reuse=False)).columns for _ in range(5)}
+
+    assert len(answers) == 5
+
+
+def test_tables_are_protected_by_name_and_schema(desk: Desk) -> None:
+    def touches(name: str) -> bool:
+        return desk.service.may_touch(Statement(Kind.QUERY, "", 0, (RelationName(None, name, 1),)))
+
+    assert touches("orders") and not touches("products") and not touches("staff")
+    assert desk.service.is_protected("public", "orders")
+    assert not desk.service.is_protected("other", "orders")
+    assert not desk.service.is_protected("public", "products")
