@@ -1,0 +1,180 @@
+"""One client's socket: first its login, then whole frames to its session, with backpressure in both directions."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from proxy.log import event
+from proxy.server.errors import SHUTDOWN, error_response, fatal
+from proxy.server.house import House
+from proxy.server.login import Reception
+from proxy.server.ports import Session
+from proxy.wire.codec import ProtocolViolation
+
+_UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a slow reader before the session hears of it
+_FAREWELL_SECONDS: Final = 5  # for a client to take its last message
+
+
+class Client(asyncio.Protocol):
+    """From accept() to the end of the connection."""
+
+    def __init__(self, house: House, on_gone: Callable[["Client"], None]) -> None:
+        self._house = house
+        self._on_gone = on_gone
+        self._transport: asyncio.Transport | None = None
+        self._reception: Reception | None = None
+        self._session: Session | None = None
+        self._is_closing = False
+        self._is_paused = False  # by the session
+        self._is_handing_over = False
+        self._cannot_write = False
+        self._last_call: asyncio.TimerHandle | None = None
+
+    # What a session may do: ClientPort.
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._is_closing:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        self.hold()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._hand_over()
+        if not self._is_paused and self._transport is not None and not self._is_closing:
+            self._transport.resume_reading()
+
+    def close(self, farewell: bytes = b"") -> None:
+        if self._transport is None or self._is_closing:
+            return
+        self._transport.write(farewell)
+        self._is_closing = True
+        self._transport.close()
+        self._last_call = asyncio.get_running_loop().call_later(_FAREWELL_SECONDS, self.abort)
+
+    # What a login may do besides: Guest.
+
+    def hold(self) -> None:
+        if self._transport is not None and not self._is_closing:
+            self._transport.pause_reading()
+
+    async def start_tls(self, context: ssl.SSLContext) -> None:
+        if self._transport is None or self._is_closing:
+            raise ConnectionResetError
+        seconds = self._house.settings.login_timeout_seconds
+        loop = asyncio.get_running_loop()
+        try:
+            secure = await loop.start_tls(
+                self._transport, self, context, server_side=True, ssl_handshake_timeout=seconds
+            )
+        except OSError as error:
+            self.abort()
+            self.connection_lost(error)  # the loop tells nobody when a handshake fails
+            raise
+        if secure is None or self._is_closing:
+            raise ConnectionResetError
+        self._adopt(secure)
+
+    def begin(self, session: Session) -> None:
+        if self._transport is None:
+            self._tidy_up()
+            session.closed()
+            return
+        self._session = session
+        if self._cannot_write:
+            session.pause_writing()
+        if not self._is_paused:
+            self.resume_reading()
+
+    def cancel(self) -> None:
+        if self._session is not None:
+            self._session.cancel()
+
+    def abort(self) -> None:
+        """End the connection at once, whatever is unsent."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the listener may do.
+
+    def drain(self) -> None:
+        """The proxy shuts down: a session may finish what it runs, a login may not."""
+        if self._session is None:
+            self.close(fatal(*SHUTDOWN))
+        else:
+            self._session.drain()
+
+    # What the event loop says: asyncio.Protocol.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError("a client needs a transport that reads and writes")
+        self._adopt(transport)
+        peer = transport.get_extra_info("peername")
+        self._reception = Reception(self._house, self, str(peer[0]) if isinstance(peer, tuple) else "")
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_closing or self._reception is None:
+            return
+        if self._session is None:
+            self._reception.receive(data)
+        else:
+            self._reception.buffer.feed(data)
+            self._hand_over()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is None:
+            return
+        self._transport = None
+        self._is_closing = True
+        self._tidy_up()
+        if self._session is not None:
+            self._session.closed()
+        self._on_gone(self)
+
+    def pause_writing(self) -> None:
+        self._cannot_write = True
+        if self._session is not None:
+            self._session.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._cannot_write = False
+        if self._session is not None:
+            self._session.resume_writing()
+
+    def _tidy_up(self) -> None:
+        if self._last_call is not None:
+            self._last_call.cancel()
+        if self._reception is not None:
+            self._reception.leave()
+
+    def _adopt(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
+
+    def _hand_over(self) -> None:
+        """Give the session its frames until it pauses, or none is whole."""
+        if self._is_handing_over or self._session is None or self._reception is None:
+            return
+        self._is_handing_over = True
+        try:
+            while not self._is_paused and not self._is_closing:
+                frame = self._reception.buffer.next_frame()
+                if frame is None:
+                    break
+                self._session.frame(frame.kind, frame.raw)
+        except ProtocolViolation as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001 - the last resort: logged without its text, and the client is told
+            self._fail(error)
+        finally:
+            self._is_handing_over = False
+
+    def _fail(self, error: Exception) -> None:
+        response = error_response(error, "FATAL")
+        event("client_failed", sqlstate=response.sqlstate)
+        self.close(response.encode())

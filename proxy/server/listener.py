@@ -1,0 +1,73 @@
+"""Takes connections in, and lets them end when the proxy is told to stop."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Final
+
+from proxy.log import event
+from proxy.server.client import Client
+from proxy.server.errors import SHUTDOWN, fatal
+from proxy.server.house import House
+
+_BACKLOG: Final = 512
+_GOODBYE_SECONDS: Final = 1  # for the last messages to leave
+
+
+class Listener:
+    """One listening socket and its clients."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self._server: asyncio.Server | None = None
+        self._clients: set[Client] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, where the settings left it open."""
+        if self._server is None:
+            return self.house.settings.port
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def __len__(self) -> int:
+        """Connections, logged in or not."""
+        return len(self._clients)
+
+    async def start(self) -> None:
+        settings = self.house.settings
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._welcome, settings.host, settings.port, backlog=_BACKLOG)
+        for listening in self._server.sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # whom we accept inherits it
+        event("listening", port=self.port)
+
+    async def stop(self) -> None:
+        """Take nobody in any more, let sessions finish what they run, then end those that are left."""
+        if self._server is not None:
+            self._server.close()
+        for client in tuple(self._clients):
+            client.drain()
+        await self._until_empty(self.house.settings.drain_timeout_seconds)
+        for client in tuple(self._clients):
+            client.close(fatal(*SHUTDOWN))
+        await self._until_empty(_GOODBYE_SECONDS)
+        for client in tuple(self._clients):
+            client.abort()
+        event("stopped", aborted=len(self._clients))
+
+    def _welcome(self) -> Client:
+        client = Client(self.house, self._farewell)
+        self._clients.add(client)
+        self._is_empty.clear()
+        return client
+
+    def _farewell(self, client: Client) -> None:
+        self._clients.discard(client)
+        if not self._clients:
+            self._is_empty.set()
+
+    async def _until_empty(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_empty.wait(), seconds)

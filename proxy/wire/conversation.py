@@ -1,0 +1,197 @@
+"""The conversation from the first byte of a connection to a login, as a machine: bytes in, events out.
+
+It writes to no socket and reads no clock; whoever drives it starts TLS, looks for connections to cancel and
+keeps the deadline. What ends a connection is raised: ProtocolViolation or LoginRefused.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from proxy.wire.authentication import (
+    AuthenticationOk,
+    AuthenticationSASL,
+    AuthenticationSASLContinue,
+    AuthenticationSASLFinal,
+    NegotiateProtocolVersion,
+)
+from proxy.wire.buffer import Frame, FrameBuffer
+from proxy.wire.codec import ProtocolViolation
+from proxy.wire.frontend import SASLInitialResponse, SASLResponse, Terminate
+from proxy.wire.scram import Accounts, ScramServer, offered
+from proxy.wire.startup import (
+    LATEST_MINOR,
+    MAX_STARTUP_BYTES,
+    CancelRequest,
+    GSSENCRequest,
+    LoginRefused,
+    SSLRequest,
+    StartupMessage,
+    decode_startup,
+)
+
+MAX_LOGIN_BYTES: Final = 4096  # of one message of somebody unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StartTls:
+    """The client waits for the handshake; call `secured` after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The whole purpose of this connection: close it, whatever comes of it."""
+
+    request: CancelRequest
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    """The password is right and AuthenticationOk sent; further frames are in the conversation's `buffer`."""
+
+    startup: StartupMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The client said goodbye."""
+
+
+Event = Send | StartTls | Cancel | LoggedIn | Left
+
+
+class _Stage(Enum):
+    STARTUP = auto()
+    HANDSHAKE = auto()
+    MECHANISM = auto()
+    PROOF = auto()
+    WELCOME = auto()
+    OVER = auto()
+
+
+class Conversation:
+    """One connection until its login."""
+
+    def __init__(self, accounts: Accounts, *, has_tls: bool, needs_tls: bool) -> None:
+        self.buffer = FrameBuffer(MAX_LOGIN_BYTES)
+        self._accounts = accounts
+        self._has_tls = has_tls
+        self._needs_tls = needs_tls
+        self._end_point: bytes | None = None
+        self._may_ask: set[type[SSLRequest | GSSENCRequest]] = {SSLRequest, GSSENCRequest}
+        self._stage = _Stage.STARTUP
+        self._startup: StartupMessage | None = None
+        self._scram: ScramServer | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the client has said who it is."""
+        return self._startup is not None
+
+    def receive(self, data: bytes) -> Iterator[Event]:
+        """Go as far as these bytes allow."""
+        self.buffer.feed(data)
+        while (event := self._next()) is not None:
+            yield event
+
+    def secured(self, end_point: bytes | None) -> None:
+        """The handshake is done. With the hash of our certificate we can offer channel binding."""
+        self._stage = _Stage.STARTUP
+        self._needs_tls = False
+        self._may_ask.clear()
+        self._end_point = end_point
+
+    def _next(self) -> Event | None:
+        """What follows from the bytes that are there; None: more are needed."""
+        match self._stage:
+            case _Stage.STARTUP:
+                packet = self.buffer.next_startup(MAX_STARTUP_BYTES)
+                return None if packet is None else self._on_packet(packet)
+            case _Stage.MECHANISM | _Stage.PROOF:
+                frame = self.buffer.next_frame()
+                return None if frame is None else self._on_frame(frame)
+            case _Stage.WELCOME if self._startup is not None:
+                self._stage = _Stage.OVER
+                return LoggedIn(self._startup)
+            case _Stage.HANDSHAKE if self.buffer.pending:
+                raise ProtocolViolation("received unencrypted data after SSL request")
+            case _:
+                return None
+
+    def _on_packet(self, packet: bytes) -> Event:
+        match decode_startup(packet):
+            case CancelRequest() as request:
+                self._stage = _Stage.OVER
+                return Cancel(request)
+            case SSLRequest():
+                return self._on_ssl_request()
+            case GSSENCRequest():
+                self._asked(GSSENCRequest)
+                return Send(b"N")
+            case StartupMessage() as startup:
+                return self._on_startup(startup)
+
+    def _on_ssl_request(self) -> Event:
+        self._asked(SSLRequest)
+        if not self._has_tls:
+            return Send(b"N")
+        if self.buffer.pending:
+            # Bytes in clear must never be taken for the first bytes under TLS (CVE-2021-23214).
+            raise ProtocolViolation("received unencrypted data after SSL request")
+        self._may_ask.clear()
+        self._stage = _Stage.HANDSHAKE
+        return StartTls()
+
+    def _asked(self, request: type[SSLRequest | GSSENCRequest]) -> None:
+        """Each of the two may be asked once."""
+        if request not in self._may_ask:
+            raise ProtocolViolation("encryption was asked for twice")
+        self._may_ask.discard(request)
+
+    def _on_startup(self, startup: StartupMessage) -> Event:
+        if self._needs_tls:
+            raise LoginRefused(
+                "28000",
+                "this server accepts connections from other machines with TLS only",
+                hint="Connect with sslmode=require, or better verify-full.",
+            )
+        self._startup = startup
+        self._stage = _Stage.MECHANISM
+        request = AuthenticationSASL(offered(self._end_point)).encode()
+        if startup.needs_negotiation:
+            unknown = tuple(name.encode() for name in startup.protocol_options)
+            return Send(NegotiateProtocolVersion(min(startup.minor, LATEST_MINOR), unknown).encode() + request)
+        return Send(request)
+
+    def _on_frame(self, frame: Frame) -> Event:
+        match frame.kind:
+            case SASLResponse.kind:
+                return Send(self._on_words(frame.raw))
+            case Terminate.kind:
+                self._stage = _Stage.OVER
+                return Left()
+            case _:
+                raise ProtocolViolation("expected SASL response")
+
+    def _on_words(self, raw: bytes) -> bytes:
+        """The two answers of the exchange; the second is the login itself."""
+        if self._scram is None:
+            self._stage = _Stage.PROOF
+            return self._on_mechanism(SASLInitialResponse.decode(raw))
+        final = self._scram.final(SASLResponse.decode(raw).data)
+        self._stage = _Stage.WELCOME
+        return AuthenticationSASLFinal(final).encode() + AuthenticationOk().encode()
+
+    def _on_mechanism(self, choice: SASLInitialResponse) -> bytes:
+        if self._startup is None or choice.data is None:
+            # RFC 4422 lets a client wait to be asked for its first words; no PostgreSQL client does.
+            raise ProtocolViolation("the client's first SCRAM message is missing")
+        user = self._startup.user
+        self._scram = ScramServer(user, self._accounts.verifier_of(user), choice.mechanism, self._end_point)
+        return AuthenticationSASLContinue(self._scram.first(choice.data)).encode()
