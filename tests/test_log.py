@@ -1,0 +1,67 @@
+"""What the log can say, and what it cannot."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.log import NAMED, event, warn
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    logger = logging.getLogger("noisegate")
+    before, level = logger.propagate, logger.level
+    logger.propagate = True
+    caplog.set_level(logging.INFO, logger="noisegate")
+    yield caplog
+    logger.propagate = before
+    logger.setLevel(level)
+
+
+def test_an_event_is_one_line_of_json(lines: pytest.LogCaptureFixture) -> None:
+    event("client_logged_in", analyst="ada", peer="127.0.0.1:4711", waiting=3)
+
+    (line,) = lines.messages
+    said = json.loads(line)
+    assert said | {"time": ""} == {
+        "time": "",
+        "level": "info",
+        "event": "client_logged_in",
+        "analyst": "ada",
+        "peer": "127.0.0.1:4711",
+        "waiting": 3,
+    }
+
+
+def test_a_warning_says_so(lines: pytest.LogCaptureFixture) -> None:
+    warn("database_away", seconds=1.5)
+
+    assert json.loads(lines.messages[0])["level"] == "warning"
+
+
+def test_text_that_is_no_name_is_withheld_even_from_a_field_for_names(lines: pytest.LogCaptureFixture) -> None:
+    for text in ("SELECT 1", "O'Brien", "a\nb", "", "x" * 65, "Grüße"):
+        event("odd", analyst=text)
+
+    assert {json.loads(line)["analyst"] for line in lines.messages} == {"(withheld)"}
+
+
+@given(field=st.text(st.characters(categories=["Ll"]), min_size=1).filter(lambda name: name not in NAMED))
+def test_a_field_that_is_not_for_names_never_holds_a_text(field: str) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("noisegate")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        event("x", **{f"field_{field}": "Berlin"})
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+    assert "Berlin" not in said[0]
