@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from proxy.log import event
 from proxy.server.errors import SHUTDOWN, error_response, fatal
@@ -111,9 +111,7 @@ class Client(asyncio.Protocol):
     # What the event loop says: asyncio.Protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError("a client needs a transport that reads and writes")
-        self._adopt(transport)
+        self._adopt(cast(asyncio.Transport, transport))  # uvloop's transports do not say what they are
         peer = transport.get_extra_info("peername")
         self._reception = Reception(self._house, self, str(peer[0]) if isinstance(peer, tuple) else "")
 
