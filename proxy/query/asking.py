@@ -55,7 +55,7 @@ class Asking:
                     receipt = await self._charge(questions, asker)
                     drawn = await self._look(questions, snapshot, asker)
         except (EngineError, TimeoutError, MalformedRows) as error:
-            raise await self._failure(receipt, asker, out_of_time=isinstance(error, TimeoutError)) from None
+            raise await self._failure(receipt, asker, error) from None
         await self.faults.check_after(asker.analyst, asker.rulebook)
         return receipt, drawn
 
@@ -119,11 +119,11 @@ class Asking:
         found = block.groups
         return await _beside(len(rows), lambda: release_found(block, found, rows, self.noise, group_size=group_size))
 
-    async def _failure(self, receipt: Receipt | None, asker: Asker, *, out_of_time: bool) -> Refusal:
+    async def _failure(self, receipt: Receipt | None, asker: Asker, error: Exception) -> Refusal:
         """What a failure is told as: before the charge what it was, after it always the same."""
         if receipt is not None:
-            return await self.faults.note(receipt, asker.analyst)
-        if out_of_time:
+            return await self.faults.note(receipt, asker.analyst, error)
+        if isinstance(error, TimeoutError):
             return Interrupted("canceling statement due to statement timeout")
         return Unavailable("the real database is away", hint="Nothing was charged. Try again later.")
 

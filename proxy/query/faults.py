@@ -3,6 +3,7 @@
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from proxy.query import audit
 from proxy.query.clock import Clock
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import LedgerStore, Receipt
@@ -29,9 +30,10 @@ class Faults:
         if analyst in self._seen and await self._are_used_up(analyst, rulebook):
             raise inner_failure()
 
-    async def note(self, receipt: Receipt, analyst: str) -> InnerFailure:
+    async def note(self, receipt: Receipt, analyst: str, error: Exception) -> InnerFailure:
         """Count one, and return what the analyst is told of it: the same words whatever happened."""
         self._seen.add(analyst)
+        audit.fault(analyst, receipt.charge, error)
         await self._ledger.fault(receipt.charge, self._clock())
         return inner_failure()
 

@@ -8,6 +8,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from proxy.engine.engine import Engine
+from proxy.query import audit
 from proxy.query.asker import Asker
 from proxy.query.asking import Asking
 from proxy.query.clock import Clock
@@ -96,8 +97,9 @@ class Service:
             return Answer((), plan.notices)
         asker = Asker(analyst, session, rulebook, plan.time_zone, now + timeout_seconds)
         try:
-            async with on_grid(rulebook.policy.pad_to):
-                return await self._answer(plan, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
+            with audit.of_refusals(analyst):
+                async with on_grid(rulebook.policy.pad_to):
+                    return await self._answer(plan, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
         except asyncio.CancelledError:
             _stay_alive()
             raise Interrupted("canceling statement due to user request") from None
@@ -105,20 +107,27 @@ class Service:
     async def _answer(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
         await self._faults.check(asker.analyst, asker.rulebook)
         keys = [block_key(block, asker.rulebook, plan.time_zone) for block in plan.blocks]
-        async with self._one_at_a_time(keys if reuse else ()):
+        async with self._one_at_a_time(keys if reuse else (), asker.deadline):
             questions = [
                 await find_known(block, key, self._ledger, asker, self._clock()) if reuse else nothing_known(block, key)
                 for block, key in zip(plan.blocks, keys, strict=True)
             ]
             receipt, answers = await self._asking.ask(questions, asker)
+        fresh = sum(len(question.fresh) for question in questions)
+        reused = sum(len(question.known) for question in questions)
+        audit.answered(asker.analyst, receipt, fresh=fresh, reused=reused)
         return _answer(plan, questions, answers, receipt, asker.rulebook)
 
     @asynccontextmanager
-    async def _one_at_a_time(self, keys: Sequence[str]) -> AsyncIterator[None]:
+    async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:
         """Let equal blocks wait for each other: the second finds what the first one has released."""
         async with AsyncExitStack() as stack:
-            for key in sorted(set(keys)):  # in one order for all, so that nobody waits in a circle
-                await stack.enter_async_context(self._in_flight.setdefault(key, asyncio.Lock()))
+            try:
+                async with asyncio.timeout_at(deadline):
+                    for key in sorted(set(keys)):  # in one order for all, so that nobody waits in a circle
+                        await stack.enter_async_context(self._in_flight.setdefault(key, asyncio.Lock()))
+            except TimeoutError:
+                raise Interrupted("canceling statement due to statement timeout") from None
             yield
 
 

@@ -315,6 +315,17 @@ async def test_equal_questions_at_the_same_time_are_asked_once(desk: Desk) -> No
     assert await desk.spent() == (1, 1)
 
 
+async def test_who_waits_for_an_equal_question_waits_no_longer_than_his_own_time(desk: Desk) -> None:
+    slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.003"))))
+    while not desk.engine.seen:
+        await asyncio.sleep(0.01)
+    with pytest.raises(Interrupted):
+        await desk.ask(block_of(UNITS), analyst="bob", seconds=0.1)
+
+    assert len((await slow).columns) == 2
+    assert await desk.spent("bob") == (0, 1)
+
+
 async def test_groups_once_released_are_a_public_list_for_later_measures(desk: Desk, shop: RealDatabase) -> None:
     found = block_of(UNITS, groups=FOUND)
     keys, _ = (await desk.ask(found)).columns

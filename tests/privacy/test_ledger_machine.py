@@ -1,0 +1,132 @@
+"""The ledger as a state machine: whatever is charged, settled, seen again or reopened, nothing is ever overspent."""
+
+import asyncio
+import tempfile
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from proxy.stores.sqlite import SqliteLedger
+from rules.ledger.book import Budgets, period_of
+from rules.ledger.store import Charge, Receipt
+from rules.refusal import BudgetSpent
+from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+
+analysts = st.sampled_from(["ada", "bob"])
+epsilons = st.lists(st.sampled_from(["0.05", "0.1", "0.25", "0.4"]), min_size=1, max_size=3)
+Owed = dict[tuple[str, str], Decimal]
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Compares a real ledger with sums kept in a dictionary."""
+
+    charges = Bundle("charges")
+    releases = Bundle("releases")
+
+    @initialize()
+    def open(self) -> None:
+        self.runner = asyncio.Runner()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "ledger"
+        self.now, self.owed, self.seen = NOON, Owed(), set[tuple[str, str, int]]()
+        self.budgets: Budgets = BUDGETS
+        SqliteLedger.create(self.path, IDENTITY)
+        self.ledger = self.runner.run(SqliteLedger.open(self.path, IDENTITY))
+
+    @rule(target=charges, analyst=analysts, asked=epsilons)
+    def charge(self, analyst: str, asked: list[str]) -> object:
+        return multiple(*self._charge([charge_of(analyst, *asked, time=self.now)]))
+
+    @rule(target=charges, askers=st.lists(st.tuples(analysts, epsilons), min_size=2, max_size=6))
+    def charge_at_the_same_time(self, askers: list[tuple[str, list[str]]]) -> object:
+        return multiple(*self._charge([charge_of(analyst, *asked, time=self.now) for analyst, asked in askers]))
+
+    @rule(target=releases, charged=consumes(charges), epsilon=st.sampled_from(["0.1", "0.3"]))
+    def settle(self, charged: tuple[str, str, int], epsilon: str) -> tuple[int, Decimal]:
+        analyst, period, number = charged
+        self.runner.run(self.ledger.settle(number, [release_of(epsilon, block=str(number))]))
+        found = self.runner.run(
+            self.ledger.find_releases(str(number), analyst=analyst, budgets=self.budgets, now=self.now, since=NOON)
+        )
+        self.seen.add((analyst, period, found[0].id))
+        return found[0].id, Decimal(epsilon)
+
+    @rule(release=releases, analyst=analysts)
+    def see_again(self, release: tuple[int, Decimal], analyst: str) -> None:
+        number, epsilon = release
+        period = period_of(self.now, self.budgets)
+        is_new = (analyst, period, number) not in self.seen
+        try:
+            receipt = self.runner.run(
+                self.ledger.charge(charge_of(analyst, sights=(number,), time=self.now), self.budgets)
+            )
+        except BudgetSpent:
+            limit = self.budgets.analysts[analyst].epsilon
+            assert is_new and self.owed.get((analyst, period), Decimal(0)) + epsilon > limit
+            return
+        assert receipt.epsilon == (epsilon if is_new else 0)
+        self._owe(analyst, period, receipt.epsilon)
+        self.seen.add((analyst, period, number))
+
+    @rule(charged=charges)
+    def fail(self, charged: tuple[str, str, int]) -> None:
+        self.runner.run(self.ledger.fault(charged[2], self.now))
+
+    @rule(days=st.integers(1, 20))
+    def wait(self, days: int) -> None:
+        self.now += timedelta(days=days)
+
+    @rule()
+    def reopen(self) -> None:
+        self.runner.run(self.ledger.close())
+        self.ledger = self.runner.run(SqliteLedger.open(self.path, IDENTITY))
+
+    @invariant()
+    def balances_are_the_sums_and_within_the_limits(self) -> None:
+        for analyst in ("ada", "bob") if hasattr(self, "ledger") else ():
+            own, dataset = self.runner.run(self.ledger.balances(analyst, self.budgets, self.now))
+            period = period_of(self.now, self.budgets)
+            assert own.spent == self.owed.get((analyst, period), 0) <= own.limit
+            assert dataset.spent == self.owed.get(("", period), 0) <= dataset.limit
+            assert own.lifetime == sum(owed for (name, _), owed in self.owed.items() if name == analyst)
+
+    def teardown(self) -> None:
+        if hasattr(self, "ledger"):
+            self.runner.run(self.ledger.close())
+            self.runner.close()
+            self.folder.cleanup()
+
+    def _charge(self, charges: list[Charge]) -> list[tuple[str, str, int]]:
+        """Charge together; each is granted exactly when it fits after those before it."""
+
+        async def together() -> list[Receipt | BaseException]:
+            asked = (self.ledger.charge(charge, self.budgets) for charge in charges)
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+        granted = []
+        period = period_of(self.now, self.budgets)
+        for charge, outcome in zip(charges, self.runner.run(together()), strict=True):
+            cost = sum((mechanism.epsilon or Decimal(0) for mechanism in charge.mechanisms), Decimal(0))
+            if isinstance(outcome, BudgetSpent):
+                assert not self._has_room(charge.analyst, period, cost)
+                continue
+            assert isinstance(outcome, Receipt) and self._has_room(charge.analyst, period, cost)
+            self._owe(charge.analyst, period, cost)
+            self._owe("", period, cost)
+            granted.append((charge.analyst, period, outcome.charge))
+        return granted
+
+    def _has_room(self, analyst: str, period: str, cost: Decimal) -> bool:
+        own = self.owed.get((analyst, period), Decimal(0)) + cost <= self.budgets.analysts[analyst].epsilon
+        return own and self.owed.get(("", period), Decimal(0)) + cost <= self.budgets.dataset.epsilon
+
+    def _owe(self, name: str, period: str, cost: Decimal) -> None:
+        self.owed[name, period] = self.owed.get((name, period), Decimal(0)) + cost
+
+
+LedgerMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestLedgerMachine = LedgerMachine.TestCase

@@ -1,0 +1,116 @@
+"""What leaves a release is the exact number plus discrete Laplace noise of the claimed scale, and nothing else.
+
+Black-box audits find errors, never their absence: the proofs are in rules/README.md.
+"""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from rules.noise.measures import Block, Count, KeyColumn, Measure, PrivateGroups, PublicGroups, Text
+from rules.noise.mechanism import OpenDPNoise, laplace_scale
+from rules.noise.release import columns, draw, known_groups, release, release_found
+
+GROUPS = tuple((str(number),) for number in range(5_000))
+ROWS = [(*group, str(100 + number % 7), str(2**61)) for number, group in enumerate(GROUPS) if number % 3]
+BLOCK = Block(
+    canonical="audit",
+    sql="",
+    keys=(KeyColumn("text", "k"),),
+    groups=PublicGroups(GROUPS),
+    measures=(Measure("small", 3, Decimal("0.5")), Measure("large", 3_000_000, Decimal("0.25"))),
+    outputs=(Count(0), Count(1)),
+    output_types=("bigint", "bigint"),
+    tables=(),
+)
+
+
+def noise_of_a_release(group_size: int = 1) -> tuple[list[int], list[int]]:
+    """Released minus exact, of both measures, over all groups."""
+    groups = known_groups(BLOCK)
+    assert groups is not None
+    draws = draw(BLOCK, (0, 1), len(groups), OpenDPNoise(), group_size=group_size)
+    keys, *outputs = columns(BLOCK, release(BLOCK, groups, ROWS, draws))
+    exact = {(key,): (int(small), int(large)) for key, small, large in ROWS}
+    noise: tuple[list[int], list[int]] = ([], [])
+    for measure, texts in enumerate(outputs):
+        for key, text in zip(keys, texts, strict=True):
+            noise[measure].append(int(text or "") - exact.get((key or "",), (0, 0))[measure])
+    return noise
+
+
+def chi_square(noise: list[int], scale: float, cells: int = 20) -> float:
+    """Against the discrete Laplace law, over cells of nearly equal probability."""
+    bounds = [_quantile(scale, share / cells) for share in range(1, cells)]
+    edges = [-math.inf, *sorted(set(bounds)), math.inf]
+    counted = Counter(int(np.searchsorted(edges[1:-1], value, side="left")) for value in noise)
+    expected = [len(noise) * (_cumulative(scale, high) - _cumulative(scale, low)) for low, high in pairwise(edges)]
+    return sum((counted[cell] - each) ** 2 / each for cell, each in enumerate(expected))
+
+
+def _cumulative(scale: float, value: float) -> float:
+    """P(noise ≤ value)."""
+    if math.isinf(value):
+        return float(value > 0)
+    alpha = math.exp(-1 / scale)
+    return 1 - alpha ** (value + 1) / (1 + alpha) if value >= 0 else alpha**-value / (1 + alpha)
+
+
+def _quantile(scale: float, share: float) -> int:
+    return round(scale * math.log(2 * share) if share < 0.5 else -scale * math.log(2 * (1 - share)))
+
+
+@pytest.mark.parametrize("group_size", [1, 4])
+def test_released_noise_follows_the_claimed_law(group_size: int) -> None:
+    for noise, measure in zip(noise_of_a_release(group_size), BLOCK.measures, strict=True):
+        scale = laplace_scale(measure.sensitivity * group_size, measure.epsilon)
+        assert chi_square(noise, scale) < 60  # 19 degrees of freedom: 1 run in 300,000 is above
+
+
+def test_an_audit_would_see_noise_of_another_scale() -> None:
+    small, _ = noise_of_a_release()
+
+    assert chi_square(small, 6.0 * 1.25) > 60
+    assert chi_square(small, 6.0 / 1.25) > 60
+
+
+def test_draws_of_neighbouring_groups_measures_and_answers_are_unrelated() -> None:
+    small, large = noise_of_a_release()
+    again, _ = noise_of_a_release()
+
+    for one, other in ((small, large), (small, again), (small[1:], small[:-1])):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(len(one))
+
+
+def test_no_answer_is_more_than_e_to_the_epsilon_times_as_likely_with_a_unit_as_without() -> None:
+    groups, epsilon = 20_000, 1.0
+    counted = Measure("count", 1, Decimal(1))
+    answers = {}
+    for exact in (10, 11):
+        block = replace(BLOCK, measures=(counted,), outputs=(Count(0),))
+        draws = draw(block, (0,), groups, OpenDPNoise(), group_size=1)
+        rows = [(str(number), str(exact)) for number in range(groups)]
+        noised = release(block, [(str(number),) for number in range(groups)], rows, draws)
+        answers[exact] = Counter(noised.values[0])
+
+    for answer in range(4, 18):
+        without, with_unit = answers[10][answer], answers[11][answer]
+        slack = 5 * math.sqrt(max(without, with_unit))
+        assert without <= math.exp(epsilon) * with_unit + slack
+        assert with_unit <= math.exp(epsilon) * without + slack
+
+
+def test_the_group_of_a_lone_unit_is_shown_as_rarely_as_delta_says() -> None:
+    lone, delta = 30_000, Decimal("0.02")
+    units = Measure("units", 1, Decimal("0.5"))
+    found = PrivateGroups(measure=0, delta=delta)
+    block = replace(BLOCK, groups=found, measures=(units,), outputs=(Count(0),))
+    rows: list[tuple[Text, ...]] = [(str(number), "1") for number in range(lone)]
+
+    shown = len(release_found(block, found, rows, OpenDPNoise(), group_size=1).groups) / lone
+    assert 0.6 * float(delta) - 0.002 < shown < float(delta) + 0.004
