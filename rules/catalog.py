@@ -20,7 +20,8 @@ class TypeName:
     modifier: int = -1  # pg_attribute.atttypmod, or the domain's
     labels: tuple[str, ...] = ()  # of an enum, in its order
     schema: str = "pg_catalog"
-    extension: str | None = None  # the extension that brings it, if one does
+    extension: str | None = None  # the extension that brings it, or what is underneath its domains
+    name: str = ""  # pg_type.typname; of an array, its element's, as schema and extension are too
 
     @property
     def scale(self) -> int | None:
@@ -95,6 +96,7 @@ class Table:
     row_security: bool = False
     definition: str | None = None  # of a view
     partition_key: str | None = None
+    fingerprint: str = ""  # of all that proofs rest on: the same as long as they hold
 
     def find_column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)

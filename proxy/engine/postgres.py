@@ -1,0 +1,242 @@
+"""A PostgreSQL as the real database: pinned, read-only snapshots over a few connections.
+
+What the server says when it fails may quote rows, so every failure becomes an EngineError without its text. A lost
+connection is replaced once while a snapshot is being taken, that is before anything is charged, and never after.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+
+from proxy.engine.catalog import read_catalog
+from proxy.engine.catalog_queries import FINGERPRINTS
+from proxy.engine.engine import EngineAway, EngineError, Row, SchemaChanged, UnknownTimeZone
+from proxy.engine.risks import find_risks
+from rules.catalog import Catalog, Table
+
+PINNED = {
+    "search_path": "",
+    "client_encoding": "UTF8",
+    "client_min_messages": "error",
+    "standard_conforming_strings": "on",
+    "escape_string_warning": "off",
+    "transform_null_equals": "off",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "timezone_abbreviations": "Default",
+    "gin_fuzzy_search_limit": "0",
+    "row_security": "off",  # an error instead of rows silently left out
+    "lc_numeric": "C",
+    "lc_time": "C",
+    "lc_monetary": "C",
+    "debug_print_parse": "off",
+    "debug_print_rewritten": "off",
+    "debug_print_plan": "off",
+}
+BEGIN = SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
+GRACE_SECONDS = 2  # for the server to end a statement by its own time-out before we leave it
+CATALOG_SECONDS = 60
+CONNECTION: dict[str, str | int | None] = {
+    "application_name": "noisegate",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+class PostgresSnapshot:
+    """One running transaction; see `proxy.engine.engine.Snapshot`."""
+
+    def __init__(self, connection: AsyncConnection[Any], deadline: float) -> None:
+        self._connection = connection
+        self._deadline = deadline
+        self._cancelled = False
+
+    async def run(self, sql: str) -> Sequence[Row]:
+        if self._cancelled:
+            raise EngineError
+        try:
+            async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
+                cursor = await self._connection.execute(sql)
+        except (psycopg.Error, OSError, TimeoutError):
+            raise EngineError from None
+        return _texts(cursor.pgresult)
+
+    async def cancel(self) -> None:
+        self._cancelled = True
+        try:
+            await self._connection.cancel_safe(timeout=GRACE_SECONDS)
+        except (psycopg.Error, OSError):  # the server cannot be told: leaving it ends the statement for us
+            await self._connection.close()
+
+
+class PostgresEngine:
+    """See `proxy.engine.engine.Engine`. At most `connections` snapshots are open at once; others wait in line."""
+
+    def __init__(self, dsn: str, *, connections: int = 8) -> None:
+        self._dsn = make_conninfo("", **CONNECTION | conninfo_to_dict(dsn) | {"client_encoding": "UTF8"})
+        self._slots = asyncio.Semaphore(connections)
+        self._idle: list[AsyncConnection[Any]] = []
+
+    async def catalog(self) -> Catalog:
+        async with self._transaction("UTC", CATALOG_SECONDS, ()) as connection:
+            try:
+                async with asyncio.timeout(CATALOG_SECONDS):
+                    return await read_catalog(connection)
+            except (psycopg.Error, OSError, TimeoutError):
+                raise EngineError from None
+
+    async def risks(self) -> list[str]:
+        async with self._transaction("UTC", CATALOG_SECONDS, ()) as connection:
+            try:
+                return await find_risks(connection)
+            except (psycopg.Error, OSError):
+                raise EngineError from None
+
+    @asynccontextmanager
+    async def snapshot(
+        self, *, time_zone: str, timeout_seconds: float, tables: Sequence[Table] = ()
+    ) -> AsyncIterator[PostgresSnapshot]:
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        async with self._transaction(time_zone, timeout_seconds, tables) as connection:
+            yield PostgresSnapshot(connection, deadline)
+
+    async def close(self) -> None:
+        """Close what is idle; what is in use is closed when it comes back."""
+        self._slots = asyncio.Semaphore(0)
+        await self._drop_idle()
+
+    @asynccontextmanager
+    async def _transaction(
+        self, time_zone: str, timeout_seconds: float, tables: Sequence[Table]
+    ) -> AsyncIterator[AsyncConnection[Any]]:
+        if TIME_ZONE.fullmatch(time_zone) is None:
+            raise UnknownTimeZone
+        slots = self._slots
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await slots.acquire()
+        except TimeoutError:
+            raise EngineError from None
+        try:
+            connection = await self._begin(time_zone, timeout_seconds, tables)
+            try:
+                yield connection
+            finally:
+                await self._give_back(connection, slots)
+        finally:
+            slots.release()
+
+    async def _begin(self, time_zone: str, timeout_seconds: float, tables: Sequence[Table]) -> AsyncConnection[Any]:
+        """A connection in its pinned transaction. Kept connections may be stale: then all of them, so a fresh one."""
+        statements = _opening(time_zone, timeout_seconds, tables)
+        if self._idle:
+            kept = self._idle.pop()
+            try:
+                return await _begun(kept, statements, timeout_seconds, tables)
+            except EngineAway:
+                await self._drop_idle()
+        return await _begun(await self._connect(), statements, timeout_seconds, tables)
+
+    async def _connect(self) -> AsyncConnection[Any]:
+        try:
+            return await AsyncConnection.connect(
+                self._dsn,
+                autocommit=True,  # the transaction's own statements say when it begins
+                prepare_threshold=None,
+            )
+        except (psycopg.Error, OSError) as error:
+            raise EngineAway(f"cannot connect to the real database: {error}") from None
+
+    async def _give_back(self, connection: AsyncConnection[Any], slots: asyncio.Semaphore) -> None:
+        """Keep a connection only if it is certainly at rest."""
+        try:
+            if connection.info.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+                async with asyncio.timeout(GRACE_SECONDS):
+                    await connection.execute("ROLLBACK")
+            at_rest = connection.info.transaction_status is pq.TransactionStatus.IDLE
+        except (psycopg.Error, OSError, TimeoutError):
+            at_rest = False
+        if at_rest and slots is self._slots:
+            self._idle.append(connection)
+        else:
+            await connection.close()
+
+    async def _drop_idle(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+
+def _opening(time_zone: str, timeout_seconds: float, tables: Sequence[Table]) -> Composed:
+    """All that begins a transaction, as one message: settings, locks, and the question whether the tables changed.
+
+    LOCK takes no snapshot, so the snapshot that the question takes is one that no change of these tables can pass.
+    """
+    milliseconds = max(1, int(timeout_seconds * 1000))
+    limits = {
+        "TimeZone": time_zone,
+        "statement_timeout": milliseconds,
+        "lock_timeout": milliseconds,
+        "idle_in_transaction_session_timeout": milliseconds + GRACE_SECONDS * 1000,
+    }
+    parts: list[Composable] = [BEGIN]
+    parts += [
+        SQL("SET LOCAL {} = {}").format(SQL(name), Literal(str(value))) for name, value in (PINNED | limits).items()
+    ]
+    if tables:
+        names = [Identifier(table.name.schema, table.name.name) for table in tables]
+        parts.append(SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(SQL(", ").join(names)))
+        pairs = [SQL("({}, {})").format(Literal(table.name.schema), Literal(table.name.name)) for table in tables]
+        parts.append(SQL(FINGERPRINTS + " WHERE (n.nspname, c.relname) IN ({})").format(SQL(", ").join(pairs)))
+    return SQL("; ").join(parts)
+
+
+async def _begun(
+    connection: AsyncConnection[Any], statements: Composed, timeout_seconds: float, tables: Sequence[Table]
+) -> AsyncConnection[Any]:
+    """Begin; whatever goes wrong closes the connection, since no one else will."""
+    try:
+        async with asyncio.timeout(timeout_seconds + GRACE_SECONDS):
+            cursor = await connection.execute(statements)
+        while cursor.nextset():
+            pass
+        if tables:
+            found = {(schema, name): fingerprint for _, schema, name, fingerprint in await cursor.fetchall()}
+            if any(found.get((table.name.schema, table.name.name)) != table.fingerprint for table in tables):
+                raise SchemaChanged
+    except BaseException as error:
+        gone = connection.broken
+        await connection.close()
+        if isinstance(error, psycopg.errors.InvalidParameterValue):
+            raise UnknownTimeZone from None
+        if isinstance(error, psycopg.errors.UndefinedTable):
+            raise SchemaChanged from None
+        if isinstance(error, psycopg.OperationalError) and gone:
+            raise EngineAway("the connection to the real database was lost") from None
+        if isinstance(error, psycopg.Error | OSError | TimeoutError):
+            raise EngineError from None
+        raise
+    return connection
+
+
+def _texts(result: pq.abc.PGresult | None) -> list[Row]:
+    """The rows as the server wrote them, in its text format."""
+    if result is None:
+        return []
+    columns = range(result.nfields)
+    return [tuple(_text(result.get_value(row, column)) for column in columns) for row in range(result.ntuples)]
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8")
