@@ -20,3 +20,16 @@ class ServerSettings:
     max_connections_per_analyst: int = 50
     max_message_bytes: int = 4 * 1024 * 1024
     drain_timeout_seconds: float = 30  # for what runs when the proxy is told to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One proxy in front of one database."""
+
+    rules: Path
+    ledger: Path
+    anchor: Path | None = None  # where the ledger's end is noted too, so that an older copy is told apart
+    server: ServerSettings = ServerSettings()
+    look_seconds: float = 300  # between two looks at the real database: its schema, and its small public tables
+    retry_seconds: float = 5  # between two tries to reach what is away
+    workers: int = 2  # processes that read and plan statements

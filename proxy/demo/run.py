@@ -1,0 +1,139 @@
+"""The demo: a real PostgreSQL with a shop in it, the proxy in front of it, and what to paste. Ctrl-C removes it all."""
+
+import asyncio
+import os
+import secrets
+import shlex
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import uvloop
+
+from proxy.app import App
+from proxy.demo.certificate import write_certificate
+from proxy.engine.postgres import PostgresEngine
+from proxy.given import Failed, ledger_identity
+from proxy.settings import ServerSettings, Settings
+from proxy.stores.sqlite import SqliteLedger
+from proxy.twin.embedded import Cluster, ClusterError, server_binaries
+from proxy.wire.scram import Verifier
+
+HERE = Path(__file__).parent
+DATABASE, READER = "shop", "noisegate_reader"
+ANALYST, PASSWORD = "ada", "lovelace"
+VERSION = 18
+
+QUERIES = (
+    "SELECT city, count(*), round(avg(extract(year FROM birth_date)), 1) AS born FROM customers GROUP BY city "
+    "ORDER BY count DESC;",
+    "SELECT date_trunc('month', ordered_at)::date AS month, count(*) AS orders, sum(amount) AS euros FROM orders "
+    "WHERE ordered_at >= '2025-01-01' GROUP BY 1 ORDER BY 1;",
+    "SELECT * FROM customers LIMIT 3;",
+)
+
+
+@dataclass(frozen=True)
+class Shop:
+    """The shop's database, and a place beside it that goes with it."""
+
+    cluster: Cluster
+
+    @property
+    def folder(self) -> Path:
+        return self.cluster.directory
+
+    @property
+    def dsn(self) -> str:
+        """As the proxy's own role."""
+        return self.cluster.dsn(DATABASE, READER)
+
+
+def run(port: int) -> int:
+    """Run the demo until Ctrl-C."""
+    began = time.monotonic()
+    _say("Making a shop with 20,000 customers and 200,000 orders …")
+    try:
+        shop = open_shop()
+    except ClusterError as error:
+        raise Failed(str(error)) from None
+    try:
+        settings = asyncio.run(prepare(shop, port))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(settings, shop, began))
+    finally:
+        shop.cluster.stop()
+        _say("The shop, its ledger and the proxy are gone.")
+
+
+def open_shop() -> Shop:
+    """Start PostgreSQL and load the shop; `cluster.stop` removes it."""
+    # Autovacuum would only cost time, and the shop fits into memory.
+    cluster = Cluster.start(version=VERSION, settings={"shared_buffers": "256MB", "max_wal_size": "2GB", "jit": "off"})
+    try:
+        with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {DATABASE}")
+        with psycopg.connect(cluster.dsn(DATABASE)) as connection:
+            connection.execute((HERE / "shop.sql").read_bytes())
+    except BaseException:
+        cluster.stop()
+        raise
+    return Shop(cluster)
+
+
+async def prepare(shop: Shop, port: int) -> Settings:
+    """Write rules, certificate and an empty ledger beside the shop."""
+    os.environ["NOISEGATE_DATABASE"] = shop.dsn
+    os.environ["ADA_VERIFIER"] = str(Verifier.of_password(PASSWORD, secrets.token_bytes(16)))
+    certificate, private_key = write_certificate(shop.folder)
+    rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.ledger"
+    shutil.copyfile(HERE / "rules.yaml", rules)
+    engine = PostgresEngine(shop.dsn)
+    SqliteLedger.create(ledger, ledger_identity(await engine.catalog()))
+    await engine.close()
+    server = ServerSettings(port=port, certificate=certificate, private_key=private_key)
+    return Settings(rules, ledger, server=server)
+
+
+async def _serve(settings: Settings, shop: Shop, began: float) -> int:
+    def welcome() -> None:
+        seconds = time.monotonic() - began
+        _say(_welcome(app.listener.port, settings.rules, seconds))
+
+    app = App(settings, on_ready=welcome)
+    return await app.run()
+
+
+def _welcome(port: int, rules: Path, seconds: float) -> str:
+    queries = "\n".join(f"    {query}" for query in QUERIES)
+    return f"""\
+Ready after {seconds:.0f} seconds. In another terminal:
+
+{psql_line(port)}
+
+Three queries to try (the last one is refused, and says what to do instead):
+
+{queries}
+
+What analysts may learn is written in {rules}
+Change it, then:  kill -HUP {os.getpid()}
+Ctrl-C ends the demo and leaves nothing behind.
+"""
+
+
+def psql_line(port: int) -> str:
+    """What to paste. The wheel's own psql knows no TLS, and on this machine alone it needs none."""
+    found = shutil.which("psql")
+    psql, mode = (found, "require") if found else (str(server_binaries(VERSION) / "psql"), "disable")
+    target = f"host=127.0.0.1 port={port} dbname={DATABASE} user={ANALYST} sslmode={mode}"
+    line = f'    PGPASSWORD={PASSWORD} {"psql" if found else shlex.quote(psql)} "{target}"'
+    note = "" if found else "\n\n(There is no psql on your PATH; this is the one that came with the embedded PostgreSQL.)"
+    return line + note
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
