@@ -10,13 +10,18 @@ from decimal import Decimal
 from rules.noise.measures import (
     Average,
     Block,
+    Choice,
+    Chosen,
     Count,
+    FromEnd,
     Groups,
     KeyColumn,
     Measure,
+    MostFrequent,
     Output,
     PrivateGroups,
     PublicGroups,
+    Quantile,
     Sum,
     Text,
 )
@@ -24,14 +29,19 @@ from rules.noise.measures import (
 __all__ = [
     "Average",
     "Block",
+    "Choice",
+    "Chosen",
     "Count",
+    "FromEnd",
     "Groups",
     "KeyColumn",
     "Measure",
+    "MostFrequent",
     "Output",
     "Plan",
     "PrivateGroups",
     "PublicGroups",
+    "Quantile",
     "Request",
     "Sum",
     "Text",
@@ -54,6 +64,7 @@ class Plan:
     notices: tuple[str, ...] = ()
     time_zone: str = "UTC"  # of the session: the inner statements run in it
     generation: int = 0  # of the rules and the catalog that it was made by; set by the service
+    depends_on_time: bool = False  # now() and its like stand inside: the plan is good for this statement only
 
     def outer_with_parameters(self) -> str:
         """The outer statement with $n for every hole."""

@@ -192,7 +192,8 @@ class Expressions(ABC):
         over: s.Window | None,
     ) -> s.Call:
         name, arguments = take(node, "this", "expressions")
-        arguments, distinct, order = list(listed(arguments)), False, ()
+        arguments, distinct = list(listed(arguments)), False
+        order: tuple[s.OrderItem, ...] = ()
         if arguments and isinstance(arguments[-1], exp.Order):
             last, items = take(arguments[-1], "this", "expressions")
             order = tuple(self._ordered(item, None) for item in items)
@@ -259,7 +260,10 @@ def type_text(node: exp.DataType) -> str:
     if name is None:
         raise strange(node)
     sizes = ", ".join(size.name for size in node.expressions)
-    return f"{name}({sizes.replace(' ', '')})" if sizes else name
+    if not sizes:
+        return name
+    head, _, tail = name.partition(" with")  # timestamp(3) with time zone
+    return f"{head}({sizes.replace(' ', '')})" + (f" with{tail}" if tail else "")
 
 
 def frame_text(spec: exp.WindowSpec) -> str:

@@ -208,17 +208,19 @@ class Queries(Expressions):
     def _group(self, node: exp.Group | None) -> tuple[s.Expression | s.GroupingSets, ...]:
         if node is None:
             return ()
-        plain, rollups, cubes, sets = take(node, "expressions", "rollup", "cube", "grouping_sets")
-        elements: list[s.Expression | s.GroupingSets] = [self.expression(each) for each in listed(plain)]
-        for rollup in listed(rollups):
-            parts = [self._columns(each) for each in rollup.expressions]
-            prefixes = [sum(parts[:length], ()) for length in range(len(parts), -1, -1)]
-            elements.append(s.GroupingSets(tuple(prefixes)))
-        for cube in listed(cubes):
-            elements.append(_cube([self._columns(each) for each in cube.expressions]))
-        for grouping in listed(sets):
-            elements.append(s.GroupingSets(tuple(self._columns(each) for each in grouping.expressions)))
-        return tuple(elements)
+        (elements,) = take(node, "expressions")
+        return tuple(self._grouping(each) for each in listed(elements))
+
+    def _grouping(self, node: exp.Expression) -> s.Expression | s.GroupingSets:
+        if not isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+            return self.expression(node)
+        (elements,) = take(node, "expressions")
+        parts = [self._columns(each) for each in elements]
+        if isinstance(node, exp.Cube):
+            return _cube(parts)
+        if isinstance(node, exp.GroupingSets):
+            return s.GroupingSets(tuple(parts))
+        return s.GroupingSets(tuple(sum(parts[:length], ()) for length in range(len(parts), -1, -1)))
 
     def _columns(self, node: exp.Expression) -> tuple[s.Expression, ...]:
         if isinstance(node, exp.Tuple):

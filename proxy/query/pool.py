@@ -1,0 +1,195 @@
+"""The workers that read and plan: killed at their deadline or when they die, and started anew.
+
+A reading depends on the text alone and a plan on its request, so both are remembered; a text that was seen before needs
+no worker.
+"""
+
+import asyncio
+import pickle
+import struct
+import sys
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Generic, TypeVar
+
+from proxy.log import event
+from rules.catalog import Catalog
+from rules.policy.model import Policy
+from rules.refusal import Refusal, TooComplex, Unavailable
+from rules.rewrite.plan import Plan, Request
+from rules.sql.limits import check_size
+from rules.sql.statement import Reading
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+LENGTH = struct.Struct("!I")
+REMEMBERED = 4_096  # readings and plans each
+START_SECONDS = 30
+
+
+class Recent(Generic[Key, Value]):
+    """The values that were used last."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def find(self, key: Key) -> Value | None:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def keep(self, key: Key, value: Value) -> None:
+        self._values[key] = value
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
+
+class WorkerDied(Exception):
+    """A worker ended in the middle of a request."""
+
+
+class Worker:
+    """One worker process and its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls) -> "Worker":
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "proxy.query.worker"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # a Ctrl-C is the proxy's to handle
+            limit=2**26,
+        )
+        return cls(process)
+
+    async def ask(self, kind: str, argument: object) -> object:
+        """One request, one answer; a refusal is an answer too."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        data = pickle.dumps((kind, argument), pickle.HIGHEST_PROTOCOL)
+        try:
+            stdin.write(LENGTH.pack(len(data)) + data)
+            await stdin.drain()
+            (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
+            return pickle.loads(await stdout.readexactly(size))  # noqa: S301  (written by our own worker)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise WorkerDied from error
+
+    async def kill(self) -> None:
+        """End it, whatever it is doing."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+
+
+class PlannerPool:
+    """A few workers behind one queue. Make it with `start`."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self._seconds = seconds
+        self._size = size
+        self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
+        self._workers: set[Worker] = set()
+        self._rules: tuple[Policy, Catalog] | None = None
+        self._loaded: dict[Worker, int] = {}
+        self._generation = 0
+        self._readings: Recent[str, Reading] = Recent(REMEMBERED)
+        self._plans: Recent[tuple[int, Request], Plan] = Recent(REMEMBERED)
+        for _ in range(size):
+            self._idle.put_nowait(None)
+
+    @classmethod
+    async def start(cls, *, size: int = 2, seconds: float = 2.0) -> "PlannerPool":
+        """Start the workers, so that the first statement need not wait for them."""
+        pool = cls(size, seconds)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(size):
+                group.create_task(pool._renew())
+        return pool
+
+    async def load(self, policy: Policy, catalog: Catalog) -> None:
+        """Plan by these rules from now on. Each worker is told before its next request."""
+        self._rules = (policy, catalog)
+        self._generation += 1
+
+    async def read(self, text: str) -> Reading:
+        """What PostgreSQL's grammar says of a text."""
+        known = self._readings.find(text)
+        if known is not None:
+            return known
+        check_size(text)
+        reading = await self._ask("read", text)
+        assert isinstance(reading, Reading)
+        self._readings.keep(text, reading)
+        return reading
+
+    async def plan(self, request: Request) -> Plan:
+        """The plan of one private statement, or a refusal."""
+        key = (self._generation, replace(request, now=""))
+        known = self._plans.find(key)
+        if known is not None and not known.depends_on_time:
+            return known
+        plan = await self._ask("plan", request)
+        assert isinstance(plan, Plan)
+        self._plans.keep(key, plan)
+        return plan
+
+    async def close(self) -> None:
+        """End all workers."""
+        for worker in tuple(self._workers):
+            await worker.kill()
+        self._workers.clear()
+
+    async def _ask(self, kind: str, argument: object) -> object:
+        """One request to a worker that is free. A worker that did not answer in time or in full is of no use any more."""
+        worker = await self._idle.get()
+        answered = False
+        try:
+            async with asyncio.timeout(self._seconds if worker is not None else START_SECONDS):
+                worker = worker or await self._fresh()
+                await self._tell_rules(worker)
+            async with asyncio.timeout(self._seconds):
+                answer = await worker.ask(kind, argument)
+            answered = True
+        except TimeoutError:
+            raise TooComplex("reading the statement takes too long", hint="Write it in simpler SQL.") from None
+        except WorkerDied:
+            raise TooComplex("the statement is too complex", hint="Write it in simpler SQL.") from None
+        finally:
+            if not answered:
+                await self._end(worker)
+            self._idle.put_nowait(worker if answered else None)
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
+
+    async def _tell_rules(self, worker: Worker) -> None:
+        if self._loaded.get(worker) == self._generation:
+            return
+        if await worker.ask("load", self._rules) is not None:
+            raise Unavailable("the planner cannot load the rules")
+        self._loaded[worker] = self._generation
+
+    async def _renew(self) -> None:
+        """Start one worker in the place of an empty one."""
+        await self._idle.get()
+        self._idle.put_nowait(await self._fresh())
+
+    async def _fresh(self) -> Worker:
+        worker = await Worker.start()
+        self._workers.add(worker)
+        return worker
+
+    async def _end(self, worker: Worker | None) -> None:
+        event("worker_ended")
+        if worker is not None:
+            self._workers.discard(worker)
+            self._loaded.pop(worker, None)
+            await worker.kill()

@@ -1,0 +1,103 @@
+"""What stands above a private block in its own SELECT: the keys and aggregates that everything else is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rules.rewrite.site import BlockSite
+from rules.sql.aggregate_names import AGGREGATES
+from rules.sql.grammar import Json, Node, items, kind, same, strings
+from rules.sql.selects import target_value
+
+# The clauses that are computed after grouping.
+ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
+
+
+@dataclass(slots=True)
+class Leaves:
+    """The distinct keys and aggregates of a block, as nodes of PostgreSQL's tree."""
+
+    keys: list[Json]
+    aggregates: list[Json] = field(default_factory=list)
+
+    def find_key(self, node: Json) -> int | None:
+        return next((number for number, key in enumerate(self.keys) if is_key(node, key)), None)
+
+    def find_aggregate(self, node: Json) -> int | None:
+        return next((number for number, known in enumerate(self.aggregates) if same(known, node)), None)
+
+
+def leaves_of(body: Node, site: BlockSite) -> Leaves:
+    """Collect the leaves of one block from the clauses above it."""
+    keys = [_key_node(body, key.item, key.element) for key in site.keys]
+    leaves = Leaves(keys)
+
+    def note(node: Json) -> Json:
+        if leaves.find_aggregate(node) is None:
+            leaves.aggregates.append(node)
+        return node
+
+    for clause in ABOVE:
+        replace_leaves(body.get(clause), leaves, lambda number: leaves.keys[number], note)
+    return leaves
+
+
+def replace_leaves(
+    node: Json, leaves: Leaves, on_key: Callable[[int], Json], on_aggregate: Callable[[Json], Json]
+) -> Json:
+    """A copy of an expression with its leaves replaced; subqueries are left to their own blocks."""
+    if isinstance(node, list):
+        return [replace_leaves(child, leaves, on_key, on_aggregate) for child in node]
+    if not isinstance(node, dict):
+        return node
+    if is_aggregate(node):
+        return on_aggregate(node)
+    if (number := leaves.find_key(node)) is not None:
+        return on_key(number)
+    if kind(node)[0] == "SelectStmt":
+        return node
+    return {name: replace_leaves(child, leaves, on_key, on_aggregate) for name, child in node.items()}
+
+
+def is_aggregate(node: Json) -> bool:
+    """An aggregate that is not a window function. What is in the registry or not is said later, by name."""
+    name, body = kind(node)
+    if name != "FuncCall" or body.get("over"):
+        return False
+    given = strings(body.get("funcname"))[-1]
+    return bool(given in AGGREGATES or body.get("agg_within_group") or body.get("agg_star") or body.get("agg_distinct"))
+
+
+def is_key(node: Json, key: Json) -> bool:
+    """Equal expressions; a column may be written with or without its table."""
+    name, body = kind(node)
+    key_name, key_body = kind(key)
+    if name == key_name == "ColumnRef":
+        return _same_column(strings(body.get("fields")), strings(key_body.get("fields")))
+    if name != key_name or not name:
+        return False
+    return _alike(node, key)
+
+
+def _alike(left: Json, right: Json) -> bool:
+    match left, right:
+        case dict(), dict():
+            if kind(left)[0] == kind(right)[0] == "ColumnRef":
+                return is_key(left, right)
+            names = (left.keys() | right.keys()) - {"location"}
+            return all(_alike(left.get(name), right.get(name)) for name in names)
+        case list(), list():
+            return len(left) == len(right) and all(map(_alike, left, right))
+    return left == right
+
+
+def _same_column(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
+    """PostgreSQL has refused ambiguous names before this; two different qualifiers are two columns."""
+    shorter, longer = sorted((left, right), key=len)
+    return longer[len(longer) - len(shorter) :] == shorter
+
+
+def _key_node(body: Node, item: int | None, element: int | None) -> Json:
+    if item is not None:
+        return target_value(body, item)
+    assert element is not None, "a key comes from a select item or from an element of GROUP BY"
+    return items(body, "groupClause")[element]

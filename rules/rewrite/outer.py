@@ -1,0 +1,162 @@
+"""The analyst's statement around its private blocks, cut from PostgreSQL's own tree.
+
+Everything above a block is post-processing and stays as it was written; the block itself becomes a sub-select over
+arrays of noised columns. Casts stand at the leaves only: a cast of a result column would change names, DISTINCT and
+ORDER BY.
+"""
+
+from dataclasses import dataclass
+
+from rules.noise.measures import Block, Count
+from rules.refusal import Mismatch
+from rules.rewrite.cut import ABOVE, Leaves, is_aggregate, replace_leaves
+from rules.sql.column_name import column_name
+from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One block in the text: its SELECT in PostgreSQL's tree, and the number of its first array."""
+
+    body: Node
+    leaves: Leaves
+    block: Block
+    first_array: int
+    name: str  # of the sub-select: _ng1
+    outputs: tuple[int, ...]  # which output of the block each aggregate is
+    is_top: bool  # its select list is what the client sees
+
+
+def outer_statement(tree: Node, places: list[Place]) -> tuple[str | int, ...]:
+    """Rewrite the tree in place of its blocks, and return its text with holes."""
+    for place in places:
+        _rewrite(place)
+    _drop_unused_ctes(tree)
+    return _with_holes(deparse(tree))
+
+
+def _rewrite(place: Place) -> None:
+    body, leaves = place.body, place.leaves
+
+    def key(number: int) -> Json:
+        return _column(place.name, f"k{number + 1}")
+
+    def measure(node: Json) -> Json:
+        number = leaves.find_aggregate(node)
+        if number is None:
+            raise Mismatch("an aggregate was not planned")
+        return _column(place.name, f"m{place.outputs[number] + 1}")
+
+    names = {name for target in items(body, "targetList") if (name := _output_name(target))}
+    targets = [
+        _target(target, place, replace_leaves(target, leaves, key, measure)) for target in items(body, "targetList")
+    ]
+    for clause in ABOVE:
+        if clause == "sortClause":
+            body[clause] = [
+                _sorted(each, names, replace_leaves(each, leaves, key, measure)) for each in items(body, clause)
+            ]
+        elif clause != "targetList" and clause in body:
+            body[clause] = replace_leaves(body[clause], leaves, key, measure)
+    body["targetList"] = targets
+    body["fromClause"] = [_arrays(place)]
+    for clause in ("whereClause", "groupClause"):
+        body.pop(clause, None)
+    if having := body.pop("havingClause", None):
+        body["whereClause"] = having
+
+
+def _output_name(target: Json) -> str:
+    body = kind(target)[1]
+    return str(body.get("name") or column_name(body.get("val")))
+
+
+def _target(target: Json, place: Place, replaced: Json) -> Json:
+    """A select item keeps the name that PostgreSQL gives it; a bare count is not shown below zero."""
+    body = dict(kind(replaced)[1])
+    body["name"] = _output_name(target)
+    value = kind(target)[1].get("val")
+    number = place.leaves.find_aggregate(value) if is_aggregate(value) else None
+    if place.is_top and number is not None and isinstance(place.block.outputs[place.outputs[number]], Count):
+        zero: Json = {"TypeCast": {"arg": {"A_Const": {"ival": {}}}, "typeName": _type("int8")}}
+        body["val"] = {"MinMaxExpr": {"op": "IS_GREATEST", "args": [body.get("val"), zero], "location": -1}}
+    return {"ResTarget": body}
+
+
+def _sorted(item: Json, names: set[str], replaced: Json) -> Json:
+    """In ORDER BY a bare name is first of all an output column, which keeps its name."""
+    node = kind(item)[1].get("node")
+    fields = strings(kind(node)[1].get("fields")) if kind(node)[0] == "ColumnRef" else ()
+    return item if len(fields) == 1 and fields[0] in names else replaced
+
+
+def _column(table: str, name: str) -> Json:
+    return {"ColumnRef": {"fields": [{"String": {"sval": table}}, {"String": {"sval": name}}], "location": -1}}
+
+
+def _type(name: str) -> Json:
+    return {"names": [{"String": {"sval": "pg_catalog"}}, {"String": {"sval": name}}], "typemod": -1, "location": -1}
+
+
+def _arrays(place: Place) -> Json:
+    """(SELECT a.k1::text AS k1, … FROM unnest($3::text[], …) AS a(k1, …)) AS _ng1"""
+    block = place.block
+    columns = [f"k{number + 1}" for number in range(len(block.keys))]
+    columns += [f"m{number + 1}" for number in range(len(block.outputs))]
+    types = [*(key.type for key in block.keys), *block.output_types]
+    casts = ", ".join(f"a.{name}::{of} AS {name}" for name, of in zip(columns, types, strict=True))
+    holes = ", ".join(f"${place.first_array + number}::text[]" for number in range(len(columns)))
+    text = f"SELECT FROM (SELECT {casts} FROM unnest({holes}) AS a({', '.join(columns)})) AS {place.name}"
+    (piece,) = parse(text)
+    return items(kind(piece.tree)[1], "fromClause")[0]
+
+
+def _drop_unused_ctes(tree: Node) -> None:
+    """A CTE that only a block read is part of that block now; it must not stay behind and read the empty twin."""
+    changed = True
+    while changed:
+        changed = False
+        for owner in _owners(tree):
+            clause = owner["withClause"]
+            assert isinstance(clause, dict)
+            ctes = items(clause, "ctes")
+            kept = [cte for cte in ctes if _is_used(str(kind(cte)[1].get("ctename")), cte, owner)]
+            if len(kept) < len(ctes):
+                changed = True
+                clause["ctes"] = kept
+                if not kept:
+                    del owner["withClause"]
+
+
+def _owners(node: Json) -> list[Node]:
+    match node:
+        case list():
+            return [owner for child in node for owner in _owners(child)]
+        case dict():
+            below = [owner for child in node.values() for owner in _owners(child)]
+            return [node, *below] if "withClause" in node else below
+    return []
+
+
+def _is_used(name: str, cte: Json, owner: Json) -> bool:
+    """Whether a table of this name stands anywhere in the statement but in the CTE itself."""
+    if owner is cte:
+        return False
+    match owner:
+        case list():
+            return any(_is_used(name, cte, child) for child in owner)
+        case dict():
+            if owner.get("relname") == name and "schemaname" not in owner:
+                return True
+            return any(_is_used(name, cte, child) for child in owner.values())
+    return False
+
+
+def _with_holes(text: str) -> tuple[str | int, ...]:
+    data = text.encode()
+    parts: list[str | int] = []
+    at = 0
+    for number, start, end in parameters(text):
+        parts += [data[at:start].decode(), number]
+        at = end
+    return (*parts, data[at:].decode())

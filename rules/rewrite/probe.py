@@ -1,0 +1,103 @@
+"""Statements that have no row, or read none, whatever the data are: what tools send to learn the columns of a table.
+
+They cost nothing. Every protected table in them becomes a sub-select of the same columns and no rows.
+"""
+
+from collections.abc import Callable, Iterator
+
+from rules.rewrite.cut import is_aggregate
+from rules.sql.grammar import Json, Node, items, kind, parse, strings, walk
+
+Columns = tuple[tuple[str, str], ...]  # name and type
+ABOVE_WHERE = ("targetList", "havingClause", "sortClause", "distinctClause", "limitCount", "limitOffset", "groupClause")
+
+
+def is_probe(query: Node) -> bool:
+    """LIMIT 0, or a WHERE that is false for every row, at the top of the statement."""
+    name, body = kind(query)
+    if name != "SelectStmt":
+        return False
+    if _integer(body.get("limitCount")) == 0:
+        return True
+    if body.get("op") != "SETOP_NONE" or not _is_never(body.get("whereClause")):
+        return False
+    above = [node for clause in ABOVE_WHERE for node in walk(body.get(clause))]
+    has_rows = any(is_aggregate(node) for node in above) or "groupClause" in body
+    return not (has_rows and any("SubLink" in node for node in above))
+
+
+def without_rows(tree: Node, find_columns: Callable[[str | None, str], Columns | None]) -> Node:
+    """The statement with every protected table replaced; `find_columns` knows which tables these are."""
+    replaced = _replace(tree, frozenset(), find_columns)
+    assert isinstance(replaced, dict)
+    return replaced
+
+
+def _replace(node: Json, hidden: frozenset[str], find_columns: Callable[[str | None, str], Columns | None]) -> Json:
+    if isinstance(node, list):
+        return [_replace(child, hidden, find_columns) for child in node]
+    if not isinstance(node, dict):
+        return node
+    name, body = kind(node)
+    if name == "RangeVar":
+        return _relation(node, body, hidden, find_columns)
+    if clause := node.get("withClause"):
+        hidden = hidden | {str(kind(cte)[1].get("ctename")) for cte in items(dict(kind({"": clause})[1]), "ctes")}
+    return {key: _replace(child, hidden, find_columns) for key, child in node.items()}
+
+
+def _relation(
+    node: Node, body: Node, hidden: frozenset[str], find_columns: Callable[[str | None, str], Columns | None]
+) -> Json:
+    schema, relation = body.get("schemaname"), str(body.get("relname"))
+    if schema is None and relation in hidden:
+        return node
+    columns = find_columns(None if schema is None else str(schema), relation)
+    if columns is None:
+        return node
+    nulls = ", ".join(f"NULL::{of} AS {quoted(name)}" for name, of in columns)
+    (piece,) = parse(f"SELECT FROM (SELECT {nulls} WHERE false) AS {quoted(relation)}")
+    empty = items(kind(piece.tree)[1], "fromClause")[0]
+    if alias := body.get("alias"):
+        kind(empty)[1]["alias"] = alias
+    return empty
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_never(node: Json) -> bool:
+    """Whether a condition is false for every row, from its constants alone."""
+    name, body = kind(node)
+    match name:
+        case "A_Const":
+            return "boolval" in body and not kind(node)[1]["boolval"]
+        case "BoolExpr" if body.get("boolop") == "AND_EXPR":
+            return any(map(_is_never, items(body, "args")))
+        case "A_Expr" if body.get("kind") == "AEXPR_OP":
+            return _differs(strings(body.get("name")), _integer(body.get("lexpr")), _integer(body.get("rexpr")))
+    return False
+
+
+def _differs(operator: tuple[str, ...], left: int | None, right: int | None) -> bool:
+    if left is None or right is None:
+        return False
+    return {("=",): left != right, ("<>",): left == right, ("<",): left >= right, (">",): left <= right}.get(
+        operator, False
+    )
+
+
+def _integer(node: Json) -> int | None:
+    """An integer constant; the JSON leaves out a zero."""
+    name, body = kind(node)
+    value = body.get("ival") if name == "A_Const" else None
+    if not isinstance(value, dict):
+        return None
+    number = value.get("ival", 0)
+    return number if isinstance(number, int) else None
+
+
+def relations(tree: Node) -> Iterator[Node]:
+    """Every table that a tree still names, CTEs included."""
+    return (node["RangeVar"] for node in walk(tree) if isinstance(node.get("RangeVar"), dict))  # type: ignore[misc]
