@@ -148,7 +148,7 @@ class PlannerPool:
         self._workers.clear()
 
     async def _ask(self, kind: str, argument: object) -> object:
-        """One request to a worker that is free. A worker that did not answer in time or in full is of no use any more."""
+        """One request to a free worker. One that did not answer in time or in full is of no use any more."""
         worker = await self._idle.get()
         answered = False
         try:

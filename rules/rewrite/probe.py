@@ -83,9 +83,12 @@ def _is_never(node: Json) -> bool:
 def _differs(operator: tuple[str, ...], left: int | None, right: int | None) -> bool:
     if left is None or right is None:
         return False
-    return {("=",): left != right, ("<>",): left == right, ("<",): left >= right, (">",): left <= right}.get(
-        operator, False
-    )
+    match operator:
+        case ("=",):
+            return left != right
+        case ("<>",):
+            return left == right
+    return False
 
 
 def _integer(node: Json) -> int | None:
