@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
-from proxy.engine.engine import Engine, EngineError, Row, Snapshot
+from proxy.engine.engine import Engine, EngineError, Row, SchemaChanged, Snapshot, UnknownTimeZone
 from proxy.query.asker import Asker
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
 from proxy.query.reuse import Question
+from rules.catalog import Table
 from rules.ledger.store import Charge, LedgerStore, Receipt
 from rules.noise.cost import mechanism_of
-from rules.noise.measures import PrivateGroups
+from rules.noise.measures import Choice, PrivateGroups
 from rules.noise.mechanism import Noise
-from rules.noise.release import Draws, MalformedRows, Noised, draw, release, release_found
-from rules.refusal import Interrupted, Refusal, Unavailable
+from rules.noise.release import Draws, MalformedRows, Noised, draw, release, release_choice, release_found
+from rules.refusal import BadSetting, Interrupted, Mismatch, Refusal, RulesChanged, Unavailable
 
 Result = TypeVar("Result")
 _MANY = 500  # draws or rows that take some milliseconds: done beside the event loop
@@ -35,6 +36,7 @@ class Asking:
     noise: Noise
     clock: Clock
     faults: Faults
+    schema_changed: asyncio.Event  # set when the catalog must be read again
 
     async def ask(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Noised]]:
         """Answer all questions for one charge, from memory or from one snapshot."""
@@ -51,7 +53,9 @@ class Asking:
         try:
             async with asyncio.timeout_at(asker.deadline):
                 seconds = asker.deadline - asyncio.get_running_loop().time()
-                async with self.engine.snapshot(time_zone=asker.time_zone, timeout_seconds=seconds) as snapshot:
+                async with self.engine.snapshot(
+                    time_zone=asker.time_zone, timeout_seconds=seconds, tables=_tables(questions, asker)
+                ) as snapshot:
                     receipt = await self._charge(questions, asker)
                     drawn = await self._look(questions, snapshot, asker)
         except (EngineError, TimeoutError, MalformedRows) as error:
@@ -74,14 +78,13 @@ class Asking:
 
     async def _charge(self, questions: Sequence[Question], asker: Asker) -> Receipt:
         """Make the statement's cost durable, or refuse."""
-        blocks = [question.block for question in questions]
         charge = Charge(
             time=self.clock(),
             analyst=asker.analyst,
             session=asker.session,
             fingerprint=" ".join(question.key for question in questions),
             unit=asker.rulebook.policy.unit,
-            tables=tuple(sorted({table for block in blocks for table in block.tables})),
+            tables=tuple(str(table.name) for table in _tables(questions, asker)),
             mechanisms=tuple(mechanism_of(question.block, index) for question in questions for index in question.fresh),
             sights=tuple(sight for question in questions for sight in question.sights),
         )
@@ -108,10 +111,22 @@ class Asking:
         )
 
     async def _run(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
-        """Run one inner statement and noise its rows; what needs no fresh draw is not run."""
+        """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
+        noised = await self._sum(question, draws, snapshot, group_size)
+        values = dict(noised.values)
+        for index in question.fresh:
+            match question.block.measures[index]:
+                case Choice() as choice:
+                    rows = await snapshot.run(choice.sql)
+                    values[index] = await asyncio.to_thread(
+                        release_choice, question.block, choice, noised.groups, rows, self.noise, group_size=group_size
+                    )
+        return Noised(noised.groups, values)
+
+    async def _sum(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
         block, groups = question.block, question.groups
-        if not question.fresh:
-            return Noised(groups or (), {})
+        if groups is not None and not draws:
+            return Noised(groups, {})
         rows: Sequence[Row] = await snapshot.run(block.sql)
         if groups is not None:
             return await _beside(len(rows), lambda: release(block, groups, rows, draws))
@@ -123,9 +138,25 @@ class Asking:
         """What a failure is told as: before the charge what it was, after it always the same."""
         if receipt is not None:
             return await self.faults.note(receipt, asker.analyst, error)
-        if isinstance(error, TimeoutError):
-            return Interrupted("canceling statement due to statement timeout")
-        return Unavailable("the real database is away", hint="Nothing was charged. Try again later.")
+        match error:
+            case SchemaChanged():
+                self.schema_changed.set()
+                return RulesChanged("the schema has changed since this was planned", hint="Run it again.")
+            case UnknownTimeZone():
+                return BadSetting("the real database does not know this time zone", hint="SET TimeZone = 'UTC'.")
+            case TimeoutError():
+                return Interrupted("canceling statement due to statement timeout")
+            case _:
+                return Unavailable("the real database is away", hint="Nothing was charged. Try again later.")
+
+
+def _tables(questions: Sequence[Question], asker: Asker) -> tuple[Table, ...]:
+    """The tables that are read, as they were when the statement was planned."""
+    names = {name for question in questions for name in question.block.tables}
+    known = {str(table.name): table for table in asker.rulebook.catalog.tables}
+    if not names <= known.keys():
+        raise Mismatch("the plan reads a table that the catalog does not have")
+    return tuple(known[name] for name in sorted(names))
 
 
 async def _beside(size: int, work: Callable[[], Result]) -> Result:

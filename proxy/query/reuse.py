@@ -9,7 +9,7 @@ from proxy.query.asker import Asker
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import KeptRelease, LedgerStore, Release
 from rules.noise.cost import mechanism_of
-from rules.noise.measures import Block, Measure, PrivateGroups
+from rules.noise.measures import Block, Choice, Measure, PrivateGroups
 from rules.noise.release import Group, Noised, known_groups
 
 
@@ -81,7 +81,9 @@ def choose(block: Block, key: str, kept: Sequence[KeptRelease]) -> Question:
     return Question(block, key, groups, known)
 
 
-def _best(measure: Measure, kept: Sequence[KeptRelease], groups: tuple[Group, ...] | None) -> KeptRelease | None:
+def _best(
+    measure: Measure | Choice, kept: Sequence[KeptRelease], groups: tuple[Group, ...] | None
+) -> KeptRelease | None:
     wanted = _measure_key(measure)
     fitting = [
         each
@@ -93,6 +95,6 @@ def _best(measure: Measure, kept: Sequence[KeptRelease], groups: tuple[Group, ..
     return min(fitting, key=lambda each: (not each.paid, each.release.mechanism.epsilon, -each.id), default=None)
 
 
-def _measure_key(measure: Measure) -> str:
+def _measure_key(measure: Measure | Choice) -> str:
     """The sensitivity belongs to it: a measure bounded otherwise is another one."""
     return f"{measure.name} within {measure.sensitivity}"

@@ -54,7 +54,8 @@ class Service:
     ) -> None:
         self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
         self._faults = Faults(ledger, clock)
-        self._asking = Asking(engine, ledger, noise, clock, self._faults)
+        self.schema_changed = asyncio.Event()  # for the owner, who then reads the catalog and calls `load`
+        self._asking = Asking(engine, ledger, noise, clock, self._faults, self.schema_changed)
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -67,6 +68,7 @@ class Service:
         rulebook = Rulebook.of(policy, catalog, self._rulebook.generation + 1)
         await self._planner.load(policy, catalog)
         self._rulebook = rulebook
+        self.schema_changed.clear()
 
     async def read(self, text: str) -> Reading:
         """What PostgreSQL's grammar says of a text."""

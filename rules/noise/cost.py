@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Self
 
-from rules.noise.measures import Block, Measure, PrivateGroups
+from rules.noise.measures import Block, Choice, Measure, PrivateGroups
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
 UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
@@ -31,17 +31,10 @@ class Mechanism:
 
 def mechanism_of(block: Block, index: int) -> Mechanism:
     """What a fresh draw of one measure of a block costs. A threshold's δ is paid with the units that it looks at."""
-    measure: Measure = block.measures[index]
-    match block.groups:
-        case PrivateGroups(measure=units, delta=delta) if units == index:
-            return Mechanism.pure(measure.epsilon, delta)
-        case _:
-            return Mechanism.pure(measure.epsilon)
-
-
-def total_epsilon(mechanisms: tuple[Mechanism, ...]) -> Decimal:
-    """Σε as it is shown to people; draws without a pure ε count nothing here, their ρ tells of them."""
-    total = Decimal(0)
-    for mechanism in mechanisms:
-        total = UPWARD.add(total, mechanism.epsilon or Decimal(0))
-    return total
+    match block.measures[index], block.groups:
+        case Choice(epsilon=epsilon), _:
+            return Mechanism.choice(epsilon)
+        case Measure(epsilon=epsilon), PrivateGroups(measure=units, delta=delta) if units == index:
+            return Mechanism.pure(epsilon, delta)
+        case Measure(epsilon=epsilon), _:
+            return Mechanism.pure(epsilon)

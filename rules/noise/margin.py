@@ -24,7 +24,7 @@ def margin_of_draw(scale: float, level: Decimal = LEVEL) -> int:
 
     Example:
         >>> margin_of_draw(10.0)
-        29
+        30
     """
     alpha = _UP.exp(_UP.divide(Decimal(-1), Decimal(scale)))
     tail = _UP.divide(_UP.multiply(1 - level, _UP.add(Decimal(1), alpha)), Decimal(2))

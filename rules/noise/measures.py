@@ -20,6 +20,50 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantile:
+    """The candidate that this fraction of the rows lies below."""
+
+    fraction: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class FromEnd:
+    """The candidate of the row at this place, counted from the smallest or the largest: what stands for min and max.
+
+    The place is fixed by the query and the rules, large enough not to be that of one unit's rows
+    (`quantile.place_for_extreme`).
+    """
+
+    place: int
+    largest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MostFrequent:
+    """The candidate with the most rows."""
+
+
+Target = Quantile | FromEnd | MostFrequent
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a list of candidates in each group, chosen by the exponential mechanism from a histogram over them.
+
+    The histogram has an inner statement of its own, whose rows are the keys, a candidate's number from 0, and the rows
+    of that candidate as int8. Its bins are one more key of the bounding, so a unit's rows in all groups and bins
+    together are at most `sensitivity`: groups share ε, for m_g rows of a unit in a group move only its scores, by m_g.
+    """
+
+    name: str
+    sensitivity: int  # rows of ONE unit over all groups and bins together; `release` multiplies it by group_size
+    epsilon: Decimal
+    sql: str
+    candidates: int
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
 class Count:
     """A count: the measure itself, not below zero where a select item shows it bare."""
 
@@ -48,7 +92,15 @@ class Average:
     digits: int
 
 
-Output = Count | Sum | Average  # widened as aggregates are added; each is computed from noised integers alone
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The chosen candidate, in these words."""
+
+    measure: int  # a Choice
+    candidates: tuple[Text, ...]
+
+
+Output = Count | Sum | Average | Chosen  # widened as aggregates are added; each is computed from noised integers alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +135,16 @@ Groups = PublicGroups | PrivateGroups
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One private aggregate: an inner statement whose rows are keys (as text) and then measures (as int8)."""
+    """One private aggregate: an inner statement whose rows are keys (as text) and then measures (as int8).
+
+    A Choice among the measures has no column there: it brings a statement of its own.
+    """
 
     canonical: str  # equal canonical text means equal block: the key of reuse
     sql: str
     keys: tuple[KeyColumn, ...]
     groups: Groups
-    measures: tuple[Measure, ...]
+    measures: tuple[Measure | Choice, ...]
     outputs: tuple[Output, ...]
     output_types: tuple[str, ...]
     tables: tuple[str, ...]

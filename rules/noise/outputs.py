@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
-from rules.noise.measures import Average, Count, Output, Sum, Text
+from rules.noise.measures import Average, Chosen, Count, Output, Sum, Text
 
 
 def show(output: Output, measures: Sequence[int]) -> Text:
@@ -20,6 +20,8 @@ def show(output: Output, measures: Sequence[int]) -> Text:
             return with_digits(measures[measure] * step, digits)
         case Average(digits=digits):
             return with_digits(_average(output, measures), digits)
+        case Chosen(measure=measure, candidates=candidates):
+            return candidates[measures[measure]]
         case _:
             assert_never(output)
 

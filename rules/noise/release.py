@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from rules.noise.measures import Block, KeyColumn, PrivateGroups, PublicGroups, Text
+from rules.noise.measures import Block, Choice, KeyColumn, Measure, PrivateGroups, PublicGroups, Text
 from rules.noise.mechanism import Noise, add
 from rules.noise.outputs import show
+from rules.noise.quantile import choose
 from rules.noise.threshold import find_threshold
 
 Group = tuple[Text, ...]
@@ -31,13 +32,17 @@ class Noised:
 
 
 def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
-    """Noise for these measures over a list of groups whose length is known before the database is asked."""
-    return {index: _draw(block, index, groups, noise, group_size) for index in measures}
+    """Noise for these measures over a list of groups whose length is known before the database is asked.
+
+    A choice cannot be drawn beforehand, so it is left out.
+    """
+    plain = summed(block)
+    return {index: _draw(block, index, groups, noise, group_size) for index in measures if index in plain}
 
 
 def release(block: Block, groups: Sequence[Group], rows: Iterable[Row], draws: Draws) -> Noised:
     """Noise the measures that were drawn for, over a known list of groups: public, or released before."""
-    return Noised(tuple(groups), _noise(_tally(block, rows, set(groups)), groups, draws))
+    return Noised(tuple(groups), _noise(block, _tally(block, rows, set(groups)), groups, draws))
 
 
 def release_found(block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int) -> Noised:
@@ -47,14 +52,31 @@ def release_found(block: Block, found: PrivateGroups, rows: Iterable[Row], noise
     """
     exact = _tally(block, rows, None)
     candidates = sorted(exact, key=_order(block.keys))
-    threshold = find_threshold(block.measures[found.measure], found.delta, group_size=group_size)
+    threshold = find_threshold(_plain(block, found.measure), found.delta, group_size=group_size)
     drawn = _draw(block, found.measure, len(candidates), noise, group_size)
-    units = {group: add(exact[group][found.measure], each) for group, each in zip(candidates, drawn, strict=True)}
+    units = dict(zip(candidates, _noise(block, exact, candidates, {found.measure: drawn})[found.measure], strict=True))
     shown = tuple(group for group in candidates if units[group] >= threshold)
-    others = [index for index in range(len(block.measures)) if index != found.measure]
+    others = [index for index in summed(block) if index != found.measure]
     draws = draw(block, others, len(shown), noise, group_size=group_size)
-    values = _noise(exact, shown, draws)
+    values = _noise(block, exact, shown, draws)
     return Noised(shown, {**values, found.measure: tuple(units[group] for group in shown)})
+
+
+def release_choice(
+    block: Block, choice: Choice, groups: Sequence[Group], rows: Iterable[Row], noise: Noise, *, group_size: int
+) -> tuple[int, ...]:
+    """Choose a candidate in every group of a known list, from the rows of the choice's own statement."""
+    wanted, histograms = set(groups), {group: [0] * choice.candidates for group in groups}
+    for row in rows:
+        group, (candidate, count) = tuple(row[: len(block.keys)]), _numbers(row[len(block.keys) :], 2)
+        if group in wanted and 0 <= candidate < choice.candidates:
+            histograms[group][candidate] += count
+    return tuple(choose(choice, histograms[group], noise, group_size=group_size) for group in groups)
+
+
+def summed(block: Block) -> tuple[int, ...]:
+    """The measures that are columns of the block's inner statement, in their order."""
+    return tuple(index for index, measure in enumerate(block.measures) if isinstance(measure, Measure))
 
 
 def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
@@ -76,26 +98,38 @@ def known_groups(block: Block) -> tuple[Group, ...] | None:
 
 
 def _draw(block: Block, index: int, groups: int, noise: Noise, group_size: int) -> tuple[int, ...]:
-    measure = block.measures[index]
+    measure = _plain(block, index)
     return noise.draw(groups, sensitivity=measure.sensitivity * group_size, epsilon=measure.epsilon)
 
 
-def _noise(exact: Mapping[Group, Sequence[int]], groups: Sequence[Group], draws: Draws) -> dict[int, tuple[int, ...]]:
+def _plain(block: Block, index: int) -> Measure:
+    measure = block.measures[index]
+    if not isinstance(measure, Measure):
+        raise TypeError(f"measure {index} is chosen, not summed")
+    return measure
+
+
+def _noise(
+    block: Block, exact: Mapping[Group, Sequence[int]], groups: Sequence[Group], draws: Draws
+) -> dict[int, tuple[int, ...]]:
     """Exact number plus draw, group by group; a group without rows counts zero."""
+    places, nothing = summed(block), (0,) * len(block.measures)
     noised = {}
     for index, drawn in draws.items():
-        numbers = (exact[group][index] if group in exact else 0 for group in groups)
+        place = places.index(index)
+        numbers = (exact.get(group, nothing)[place] for group in groups)
         noised[index] = tuple(add(number, each) for number, each in zip(numbers, drawn, strict=True))
     return noised
 
 
 def _tally(block: Block, rows: Iterable[Row], wanted: set[Group] | None) -> dict[Group, tuple[int, ...]]:
     """The rows by group. Rows of one group are added: that moves no vector further than they do apart."""
+    expected = len(summed(block))
     exact: dict[Group, tuple[int, ...]] = {}
     for row in rows:
         group = tuple(row[: len(block.keys)])
         if wanted is None or group in wanted:
-            numbers = _numbers(row[len(block.keys) :], len(block.measures))
+            numbers = _numbers(row[len(block.keys) :], expected)
             before = exact.get(group)
             exact[group] = numbers if before is None else tuple(map(int.__add__, before, numbers))
     return exact

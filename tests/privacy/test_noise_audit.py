@@ -58,7 +58,8 @@ def _cumulative(scale: float, value: float) -> float:
     if math.isinf(value):
         return float(value > 0)
     alpha = math.exp(-1 / scale)
-    return 1 - alpha ** (value + 1) / (1 + alpha) if value >= 0 else alpha**-value / (1 + alpha)
+    tail = alpha ** (value + 1) if value >= 0 else alpha**-value
+    return float(1 - tail / (1 + alpha) if value >= 0 else tail / (1 + alpha))
 
 
 def _quantile(scale: float, share: float) -> int:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -14,19 +15,28 @@ from proxy.query.rulebook import Rulebook
 from proxy.query.service import Answer, Service
 from proxy.stores.sqlite import SqliteLedger
 from rules.catalog import Catalog
-from rules.noise.measures import Block, Measure, PublicGroups
+from rules.noise.measures import Block, Choice, Chosen, Count, Measure, PublicGroups, Quantile
 from rules.noise.mechanism import OpenDPNoise
 from rules.policy.model import Policy
-from rules.refusal import BudgetSpent, InnerFailure, Interrupted, Refusal, RulesChanged, TooManyFaults, Unavailable
+from rules.refusal import (
+    BadSetting,
+    BudgetSpent,
+    InnerFailure,
+    Interrupted,
+    Mismatch,
+    Refusal,
+    RulesChanged,
+    TooManyFaults,
+    Unavailable,
+)
 from rules.rewrite.plan import Plan, Request
 from rules.sql.statement import Kind, RelationName, Statement
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.noise.sources import ConstantNoise
-from tests.query.plain_engine import PlainEngine
 from tests.query.plans import FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
+from tests.query.watched_engine import WatchedEngine
 
-CATALOG = Catalog("shop", 180000, "1", "UTF8", ())
 SLEEP = "SELECT city, count(pg_sleep(0.05)) FROM public.customers GROUP BY city"
 
 
@@ -34,9 +44,10 @@ SLEEP = "SELECT city, count(pg_sleep(0.05)) FROM public.customers GROUP BY city"
 class Desk:
     """A service over the real shop and a real ledger, with a clock that tests turn."""
 
-    engine: PlainEngine
+    engine: WatchedEngine
     ledger: SqliteLedger
     policy: Policy
+    catalog: Catalog
     now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
     noise: ConstantNoise = field(default_factory=lambda: ConstantNoise(0))
 
@@ -45,7 +56,7 @@ class Desk:
 
     def open(self, policy: Policy) -> Service:
         return Service(
-            Rulebook.of(policy, CATALOG, 0),
+            Rulebook.of(policy, self.catalog, 0),
             HandPlanner(),
             self.engine,
             self.ledger,
@@ -68,7 +79,9 @@ class Desk:
 async def desk(shop: RealDatabase, tmp_path: Path) -> AsyncIterator[Desk]:
     SqliteLedger.create(tmp_path / "ledger", "1/shop")
     ledger = await SqliteLedger.open(tmp_path / "ledger", "1/shop")
-    yield Desk(PlainEngine(shop.reader_dsn), ledger, shop_data.policy())
+    engine = WatchedEngine(shop.reader_dsn)
+    yield Desk(engine, ledger, shop_data.policy(), await engine.catalog())
+    await engine.close()
     await ledger.close()
 
 
@@ -116,7 +129,7 @@ async def test_noise_is_drawn_before_the_database_is_asked(desk: Desk) -> None:
 
 
 async def test_a_database_that_is_away_costs_nothing(desk: Desk) -> None:
-    away = Desk(PlainEngine("host=/nowhere dbname=shop"), desk.ledger, desk.policy)
+    away = Desk(WatchedEngine("host=/nowhere dbname=shop"), desk.ledger, desk.policy, desk.catalog)
     with pytest.raises(Unavailable):
         await away.ask(block_of(UNITS))
 
@@ -269,7 +282,7 @@ async def ask_in_another_time_zone(desk: Desk) -> None:
 
 
 async def ask_by_other_rules(desk: Desk) -> None:
-    await desk.service.load(desk.policy.model_copy(update={"group_size": 2}), CATALOG)
+    await desk.service.load(desk.policy.model_copy(update={"group_size": 2}), desk.catalog)
     plan = replace(plan_of(block_of(UNITS)), generation=1)
     await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
 
@@ -299,7 +312,7 @@ async def test_a_question_that_means_something_else_is_asked_anew(desk: Desk, as
 async def test_a_change_of_budgets_alone_forgets_no_answer(desk: Desk) -> None:
     await desk.ask(block_of(UNITS))
     richer = desk.policy.model_copy(update={"budget": desk.policy.budget.model_copy(update={"epsilon": Decimal(900)})})
-    await desk.service.load(richer, CATALOG)
+    await desk.service.load(richer, desk.catalog)
     plan = replace(plan_of(block_of(UNITS)), generation=1)
     await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
 
@@ -339,18 +352,59 @@ async def test_groups_once_released_are_a_public_list_for_later_measures(desk: D
     assert await desk.spent() == (2, 2)
 
 
+async def test_a_choice_brings_its_own_statement_and_is_served_again(desk: Desk) -> None:
+    sql = "SELECT city, (id / 100)::int, count(*) FROM public.customers WHERE id < 300 GROUP BY 1, 2"
+    median = Choice("median of id", 1, Decimal(1), sql, 3, Quantile(Fraction(1, 2)))
+    block = block_of(UNITS)
+    block = replace(block, measures=(UNITS, median), outputs=(Count(0), Chosen(1, ("0-99", "100-199", "200-299"))))
+    answer = await desk.ask(block)
+    desk.noise.constant = 99
+
+    assert answer.columns[2][0] == "100-199"
+    assert len(desk.engine.seen) == 2
+    assert (await desk.ask(block)).columns == answer.columns
+    assert await desk.spent() == (2, 2)
+
+
 async def test_a_plan_made_by_old_rules_is_refused_and_nothing_is_spent(desk: Desk) -> None:
     plan = plan_of(block_of(UNITS))
-    await desk.service.load(desk.policy, CATALOG)
+    await desk.service.load(desk.policy, desk.catalog)
     with pytest.raises(RulesChanged):
         await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
 
     assert await desk.spent() == (0, 0)
 
 
+async def test_a_table_that_is_not_what_it_was_is_not_read_and_nothing_is_spent(desk: Desk) -> None:
+    tables = tuple(replace(table, fingerprint="of old") for table in desk.catalog.tables)
+    await desk.service.load(desk.policy, replace(desk.catalog, tables=tables))
+    plan = replace(plan_of(block_of(UNITS)), generation=1)
+    with pytest.raises(RulesChanged):
+        await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+
+    assert desk.service.schema_changed.is_set()
+    assert (desk.engine.seen, await desk.spent()) == ([], (0, 0))
+    await desk.service.load(desk.policy, await desk.engine.catalog())
+    await desk.service.answer(replace(plan, generation=2), analyst="ada", session="s", timeout_seconds=9)
+    assert not desk.service.schema_changed.is_set()
+
+
+async def test_a_time_zone_that_the_real_database_does_not_know_is_said_to_be_wrong(desk: Desk) -> None:
+    plan = replace(plan_of(block_of(UNITS)), time_zone="Europe/Atlantis")
+    with pytest.raises(BadSetting):
+        await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+
+    assert await desk.spent() == (0, 0)
+
+
+async def test_a_plan_that_reads_an_unknown_table_is_not_run(desk: Desk) -> None:
+    with pytest.raises(Mismatch):
+        await desk.ask(replace(block_of(UNITS), tables=("nowhere",)))
+
+
 async def test_plans_carry_the_session_s_time_zone_and_the_rules_generation(desk: Desk) -> None:
     service = Service(
-        Rulebook.of(desk.policy, CATALOG, 7),
+        Rulebook.of(desk.policy, desk.catalog, 7),
         HandPlanner(plan_of(block_of(UNITS))),
         desk.engine,
         desk.ledger,
@@ -387,7 +441,7 @@ async def test_answers_and_failures_come_on_the_grid(desk: Desk, sql: str | None
 
 async def test_real_noise_is_added(desk: Desk) -> None:
     desk.service = Service(
-        Rulebook.of(desk.policy, CATALOG, 0),
+        Rulebook.of(desk.policy, desk.catalog, 0),
         HandPlanner(),
         desk.engine,
         desk.ledger,

@@ -1,0 +1,136 @@
+"""Quantiles, extremes and modes: their scores move no further than the rows, and the best is the right one."""
+
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.noise.cost import Mechanism, mechanism_of
+from rules.noise.measures import (
+    Block,
+    Choice,
+    Chosen,
+    Count,
+    FromEnd,
+    KeyColumn,
+    Measure,
+    MostFrequent,
+    PublicGroups,
+    Quantile,
+    Target,
+)
+from rules.noise.mechanism import OpenDPNoise
+from rules.noise.quantile import choose, midpoints, place_for_extreme, score_candidates, step
+from rules.noise.release import MalformedRows, Noised, columns, draw, release, release_choice
+from tests.noise.sources import NoNoise
+
+histograms = st.lists(st.integers(0, 40), min_size=1, max_size=12)
+targets: st.SearchStrategy[Target] = st.one_of(
+    st.builds(Quantile, st.fractions(0, 1, max_denominator=20)),
+    st.builds(FromEnd, st.integers(1, 60), st.booleans()),
+    st.just(MostFrequent()),
+)
+
+
+@given(histogram=histograms, target=targets, data=st.data())
+def test_one_row_more_moves_no_score_further_than_a_step(
+    histogram: list[int], target: Target, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(histogram) - 1))
+    more = [rows + (place == number) for number, rows in enumerate(histogram)]
+
+    moves = [
+        after - before
+        for before, after in zip(score_candidates(target, histogram), score_candidates(target, more), strict=True)
+    ]
+    if isinstance(target, MostFrequent):  # monotone, and doubled for that
+        assert set(moves) <= {0, 2}
+    else:
+        assert max(map(abs, moves)) <= step(target)
+
+
+@given(values=st.lists(st.integers(0, 9), min_size=1, max_size=60), fraction=st.fractions(0, 1, max_denominator=20))
+def test_the_best_candidates_for_a_quantile_hold_its_rank(values: list[int], fraction: Fraction) -> None:
+    histogram = [values.count(number) for number in range(10)]
+    scores = score_candidates(Quantile(fraction), histogram)
+
+    for number, score in enumerate(scores):
+        below, upto = sum(histogram[:number]), sum(histogram[: number + 1])
+        assert (score == 0) == (below <= fraction * len(values) <= upto)
+
+
+@given(values=st.lists(st.integers(0, 9), min_size=1, max_size=60), data=st.data())
+def test_the_best_candidate_from_an_end_is_that_of_the_row_at_the_place(values: list[int], data: st.DataObject) -> None:
+    place = data.draw(st.integers(1, len(values)))
+    histogram = [values.count(number) for number in range(10)]
+
+    for largest in (False, True):
+        scores = score_candidates(FromEnd(place, largest), histogram)
+        assert [number for number, score in enumerate(scores) if score == 0] == [
+            sorted(values, reverse=largest)[place - 1]
+        ]
+
+
+def test_a_minimum_is_found_where_the_data_begin_not_anywhere_below() -> None:
+    histogram = [0] * 100 + [50] * 400
+    place = place_for_extreme(len(histogram), 1, Decimal("0.1"))
+    choice = Choice("min", 1, Decimal("0.1"), "", len(histogram), FromEnd(place))
+    chosen = [choose(choice, histogram, OpenDPNoise(), group_size=1) for _ in range(200)]
+
+    assert sum(100 <= number <= 110 for number in chosen) >= 180
+
+
+@pytest.mark.parametrize("target", [Quantile(Fraction(1, 2)), MostFrequent(), FromEnd(3)])
+def test_one_row_changes_no_choice_s_odds_by_more_than_epsilon(target: Target) -> None:
+    count, choice = 8_000, Choice("c", 1, Decimal("0.7"), "", 3, target)
+    odds = []
+    for histogram in ([3, 2, 4], [3, 3, 4]):
+        chosen = Counter(choose(choice, histogram, OpenDPNoise(), group_size=1) for _ in range(count))
+        odds.append([chosen[number] / count for number in range(3)])
+
+    for before, after in zip(*odds, strict=True):
+        assert before <= after * 2.014 + 0.03
+        assert after <= before * 2.014 + 0.03
+
+
+def test_bins_are_named_by_their_middles() -> None:
+    assert list(map(int, midpoints(Fraction(0), Fraction(10), 5))) == [1, 3, 5, 7, 9]
+
+
+CHOICE = Choice("median", 40, Decimal(1), "", 3, Quantile(Fraction(1, 2)))
+BLOCK = Block(
+    canonical="",
+    sql="",
+    keys=(KeyColumn("text", "city"),),
+    groups=PublicGroups((("Berlin",), ("Lyon",))),
+    measures=(CHOICE, Measure("count", 40, Decimal(1))),
+    outputs=(Chosen(0, ("low", "middle", "high")), Count(1)),
+    output_types=("text", "bigint"),
+    tables=(),
+)
+
+
+def test_a_candidate_is_chosen_in_every_group_of_the_list_from_its_own_statement() -> None:
+    rows = [("Berlin", "1", "9"), ("Berlin", "2", "3"), ("Porto", "0", "9"), ("Berlin", "7", "99"), ("Lyon", "2", "1")]
+    groups = (("Berlin",), ("Lyon",))
+    source = NoNoise()
+    draws = draw(BLOCK, (0, 1), 2, source, group_size=2)
+    counted = release(BLOCK, groups, [("Lyon", "5")], draws)
+    chosen = release_choice(BLOCK, CHOICE, groups, rows, source, group_size=2)
+
+    noised = Noised(groups, {**counted.values, 0: chosen})
+    assert columns(BLOCK, noised) == (("Berlin", "Lyon"), ("middle", "high"), ("0", "5"))
+    assert source.asked == [(2, 80, Decimal(1)), (3, 80, Decimal(1)), (3, 80, Decimal(1))]
+
+
+def test_a_choice_costs_a_quarter_of_a_draw_in_concentration() -> None:
+    assert mechanism_of(BLOCK, 0) == Mechanism(Decimal(1), Decimal(0), Decimal("0.125"))
+    assert mechanism_of(BLOCK, 1).rho == Decimal("0.5")
+
+
+def test_rows_of_a_histogram_that_cannot_be_are_refused() -> None:
+    with pytest.raises(MalformedRows):
+        release_choice(BLOCK, CHOICE, (("Berlin",),), [("Berlin", "1")], NoNoise(), group_size=1)

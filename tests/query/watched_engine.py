@@ -1,0 +1,35 @@
+"""The engine of the product, which tells what it was asked."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from proxy.engine.engine import Row
+from proxy.engine.postgres import PostgresEngine, PostgresSnapshot
+from rules.catalog import Table
+
+
+class WatchedSnapshot(PostgresSnapshot):
+    def __init__(self, snapshot: PostgresSnapshot, seen: list[str]) -> None:
+        self._snapshot, self._seen = snapshot, seen
+
+    async def run(self, sql: str) -> Sequence[Row]:
+        self._seen.append(sql)
+        return await self._snapshot.run(sql)
+
+    async def cancel(self) -> None:
+        await self._snapshot.cancel()
+
+
+class WatchedEngine(PostgresEngine):
+    """Remembers the inner statements that it ran."""
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__(dsn)
+        self.seen: list[str] = []
+
+    @asynccontextmanager
+    async def snapshot(
+        self, *, time_zone: str, timeout_seconds: float, tables: Sequence[Table] = ()
+    ) -> AsyncIterator[PostgresSnapshot]:
+        async with super().snapshot(time_zone=time_zone, timeout_seconds=timeout_seconds, tables=tables) as snapshot:
+            yield WatchedSnapshot(snapshot, self.seen)
