@@ -12,6 +12,7 @@ from proxy.server.login import Reception
 from proxy.server.ports import Session
 from proxy.wire.codec import ProtocolViolation
 
+_UNREAD_BYTES: Final = 64 * 1024  # so much is still read of a client that has to wait: only a reader sees it leave
 _UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a slow reader before the session hears of it
 _FAREWELL_SECONDS: Final = 5  # for a client to take its last message
 
@@ -39,7 +40,6 @@ class Client(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         self._is_paused = True
-        self.hold()
 
     def resume_reading(self) -> None:
         self._is_paused = False
@@ -123,6 +123,8 @@ class Client(asyncio.Protocol):
         else:
             self._reception.buffer.feed(data)
             self._hand_over()
+        if self._reception.buffer.pending > _UNREAD_BYTES and (self._is_paused or self._session is None):
+            self.hold()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is None:

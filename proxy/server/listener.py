@@ -23,13 +23,7 @@ class Listener:
         self._clients: set[Client] = set()
         self._is_empty = asyncio.Event()
         self._is_empty.set()
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on, where the settings left it open."""
-        if self._server is None:
-            return self.house.settings.port
-        return int(self._server.sockets[0].getsockname()[1])
+        self.port = house.settings.port  # or, once it listens, the free one that it was given
 
     def __len__(self) -> int:
         """Connections, logged in or not."""
@@ -41,6 +35,7 @@ class Listener:
         self._server = await loop.create_server(self._welcome, settings.host, settings.port, backlog=_BACKLOG)
         for listening in self._server.sockets:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # whom we accept inherits it
+        self.port = int(self._server.sockets[0].getsockname()[1])
         event("listening", port=self.port)
 
     async def stop(self) -> None:

@@ -118,7 +118,6 @@ class Reception:
         """The password was right: is there a seat, and such a database?"""
         self._startup = startup
         self._house.doorway.leave(self._guest.abort)
-        self._guest.hold()
         if startup.database != self._house.database:
             raise LoginRefused("3D000", f'database "{startup.database}" does not exist')
         self._house.seats.take(startup.user)

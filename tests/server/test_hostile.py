@@ -1,0 +1,171 @@
+"""Bytes that no client would send: they end their own connection, and disturb no other."""
+
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.server.tls import Tls
+from proxy.settings import ServerSettings
+from proxy.twin.embedded import Cluster
+from proxy.wire import codec
+from proxy.wire.backend import ErrorResponse
+from proxy.wire.frontend import Query
+from proxy.wire.startup import GSSENCRequest, SSLRequest, StartupMessage
+from tests.server.relay import Relay, eventually, running_relay
+
+STARTUP = StartupMessage({"user": "ada", "database": "shop"}).encode()
+
+
+def everything(client: socket.socket) -> bytes:
+    """All that is sent until the other side closes; a reset is a close too."""
+    answer = b""
+    try:
+        while piece := client.recv(10_000):
+            answer += piece
+    except ConnectionResetError:
+        return answer
+    return answer
+
+
+@pytest.fixture(scope="module")
+def calm(cluster: Cluster, tls: Tls) -> Iterator[Relay]:
+    """One proxy for all the noise, so that what one leaves behind would meet the next."""
+    with running_relay(cluster, ServerSettings(port=0, drain_timeout_seconds=0), tls=tls) as relay:
+        yield relay
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    opening=st.sampled_from([b"", STARTUP, SSLRequest().encode(), GSSENCRequest().encode() + STARTUP]),
+    garbage=st.binary(max_size=300),
+)
+def test_garbage_ends_in_a_close_and_the_next_client_is_served(calm: Relay, opening: bytes, garbage: bytes) -> None:
+    with calm.socket() as client:
+        client.sendall(opening + garbage)
+        client.shutdown(socket.SHUT_WR)
+        everything(client)
+
+    assert eventually(lambda: not len(calm.listener))
+    assert len(calm.house.doorway) == 0
+
+
+def test_after_all_that_garbage_a_client_is_served(calm: Relay) -> None:
+    with psycopg.connect(calm.dsn()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        struct.pack("!i", 2**31 - 1),
+        struct.pack("!i", -1),
+        struct.pack("!ii", 10_001, 3 << 16),
+        struct.pack("!ii", 8, 2 << 16),
+        StartupMessage({"user": ""}).encode(),
+        codec.int32(4 + 4 + 9) + codec.int32(3 << 16) + b"user\0ada\0",
+        STARTUP + b"Q" + struct.pack("!i", 2**31 - 1),
+        STARTUP + Query(b"select 1").encode(),
+        STARTUP + b"p" + struct.pack("!i", 3),
+        STARTUP + b"p" + struct.pack("!i", 8) + b"ABCD",
+    ],
+)
+def test_what_is_no_login_gets_one_fatal_error_and_the_end(calm: Relay, opening: bytes) -> None:
+    with calm.socket() as client:
+        client.sendall(opening)
+
+        answer = everything(client)
+
+    assert answer[answer.index(b"E\0\0") :].startswith(b"E")
+    last = ErrorResponse.decode(answer[answer.index(b"E\0\0") :])
+    assert last.fields["V"] == "FATAL"
+
+
+def test_bytes_in_clear_behind_the_request_for_tls_are_never_taken_for_bytes_under_tls(calm: Relay) -> None:
+    """CVE-2021-23214: who sits in between puts a startup message of his own in front of the handshake."""
+    with calm.socket() as client:
+        client.sendall(SSLRequest().encode() + STARTUP)
+
+        answer = everything(client)
+
+    assert ErrorResponse.decode(answer).sqlstate == "08P01"
+
+
+def test_bytes_in_clear_just_after_the_request_for_tls_end_the_handshake(calm: Relay) -> None:
+    with calm.socket() as client:
+        client.sendall(SSLRequest().encode())
+        assert client.recv(1) == b"S"
+        client.sendall(STARTUP)
+
+        answer = everything(client)
+
+    assert b"SCRAM" not in answer
+    assert eventually(lambda: not len(calm.listener))
+
+
+def test_a_startup_that_comes_in_one_flight_with_the_end_of_the_handshake_is_heard(calm: Relay) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context.maximum_version = version
+        with calm.socket() as client:
+            client.sendall(SSLRequest().encode())
+            assert client.recv(1) == b"S"
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            secure = context.wrap_bio(incoming, outgoing)
+            while True:
+                try:
+                    secure.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    client.sendall(outgoing.read())
+                    incoming.write(client.recv(10_000))
+            secure.write(STARTUP)
+            client.sendall(outgoing.read())
+
+            answer = b""
+            while b"SCRAM-SHA-256-PLUS" not in answer:
+                incoming.write(client.recv(10_000))
+                try:
+                    answer += secure.read()
+                except ssl.SSLWantReadError:
+                    continue
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_old_versions_of_tls_are_not_spoken(calm: Relay, version: ssl.TLSVersion) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, version
+    with calm.socket() as client:
+        client.sendall(SSLRequest().encode())
+        assert client.recv(1) == b"S"
+        with pytest.raises((ssl.SSLError, ConnectionResetError)):
+            context.wrap_socket(client)
+
+
+@pytest.mark.parametrize("words", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
+def test_who_leaves_during_the_handshake_is_forgotten(calm: Relay, words: bytes) -> None:
+    for _ in range(10):
+        with calm.socket() as client:
+            client.sendall(SSLRequest().encode())
+            assert client.recv(1) == b"S"
+            client.sendall(words)
+
+    assert eventually(lambda: not len(calm.listener))
+    assert len(calm.house.doorway) == 0
+
+
+def test_a_port_that_is_only_knocked_at_is_forgotten(calm: Relay) -> None:
+    for _ in range(20):
+        calm.socket().close()
+
+    assert eventually(lambda: not len(calm.listener))

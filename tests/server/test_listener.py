@@ -1,0 +1,65 @@
+"""Coming in and going out, with real statements."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+
+from proxy.server.house import is_loopback
+from proxy.settings import ServerSettings
+from proxy.twin.embedded import Cluster
+from tests.server.relay import running_relay
+
+
+def test_a_statement_that_runs_is_finished_before_the_proxy_stops(cluster: Cluster) -> None:
+    answers: list[object] = []
+
+    def ask(connection: psycopg.Connection) -> None:
+        answers.append(connection.execute("select 'finished' from pg_sleep(0.5)").fetchone())
+
+    with running_relay(cluster, ServerSettings(port=0, drain_timeout_seconds=10)) as relay:
+        busy, idle = (psycopg.connect(relay.dsn(), autocommit=True) for _ in range(2))
+        thread = threading.Thread(target=ask, args=[busy])
+        thread.start()
+        time.sleep(0.2)
+
+        started = time.monotonic()
+        relay.call(relay.listener.stop())
+
+        assert time.monotonic() - started < 5
+        thread.join()
+        assert answers == [("finished",)]
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            idle.execute("select 1")
+
+
+def test_a_million_rows_pass_a_slow_reader_without_piling_up(cluster: Cluster) -> None:
+    with running_relay(cluster) as relay, psycopg.connect(relay.dsn()) as connection:
+        with connection.cursor().copy(
+            "COPY (SELECT repeat('x', 100) FROM generate_series(1, 1000000)) TO STDOUT"
+        ) as rows:
+            for number, row in enumerate(rows):
+                if number == 10:
+                    time.sleep(0.5)
+                assert len(row) == 101
+
+        assert number == 999_999
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.10", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("", True),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("localhost.evil.example", False),
+    ],
+)
+def test_only_this_machine_is_loopback(host: str, *, expected: bool) -> None:
+    assert is_loopback(host) is expected
