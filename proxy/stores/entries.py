@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from rules.ledger import chain
 from rules.ledger.accountant import Totals, loss
-from rules.ledger.book import Budgets, check_fits, period_of
+from rules.ledger.book import Budgets, Change, check_fits, period_of
 from rules.ledger.chain import DATASET, Account, Sight, account_of
 from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release
-from rules.noise.cost import UPWARD
+from rules.noise.cost import UPWARD, Mechanism
 
 
 def charge(connection: sqlite3.Connection, charge: Charge, budgets: Budgets) -> Receipt:
@@ -20,12 +20,12 @@ def charge(connection: sqlite3.Connection, charge: Charge, budgets: Budgets) -> 
     account = account_of(charge.analyst)
     sights = _unpaid(connection, charge.sights, account, period)
     cost = (*charge.mechanisms, *(sight.mechanism for sight in sights))
-    dataset = read_totals(connection, (DATASET, period)).plus(charge.mechanisms)
-    analyst = read_totals(connection, (account, period)).plus(cost)
+    dataset = _change(connection, (DATASET, period), charge.mechanisms)
+    analyst = _change(connection, (account, period), cost)
     check_fits(charge.analyst, analyst, dataset, budgets, reused=bool(sights))
     number = append(connection, chain.charge_entry(charge, period, sights))
-    write_totals(connection, (DATASET, period), dataset)
-    write_totals(connection, (account, period), analyst)
+    write_totals(connection, (DATASET, period), dataset.after)
+    write_totals(connection, (account, period), analyst.after)
     _mark_paid(connection, account, period, (sight.release for sight in sights))
     spent = Totals().plus(cost).epsilon
     return Receipt(number, spent, *balances(connection, charge.analyst, budgets, period))
@@ -126,6 +126,11 @@ def write_totals(connection: sqlite3.Connection, account: Account, totals: Total
     """What an account has paid now."""
     numbers = (str(totals.epsilon), str(totals.delta), str(totals.rho), int(totals.pure))
     connection.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)", (*account, *numbers))
+
+
+def _change(connection: sqlite3.Connection, account: Account, cost: Sequence[Mechanism]) -> Change:
+    before = read_totals(connection, account)
+    return Change(before, before.plus(cost))
 
 
 def _unpaid(connection: sqlite3.Connection, sights: Iterable[int], account: str, period: str) -> list[Sight]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from rules.ledger.accountant import Limit, Totals, fits
+from rules.ledger.accountant import Limit, Totals, fits, loss
 from rules.policy.model import Policy
 from rules.refusal import BudgetSpent
 
@@ -63,23 +63,33 @@ def period_of(time: datetime, budgets: Budgets, latest: str = "") -> str:
     return max(period, latest) if same_kind else period
 
 
-def check_fits(name: str, analyst: Totals, dataset: Totals, budgets: Budgets, *, reused: bool) -> None:
-    """Refuse a charge unless both accounts, the charge included, are within their limits.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an account has paid before a charge, and with it."""
+
+    before: Totals
+    after: Totals
+
+
+def check_fits(name: str, analyst: Change, dataset: Change, budgets: Budgets, *, reused: bool) -> None:
+    """Refuse a charge unless both accounts are within their limits with it.
 
     The words depend on the ledger and the rules alone.
     """
     limit = budgets.limit_of(name)
-    if not fits(analyst, limit):
-        raise _refusal(f"this would pass your privacy budget{budgets.phrase}", limit, budgets, reused=reused)
-    if not fits(dataset, budgets.dataset):
+    if not fits(analyst.after, limit):
+        raise _refusal(f"this would pass your privacy budget{budgets.phrase}", analyst, limit, budgets, reused=reused)
+    if not fits(dataset.after, budgets.dataset):
         message = f"this would pass the privacy budget that all analysts share{budgets.phrase}"
-        raise _refusal(message, budgets.dataset, budgets, reused=reused)
+        raise _refusal(message, dataset, budgets.dataset, budgets, reused=reused)
 
 
-def _refusal(message: str, limit: Limit, budgets: Budgets, *, reused: bool) -> BudgetSpent:
-    detail = (
-        f"The limit is ε = {limit.epsilon} and δ = {limit.delta}; SELECT * FROM noisegate.budget shows what is left."
-    )
+def _refusal(message: str, change: Change, limit: Limit, budgets: Budgets, *, reused: bool) -> BudgetSpent:
+    asked = change.after.epsilon - change.before.epsilon
+    left = max(Decimal(0), limit.epsilon - loss(change.before, limit))
+    detail = f"ε {asked.normalize():f} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f} is left."
+    if change.after.delta > change.before.delta:
+        detail += f" Groups found in the data also need δ, of which {limit.delta.normalize()} may be spent."
     hint = "Ask for less: SET noisegate.epsilon. What you have been answered before stays free while it is fresh."
     if reused:
         hint = "An answer that others paid for costs what it cost them. For a fresh one: SET noisegate.reuse = off."

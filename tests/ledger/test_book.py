@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.ledger.accountant import Limit, Totals
-from rules.ledger.book import Budgets, Per, check_fits, period_of
+from rules.ledger.book import Budgets, Change, Per, check_fits, period_of
 from rules.noise.cost import Mechanism
 from rules.refusal import BudgetSpent
 
@@ -43,23 +43,36 @@ def test_a_change_of_the_period_s_length_starts_a_period_of_the_new_length() -> 
     assert period_of(NEW_YEAR, monthly, "week:2027-01") == "month:2026-12"
 
 
+def paying(before: str, after: str) -> Change:
+    return Change(Totals().plus([Mechanism.pure(Decimal(before))]), Totals().plus([Mechanism.pure(Decimal(after))]))
+
+
 def test_both_accounts_must_have_room_and_strangers_have_none() -> None:
     budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1))}, "month")
-    one, two, three = (Totals().plus([Mechanism.pure(Decimal(1))] * times) for times in (1, 2, 3))
 
-    check_fits("ada", one, two, budgets, reused=False)
+    check_fits("ada", paying("0.5", "1"), paying("1.5", "2"), budgets, reused=False)
     with pytest.raises(BudgetSpent, match="your privacy budget this month"):
-        check_fits("ada", two, two, budgets, reused=False)
+        check_fits("ada", paying("0.5", "1.1"), paying("1", "1.6"), budgets, reused=False)
     with pytest.raises(BudgetSpent, match="that all analysts share this month"):
-        check_fits("ada", one, three, budgets, reused=False)
+        check_fits("ada", paying("0.5", "1"), paying("1.6", "2.1"), budgets, reused=False)
     with pytest.raises(BudgetSpent, match="your privacy budget"):
-        check_fits("eve", one, one, budgets, reused=False)
+        check_fits("eve", paying("0", "0.1"), paying("0", "0.1"), budgets, reused=False)
+
+
+def test_a_refusal_says_what_was_asked_and_what_is_left() -> None:
+    budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1))}, "month")
+    with pytest.raises(BudgetSpent) as caught:
+        check_fits("ada", paying("0.75", "1.25"), paying("0.75", "1.25"), budgets, reused=False)
+
+    assert caught.value.detail == "ε 0.5 is asked for, 0.25 of 1 is left."
+    assert "new every month" in caught.value.hint
 
 
 def test_a_first_sight_that_does_not_fit_says_how_a_fresh_answer_is_had() -> None:
     budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal("0.5"))})
     with pytest.raises(BudgetSpent) as caught:
-        check_fits("ada", Totals(Decimal(1)), Totals(), budgets, reused=True)
+        check_fits("ada", paying("0", "1"), paying("0", "0"), budgets, reused=True)
+
     assert "noisegate.reuse = off" in caught.value.hint
 
 
