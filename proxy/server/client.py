@@ -10,7 +10,6 @@ from proxy.server.errors import SHUTDOWN, error_response, fatal
 from proxy.server.house import House
 from proxy.server.login import Reception
 from proxy.server.ports import Session
-from proxy.wire.codec import ProtocolViolation
 
 _UNREAD_BYTES: Final = 64 * 1024  # so much is still read of a client that has to wait: only a reader sees it leave
 _UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a slow reader before the session hears of it
@@ -167,9 +166,7 @@ class Client(asyncio.Protocol):
                 if frame is None:
                     break
                 self._session.frame(frame.kind, frame.raw)
-        except ProtocolViolation as error:
-            self._fail(error)
-        except Exception as error:  # noqa: BLE001 - the last resort: logged without its text, and the client is told
+        except Exception as error:  # noqa: BLE001 - a violation, or as a last resort whatever else comes
             self._fail(error)
         finally:
             self._is_handing_over = False

@@ -14,7 +14,6 @@ from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.conversation import Cancel, Left, LoggedIn, Send, StartTls
 from proxy.wire.startup import LoginRefused, StartupMessage
-from rules.refusal import Refusal
 
 
 class Guest(ClientPort, Protocol):
@@ -92,7 +91,7 @@ class Reception:
                         self._admit(startup)
                     case Left():
                         self._guest.close()
-        except (ProtocolViolation, LoginRefused) as error:
+        except Exception as error:  # noqa: BLE001 - refusals, violations, and as a last resort whatever else comes
             self._refuse(error)
 
     def _secure(self) -> None:
@@ -143,12 +142,11 @@ class Reception:
     async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         try:
             await work
-        except (LoginRefused, Refusal) as error:
-            self._refuse(error)
-        except Exception as error:  # noqa: BLE001 - the last resort: logged without its text, and the client is told
+        except Exception as error:  # noqa: BLE001 - as in _converse
             self._refuse(error)
 
     def _refuse(self, error: Exception) -> None:
+        """Whatever it is, `error_response` knows what may be said of it."""
         response = error_response(error, "FATAL")
         event("login_refused", peer=self._peer, sqlstate=response.sqlstate)
         self._guest.close(response.encode())

@@ -9,53 +9,38 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from proxy.wire import codec
-from proxy.wire.codec import ProtocolViolation, Reader, frame
+from proxy.wire.codec import Bodiless, ProtocolViolation, Reader, frame
 
 IDLE, IN_TRANSACTION, FAILED = b"I", b"T", b"E"
 
 
 @dataclass(frozen=True, slots=True)
-class _Bodiless:
-    """A message that is its kind alone."""
-
-    kind: ClassVar[bytes]
-
-    def encode(self) -> bytes:
-        return frame(self.kind)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        Reader(raw).end()
-        return cls()
-
-
-@dataclass(frozen=True, slots=True)
-class ParseComplete(_Bodiless):
+class ParseComplete(Bodiless):
     kind = b"1"
 
 
 @dataclass(frozen=True, slots=True)
-class BindComplete(_Bodiless):
+class BindComplete(Bodiless):
     kind = b"2"
 
 
 @dataclass(frozen=True, slots=True)
-class CloseComplete(_Bodiless):
+class CloseComplete(Bodiless):
     kind = b"3"
 
 
 @dataclass(frozen=True, slots=True)
-class NoData(_Bodiless):
+class NoData(Bodiless):
     kind = b"n"
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyQueryResponse(_Bodiless):
+class EmptyQueryResponse(Bodiless):
     kind = b"I"
 
 
 @dataclass(frozen=True, slots=True)
-class PortalSuspended(_Bodiless):
+class PortalSuspended(Bodiless):
     kind = b"s"
 
 

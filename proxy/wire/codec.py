@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self, TypeVar
 
 HEADER: Final = struct.Struct("!ci")  # kind, and a length that counts itself but not the kind
 HEADER_SIZE: Final = HEADER.size
@@ -97,6 +98,21 @@ class Reader:
 def frame(kind: bytes, *parts: bytes) -> bytes:
     """One whole message: kind, length, body."""
     return HEADER.pack(kind, 4 + sum(map(len, parts))) + b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Bodiless:
+    """A message that is its kind alone."""
+
+    kind: ClassVar[bytes]
+
+    def encode(self) -> bytes:
+        return frame(self.kind)
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Self:
+        Reader(raw).end()
+        return cls()
 
 
 def text(value: bytes) -> bytes:

@@ -7,44 +7,29 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from proxy.wire import codec
-from proxy.wire.codec import ProtocolViolation, Reader, frame
+from proxy.wire.codec import Bodiless, ProtocolViolation, Reader, frame
 
 STATEMENT = b"S"
 PORTAL = b"P"
 
 
 @dataclass(frozen=True, slots=True)
-class _Bodiless:
-    """A message that is its kind alone."""
-
-    kind: ClassVar[bytes]
-
-    def encode(self) -> bytes:
-        return frame(self.kind)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        Reader(raw).end()
-        return cls()
-
-
-@dataclass(frozen=True, slots=True)
-class Sync(_Bodiless):
+class Sync(Bodiless):
     kind = b"S"
 
 
 @dataclass(frozen=True, slots=True)
-class Flush(_Bodiless):
+class Flush(Bodiless):
     kind = b"H"
 
 
 @dataclass(frozen=True, slots=True)
-class Terminate(_Bodiless):
+class Terminate(Bodiless):
     kind = b"X"
 
 
 @dataclass(frozen=True, slots=True)
-class CopyDone(_Bodiless):
+class CopyDone(Bodiless):
     """The end of the data of COPY; both sides say it."""
 
     kind = b"c"

@@ -102,6 +102,25 @@ def test_garbage_is_refused_and_nothing_else(words: bytes, proof: bytes) -> None
         scram.final(proof)
 
 
+@given(
+    words=st.text("ncrpaesivm=,* yA1+/\0é", max_size=40),
+    proof=st.text("ncrpaesivm=,* yA1+/\0é", max_size=40).map("c=biws,{}".format),
+)
+def test_garbage_that_looks_like_scram_is_refused_or_answered_and_nothing_else(words: str, proof: str) -> None:
+    for header in ("", "n,,", "n,,n="):
+        try:
+            ScramServer("ada", ADA, PLAIN, None).first((header + words).encode())
+        except (ProtocolViolation, LoginRefused):
+            continue
+    scram = ScramServer("ada", ADA, PLAIN, None)
+    nonce = scram.first(first_words("n,,")).decode().split(",")[0]
+    for claim in (proof, f"c=biws,{nonce},p={proof}", f"c=biws,{nonce},p=AAAA"):
+        with pytest.raises((ProtocolViolation, LoginRefused)):
+            ScramServer("ada", ADA, PLAIN, None).final(claim.encode())
+    with pytest.raises(BadPassword):
+        scram.final(f"c=biws,{nonce},p=AAAA".encode())
+
+
 @pytest.mark.parametrize("name", ["", "*", "ada", "a=2Cb", "=", "é"])
 def test_the_name_inside_scram_is_ignored(name: str) -> None:
     assert ScramServer("ada", ADA, PLAIN, None).first(first_words("n,,", f"n={name},r=abc"))
