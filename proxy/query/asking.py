@@ -88,7 +88,7 @@ class Asking:
             mechanisms=tuple(mechanism_of(question.block, index) for question in questions for index in question.fresh),
             sights=tuple(sight for question in questions for sight in question.sights),
         )
-        return await self.ledger.charge(charge, asker.rulebook.budgets)
+        return await self.ledger.charge(self.faults.counted(charge, asker.rulebook), asker.rulebook.budgets)
 
     async def _look(self, questions: Sequence[Question], snapshot: Snapshot, asker: Asker) -> list[Noised]:
         """Draw for every list that is known, and only then ask the database."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from proxy.query.asker import Asker
 from proxy.query.rulebook import Rulebook
-from rules.ledger.store import KeptRelease, LedgerStore, Release
+from rules.ledger.store import KeptRelease, LedgerStore, Release, Wanted
 from rules.noise.cost import mechanism_of
 from rules.noise.measures import Block, Choice, Measure, PrivateGroups
 from rules.noise.release import Group, Noised, known_groups
@@ -56,43 +56,32 @@ def nothing_known(block: Block, key: str) -> Question:
 
 
 async def find_known(block: Block, key: str, ledger: LedgerStore, asker: Asker, now: datetime) -> Question:
-    """A block with every release that may serve it."""
-    rulebook = asker.rulebook
-    since = now - rulebook.policy.fresh_for
-    kept = await ledger.find_releases(key, analyst=asker.analyst, budgets=rulebook.budgets, now=now, since=since)
-    return choose(block, key, kept)
-
-
-def choose(block: Block, key: str, kept: Sequence[KeptRelease]) -> Question:
-    """For each measure the release that is paid already, or else the cheapest that has the ε that was asked for.
+    """A block with every release that may serve it: paid for already, or else the cheapest with the ε asked for.
 
     Groups found in the data are known only with the measure that found them; other measures must be over that list.
     """
-    groups, known = known_groups(block), {}
+    rulebook = asker.rulebook
+    since = now - rulebook.policy.fresh_for
+
+    async def find(indexes: Sequence[int], groups: tuple[Group, ...] | None) -> dict[int, KeptRelease]:
+        wanted = [_wanted(block.measures[index], key, groups) for index in indexes]
+        found = await ledger.find_releases(
+            wanted, analyst=asker.analyst, budgets=rulebook.budgets, now=now, since=since
+        )
+        return {index: kept for index, kept in zip(indexes, found, strict=True) if kept is not None}
+
+    groups, known = known_groups(block), dict[int, KeptRelease]()
     if isinstance(block.groups, PrivateGroups):
-        units = _best(block.measures[block.groups.measure], kept, None)
-        if units is None:
+        known = await find([block.groups.measure], None)
+        if not known:
             return Question(block, key, None)
-        groups, known = units.release.groups, {block.groups.measure: units}
-    for index, measure in enumerate(block.measures):
-        found = known.get(index) or _best(measure, kept, groups)
-        if found is not None:
-            known[index] = found
-    return Question(block, key, groups, known)
+        groups = known[block.groups.measure].release.groups
+    others = [index for index in range(len(block.measures)) if index not in known]
+    return Question(block, key, groups, {**known, **await find(others, groups)})
 
 
-def _best(
-    measure: Measure | Choice, kept: Sequence[KeptRelease], groups: tuple[Group, ...] | None
-) -> KeptRelease | None:
-    wanted = _measure_key(measure)
-    fitting = [
-        each
-        for each in kept
-        if each.release.measure == wanted
-        and (each.release.mechanism.epsilon or 0) >= measure.epsilon
-        and (groups is None or each.release.groups == groups)
-    ]
-    return min(fitting, key=lambda each: (not each.paid, each.release.mechanism.epsilon, -each.id), default=None)
+def _wanted(measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None) -> Wanted:
+    return Wanted(key, _measure_key(measure), measure.epsilon, groups)
 
 
 def _measure_key(measure: Measure | Choice) -> str:

@@ -53,9 +53,8 @@ class Service:
         self, rulebook: Rulebook, planner: Planner, engine: Engine, ledger: LedgerStore, *, noise: Noise, clock: Clock
     ) -> None:
         self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
-        self._faults = Faults(ledger, clock)
         self.schema_changed = asyncio.Event()  # for the owner, who then reads the catalog and calls `load`
-        self._asking = Asking(engine, ledger, noise, clock, self._faults, self.schema_changed)
+        self._asking = Asking(engine, ledger, noise, clock, Faults(ledger, clock), self.schema_changed)
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -107,7 +106,6 @@ class Service:
             raise Interrupted("canceling statement due to user request") from None
 
     async def _answer(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
-        await self._faults.check(asker.analyst, asker.rulebook)
         keys = [block_key(block, asker.rulebook, plan.time_zone) for block in plan.blocks]
         async with self._one_at_a_time(keys if reuse else (), asker.deadline):
             questions = [

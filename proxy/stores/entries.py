@@ -1,5 +1,6 @@
 """What the ledger's jobs do inside one transaction of SQLite."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -8,14 +9,16 @@ from decimal import Decimal
 
 from rules.ledger import chain
 from rules.ledger.accountant import Totals, loss
-from rules.ledger.book import Budgets, Change, check_fits, period_of
+from rules.ledger.book import Budgets, Change, check_faults, check_fits, period_of
 from rules.ledger.chain import DATASET, Account, Sight, account_of
-from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release
+from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Wanted
 from rules.noise.cost import UPWARD, Mechanism
 
 
 def charge(connection: sqlite3.Connection, charge: Charge, budgets: Budgets) -> Receipt:
-    """Check both budgets and append, or raise BudgetSpent."""
+    """Check faults and both budgets and append, or refuse."""
+    if charge.faults_since is not None:
+        check_faults(count_faults(connection, charge.analyst, charge.faults_since), charge.faults_allowed)
     period = running_period(connection, charge.time, budgets)
     account = account_of(charge.analyst)
     sights = _unpaid(connection, charge.sights, account, period)
@@ -35,17 +38,12 @@ def settle(connection: sqlite3.Connection, charge: int, releases: Sequence[Relea
     """Keep the noised measures of a charge, paid for by the one who was charged."""
     entry = _entry(connection, charge)
     for release in releases:
+        groups = _text(release.groups)
+        cost, numbers = _text(chain.cost(release.mechanism)), _text(release.values)
         cursor = connection.execute(
-            "INSERT INTO releases (charge, time, block, measure, cost, groups, numbers) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                charge,
-                entry["time"],
-                release.block,
-                release.measure,
-                json.dumps(chain.cost(release.mechanism)),
-                json.dumps(release.groups, ensure_ascii=False),
-                json.dumps(release.values),
-            ),
+            "INSERT INTO releases (charge, time, block, measure, cost, groups, numbers, list)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (charge, entry["time"], release.block, release.measure, cost, groups, numbers, _digest(groups)),
         )
         _mark_paid(connection, account_of(entry["analyst"]), entry["period"], [cursor.lastrowid or 0])
 
@@ -65,17 +63,32 @@ def count_faults(connection: sqlite3.Connection, analyst: str, since: datetime) 
     return int(count)
 
 
-def find_releases(
-    connection: sqlite3.Connection, block: str, analyst: str, period: str, since: datetime
-) -> list[KeptRelease]:
-    """The releases over an equal block that are fresh enough, and whether the analyst has paid for each."""
-    rows = connection.execute(
-        "SELECT id, r.time, block, measure, cost, groups, numbers, s.release IS NOT NULL FROM releases r"
-        " LEFT JOIN sights s ON s.release = r.id AND s.account = ? AND s.period = ?"
-        " WHERE block = ? AND r.time >= ? ORDER BY id",
-        (account_of(analyst), period, block, chain.stamp(since)),
-    )
-    return [_kept_release(*row) for row in rows]
+def find_release(
+    connection: sqlite3.Connection, wanted: Wanted, analyst: str, period: str, since: datetime
+) -> KeptRelease | None:
+    """The release that may serve: one that the analyst has paid for, else the cheapest, else the newest."""
+    row = connection.execute(
+        "SELECT id, r.time, block, measure, cost, groups, numbers, s.release IS NOT NULL AS paid FROM releases r"
+        " LEFT JOIN sights s ON s.release = r.id AND s.account = :account AND s.period = :period"
+        " WHERE block = :block AND measure = :measure AND r.time >= :since AND (:list IS NULL OR list = :list)"
+        " AND at_least(json_extract(cost, '$[0]'), :epsilon)"
+        " ORDER BY paid DESC, CAST(json_extract(cost, '$[0]') AS REAL), id DESC LIMIT 1",
+        {
+            "account": account_of(analyst),
+            "period": period,
+            "block": wanted.block,
+            "measure": wanted.measure,
+            "since": chain.stamp(since),
+            "list": None if wanted.groups is None else _digest(_text(wanted.groups)),
+            "epsilon": str(wanted.epsilon),
+        },
+    ).fetchone()
+    return None if row is None else _kept_release(*row)
+
+
+def at_least(epsilon: str | None, wanted: str) -> bool:
+    """Compares exactly, as a function of SQL's."""
+    return epsilon is not None and Decimal(epsilon) >= Decimal(wanted)
 
 
 def balances(connection: sqlite3.Connection, analyst: str, budgets: Budgets, period: str) -> tuple[Balance, Balance]:
@@ -157,6 +170,14 @@ def _entry(connection: sqlite3.Connection, number: int) -> dict[str, str]:
         raise LedgerError("the privacy ledger does not hold this charge, so nothing is answered")
     fields: dict[str, str] = json.loads(found[0])
     return fields
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _digest(groups: str) -> str:
+    return hashlib.sha256(groups.encode()).hexdigest()
 
 
 def _kept_release(

@@ -16,9 +16,10 @@ SCRIPTS = (
     ) WITHOUT ROWID;
     CREATE TABLE releases (
         id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES entries, time TEXT NOT NULL, block TEXT NOT NULL,
-        measure TEXT NOT NULL, cost TEXT NOT NULL, groups TEXT NOT NULL, numbers TEXT NOT NULL
+        measure TEXT NOT NULL, cost TEXT NOT NULL, groups TEXT NOT NULL, numbers TEXT NOT NULL,
+        list TEXT NOT NULL  -- SHA-256 of the groups: measures over one list are found without reading it
     );
-    CREATE INDEX releases_of_a_block ON releases (block, time);
+    CREATE INDEX releases_of_a_block ON releases (block, measure, time);
     CREATE TABLE sights (
         account TEXT, period TEXT, release INTEGER REFERENCES releases, PRIMARY KEY (account, period, release)
     ) WITHOUT ROWID;

@@ -13,7 +13,7 @@ from proxy.stores.batches import Batches
 from proxy.stores.schema import APPLICATION_ID, SCRIPTS, VERSION
 from rules.ledger import chain
 from rules.ledger.book import Budgets
-from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release
+from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Wanted
 
 _BUSY_SECONDS = 10.0
 
@@ -49,15 +49,15 @@ class SqliteLedger:
     async def fault(self, charge: int, time: datetime) -> None:
         await self._batches.run(lambda connection: entries.fault(connection, charge, time))
 
-    async def count_faults(self, analyst: str, since: datetime) -> int:
-        return await self._batches.run(lambda connection: entries.count_faults(connection, analyst, since))
+    async def are_faults_used_up(self, analyst: str, since: datetime, allowed: int) -> bool:
+        return await self._batches.run(lambda connection: entries.count_faults(connection, analyst, since) >= allowed)
 
     async def find_releases(
-        self, block: str, *, analyst: str, budgets: Budgets, now: datetime, since: datetime
-    ) -> Sequence[KeptRelease]:
-        def find(connection: sqlite3.Connection) -> Sequence[KeptRelease]:
+        self, wanted: Sequence[Wanted], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+    ) -> Sequence[KeptRelease | None]:
+        def find(connection: sqlite3.Connection) -> Sequence[KeptRelease | None]:
             period = entries.running_period(connection, now, budgets)
-            return entries.find_releases(connection, block, analyst, period, since)
+            return [entries.find_release(connection, each, analyst, period, since) for each in wanted]
 
         return await self._batches.run(find)
 
@@ -136,6 +136,7 @@ class LedgerFile:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.create_function("at_least", 2, entries.at_least, deterministic=True)
         return connection
 
     def _check_kind(self, connection: sqlite3.Connection) -> None:

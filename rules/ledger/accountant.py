@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from rules.noise.cost import UPWARD, Mechanism
 
-_UP = Context(prec=50, rounding=ROUND_CEILING)
-_DOWN = Context(prec=50, rounding=ROUND_FLOOR)
+_UP = Context(prec=32, rounding=ROUND_CEILING)
+_DOWN = Context(prec=32, rounding=ROUND_FLOOR)
 _SLACK = Decimal("1e-20")  # ln rounds to the nearest digit, whatever the context says
 
 
@@ -73,7 +73,7 @@ def loss(totals: Totals, limit: Limit) -> Decimal:
 def largest_rho(epsilon: Decimal, delta: Decimal) -> Decimal:
     """The largest ρ that still means (ε, δ), rounded down."""
     wanted, constant = float(epsilon), _constant_in_floats(delta)
-    order = _best(lambda alpha: (constant(alpha) - wanted) / alpha)
+    order = _best(lambda alpha: (constant(alpha) - wanted) / alpha, math.log(1e-6), math.log(1e9))
     return max(Decimal(0), _DOWN.divide(_DOWN.subtract(epsilon, _constant(order, delta)), order))
 
 
@@ -81,10 +81,11 @@ def epsilon_of(rho: Decimal, delta: Decimal) -> Decimal:
     """The ε that ρ-zCDP means at δ, rounded up.
 
     For every order α > 1: ε = αρ + (ln(1/δ) + (α−1)·ln(α−1) − α·ln α) / (α−1) (Canonne, Kamath and Steinke 2020,
-    proposition 12). Any order is sound, so the best one may be searched for in floats.
+    proposition 12). Any order is sound, so a good one may be searched for in floats, near the simple conversion's.
     """
     slope, constant = float(rho), _constant_in_floats(delta)
-    order = _best(lambda alpha: alpha * slope + constant(alpha))
+    simple = math.log(-float(delta.ln(_DOWN)) / slope) / 2
+    order = _best(lambda alpha: alpha * slope + constant(alpha), simple - 2, simple + 2)
     return max(Decimal(0), _UP.add(_UP.multiply(order, rho), _constant(order, delta)))
 
 
@@ -100,10 +101,9 @@ def _constant_in_floats(delta: Decimal) -> Callable[[float], float]:
     return lambda alpha: (logarithm + (alpha - 1) * math.log(alpha - 1) - alpha * math.log(alpha)) / (alpha - 1)
 
 
-def _best(cost: Callable[[float], float]) -> Decimal:
-    """The order with the least cost: a ternary search over ln(α−1), where the cost has one valley."""
-    low, high = math.log(1e-6), math.log(1e9)
-    for _ in range(80):
+def _best(cost: Callable[[float], float], low: float, high: float) -> Decimal:
+    """The order α with the least cost: a ternary search over ln(α−1), where the cost has one valley."""
+    while high - low > 1e-3:
         left, right = low + (high - low) / 3, high - (high - low) / 3
         if cost(1 + math.exp(left)) < cost(1 + math.exp(right)):
             high = right

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from rules.ledger.accountant import Limit, Totals, fits, loss
 from rules.policy.model import Policy
-from rules.refusal import BudgetSpent
+from rules.refusal import BudgetSpent, TooManyFaults
 
 Per = Literal["ever", "day", "week", "month"]
 LABELS: dict[Per, str] = {"ever": "ever", "day": "day:%Y-%m-%d", "week": "week:%G-%V", "month": "month:%Y-%m"}
@@ -82,6 +82,15 @@ def check_fits(name: str, analyst: Change, dataset: Change, budgets: Budgets, *,
     if not fits(dataset.after, budgets.dataset):
         message = f"this would pass the privacy budget that all analysts share{budgets.phrase}"
         raise _refusal(message, dataset, budgets.dataset, budgets, reused=reused)
+
+
+def check_faults(faults: int, allowed: int) -> None:
+    """Refuse when the day's faults are used up: each of them tells a little of the data."""
+    if faults >= allowed:
+        raise TooManyFaults(
+            "the real database failed too often after your statements today, so none is run",
+            hint="A failure tells something of the data. Your DBA finds in the log what failed.",
+        )
 
 
 def _refusal(message: str, change: Change, limit: Limit, budgets: Budgets, *, reused: bool) -> BudgetSpent:

@@ -28,6 +28,8 @@ class Charge:
     tables: tuple[str, ...]
     mechanisms: tuple[Mechanism, ...]  # fresh draws: paid by the analyst and by the dataset
     sights: tuple[int, ...] = ()  # releases shown again: paid by the analyst who has not seen them in this period
+    faults_since: datetime | None = None  # failures after charges of this analyst's are counted from here
+    faults_allowed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,16 @@ class Release:
     mechanism: Mechanism
     groups: tuple[tuple[Text, ...], ...]
     values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A measure over an equal block, with at least this ε, over this list of groups (None: over any)."""
+
+    block: str
+    measure: str
+    epsilon: Decimal
+    groups: tuple[tuple[Text, ...], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +88,7 @@ class Receipt:
 
 class LedgerStore(Protocol):
     async def charge(self, charge: Charge, budgets: Budgets) -> Receipt:
-        """Append durably, or raise BudgetSpent. Concurrent charges never overspend together."""
+        """Append durably, or raise BudgetSpent or TooManyFaults. Concurrent charges never overspend together."""
 
     async def settle(self, charge: int, releases: Sequence[Release]) -> None:
         """Keep the noised measures beside their charge."""
@@ -84,12 +96,12 @@ class LedgerStore(Protocol):
     async def fault(self, charge: int, time: datetime) -> None:
         """Note that the real database failed after this charge."""
 
-    async def count_faults(self, analyst: str, since: datetime) -> int: ...
+    async def are_faults_used_up(self, analyst: str, since: datetime, allowed: int) -> bool: ...
 
     async def find_releases(
-        self, block: str, *, analyst: str, budgets: Budgets, now: datetime, since: datetime
-    ) -> Sequence[KeptRelease]:
-        """The releases over an equal block that are not older than `since`."""
+        self, wanted: Sequence[Wanted], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+    ) -> Sequence[KeptRelease | None]:
+        """For each what may serve, no older than `since`: what the analyst has paid for, else the cheapest."""
 
     async def balances(self, analyst: str, budgets: Budgets, now: datetime) -> tuple[Balance, Balance]:
         """The analyst's and the dataset's."""

@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from proxy.stores.sqlite import SqliteLedger
 from rules.ledger.book import Budgets, period_of
-from rules.ledger.store import Charge, Receipt
+from rules.ledger.store import Charge, Receipt, Wanted
 from rules.refusal import BudgetSpent
 from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
@@ -49,11 +49,13 @@ class LedgerMachine(RuleBasedStateMachine):
     def settle(self, charged: tuple[str, str, int], epsilon: str) -> tuple[int, Decimal]:
         analyst, period, number = charged
         self.runner.run(self.ledger.settle(number, [release_of(epsilon, block=str(number))]))
-        found = self.runner.run(
-            self.ledger.find_releases(str(number), analyst=analyst, budgets=self.budgets, now=self.now, since=NOON)
+        wanted = Wanted(str(number), "count", Decimal("0.1"), None)
+        (kept,) = self.runner.run(
+            self.ledger.find_releases([wanted], analyst=analyst, budgets=self.budgets, now=self.now, since=NOON)
         )
-        self.seen.add((analyst, period, found[0].id))
-        return found[0].id, Decimal(epsilon)
+        assert kept is not None
+        self.seen.add((analyst, period, kept.id))
+        return kept.id, Decimal(epsilon)
 
     @rule(release=releases, analyst=analysts)
     def see_again(self, release: tuple[int, Decimal], analyst: str) -> None:

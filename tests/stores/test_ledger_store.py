@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,9 +11,10 @@ import pytest
 
 from proxy.stores.sqlite import SqliteLedger
 from rules.ledger.accountant import Limit
-from rules.ledger.store import LedgerError, LedgerStore
+from rules.ledger.store import KeptRelease, LedgerError, LedgerStore, Wanted
 from rules.noise.cost import Mechanism
-from rules.refusal import BudgetSpent
+from rules.noise.measures import Text
+from rules.refusal import BudgetSpent, TooManyFaults
 from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
 
@@ -23,6 +24,22 @@ async def ledger(tmp_path: Path) -> AsyncIterator[LedgerStore]:
     store = await SqliteLedger.open(tmp_path / "ledger", IDENTITY)
     yield store
     await store.close()
+
+
+async def find(
+    ledger: LedgerStore,
+    *,
+    block: str = "block",
+    measure: str = "count",
+    epsilon: str = "0.1",
+    groups: tuple[tuple[Text, ...], ...] | None = None,
+    analyst: str = "ada",
+    now: datetime = NOON,
+    since: datetime = NOON,
+) -> KeptRelease | None:
+    wanted = Wanted(block, measure, Decimal(epsilon), groups)
+    (kept,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=now, since=since)
+    return kept
 
 
 async def test_a_charge_is_taken_from_both_accounts(ledger: LedgerStore) -> None:
@@ -82,25 +99,38 @@ async def test_a_release_is_kept_as_it_was_noised(ledger: LedgerStore) -> None:
     receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
     await ledger.settle(receipt.charge, [release_of("0.1")])
 
-    (kept,) = await ledger.find_releases("block", analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
+    kept = await find(ledger)
+    assert kept is not None
     assert kept.release == release_of("0.1")
     assert (kept.time, kept.paid) == (NOON, True)
 
 
-async def test_releases_are_found_by_block_and_age(ledger: LedgerStore) -> None:
+async def test_releases_are_found_by_block_measure_groups_epsilon_and_age(ledger: LedgerStore) -> None:
     receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
     await ledger.settle(receipt.charge, [release_of("0.1")])
 
-    later = NOON + timedelta(seconds=1)
-    assert not await ledger.find_releases("other", analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
-    assert not await ledger.find_releases("block", analyst="ada", budgets=BUDGETS, now=later, since=later)
+    assert await find(ledger, groups=release_of("0.1").groups)
+    assert not await find(ledger, groups=(("Berlin",),))
+    assert not await find(ledger, block="other")
+    assert not await find(ledger, measure="other")
+    assert not await find(ledger, epsilon="0.10000000000000000001")
+    assert not await find(ledger, since=NOON + timedelta(seconds=1))
+
+
+async def test_what_is_paid_comes_before_what_is_cheap_and_that_before_what_is_new(ledger: LedgerStore) -> None:
+    for analyst, epsilon in (("ada", "0.3"), ("bob", "0.2"), ("bob", "0.1"), ("bob", "0.1")):
+        receipt = await ledger.charge(charge_of(analyst, epsilon), BUDGETS)
+        await ledger.settle(receipt.charge, [release_of(epsilon)])
+
+    found = [await find(ledger, analyst=analyst) for analyst in ("ada", "eve")]
+    assert [(kept.id, kept.paid) for kept in found if kept is not None] == [(1, True), (4, False)]
 
 
 async def test_a_first_sight_is_paid_once_by_the_analyst_and_never_by_the_dataset(ledger: LedgerStore) -> None:
     paid = await ledger.charge(charge_of("ada", "0.3"), BUDGETS)
     await ledger.settle(paid.charge, [release_of("0.3")])
-    (kept,) = await ledger.find_releases("block", analyst="bob", budgets=BUDGETS, now=NOON, since=NOON)
-    assert not kept.paid
+    kept = await find(ledger, analyst="bob")
+    assert kept is not None and not kept.paid
 
     first = await ledger.charge(charge_of("bob", sights=(kept.id,)), BUDGETS)
     again = await ledger.charge(charge_of("bob", sights=(kept.id, kept.id)), BUDGETS)
@@ -114,7 +144,8 @@ async def test_a_sight_is_paid_again_in_a_new_period(ledger: LedgerStore) -> Non
     paid = await ledger.charge(charge_of("ada", "0.3"), BUDGETS)
     await ledger.settle(paid.charge, [release_of("0.3")])
     next_month = NOON + timedelta(days=14)
-    (kept,) = await ledger.find_releases("block", analyst="ada", budgets=BUDGETS, now=next_month, since=NOON)
+    kept = await find(ledger, now=next_month)
+    assert kept is not None
 
     receipt = await ledger.charge(charge_of("ada", sights=(kept.id,), time=next_month), BUDGETS)
 
@@ -126,9 +157,21 @@ async def test_faults_are_counted_by_analyst_and_day(ledger: LedgerStore) -> Non
     await ledger.fault(receipt.charge, NOON)
     await ledger.fault(receipt.charge, NOON + timedelta(hours=1))
 
-    assert await ledger.count_faults("ada", NOON) == 2
-    assert await ledger.count_faults("ada", NOON + timedelta(minutes=1)) == 1
-    assert await ledger.count_faults("bob", NOON) == 0
+    assert await ledger.are_faults_used_up("ada", NOON, 2)
+    assert not await ledger.are_faults_used_up("ada", NOON, 3)
+    assert not await ledger.are_faults_used_up("ada", NOON + timedelta(minutes=1), 2)
+    assert not await ledger.are_faults_used_up("bob", NOON, 1)
+
+
+async def test_a_charge_is_refused_when_the_faults_are_used_up(ledger: LedgerStore) -> None:
+    charge = replace(charge_of("ada", "0.1"), faults_since=NOON, faults_allowed=1)
+    receipt = await ledger.charge(charge, BUDGETS)
+    await ledger.fault(receipt.charge, NOON)
+    with pytest.raises(TooManyFaults):
+        await ledger.charge(charge, BUDGETS)
+
+    ada, _ = await ledger.balances("ada", BUDGETS, NOON)
+    assert ada.spent == Decimal("0.1")
 
 
 async def test_nothing_is_settled_without_its_charge(ledger: LedgerStore) -> None:
@@ -143,7 +186,6 @@ async def test_a_draw_without_pure_epsilon_is_kept_as_such(ledger: LedgerStore) 
     receipt = await ledger.charge(replace(charge_of("ada", "0.01"), mechanisms=(gaussian,)), budgets)
     await ledger.settle(receipt.charge, [replace(release_of("1"), mechanism=gaussian)])
 
-    (kept,) = await ledger.find_releases("block", analyst="ada", budgets=budgets, now=NOON, since=NOON)
-    assert kept.release.mechanism == gaussian
+    assert await find(ledger, epsilon="0.0001") is None  # it has no ε to compare with
     with pytest.raises(BudgetSpent):
         await ledger.charge(charge_of("ada", "0.01"), BUDGETS)  # without a δ nothing more is granted
