@@ -104,3 +104,9 @@ class Mismatch(Refusal):
     """Our own reading of a statement differs from PostgreSQL's: nothing is run, nothing is spent."""
 
     sqlstate = "XX000"  # internal_error
+
+
+class Untranslatable(Refusal):
+    """An answer with characters that the client's encoding does not have."""
+
+    sqlstate = "22P05"  # untranslatable_character

@@ -1,0 +1,77 @@
+"""A private statement on its way through a session: what is asked, and what is at hand once it is answered."""
+
+from dataclasses import dataclass
+
+from proxy.server.literals import literal, text_array, typed_literal
+from proxy.server.names import Names
+from proxy.wire.backend import Field
+from proxy.wire.frontend import Bind
+from rules.rewrite.plan import Plan, Text
+from rules.sql.around import Around, split_around
+from rules.sql.commands import Settings
+from rules.sql.statement import Kind, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A statement that may read a protected table."""
+
+    statement: Statement
+    around: Around | None  # None: it has no query that could be planned
+    place: int | None = None  # characters before the query in what the client sent; None where it is not written there
+    name: bytes | None = None  # under which the twin has parsed it; None: it has not
+    types: tuple[int, ...] = ()  # of its parameters, as far as the client has declared them
+    bind: Bind | None = None  # its values in the extended protocol
+    arguments: tuple[str, ...] = ()  # its values in EXECUTE, as expressions
+
+
+def asked_by_execute(statement: Statement, names: Names, codec: str) -> Asked | None:
+    """What EXECUTE of a prepared statement asks for; None where it needs no look."""
+    name = statement.name or ""
+    prepared = names.find_prepared(name)
+    if prepared is None or prepared.statement.kind is not Kind.QUERY:
+        return None
+    return Asked(
+        prepared.statement, split_around(prepared.statement), None, name.encode(codec), arguments=statement.arguments
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The values of $1, $2 …: what they are and, for the planner, their canonical text."""
+
+    types: tuple[int, ...] = ()
+    type_names: tuple[str, ...] = ()
+    values: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A private statement, paid and noised: all that is left is the outer statement on the twin."""
+
+    plan: Plan
+    around: Around
+    columns: tuple[Field, ...]  # as PostgreSQL describes the original
+    parameters: Parameters
+    arrays: tuple[tuple[Text, ...], ...]
+    notices: tuple[str, ...]
+    settings: Settings
+
+    def with_parameters(self) -> str:
+        """The statement to be bound: the client's values and then `array_values` are its parameters."""
+        return self.around.put(self.plan.outer_with_parameters())
+
+    def with_literals(self) -> str:
+        """The statement where no parameter can stand."""
+        return self.around.put(
+            "".join(part if isinstance(part, str) else self._literal(part) for part in self.plan.outer)
+        )
+
+    def array_values(self) -> list[str]:
+        return [text_array(column) for column in self.arrays]
+
+    def _literal(self, hole: int) -> str:
+        """What stands at $hole: a parameter of the client, or a column of a block."""
+        if hole <= self.plan.parameters:
+            return typed_literal(self.parameters.values[hole - 1], self.parameters.type_names[hole - 1])
+        return f"({literal(text_array(self.arrays[hole - self.plan.parameters - 1]))}::text[])"

@@ -1,0 +1,86 @@
+"""What a statement needs before the twin may have it: nothing, a refusal, or a closer look."""
+
+from collections.abc import Callable
+from typing import Final
+
+from proxy.server.names import RESERVED, Names, Prepared
+from proxy.server.service_port import StatementService
+from rules.refusal import NotAllowed, NotSupported, Refusal
+from rules.sql.commands import PREFIX, check_setting
+from rules.sql.statement import Kind, Reading, Statement
+
+READS: Final = frozenset({Kind.QUERY, Kind.DECLARE, Kind.COPY_OUT, Kind.EXPLAIN, Kind.PREPARE})
+NAMES: Final = frozenset({Kind.PREPARE, Kind.EXECUTE, Kind.DEALLOCATE, Kind.DISCARD})
+
+UNREADABLE: Final = NotSupported(
+    "this statement is not understood by the proxy",
+    hint="Write it in plain SQL, one statement at a time.",
+)
+FUNCTION_CALL: Final = NotSupported(
+    "function calls of the protocol are not supported", hint="SELECT function(…) works."
+)
+RESERVED_NAME: Final = NotAllowed(f'names that begin with "{RESERVED}" are reserved for the proxy')
+
+
+def find_refusal(statement: Statement, service: StatementService) -> Refusal | None:
+    """Why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
+    if statement.kind is Kind.FORBIDDEN:
+        return statement.refusal or UNREADABLE
+    if (statement.name or "").startswith(RESERVED):
+        return RESERVED_NAME
+    if statement.kind is Kind.SET and (statement.name or "").startswith(PREFIX):
+        return _setting_refusal(statement, service)
+    return None
+
+
+def is_plain(statement: Statement, service: StatementService, names: Names) -> bool:
+    """Whether the twin may have a statement untouched, and unobserved."""
+    if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith((RESERVED, PREFIX)):
+        return False
+    if statement.kind in READS and service.may_touch(statement):
+        return False
+    if statement.kind in (Kind.EXECUTE, Kind.DEALLOCATE):
+        return statement.name is not None and names.find_prepared(statement.name) is None
+    return statement.kind is not Kind.DISCARD
+
+
+def may_be_private(statement: Statement, service: StatementService) -> bool:
+    """Whether the tables that a statement names have to be resolved before it runs."""
+    if statement.kind is Kind.EXECUTE:
+        return True  # its name may have been prepared a moment ago
+    return statement.kind in READS and statement.kind is not Kind.PREPARE and service.may_touch(statement)
+
+
+def needs_look(statement: Statement, service: StatementService) -> bool:
+    """Whether a statement, once prepared, may read protected tables or change names when it runs."""
+    return statement.kind in NAMES or (statement.kind in READS and service.may_touch(statement))
+
+
+def are_plain(reading: Reading, service: StatementService, names: Names) -> bool:
+    return not reading.unreadable and all(is_plain(each, service, names) for each in reading.statements)
+
+
+def effect_of(statement: Statement, names: Names, forget: Callable[[], None]) -> None:
+    """What a statement that has run did to the names of prepared statements. `forget`: all are gone, ours too."""
+    match statement.kind:
+        case Kind.PREPARE if statement.name is not None:
+            inside = Statement(Kind.QUERY, statement.query, 0, statement.relations)
+            names.prepare(statement.name, Prepared(inside, is_as_written=False))
+        case Kind.DEALLOCATE if statement.name is not None:
+            names.prepare(statement.name, None)
+        case Kind.DEALLOCATE:
+            names.forget_prepared()
+            forget()
+        case Kind.DISCARD if statement.name == "all":
+            names.forget_prepared()
+            forget()
+
+
+def _setting_refusal(statement: Statement, service: StatementService) -> Refusal | None:
+    """A value that no statement could be answered with is refused when it is SET, as far as it can be seen there."""
+    try:
+        for value in statement.arguments[:1]:
+            check_setting(statement.name or "", value, service.limits)
+    except Refusal as refusal:
+        return refusal
+    return None

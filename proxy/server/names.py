@@ -1,0 +1,98 @@
+"""Prepared statements and portals that need a look when they are used, by name.
+
+What is relayed untouched is not kept here. SQL's PREPARE and the protocol's Parse share one space of names.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from proxy.server.replies import Fate
+from proxy.wire.backend import Field
+from rules.sql.statement import Statement
+
+RESERVED: Final = "_ng"
+_NAME_BYTES: Final = 63  # PostgreSQL cuts what is longer
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared statement that reads what may be protected, or that changes names itself."""
+
+    statement: Statement
+    types: tuple[int, ...] = ()  # as Parse declared them
+    is_as_written: bool = True  # False: its text was printed from PREPARE, so that places in it mean nothing
+
+
+@dataclass(slots=True, eq=False)
+class Portal:
+    """A bound statement whose replies are not the twin's alone."""
+
+    columns: tuple[Field, ...] | None = None  # the description that the client gets, in place of the twin's
+    notices: bytes = b""  # frames, due before its CommandComplete; empty once they were sent
+    effect: Statement | None = None  # what it does to names when it is executed
+
+
+Kept = TypeVar("Kept", Prepared, Portal)
+Undo = Callable[[Fate], None]
+
+
+class Names:
+    """What one session knows by name. A change that turns out to have failed is undone."""
+
+    def __init__(self) -> None:
+        self._prepared: dict[str, Prepared] = {}
+        self._portals: dict[str, Portal] = {}
+
+    def find_prepared(self, name: str) -> Prepared | None:
+        return self._prepared.get(_cut(name))
+
+    def find_portal(self, name: str) -> Portal | None:
+        return self._portals.get(_cut(name))
+
+    def prepare(self, name: str, prepared: Prepared | None) -> Undo | None:
+        """A Parse or PREPARE of this name; None for a statement that needs no look."""
+        return _change(self._prepared, _cut(name), prepared)
+
+    def bind(self, name: str, portal: Portal | None) -> Undo | None:
+        return _change(self._portals, _cut(name), portal)
+
+    def forget_prepared(self) -> None:
+        """DEALLOCATE ALL, DISCARD ALL."""
+        self._prepared.clear()
+
+    def portals(self) -> dict[str, Portal]:
+        """All that are known now."""
+        return dict(self._portals)
+
+    def forget_portals(self, ended: dict[str, Portal]) -> None:
+        """The transaction of these is over; others may have been bound in the next one already."""
+        for name, portal in ended.items():
+            if self._portals.get(name) is portal:
+                del self._portals[name]
+
+
+def _change(kept: dict[str, Kept], name: str, new: Kept | None) -> Undo | None:
+    old = kept.get(name)
+    if new is None and old is None:
+        return None
+    _put(kept, name, new)
+
+    def undo(fate: Fate) -> None:
+        if fate is not Fate.DONE and kept.get(name) is new:
+            _put(kept, name, old)
+
+    return undo
+
+
+def _put(kept: dict[str, Kept], name: str, value: Kept | None) -> None:
+    if value is None:
+        kept.pop(name, None)
+    else:
+        kept[name] = value
+
+
+def _cut(name: str) -> str:
+    return (
+        name if len(name) <= _NAME_BYTES and name.isascii() else name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")
+    )

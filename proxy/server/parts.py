@@ -1,0 +1,36 @@
+"""What the handlers of one session share."""
+
+from dataclasses import dataclass
+
+from proxy.server.names import Names
+from proxy.server.private import Private
+from proxy.server.readings import Readings
+from proxy.server.relay import Relay
+from proxy.server.service_port import StatementService
+from rules.sql.statement import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One session."""
+
+    relay: Relay
+    names: Names
+    private: Private
+    service: StatementService
+    readings: Readings  # of all sessions together
+
+    def find_reading(self, text: bytes) -> Reading | None:
+        """The reading of a text, if it is at hand."""
+        return self.readings.find(self.relay.codec, text)
+
+    async def read(self, text: bytes) -> Reading:
+        """The reading of a text; raises the refusal of a text that is too much for a parser."""
+        codec = self.relay.codec
+        try:
+            string = text.decode(codec)
+        except UnicodeDecodeError:
+            return Reading(unreadable=True)  # the twin will say what is wrong with it
+        reading = await self.service.read(string)
+        self.readings.keep(codec, text, reading)
+        return reading

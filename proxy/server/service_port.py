@@ -1,0 +1,28 @@
+"""What a session asks of the rules: to read a text, to plan a private statement, to answer it."""
+
+from typing import Protocol
+
+from proxy.query.service import Answer
+from rules.rewrite.plan import Plan, Request
+from rules.sql.commands import Limits
+from rules.sql.statement import Reading, Statement
+
+
+class StatementService(Protocol):
+    """`proxy.query.service.Service`, as sessions see it. Whatever it does not do, it raises as a Refusal."""
+
+    @property
+    def limits(self) -> Limits:
+        """What the rules in force say of one statement."""
+
+    async def read(self, text: str) -> Reading: ...
+
+    def may_touch(self, statement: Statement) -> bool: ...
+
+    def is_protected(self, schema: str, name: str) -> bool: ...
+
+    async def plan(self, request: Request) -> Plan: ...
+
+    async def answer(
+        self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True
+    ) -> Answer: ...

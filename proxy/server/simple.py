@@ -1,0 +1,210 @@
+"""The simple protocol: a Query is forwarded as it came, unless a statement in it needs a look.
+
+What PostgreSQL does with a string of several statements is kept. Inside a transaction they run one by one; outside,
+they are one implicit transaction and stay one Query, with private statements answered beforehand.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from proxy.server.asked import Answered, Asked, asked_by_execute
+from proxy.server.judge import NAMES, UNREADABLE, are_plain, effect_of, find_refusal, may_be_private
+from proxy.server.parts import Parts
+from proxy.server.private import encoded
+from proxy.server.relay import TwinError
+from proxy.server.replies import ROWS, Expected
+from proxy.server.reports import REFUSED_SQL, notice_report, nowhere, refusal_report
+from proxy.server.strings import Rewritten, Statementwise
+from proxy.wire.backend import FAILED, IDLE, ErrorResponse, ReadyForQuery, RowDescription
+from proxy.wire.frontend import STATEMENT, Close, Parse, Query
+from rules.refusal import NotSupported, Refusal
+from rules.sql.around import split_around
+from rules.sql.statement import Kind, Reading, Statement
+
+Work = Coroutine[Any, Any, None]
+
+_UNREAD: Final = b"_ng_unread"
+_SEVERAL: Final = "cannot insert multiple commands into a prepared statement"
+_SET_BEFORE: Final = NotSupported(
+    "a setting that is changed just before, in the same string, cannot be seen by the proxy",
+    hint="Send SET in a string of its own.",
+)
+
+
+class Simple:
+    """The Query messages of one session. None of them comes here while the twin skips."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._relay, self._names = parts, parts.relay, parts.names
+
+    def query(self, raw: bytes) -> Work | None:
+        self._names.prepare("", None)  # a Query ends the unnamed statement
+        reading = self._parts.find_reading(raw[5:-1])
+        if reading is None:
+            return self._read_and_query(raw)
+        if are_plain(reading, self._parts.service, self._names):
+            self._relay.forward(Query.kind, raw)
+            return None
+        return self._query(raw, reading)
+
+    async def _read_and_query(self, raw: bytes) -> None:
+        await self._relay.quiet()  # the encoding that the text is in is known when all earlier replies are
+        if self._relay.skipping:
+            return
+        try:
+            reading = await self._parts.read(raw[5:-1])
+        except Refusal as refusal:
+            await self.refuse(refusal)
+            return
+        if are_plain(reading, self._parts.service, self._names):
+            self._relay.forward(Query.kind, raw)
+        else:
+            await self._query(raw, reading)
+
+    async def refuse(self, refusal: Refusal, *, ends_string: bool = True) -> bool:
+        """Let the twin fail, and the client read why."""
+        replies = self._replies(nowhere, ends_string=ends_string)
+        replies.refusals[0] = refusal_report(refusal, self._relay.codec)
+        return await self._send(REFUSED_SQL.encode(), replies)
+
+    async def _query(self, raw: bytes, reading: Reading) -> None:
+        await self._relay.quiet()
+        if self._relay.skipping:
+            return
+        if reading.unreadable:
+            await self._unreadable(raw[5:-1])
+            return
+        text = raw[5:-1].decode(self._relay.codec)
+        rest, goes_on = list(reading.statements), True
+        while rest and goes_on:
+            count = _together(rest) if self._relay.state == IDLE else 1
+            block, rest = rest[:count], rest[count:]
+            if count > 1:
+                goes_on = await self._block(block, text, ends_string=not rest)
+            else:
+                goes_on = await self._one(block[0], ends_string=not rest)
+
+    # One statement, in a Query of its own
+
+    async def _one(self, statement: Statement, *, ends_string: bool) -> bool:
+        """Run one statement; False: it failed, and nothing after it may run."""
+        if refusal := find_refusal(statement, self._parts.service):
+            return await self.refuse(refusal.moved(statement.start), ends_string=ends_string)
+        asked = self._asked(statement)
+        if asked is None or self._relay.state == FAILED:
+            return await self._forward(statement, ends_string=ends_string)
+        try:
+            answered = await self._parts.private.answer(asked, sync=True)
+            if answered is None:
+                return await self._forward(statement, ends_string=ends_string)
+            replies = self._replies(nowhere, ends_string=ends_string)
+            text = self._outer(answered, statement, 0, replies)
+            return await self._send(encoded(text, self._relay.codec), replies)
+        except TwinError as error:
+            self._relay.client.write(error.raw + ReadyForQuery(self._relay.state).encode())
+            return False
+        except Refusal as refusal:
+            return await self.refuse(refusal, ends_string=ends_string)
+
+    def _asked(self, statement: Statement) -> Asked | None:
+        """What a statement asks for; None where the twin may have it."""
+        if not may_be_private(statement, self._parts.service):
+            return None
+        if statement.kind is Kind.EXECUTE:
+            return asked_by_execute(statement, self._names, self._relay.codec)
+        around = split_around(statement)
+        return Asked(statement, around, None if around is None else statement.start + len(around.head))
+
+    async def _forward(self, statement: Statement, *, ends_string: bool) -> bool:
+        replies = self._replies(lambda position: position + statement.start, ends_string=ends_string)
+        self._note_effect(statement, 0, replies)
+        return await self._send(statement.text.encode(self._relay.codec), replies)
+
+    def _outer(self, answered: Answered, statement: Statement, number: int, replies: Statementwise) -> str:
+        """What runs in place of a private statement, as the number-th of its Query."""
+        if statement.kind in (Kind.QUERY, Kind.EXECUTE):
+            replies.columns[number] = RowDescription(answered.columns)
+        replies.notices[number] = b"".join(notice_report(notice, self._relay.codec) for notice in answered.notices)
+        return answered.with_literals()
+
+    def _note_effect(self, statement: Statement, number: int, replies: Statementwise) -> None:
+        if statement.kind in NAMES:
+            replies.effects[number] = lambda: effect_of(statement, self._names, self._parts.private.forget)
+
+    # Several statements outside a transaction: one implicit transaction, in one Query
+
+    async def _block(self, statements: Sequence[Statement], text: str, *, ends_string: bool) -> bool:
+        rewritten = Rewritten()
+        replies = self._replies(rewritten.place, ends_string=ends_string)
+        at = statements[0].start
+        has_set = False
+        for number, statement in enumerate(statements):
+            rewritten.keep(text[at : statement.start], at)
+            instead = await self._instead(statement, number, replies, has_set=has_set)
+            if instead is None:
+                rewritten.keep(statement.text, statement.start)
+            else:
+                rewritten.put(instead)
+            if number in replies.refusals:
+                break  # it fails there: what follows never runs
+            at = statement.start + len(statement.text)
+            has_set = has_set or statement.kind in (Kind.SET, Kind.DISCARD)
+        return await self._send(encoded(rewritten.text, self._relay.codec), replies)
+
+    async def _instead(self, statement: Statement, number: int, replies: Statementwise, *, has_set: bool) -> str | None:
+        """What stands in the string instead of a statement; None: the statement itself."""
+        try:
+            if refusal := find_refusal(statement, self._parts.service):
+                raise refusal.moved(statement.start)
+            asked = self._asked(statement)
+            if asked is not None and has_set:
+                await self._check_public(asked)
+            elif asked is not None and (answered := await self._parts.private.answer(asked, sync=True)) is not None:
+                text = self._outer(answered, statement, number, replies)
+                encoded(text, self._relay.codec)
+                return text
+        except TwinError as error:
+            replies.refusals[number] = error.raw
+            return REFUSED_SQL
+        except Refusal as refusal:
+            replies.refusals[number] = refusal_report(refusal, self._relay.codec)
+            return REFUSED_SQL
+        self._note_effect(statement, number, replies)
+        return None
+
+    async def _check_public(self, asked: Asked) -> None:
+        """Refuse a private statement after a SET: the setting is not in force yet when it would be planned."""
+        try:
+            await self._parts.private.answer(replace(asked, around=None), sync=True)
+        except Refusal:
+            raise _SET_BEFORE from None
+
+    # A text that we cannot read
+
+    async def _unreadable(self, text: bytes) -> None:
+        """The twin says what is wrong with it. What it can read is refused, and never run."""
+        close = Close(STATEMENT, _UNREAD)
+        try:
+            await self._relay.ask(close, Parse(_UNREAD, text), close, sync=True)
+        except TwinError as error:
+            if ErrorResponse.decode(error.raw).fields.get("M") != _SEVERAL:
+                self._relay.client.write(error.raw + ReadyForQuery(self._relay.state).encode())
+                return
+        await self.refuse(UNREADABLE)
+
+    def _replies(self, place: Callable[[int], int | None], *, ends_string: bool) -> Statementwise:
+        return Statementwise(self._relay.codec, place, ends_string)
+
+    async def _send(self, text: bytes, replies: Statementwise) -> bool:
+        self._relay.send(Query(text).encode(), Expected(Query.kind, replies, ROWS))
+        await self._relay.quiet()
+        return not replies.has_failed
+
+
+def _together(statements: Sequence[Statement]) -> int:
+    """How many statements run as one implicit transaction: up to a BEGIN, which takes them in."""
+    for number, statement in enumerate(statements, 1):
+        if statement.transaction == "begin":
+            return number
+    return len(statements)

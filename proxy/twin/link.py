@@ -1,0 +1,156 @@
+"""One raw connection to the twin, as the analyst's own role: bytes out, whole frames in."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from proxy.wire.backend import BackendKeyData, ErrorResponse, ReadyForQuery
+from proxy.wire.buffer import FrameBuffer
+from proxy.wire.frontend import Terminate
+from proxy.wire.startup import CancelRequest, StartupMessage
+
+MOST_FRAME_BYTES: Final = 1 << 30  # PostgreSQL's own limit of one value; a row of the twin is small
+UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a busy twin before the client is held
+AUTHENTICATION: Final = b"R"
+
+
+class StartupRefused(Exception):
+    """The twin does not let the session begin; `raw` is its own ErrorResponse."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__(ErrorResponse.decode(raw).sqlstate)
+        self.raw = raw
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What the twin says to a new session, between AuthenticationOk and the first statement."""
+
+    reports: tuple[bytes, ...]  # ParameterStatus and NoticeResponse frames, as they came
+    key: BackendKeyData
+    ready: bytes
+
+
+class Receiver(Protocol):
+    """Who reads what the twin says, once the session has begun."""
+
+    def received(self, buffer: FrameBuffer) -> None:
+        """More bytes are in the buffer: take the frames that are whole."""
+
+    def hold(self) -> None:
+        """The twin takes in no more for now."""
+
+    def go_on(self) -> None: ...
+
+    def lost(self) -> None:
+        """The connection is gone, whoever ended it."""
+
+
+class Link(asyncio.Protocol):
+    """The connection. Frames go to `receiver` from the moment on that it is set."""
+
+    def __init__(self, socket: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self.receiver: Receiver | None = None
+        self.key = BackendKeyData(0, bytes(4))
+        self._socket = socket
+        self._loop = loop
+        self._buffer = FrameBuffer(MOST_FRAME_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._reports: list[bytes] = []
+        self._greeting: asyncio.Future[Greeting] = loop.create_future()
+        self._cancelling: asyncio.Task[None] | None = None
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def cancel(self) -> None:
+        """Ask the twin to stop what this connection runs."""
+        if self._cancelling is None or self._cancelling.done():
+            self._cancelling = self._loop.create_task(self._cancel())
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.write(Terminate().encode())
+            self._transport.close()
+
+    async def greet(self, parameters: Mapping[str, str]) -> Greeting:
+        """Begin the session; raises StartupRefused."""
+        self.write(StartupMessage(parameters).encode())
+        return await self._greeting
+
+    async def _cancel(self) -> None:
+        try:
+            _, writer = await asyncio.open_unix_connection(str(self._socket))
+        except OSError:
+            return  # the twin is gone, and with it what ran
+        writer.write(CancelRequest(self.key.process_id, self.key.secret).encode())
+        writer.close()
+
+    # What the event loop says: asyncio.Protocol.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not say what they are
+        self._transport.set_write_buffer_limits(high=UNSENT_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer.feed(data)
+        if self.receiver is not None:
+            self.receiver.received(self._buffer)
+        elif not self._greeting.done():
+            self._listen()
+
+    def pause_writing(self) -> None:
+        if self.receiver is not None:
+            self.receiver.hold()
+
+    def resume_writing(self) -> None:
+        if self.receiver is not None:
+            self.receiver.go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if not self._greeting.done():
+            self._greeting.set_exception(ConnectionResetError("the twin ended the connection"))
+        if self.receiver is not None:
+            self.receiver.lost()
+
+    def _listen(self) -> None:
+        """Take in the greeting, frame by frame."""
+        for frame in self._buffer.frames():
+            match frame.kind:
+                case ErrorResponse.kind:
+                    self._greeting.set_exception(StartupRefused(frame.raw))
+                    return
+                case BackendKeyData.kind:
+                    self.key = BackendKeyData.decode(frame.raw)
+                case ReadyForQuery.kind:
+                    self._greeting.set_result(Greeting(tuple(self._reports), self.key, frame.raw))
+                    return
+                case kind if kind != AUTHENTICATION:  # trust: the socket's directory is the proxy's alone
+                    self._reports.append(frame.raw)
+
+
+async def connect(
+    socket: Path, *, user: str, database: str, parameters: Mapping[str, str], timeout_seconds: float
+) -> tuple[Link, Greeting]:
+    """A session on the twin, with the settings that the client asked for at its startup."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(timeout_seconds):
+        _, link = await loop.create_unix_connection(lambda: Link(socket, loop), str(socket))
+        try:
+            greeting = await link.greet({"user": user, "database": database, **parameters})
+        except BaseException:
+            link.close()
+            raise
+    return link, greeting

@@ -1,0 +1,95 @@
+"""Our own settings, as an analyst SETs them: text from the session, checked strictly, within what the rules allow."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from rules.refusal import BadSetting
+
+PREFIX: Final = "noisegate."
+LEAST_EPSILON: Final = Decimal("1e-6")  # a smaller one asks for nothing but noise, at scales that overflow
+MOST_ROWS: Final = 1_000_000
+
+_NUMBER: Final = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_WHOLE: Final = re.compile(r"[0-9]{1,7}")
+_SWITCHES: Final = {
+    **dict.fromkeys(("on", "true", "yes", "t", "y", "1"), True),
+    **dict.fromkeys(("off", "false", "no", "f", "n", "0"), False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the rules say of one statement."""
+
+    epsilon: Decimal  # unless the session asks for another
+    max_epsilon: Decimal
+    delta: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a session asks for."""
+
+    epsilon: Decimal
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+    reuse: bool = True
+    notices: bool = True
+
+
+def read_settings(values: Mapping[str, str | None], limits: Limits) -> Settings:
+    """The settings that are in force, by their full names; what was never SET is missing, NULL or empty.
+
+    Example:
+        >>> rules = Limits(epsilon=Decimal("0.1"), max_epsilon=Decimal(1), delta=Decimal(0))
+        >>> read_settings({"noisegate.epsilon": "0.5"}, rules).epsilon
+        Decimal('0.5')
+    """
+    return Settings(
+        epsilon=_epsilon(values.get("noisegate.epsilon") or "", limits),
+        rows_per_unit=_whole("noisegate.rows_per_unit", values),
+        groups_per_unit=_whole("noisegate.groups_per_unit", values),
+        reuse=_switch("noisegate.reuse", values),
+        notices=_switch("noisegate.notices", values),
+    )
+
+
+def check_setting(name: str, value: str, limits: Limits) -> None:
+    """Refuse a value that no statement could be answered with, when it is SET."""
+    read_settings({name: value}, limits)
+
+
+def _epsilon(text: str, limits: Limits) -> Decimal:
+    """An exact decimal between the least and the rules' most: no NaN, no infinity, nothing below zero."""
+    if not text.strip():
+        return limits.epsilon
+    if _NUMBER.fullmatch(text.strip()) is None:
+        raise BadSetting("noisegate.epsilon takes a number such as 0.1")
+    epsilon = Decimal(text.strip())
+    if not LEAST_EPSILON <= epsilon <= limits.max_epsilon:
+        raise BadSetting(
+            f"noisegate.epsilon takes a number from {LEAST_EPSILON:f} to {limits.max_epsilon:f}",
+            hint=f"SET noisegate.epsilon = {limits.max_epsilon:f} asks for the least noise that the rules allow.",
+        )
+    return epsilon
+
+
+def _whole(name: str, values: Mapping[str, str | None]) -> int | None:
+    text = (values.get(name) or "").strip()
+    if not text:
+        return None
+    if _WHOLE.fullmatch(text) is None or not 1 <= int(text) <= MOST_ROWS:
+        raise BadSetting(
+            f"{name} takes a whole number from 1 to {MOST_ROWS}", hint=f"RESET {name} goes back to the rules."
+        )
+    return int(text)
+
+
+def _switch(name: str, values: Mapping[str, str | None]) -> bool:
+    text = (values.get(name) or "on").strip().lower()
+    if text not in _SWITCHES:
+        raise BadSetting(f"{name} takes on or off")
+    return _SWITCHES[text]

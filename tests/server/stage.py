@@ -1,0 +1,162 @@
+"""A twin, sessions on it, and a service that knows a handful of statements: what tests of sessions stand on."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from proxy.query.service import Answer
+from proxy.server.ports import Login, OpenSession
+from proxy.server.sessions import Sessions, SessionSettings
+from proxy.twin.embedded import PORT, Cluster
+from rules.refusal import InnerFailure, Interrupted, NotAllowed, Refusal
+from rules.rewrite.plan import Plan, Request
+from rules.sql.commands import Limits
+from rules.sql.read import read
+from rules.sql.statement import Reading, Statement
+from tests.server.door import serve
+from tests.server.raw import RawClient
+
+DATABASE = "twin"
+ANALYST = "ada"
+
+TWIN = """
+CREATE TYPE status AS ENUM ('open', 'paid');
+CREATE TABLE orders (id int PRIMARY KEY, customer_id int, status status, amount numeric(10,2), day date, note text);
+CREATE TABLE products (id int PRIMARY KEY, name text);
+INSERT INTO products SELECT i, 'Product ' || i FROM generate_series(1, 20) AS i;
+CREATE SCHEMA other;
+CREATE TABLE other.orders (id int);
+INSERT INTO other.orders VALUES (1), (2);
+CREATE SCHEMA noisegate;
+CREATE FUNCTION noisegate.canon(value anyelement) RETURNS text LANGUAGE sql STABLE
+    SET datestyle = 'ISO, YMD' SET intervalstyle = postgres SET extra_float_digits = 1 SET timezone = 'UTC'
+    AS 'SELECT value::text';
+CREATE ROLE ada LOGIN;
+ALTER ROLE ada SET noisegate.epsilon = '0.1';
+GRANT REFERENCES ON orders TO ada;
+GRANT SELECT ON products, other.orders TO ada;
+GRANT USAGE ON SCHEMA noisegate, other TO ada;
+REVOKE CREATE, TEMP ON DATABASE twin FROM PUBLIC;
+"""
+
+OUTERS: dict[str, tuple[str | int, ...]] = {
+    "SELECT count(*) FROM orders": ("SELECT m AS count FROM (SELECT a.m::bigint AS m FROM unnest(", 1, "::text[]) AS a(m)) AS b"),
+    "SELECT status, count(*) AS n FROM orders GROUP BY status": (
+        "SELECT k AS status, m AS n FROM (SELECT a.k::status AS k, a.m::bigint AS m FROM unnest(",
+        1,
+        "::text[], ",
+        2,
+        "::text[]) AS a(k, m)) AS b",
+    ),
+    "SELECT count(*), $2::text AS tag FROM orders WHERE amount > $1": (
+        "SELECT m AS count, ",
+        2,
+        "::text AS tag FROM (SELECT a.m::bigint AS m FROM unnest(",
+        3,
+        "::text[]) AS a(m)) AS b",
+    ),
+    "SELECT count(*) AS wrong FROM orders": ("SELECT m::int AS wrong FROM unnest(", 1, "::text[]) AS a(m)"),
+}  # fmt: skip
+COLUMNS: dict[int, tuple[tuple[str | None, ...], ...]] = {
+    1: (("42",),),
+    2: (("open", "paid", None), ("7", "-3", "11")),
+}
+
+
+@dataclass
+class FewStatements:
+    """A service that plans the statements above, and answers each with the same columns."""
+
+    requests: list[Request] = field(default_factory=list)
+    answered: int = 0
+    seconds: float = 0.0  # that an inner run takes
+    timeouts: list[float] = field(default_factory=list)
+    reuses: list[bool] = field(default_factory=list)
+    failure: Refusal | None = None
+    limits: Limits = Limits(Decimal("0.1"), Decimal(1), Decimal(0))
+
+    async def read(self, text: str) -> Reading:
+        return read(text)
+
+    def may_touch(self, statement: Statement) -> bool:
+        return any(relation.name == "orders" for relation in statement.relations)
+
+    def is_protected(self, schema: str, name: str) -> bool:
+        return (schema, name) == ("public", "orders")
+
+    async def plan(self, request: Request) -> Plan:
+        self.requests.append(request)
+        outer = OUTERS.get(" ".join(request.text.split()))
+        if outer is None:
+            position = request.text.find("note") + 1 or None
+            raise NotAllowed("rows of orders are protected", hint="Ask for count(*).", position=position)
+        return Plan((), outer, len(request.parameters), request.epsilon, Decimal(0))
+
+    async def answer(
+        self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True
+    ) -> Answer:
+        self.answered += 1
+        self.timeouts.append(timeout_seconds)
+        self.reuses.append(reuse)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await asyncio.sleep(self.seconds)
+        except (TimeoutError, asyncio.CancelledError):
+            raise Interrupted("canceling statement due to user request") from None
+        if self.failure is not None:
+            raise self.failure
+        holes = len([part for part in plan.outer if isinstance(part, int) and part > plan.parameters])
+        return Answer(COLUMNS[holes], ("ε 0.1 spent",))
+
+
+@dataclass
+class Stage:
+    """Where raw clients go: to the twin itself, or through sessions of the proxy."""
+
+    direct: Path
+    proxied: Path
+    service: FewStatements
+    sessions: Sessions
+
+    async def client(self, *, user: str = ANALYST, **settings: str) -> RawClient:
+        """Through the proxy, its greeting read."""
+        client = await RawClient.connect(self.proxied, user=user, database=DATABASE, **settings)
+        await client.until()
+        return client
+
+    async def direct_client(self, *, user: str = ANALYST, **settings: str) -> RawClient:
+        """To the same PostgreSQL, without the proxy."""
+        client = await RawClient.connect(self.direct, user=user, database=DATABASE, **settings)
+        await client.until()
+        return client
+
+
+@pytest.fixture(scope="session")
+def twin_cluster() -> Iterator[Cluster]:
+    """A PostgreSQL that plays the twin, with empty protected tables."""
+    cluster = Cluster.start()
+    with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
+        owner.execute(f"CREATE DATABASE {DATABASE}")
+    with psycopg.connect(cluster.dsn(DATABASE), autocommit=True) as owner:
+        owner.execute(TWIN)
+    yield cluster
+    cluster.stop()
+
+
+@pytest_asyncio.fixture
+async def stage(twin_cluster: Cluster) -> AsyncIterator[Stage]:
+    service = FewStatements()
+    direct = twin_cluster.directory / f".s.PGSQL.{PORT}"
+    sessions = Sessions(service, socket=lambda: direct, database=DATABASE, settings=SessionSettings())
+    with tempfile.TemporaryDirectory() as place:
+        proxied = Path(place) / "proxy"
+        server = await serve(sessions.open, proxied)
+        yield Stage(direct, proxied, service, sessions)
+        server.close()
