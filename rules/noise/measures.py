@@ -6,6 +6,7 @@ Made by the planner from the statement, the rules and the catalog alone, never f
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Literal
 
 Text = str | None  # a value as PostgreSQL prints it; None is NULL
 
@@ -93,6 +94,42 @@ class Average:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """An integer measure and what one of it stands for."""
+
+    measure: int
+    unit: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A clamped column by its moments around the middle of its bounds: Σ(x − mid) and Σ(x − mid)²."""
+
+    total: Moment
+    squares: Moment
+    low: Fraction
+    high: Fraction
+
+
+StatisticKind = Literal[
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "regr_slope",
+    "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """PostgreSQL's statistic of this name, from moments: of x alone, or of (y, x) over the rows that have both."""
+
+    kind: StatisticKind
+    count: int  # measure: rows with all the values
+    x: Spread
+    digits: int
+    y: Spread | None = None
+    products: Moment | None = None  # Σ(x − mid)(y − mid)
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """The chosen candidate, in these words."""
 
@@ -100,7 +137,9 @@ class Chosen:
     candidates: tuple[Text, ...]
 
 
-Output = Count | Sum | Average | Chosen  # widened as aggregates are added; each is computed from noised integers alone
+Output = (
+    Count | Sum | Average | Statistic | Chosen
+)  # widened as aggregates are added; each is computed from noised integers alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +188,4 @@ class Block:
     output_types: tuple[str, ...]
     tables: tuple[str, ...]
     explanation: tuple[tuple[str, str], ...] = ()  # for EXPLAIN: (what, how)
+    notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut

@@ -3,12 +3,10 @@
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
-from rules.refusal import NotSupported, TooComplex
+from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
 from rules.sql.grammar import Json, Node, Piece, Unreadable, deparse, deparse_expression, items, kind, parse
 from rules.sql.statement import Kind, Reading, RelationName, Statement
-
-LONGEST_NAME = 63  # bytes; PostgreSQL cuts longer ones, and two may become one
 
 KINDS = {
     "SelectStmt": Kind.QUERY,
@@ -64,16 +62,9 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         start=characters,
         relations=tuple(_relations(piece.tree, frozenset(), positions)),
     )
-    if refusal := refusal_by_kind(piece.tree) or _long_name(statement):
+    if refusal := refusal_by_kind(piece.tree):
         return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal)
     return _with_details(statement, name, body)
-
-
-def _long_name(statement: Statement) -> NotSupported | None:
-    for relation in statement.relations:
-        if len(relation.name.encode()) > LONGEST_NAME:
-            return NotSupported("a name of a table is longer than 63 bytes", position=relation.position)
-    return None
 
 
 class _Positions:

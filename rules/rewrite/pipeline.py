@@ -1,0 +1,180 @@
+"""One private statement from its text to its plan; each step hands on a new value.
+
+text → PostgreSQL's tree → canonical text → syntax → blocks → inner statements and the outer statement around them
+"""
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from rules.catalog import Catalog, Table, TableName
+from rules.noise.allocate import share
+from rules.noise.measures import Block, PrivateGroups
+from rules.policy.model import Policy
+from rules.refusal import Mismatch, NotAllowed, NotSupported
+from rules.relation.scope import ROW_HINT, World
+from rules.rewrite.block import plan_block
+from rules.rewrite.cut import Leaves, leaves_of
+from rules.rewrite.find_blocks import find_blocks
+from rules.rewrite.outer import Place, outer_statement
+from rules.rewrite.plan import Plan, Request
+from rules.rewrite.probe import Columns, is_probe, relations, without_rows
+from rules.rewrite.site import BlockSite
+from rules.sql.agree import check_agreement
+from rules.sql.canonical import canonical_text, canonical_tree
+from rules.sql.grammar import Node, deparse_expression, items, kind, parse, strings, walk
+from rules.sql.parse import parse_expression, parse_query
+from rules.sql.selects import numbered, query_of
+from rules.sql.syntax import Expression
+
+CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"))
+
+
+def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan:
+    """The plan of a statement that reads protected tables; raises a Refusal."""
+    (piece,) = parse(request.text)
+    tree = canonical_tree(piece.tree)
+    query = query_of(tree)
+    if query is None:
+        raise NotAllowed(
+            "COPY of a protected table would give out its rows", hint="COPY (SELECT count(*) …) TO STDOUT."
+        )
+    world = World(
+        policy,
+        catalog,
+        search_path=request.search_path,
+        parameter_types=request.parameter_types,
+        parameters=request.parameters,
+        time_zone=request.time_zone,
+        now=request.now,
+    )
+    tables = _Tables(world)
+    if is_probe(query):
+        return _empty_plan(without_rows(tree, tables.find_columns), request)
+    _check_locking(query)
+    return _plan(tree, query, request, tables)
+
+
+def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
+    """Find the blocks of a readable query, plan each, and put the outer statement around them."""
+    syntax = parse_query(canonical_text(query))
+    check_agreement(query, syntax)
+    sites = find_blocks(syntax, tables.world)
+    if not sites:
+        raise NotAllowed("this would give out protected rows", hint=ROW_HINT)
+    bodies = numbered(query)
+    cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
+    blocks = _planned(cuts, request, tables)
+    depends_on_time = any(map(_is_clock, walk(query)))  # before the blocks are cut out
+    outer = outer_statement(tree, _places(cuts, blocks, query, request))
+    _check_nothing_left(tree, tables)
+    delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
+    return Plan(
+        blocks=tuple(blocks),
+        outer=outer,
+        parameters=len(request.parameter_types),
+        epsilon=sum((measure.epsilon for block in blocks for measure in block.measures), Decimal(0)),
+        delta=delta,
+        notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)),
+        depends_on_time=depends_on_time,
+    )
+
+
+@dataclass(slots=True)
+class _Cut:
+    """A block's SELECT in PostgreSQL's tree, its leaves, and its aggregates as the planner reads them."""
+
+    site: BlockSite
+    body: Node
+    leaves: Leaves
+    aggregates: tuple[Expression, ...]
+    block: int = 0  # which of the plan's blocks answers it
+    outputs: tuple[int, ...] = ()  # which output of that block each aggregate is
+
+    @classmethod
+    def of(cls, site: BlockSite, body: Node) -> "_Cut":
+        leaves = leaves_of(body, site)
+        aggregates = tuple(parse_expression(deparse_expression(node)) for node in leaves.aggregates)
+        return cls(site, body, leaves, aggregates)
+
+
+def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
+    """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once."""
+    merged: dict[str, tuple[BlockSite, dict[Expression, None]]] = {}
+    names = []
+    for cut in cuts:
+        name = plan_block(cut.site, cut.aggregates, request, tables.world).canonical
+        names.append(name)
+        merged.setdefault(name, (cut.site, {}))[1].update(dict.fromkeys(cut.aggregates))
+    numbers = {name: number for number, name in enumerate(merged)}
+    for cut, name in zip(cuts, names, strict=True):
+        together = list(merged[name][1])
+        cut.block, cut.outputs = numbers[name], tuple(map(together.index, cut.aggregates))
+    shares = share(request.epsilon, [Fraction(1)] * len(merged))
+    return [
+        plan_block(
+            site, tuple(together), replace(request, epsilon=part, delta=request.delta / len(merged)), tables.world
+        )
+        for part, (site, together) in zip(shares, merged.values(), strict=True)
+    ]
+
+
+def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request) -> list[Place]:
+    """Where each block's arrays stand in the outer statement: after the client's own parameters."""
+    widths = [len(block.keys) + len(block.outputs) for block in blocks]
+    first = [len(request.parameter_types) + 1 + sum(widths[:number]) for number in range(len(blocks))]
+    top = kind(query)[1]
+    return [
+        Place(cut.body, cut.leaves, blocks[cut.block], first[cut.block], f"_ng{number}", cut.outputs, cut.body is top)
+        for number, cut in enumerate(cuts, start=1)
+    ]
+
+
+def _empty_plan(tree: Node, request: Request) -> Plan:
+    """A statement without rows: nothing is asked, nothing is paid."""
+    return Plan((), outer_statement(tree, []), len(request.parameter_types), Decimal(0), Decimal(0))
+
+
+def _check_locking(query: Node) -> None:
+    if any(items(node, "lockingClause") for node in walk(query)):
+        raise NotSupported("row locks over protected tables are not supported", hint="Leave out FOR UPDATE.")
+
+
+def _check_nothing_left(tree: Node, tables: "_Tables") -> None:
+    """No protected table may stay in what runs on the twin, whose protected tables are empty."""
+    names = {str(kind(cte)[1].get("ctename")) for owner in walk(tree) for cte in items(owner, "ctes")}
+    for relation in relations(tree):
+        schema, name = relation.get("schemaname"), str(relation.get("relname"))
+        is_cte = schema is None and name in names
+        if not is_cte and tables.find_columns(None if schema is None else str(schema), name) is not None:
+            raise Mismatch("a protected table would be left in the outer statement")
+
+
+def _is_clock(node: Node) -> bool:
+    name, body = kind(node)
+    return name == "SQLValueFunction" or (name == "FuncCall" and strings(body.get("funcname"))[-1] in CLOCKS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Which tables names mean, as the session's search path resolves them."""
+
+    world: World
+
+    def find_columns(self, schema: str | None, name: str) -> Columns | None:
+        """The visible columns of a protected table; None for any other table."""
+        table = self._find(schema, name)
+        if table is None or not self.world.policy.is_protected(table.name):
+            return None
+        rules = self.world.policy.find_table(table.name)
+        assert rules is not None
+        hidden = {column for column, given in rules.columns.items() if given.hidden}
+        return tuple((column.name, column.type.sql) for column in table.columns if column.name not in hidden)
+
+    def _find(self, schema: str | None, name: str) -> Table | None:
+        for each in (schema,) if schema is not None else self.world.search_path:
+            if (table := self.world.catalog.find_table(TableName(each, name))) and self.world.policy.find_table(
+                table.name
+            ):
+                return table
+        return None

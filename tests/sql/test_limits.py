@@ -1,0 +1,52 @@
+"""The count before the parsers: linear, and never fooled by quotes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.refusal import TooComplex
+from rules.sql.limits import check_size
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "+".join(["1"] * 30_000),
+        "SELECT " + "(" * 65 + "1" + ")" * 65,
+        "SELECT " + "ARRAY[" * 65,
+        "SELECT " + "CASE WHEN " * 65,
+        "SELECT '" + "x" * 70_000 + "'",
+        "SELECT $a$ ( $a$" + "(" * 65,
+        "/* ( /* ( */ */" + "(" * 65,
+        "E'\\'" + "'" + "(" * 65,
+    ],
+    ids=lambda text: text[:16],
+)
+def test_what_could_kill_a_parser_is_refused(text: str) -> None:
+    with pytest.raises(TooComplex):
+        check_size(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT '" + "(" * 1000 + "'",
+        'SELECT "' + "(" * 1000 + '"',
+        "SELECT $a$" + "(" * 1000 + "$a$",
+        "SELECT 1 -- " + "(" * 1000,
+        "/*" + "(" * 1000 + "*/ SELECT 1",
+        "SELECT " + ", ".join(f"(a{number})" for number in range(900)),
+        "SELECT " + " ".join(["CASE WHEN a THEN b END,"] * 300) + " 1",
+    ],
+    ids=lambda text: text[:16],
+)
+def test_ordinary_texts_pass(text: str) -> None:
+    check_size(text)
+
+
+@given(st.text(alphabet="'\"$a/*-()[]E\\\n end", max_size=300))
+def test_any_text_is_counted_to_its_end(text: str) -> None:
+    try:
+        check_size(text)
+    except TooComplex:
+        assert any(bracket in text for bracket in "([")
