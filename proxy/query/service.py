@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -25,6 +26,7 @@ from rules.noise.release import Noised, columns
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged
 from rules.rewrite.plan import Plan, Request
+from rules.sql.commands import Limits
 from rules.sql.statement import Reading, Statement
 
 
@@ -61,6 +63,13 @@ class Service:
     def rulebook(self) -> Rulebook:
         """The rules in force."""
         return self._rulebook
+
+    @property
+    def limits(self) -> Limits:
+        """What the rules in force say of one statement."""
+        policy = self._rulebook.policy
+        delta = policy.statement_delta() if policy.budget.delta else Decimal(0)
+        return Limits(policy.defaults.epsilon, policy.defaults.max_epsilon, delta)
 
     async def load(self, policy: Policy, catalog: Catalog) -> None:
         """Put new rules in force, for all sessions at once. Plans made by the old ones are refused from then on."""

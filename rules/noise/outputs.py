@@ -6,9 +6,11 @@ nothing more than the numbers do.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import isqrt
 from typing import assert_never
 
-from rules.noise.measures import Average, Chosen, Count, Output, Sum, Text
+from rules.noise.measures import Average, Chosen, Count, Output, Statistic, Sum, Text
+from rules.noise.moments import Root, compute
 
 
 def show(output: Output, measures: Sequence[int]) -> Text:
@@ -20,6 +22,8 @@ def show(output: Output, measures: Sequence[int]) -> Text:
             return with_digits(measures[measure] * step, digits)
         case Average(digits=digits):
             return with_digits(_average(output, measures), digits)
+        case Statistic(digits=digits):
+            return _number(compute(output, measures), digits)
         case Chosen(measure=measure, candidates=candidates):
             return candidates[measures[measure]]
         case _:
@@ -39,6 +43,22 @@ def with_digits(number: Fraction, digits: int) -> str:
     sign, whole = ("-", -scaled) if scaled < 0 else ("", scaled)
     text = str(whole).rjust(digits + 1, "0")
     return f"{sign}{text[:-digits]}.{text[-digits:]}" if digits else f"{sign}{text}"
+
+
+def _number(number: Fraction | Root | None, digits: int) -> Text:
+    match number:
+        case Root(square=square, negative=negative):
+            return with_digits((-1 if negative else 1) * _root(square, digits), digits)
+        case Fraction():
+            return with_digits(number, digits)
+        case None:
+            return None
+
+
+def _root(square: Fraction, digits: int) -> Fraction:
+    """The root, cut four digits beyond those that are shown."""
+    scale = 10 ** (digits + 4)
+    return Fraction(isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
 def _average(output: Average, measures: Sequence[int]) -> Fraction:
