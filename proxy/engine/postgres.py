@@ -84,6 +84,8 @@ class PostgresSnapshot:
 class PostgresEngine:
     """See `proxy.engine.engine.Engine`. At most `connections` snapshots are open at once; others wait in line."""
 
+    failure: type[Exception] = EngineError
+
     def __init__(self, dsn: str, *, connections: int = 8) -> None:
         self._dsn = make_conninfo("", **CONNECTION | conninfo_to_dict(dsn) | {"client_encoding": "UTF8"})
         self._slots = asyncio.Semaphore(connections)

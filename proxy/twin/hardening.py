@@ -1,0 +1,150 @@
+"""What makes a database safe for people who may send it any SQL.
+
+Settings of the server, rights that PUBLIC loses, and PostgreSQL's own functions that have to say something else here:
+`has_table_privilege` must not tell tools that they may not read a protected table, and `pg_cancel_backend` must reach
+the statement that runs on the real database. Built-in functions are called by their OID, so replacing their bodies
+does nothing; they are renamed, and functions of ours take their names.
+"""
+
+from collections.abc import Iterator
+
+from proxy.twin.text import Step, literal, quoted
+
+OURS = "noisegate"  # the schema of our own functions
+RENAMED = "noisegate_"  # before the names of PostgreSQL's own
+
+
+def server_settings(sessions: int) -> dict[str, str | int]:
+    """A server whose data can be made again at any time, and whose log can hold nothing that a client wrote."""
+    return {
+        "max_connections": sessions + 20,
+        "superuser_reserved_connections": 10,
+        "shared_buffers": "32MB",
+        "huge_pages": "off",
+        "temp_file_limit": "1GB",
+        "max_prepared_transactions": 0,
+        "max_locks_per_transaction": 256,
+        "max_worker_processes": 1,
+        "max_parallel_workers": 0,
+        "max_wal_senders": 0,
+        "wal_level": "minimal",
+        "max_wal_size": "256MB",
+        "log_min_messages": "panic",
+        "log_min_error_statement": "panic",
+        "log_checkpoints": "off",
+        "autovacuum": "on",
+        "jit": "off",
+        "timezone": "UTC",
+        "DateStyle": "ISO, MDY",
+    }
+
+
+def harden(database: str, channel: str) -> Iterator[Step]:
+    """Everything that is done once, in a new database. `channel` is the secret name of our notifications."""
+    name = quoted(database)
+    yield Step(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC")
+    yield Step(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
+    yield Step("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    yield Step("REVOKE USAGE ON LANGUAGE sql, plpgsql FROM PUBLIC")
+    yield Step(f"CREATE SCHEMA {OURS}")
+    yield Step(f"GRANT USAGE ON SCHEMA {OURS} TO PUBLIC")
+    yield Step(REVOKE_FUNCTIONS)
+    yield from _privileges()
+    yield from _signals(channel)
+    yield from _helpers()
+
+
+def close_other_databases(database: str) -> Iterator[str]:
+    """Analysts have one database; run outside a transaction, in any of them."""
+    for name in ("postgres", "template1"):
+        if name != database:
+            yield f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC"
+
+
+# By name and in all overloads: locks that all sessions share, large objects, write-ahead log, signals, sequences,
+# SQL given as text, snapshots. pg_advisory_unlock stays: drivers call it when a connection goes back to its pool.
+REVOKE_FUNCTIONS = r"""
+DO $$
+DECLARE routine regprocedure;
+BEGIN
+    FOR routine IN
+        SELECT p.oid FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND (
+            p.proname ~ '^pg_(try_)?advisory_(xact_)?lock' OR p.proname ~ '^(lo_|loread$|lowrite$|pg_logical_|ts_stat$)'
+            OR p.proname ~ '_to_xml' OR p.proname ~ '^(setval|nextval|currval|lastval|ts_rewrite|currtid2)$'
+            OR p.proname ~ '^pg_(replication_|create_|drop_|copy_|export_snapshot$|notify$|log_|stat_reset|switch_wal)'
+            OR p.proname ~ '^pg_(walfile_|ls_|read_|stat_file|file_|rotate_|reload_|backup_|promote)')
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC', routine);
+    END LOOP;
+END $$
+"""
+
+# Every has_…_privilege overload ends with the privilege's text. SELECT counts as held where REFERENCES is.
+RENAME_PRIVILEGES = f"""
+DO $$
+DECLARE routine record;
+BEGIN
+    FOR routine IN
+        SELECT p.oid::regprocedure AS original, p.proname AS name,
+               pg_get_function_identity_arguments(p.oid) AS arguments,
+               (SELECT string_agg('$' || i, ', ' ORDER BY i) FROM generate_series(1, p.pronargs - 1) AS i) AS values,
+               p.pronargs AS last
+        FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace
+          AND p.proname IN ('has_table_privilege', 'has_any_column_privilege', 'has_column_privilege')
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s RENAME TO %I', routine.original, '{RENAMED}' || routine.name);
+        EXECUTE format($f$
+            CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $s$
+                SELECT pg_catalog.{RENAMED}%1$s(%3$s, $%4$s) OR pg_catalog.{RENAMED}%1$s(%3$s,
+                    pg_catalog.regexp_replace($%4$s, 'select', 'references', 'gi'))
+            $s$ $f$, routine.name, routine.arguments, routine.values, routine.last);
+    END LOOP;
+END $$
+"""
+
+
+def _privileges() -> Iterator[Step]:
+    yield Step(RENAME_PRIVILEGES)
+
+
+def _signals(channel: str) -> Iterator[Step]:
+    """Tell the proxy who is to be cancelled. Only what the caller may do to its own sessions is told.
+
+    The channel's name is secret, since NOTIFY needs no privilege; prosrc can be read, a table of ours cannot.
+    """
+    yield Step(f"CREATE TABLE {OURS}.secret AS SELECT {literal(channel)}::name AS channel")
+    yield Step(f"REVOKE ALL ON {OURS}.secret FROM PUBLIC")
+    yield Step(f"""
+CREATE FUNCTION {OURS}.tell(signal text, process integer) RETURNS void LANGUAGE sql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_notify(s.channel::text, $1 || ' ' || $2)
+    FROM {OURS}.secret s, pg_stat_activity a WHERE a.pid = $2 AND a.usename = session_user
+$$""")
+    for name, arguments, values in (
+        ("pg_cancel_backend", "pid integer", "$1"),
+        ("pg_terminate_backend", "pid integer, timeout bigint DEFAULT 0", "$1, $2"),
+    ):
+        types = arguments.replace(" DEFAULT 0", "")
+        yield Step(f"ALTER FUNCTION pg_catalog.{name}({types}) RENAME TO {RENAMED}{name}")
+        yield Step(f"""
+CREATE FUNCTION pg_catalog.{name}({arguments}) RETURNS boolean LANGUAGE sql STRICT AS $$
+    SELECT {OURS}.tell('{name.split("_")[1]}', $1);
+    SELECT pg_catalog.{RENAMED}{name}({values})
+$$""")
+
+
+def _helpers() -> Iterator[Step]:
+    """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails."""
+    yield Step(f"""
+CREATE FUNCTION {OURS}.canon(value anyelement) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET DateStyle = 'ISO, YMD' SET IntervalStyle = postgres
+SET extra_float_digits = 1 SET bytea_output = hex SET TimeZone = UTC SET lc_monetary = 'C' AS $$
+    SELECT CAST($1 AS text)
+$$""")
+    yield Step(f"""
+CREATE FUNCTION {OURS}.refuse() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'this statement is refused' USING ERRCODE = 'insufficient_privilege';
+END $$""")

@@ -1,0 +1,139 @@
+"""What analysts see of the real schema: the catalog without all that the rules do not name.
+
+Hidden columns, and every key, link and check that involves one, do not exist. Views are tables without rows. Types
+that the twin cannot have are text.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from proxy.twin.text import find_qualified
+from rules.catalog import Catalog, Collation, Column, DomainType, Table, TableName, TypeName
+from rules.policy.model import ColumnRules, Policy
+
+TEXT = TypeName("text", "text", name="text")
+NEXT_VALUE = re.compile(r"nextval\('((?:[^']|'')+)'::regclass\)")
+MISSING = ("xml",)  # the embedded server is built without it
+
+
+def visible(catalog: Catalog, policy: Policy) -> Catalog:
+    """The part of a catalog that the twin is built from."""
+    usable = _usable_types(catalog)
+    tables = tuple(
+        _shown(table, policy, usable) for table in catalog.tables if policy.find_table(table.name) is not None
+    )
+    tables = tuple(_linked(table, {each.name: each for each in tables}) for table in tables)
+    used = _used_types(tables, {domain.name: domain for domain in catalog.domains})
+    collations = _collations(catalog, tables)
+    shown = Catalog(
+        catalog.database,
+        catalog.version,
+        catalog.system_identifier,
+        catalog.encoding,
+        tables,
+        enums=tuple(each for each in catalog.enums if each.name in used),
+        domains=_in_order(each for each in catalog.domains if each.name in used),
+        collations=collations,
+    )
+    schemas = {"public", *_schemas(shown)}
+    return replace(shown, schemas=tuple(each for each in catalog.schemas if each[0] in schemas))
+
+
+def sequence_of(column: Column) -> TableName | None:
+    """The sequence of a serial column."""
+    found = NEXT_VALUE.fullmatch(column.default or "")
+    return find_qualified(found[1].replace("''", "'")) if found else None
+
+
+def _usable_types(catalog: Catalog) -> frozenset[TableName]:
+    """The enums and those domains that are made of nothing but what the twin has."""
+    usable = {each.name for each in catalog.enums}
+    waiting = {domain.name: domain.type for domain in catalog.domains}
+    while ready := {name for name, kind in waiting.items() if _is_known(kind, usable)}:
+        usable |= ready
+        waiting = {name: kind for name, kind in waiting.items() if name not in ready}
+    return frozenset(usable)
+
+
+def _is_known(kind: TypeName, usable: Iterable[TableName]) -> bool:
+    if kind.extension is not None:
+        return False
+    if kind.schema == "pg_catalog":
+        return kind.name not in MISSING
+    return TableName(kind.schema, kind.name) in usable
+
+
+def _shown(table: Table, policy: Policy, usable: frozenset[TableName]) -> Table:
+    """A table with its open columns and what is between them."""
+    rules = policy.find_table(table.name)
+    assert rules is not None
+    columns = tuple(
+        column if _is_known(column.type, usable) else replace(column, type=TEXT, default=None, generated="")
+        for column in table.columns
+        if not rules.columns.get(column.name, ColumnRules()).hidden
+    )
+    names = {column.name for column in columns}
+    partitioned = table.kind == "partitioned" and not rules.public  # the rows of a public one have to lie somewhere
+    return replace(
+        table,
+        kind="partitioned" if partitioned else "table",
+        columns=columns,
+        keys=tuple(
+            key
+            for key in table.keys
+            if names.issuperset(key.columns) and (key.constraint or key.proves) and not table.has_children
+        ),
+        foreign_keys=tuple(key for key in table.foreign_keys if names.issuperset(key.columns)),
+        checks=tuple(check for check in table.checks if check.proves and names.issuperset(check.columns)),
+        definition=None,
+        partition_key=table.partition_key if partitioned else None,
+        fingerprint="",
+    )
+
+
+def _linked(table: Table, shown: Mapping[TableName, Table]) -> Table:
+    """Only links to what is shown too."""
+
+    def leads_somewhere(target: TableName, columns: tuple[str, ...]) -> bool:
+        return target in shown and all(shown[target].find_column(column) for column in columns)
+
+    kept = (key for key in table.foreign_keys if leads_somewhere(key.target, key.target_columns))
+    return replace(table, foreign_keys=tuple(kept))
+
+
+def _used_types(tables: Iterable[Table], domains: Mapping[TableName, DomainType]) -> frozenset[TableName]:
+    used: set[TableName] = set()
+    waiting = [column.type for table in tables for column in table.columns]
+    while waiting:
+        kind = waiting.pop()
+        name = TableName(kind.schema, kind.name)
+        if name not in used:
+            used.add(name)
+            if name in domains:
+                waiting.append(domains[name].type)
+    return frozenset(used)
+
+
+def _collations(catalog: Catalog, tables: Iterable[Table]) -> tuple[Collation, ...]:
+    """PostgreSQL's own by name, whatever the server was built with; those of the schema where a column uses them."""
+    used = {find_qualified(column.collation) for table in tables for column in table.columns if column.collation}
+    return tuple(each for each in catalog.collations if each.name.schema == "pg_catalog" or each.name in used)
+
+
+def _in_order(domains: Iterable[DomainType]) -> tuple[DomainType, ...]:
+    """A domain over another one comes after it."""
+    waiting = {domain.name: domain for domain in domains}
+    ordered: list[DomainType] = []
+    while waiting:
+        ready = [each for each in waiting.values() if TableName(each.type.schema, each.type.name) not in waiting]
+        ordered += ready
+        waiting = {name: each for name, each in waiting.items() if each not in ready}
+    return tuple(ordered)
+
+
+def _schemas(shown: Catalog) -> Iterable[str]:
+    for objects in (shown.tables, shown.enums, shown.domains, shown.collations):
+        yield from (each.name.schema for each in objects)
+    for table in shown.tables:
+        yield from (sequence.schema for column in table.columns if (sequence := sequence_of(column)))

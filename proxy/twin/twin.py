@@ -1,0 +1,214 @@
+"""The twin: an empty PostgreSQL that looks like the real database, in a cluster of its own.
+
+It is made when the proxy starts, follows the real schema and the rules while it lives, and is gone with the proxy.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+from psycopg import AsyncConnection
+
+from proxy.twin.changes import empty, find_changes
+from proxy.twin.embedded import PORT, Cluster, ClusterError
+from proxy.twin.hardening import close_other_databases, harden, server_settings
+from proxy.twin.public import Copied, Source, copy_tables
+from proxy.twin.roles import change_roles, close_tables, default_settings, misnamed
+from proxy.twin.schema import visible
+from proxy.twin.sync import apply
+from proxy.twin.text import Step, qualified, quoted
+from rules.catalog import Catalog, TableName
+from rules.policy.model import Policy
+
+MEMORY_BYTES = 2**30  # of address space, for each backend
+MOST_PUBLIC_ROWS = 100_000
+RECONNECT_SECONDS = 0.5
+
+Signal = Callable[[str, int], None]
+
+
+class TwinError(Exception):
+    """The twin cannot be what the real database and the rules ask for."""
+
+
+class Twin:
+    """One running twin. `refresh` changes it in place; sessions stay."""
+
+    def __init__(self, cluster: Cluster, catalog: Catalog, source: Source, *, most_public_rows: int) -> None:
+        self._cluster = cluster
+        self._source = source
+        self._most_public_rows = most_public_rows
+        self._channel = f"noisegate_{secrets.token_hex(16)}"
+        self._connections_per_analyst = 0
+        self._shown = empty(catalog)
+        self._policy: Policy | None = None
+        self._copied: dict[TableName, Copied] = {}
+        self._changing = asyncio.Lock()
+        self._watch: asyncio.Task[None] | None = None
+        self.on_signal: Signal | None = None
+        """Called with "cancel" or "terminate" and a twin backend's process id, when its own role asked for it."""
+
+    @classmethod
+    async def open(
+        cls,
+        catalog: Catalog,
+        policy: Policy,
+        source: Source,
+        *,
+        sessions: int = 500,
+        sessions_per_analyst: int = 100,
+        memory_limit_bytes: int | None = MEMORY_BYTES,
+        most_public_rows: int = MOST_PUBLIC_ROWS,
+    ) -> Self:
+        """Start a cluster and build the twin of this catalog in it."""
+        version = 16 if catalog.version < 170000 else 18
+        cluster = await asyncio.to_thread(
+            Cluster.start, version=version, settings=server_settings(sessions), memory_limit_bytes=memory_limit_bytes
+        )
+        twin = cls(cluster, catalog, source, most_public_rows=most_public_rows)
+        twin._connections_per_analyst = sessions_per_analyst
+        try:
+            await twin._found(catalog)
+            await twin.refresh(catalog, policy)
+        except BaseException:
+            await twin.close()
+            raise
+        twin._watch = asyncio.create_task(twin._watch_signals())
+        return twin
+
+    @property
+    def database(self) -> str:
+        """Named as the real one: tools write its name before a schema's."""
+        return self._shown.database
+
+    @property
+    def socket_directory(self) -> Path:
+        return self._cluster.directory
+
+    @property
+    def port(self) -> int:
+        return PORT
+
+    @property
+    def socket(self) -> Path:
+        """Where analysts' sessions connect, each with its analyst's name as the role."""
+        return self._cluster.directory / f".s.PGSQL.{PORT}"
+
+    @property
+    def version(self) -> int:
+        """16 or 18."""
+        return self._cluster.version
+
+    @property
+    def shown(self) -> Catalog:
+        """What analysts see."""
+        return self._shown
+
+    @property
+    def closed_tables(self) -> dict[TableName, str]:
+        """Public tables that are not in the twin, and why: statements over them fail with 42501."""
+        return {name: copied.reason for name, copied in self._copied.items() if copied.reason}
+
+    def is_running(self) -> bool:
+        return self._cluster.is_running()
+
+    def dsn(self, user: str) -> str:
+        """For a libpq client on this machine; tests and tools."""
+        return self._cluster.dsn(self.database, user)
+
+    async def refresh(self, catalog: Catalog, policy: Policy) -> None:
+        """Become the twin of another catalog or policy: all at once, or not at all. Public rows follow."""
+        if wrong := misnamed(policy):
+            raise TwinError(f"an analyst cannot have the name {', '.join(wrong)}")
+        if any(name == "noisegate" for name, _ in catalog.schemas):
+            raise TwinError('the real database has a schema "noisegate", which is the name of our own')
+        if catalog.database != self.database:
+            raise TwinError(f'the real database is "{catalog.database}" now, and was "{self.database}"')
+        async with self._changing:
+            shown = visible(catalog, policy)
+            change = find_changes(self._shown, shown)
+            closed = {name for name in self._copied if not _is_public(policy, name)} & {
+                each.name for each in shown.tables
+            }
+            async with await self._connect() as owner:
+                await apply(owner, [*change.steps, *self._rights(policy, change.touched | closed, closed)])
+                self._shown, self._policy = shown, policy
+                gone = change.touched | closed | (self._copied.keys() - {each.name for each in shown.tables})
+                self._copied = {name: copied for name, copied in self._copied.items() if name not in gone}
+                await self._copy_public(owner)
+
+    async def refresh_public(self) -> None:
+        """Copy public tables whose rows have changed."""
+        async with self._changing, await self._connect() as owner:
+            await self._copy_public(owner)
+
+    async def close(self) -> None:
+        """End the cluster and all sessions on it."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+        await asyncio.to_thread(self._cluster.stop)
+
+    async def _found(self, catalog: Catalog) -> None:
+        """Make the database, and make it safe."""
+        async with await self._connect("postgres") as owner:
+            cursor = await owner.execute("SELECT system_identifier::text FROM pg_control_system()")
+            if (await cursor.fetchall())[0][0] == catalog.system_identifier:
+                raise TwinError("the twin would be the real database itself")
+            if catalog.database != "postgres":
+                if catalog.database in ("template0", "template1"):
+                    raise TwinError("the real database is a template; name one with tables")
+                await owner.execute(f"CREATE DATABASE {quoted(catalog.database)} TEMPLATE template0")
+            for sql in close_other_databases(catalog.database):
+                await owner.execute(sql)
+        async with await self._connect() as owner:
+            await apply(owner, list(harden(catalog.database, self._channel)))
+
+    def _rights(self, policy: Policy, touched: frozenset[TableName], closed: set[TableName]) -> list[Step]:
+        """Rights of changed tables and of analysts; rows of a table that is public no more go at once."""
+        known = self._policy.analysts if self._policy else ()
+        settings = default_settings(policy, self.database)
+        before = default_settings(self._policy, self.database) if self._policy else {}
+        return [
+            *close_tables(touched),
+            *(Step(f"DELETE FROM {qualified(name)}") for name in sorted(closed)),
+            *change_roles(known, policy.analysts, self._connections_per_analyst),
+            *(step for name, step in settings.items() if before.get(name) != step),
+        ]
+
+    async def _copy_public(self, owner: AsyncConnection[Any]) -> None:
+        assert self._policy is not None
+        tables = [table for table in self._shown.tables if _is_public(self._policy, table.name)]
+        self._copied = await copy_tables(owner, self._source, tables, self._copied, self._most_public_rows)
+
+    async def _connect(self, database: str | None = None) -> AsyncConnection[Any]:
+        return await AsyncConnection.connect(
+            self._cluster.dsn(database or self.database), autocommit=True, application_name="noisegate"
+        )
+
+    async def _watch_signals(self) -> None:
+        """Hear of sessions that cancel one another, for as long as the twin lives."""
+        while self._cluster.is_running():
+            try:
+                async with await self._connect() as owner:
+                    await owner.execute(f"LISTEN {quoted(self._channel)}")
+                    async for notification in owner.notifies():
+                        self._tell(notification.payload)
+            except psycopg.OperationalError:  # a crashed backend makes PostgreSQL end all of them and begin anew
+                await asyncio.sleep(RECONNECT_SECONDS)
+
+    def _tell(self, payload: str) -> None:
+        signal, _, process = payload.partition(" ")
+        if self.on_signal is not None and process.isdigit():
+            self.on_signal(signal, int(process))
+
+
+def _is_public(policy: Policy, name: TableName) -> bool:
+    rules = policy.find_table(name)
+    return rules is not None and rules.public
+
+
+__all__ = ["ClusterError", "Twin", "TwinError"]
