@@ -1,6 +1,6 @@
-"""One spelling for one meaning: PostgreSQL's tree without special call syntax, printed by PostgreSQL's own grammar."""
+"""PostgreSQL's tree without special call syntax, as the outer statement is cut from it."""
 
-from rules.sql.grammar import Json, Node, deparse
+from rules.sql.grammar import Json, Node
 
 
 def canonical_tree(tree: Node) -> Node:
@@ -18,7 +18,3 @@ def _plain(node: Json) -> Json:
                 plain["funcformat"] = "COERCE_EXPLICIT_CALL"
             return plain
     return node
-
-
-def canonical_text(tree: Node) -> str:
-    return deparse(canonical_tree(tree))

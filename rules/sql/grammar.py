@@ -17,6 +17,7 @@ from postgast.native import PgQueryProtobuf, lib
 Node = dict[str, "Json"]
 Json = Node | list["Json"] | str | int | float | bool | None
 
+PLACES = frozenset(("location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end"))
 DEEPEST = 20_000  # of Python's stack: the limits of `limits.py` keep texts far below
 
 
@@ -126,7 +127,7 @@ def same(left: Json, right: Json) -> bool:
     """Equal trees, wherever they stand."""
     match left, right:
         case dict(), dict():
-            keys = (left.keys() | right.keys()) - {"location", "stmt_location", "stmt_len"}
+            keys = (left.keys() | right.keys()) - PLACES
             return all(same(left.get(key), right.get(key)) for key in keys)
         case list(), list():
             return len(left) == len(right) and all(map(same, left, right))

@@ -1,10 +1,13 @@
-"""The planner's syntax tree as SQL again, fully parenthesised: only to be compared with what was read."""
+"""The planner's syntax as text again, as `rules.sql.spelled` spells it: only to be compared with what was read."""
 
 from rules.sql import syntax as s
+from rules.sql.spell import literal, quoted
+from rules.sql.spelled import RESERVED
 
-KEYWORDS = {"coalesce", "nullif", "greatest", "least", "grouping"}
-CLOCKS = {"current_date", "current_timestamp", "localtimestamp", "current_time", "localtime"}
-POSTFIX = ("is null", "is not null", "is true", "is not true", "is false", "is not false")
+SIGNS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
+WORDS = frozenset(("and", "or", "like", "ilike", "is distinct from", "is not distinct from"))
+POSTFIX = frozenset(("is null", "is true", "is false"))
+NEGATED = {"is not null": "is null", "is not true": "is true", "is not false": "is false"}
 
 
 def print_query(query: s.Query) -> str:
@@ -16,14 +19,14 @@ def print_query(query: s.Query) -> str:
             operation = f"({print_query(query.left)}) {query.kind}{every} ({print_query(query.right)})"
             return _with(query) + operation + _tail(query)
         case s.Select():
-            return _with(query) + _select(query) + _tail(query)
+            return _with(query) + _select(query) + _tail(query) + (" FOR UPDATE" if query.locking else "")
 
 
 def _with(query: s.Select | s.SetOperation) -> str:
     if not query.ctes:
         return ""
     recursive = "RECURSIVE " if query.recursive else ""
-    ctes = (f"{_name(cte.name)}{_columns(cte.columns)} AS ({print_query(cte.query)})" for cte in query.ctes)
+    ctes = (f"{quoted(cte.name)}{_columns(cte.columns)} AS ({print_query(cte.query)})" for cte in query.ctes)
     return f"WITH {recursive}{', '.join(ctes)} "
 
 
@@ -31,9 +34,10 @@ def _select(query: s.Select) -> str:
     distinct = (
         f"DISTINCT ON ({_list(query.distinct_on)}) " if query.distinct_on else "DISTINCT " if query.distinct else ""
     )
-    text = f"SELECT {distinct}" + ", ".join(map(_item, query.items))
+    items = [f'{query.index} AS "{RESERVED}"', *map(_item, query.items)]
+    text = f"SELECT {distinct}{', '.join(items)}"
     if query.source is not None:
-        text += f" FROM {print_source(query.source)}"
+        text += f" FROM {_source(query.source)}"
     if query.where is not None:
         text += f" WHERE {print_expression(query.where)}"
     if query.group_by:
@@ -44,7 +48,7 @@ def _select(query: s.Select) -> str:
 
 
 def _tail(query: s.Select | s.SetOperation) -> str:
-    text = f" ORDER BY {_order(query.order_by)}" if query.order_by else ""
+    text = _order(query.order_by)
     if query.limit is not None:
         text += f" LIMIT {print_expression(query.limit)}"
     if query.offset is not None:
@@ -53,7 +57,7 @@ def _tail(query: s.Select | s.SetOperation) -> str:
 
 
 def _item(item: s.Item) -> str:
-    alias = f" AS {_name(item.alias)}" if item.alias is not None else ""
+    alias = f" AS {quoted(item.alias)}" if item.alias is not None else ""
     return print_expression(item.expression) + alias
 
 
@@ -63,10 +67,10 @@ def _group(element: s.Expression | s.GroupingSets) -> str:
     return print_expression(element)
 
 
-def print_source(source: s.Source) -> str:
+def _source(source: s.Source) -> str:
     match source:
         case s.TableSource(name, schema, alias, columns):
-            table = _name(name) if schema is None else f"{_name(schema)}.{_name(name)}"
+            table = quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
             return table + _alias(alias, columns)
         case s.QuerySource(query, alias, columns, lateral):
             return f"{'LATERAL ' if lateral else ''}({print_query(query)}){_alias(alias, columns)}"
@@ -82,88 +86,108 @@ def _join(join: s.Join) -> str:
     if join.on is not None:
         condition = f" ON {print_expression(join.on)}"
     elif join.using:
-        condition = f" USING ({', '.join(map(_name, join.using))})"
-    return f"({print_source(join.left)} {words} {print_source(join.right)}{condition})"
+        condition = f" USING ({', '.join(map(quoted, join.using))})"
+    right = _source(join.right)
+    if isinstance(join.right, s.Join):
+        right = f"({right})"
+    return f"{_source(join.left)} {words} {right}{condition}"
 
 
-def print_expression(node: s.Expression) -> str:  # noqa: C901  (one line a node)
+def print_expression(node: s.Expression) -> str:
     match node:
         case s.Name(parts):
-            return ".".join(map(_name, parts))
+            return ".".join(map(quoted, parts))
         case s.Star(qualifier):
-            return ".".join((*map(_name, qualifier), "*"))
+            return ".".join((*map(quoted, qualifier), "*"))
         case s.Constant(kind, text):
-            return _text(text) if kind == "string" else "NULL" if kind == "null" else text
-        case s.Parameter(number):
-            return f"${number}"
+            return _constant(kind, text)
         case s.Cast(argument, type_name):
-            return f"CAST({print_expression(argument)} AS {type_name})"
-        case s.Operator():
-            return f"({_operator(node)})"
+            return f"CAST({print_expression(argument)} AS {quoted(f'{RESERVED} {type_name}')})"
+        case s.Operator(name, arguments):
+            return _operator(name, arguments)
         case s.Call():
             return _call(node)
-        case s.Case(operand, branches, default):
-            whens = (f"WHEN {print_expression(when)} THEN {print_expression(then)}" for when, then in branches)
-            head = "" if operand is None else print_expression(operand)
-            tail = "" if default is None else f"ELSE {print_expression(default)}"
-            return f"CASE {head} {' '.join(whens)} {tail} END"
+        case s.Case():
+            return _case(node)
+        case s.Parameter() | s.Array() | s.Quantified():
+            return _reserved(node)
+    return _with_query(node)
+
+
+def _with_query(node: s.InList | s.InQuery | s.Exists | s.ScalarQuery) -> str:
+    match node:
         case s.InList(argument, items, negated):
-            return f"({print_expression(argument)} {'NOT ' if negated else ''}IN ({_list(items)}))"
+            inner = f"({print_expression(argument)} IN ({_list(items)}))"
         case s.InQuery(argument, query, negated):
-            return f"({print_expression(argument)} {'NOT ' if negated else ''}IN ({print_query(query)}))"
+            inner = f"({print_expression(argument)} IN ({print_query(query)}))"
         case s.Exists(query):
-            return f"EXISTS ({print_query(query)})"
+            return f"(EXISTS ({print_query(query)}))"
         case s.ScalarQuery(query):
             return f"({print_query(query)})"
+    return f"(NOT {inner})" if negated else inner
+
+
+def _constant(kind: str, text: str) -> str:
+    match kind:
+        case "string":
+            return literal(text)
+        case "number":
+            return f"({text})" if text.startswith("-") else text
+    return text.upper() or "NULL"
+
+
+def _case(node: s.Case) -> str:
+    operand = "" if node.operand is None else f" {print_expression(node.operand)}"
+    whens = (f" WHEN {print_expression(when)} THEN {print_expression(then)}" for when, then in node.branches)
+    default = "" if node.default is None else f" ELSE {print_expression(node.default)}"
+    return f"CASE{operand}{''.join(whens)}{default} END"
+
+
+def _operator(name: str, arguments: tuple[s.Expression, ...]) -> str:
+    texts = [print_expression(argument) for argument in arguments]
+    if name in NEGATED:
+        return f"(NOT ({texts[0]} {NEGATED[name]}))"
+    if name in POSTFIX:
+        return f"({texts[0]} {name})"
+    if (name in SIGNS or name in WORDS) and len(texts) == 2:
+        return f"({texts[0]} {name} {texts[1]})"
+    if name in ("-", "not") and len(texts) == 1:
+        return f"({name} {texts[0]})"
+    return f"{quoted(RESERVED)}.{quoted(name)}({', '.join(texts)})"
+
+
+def _reserved(node: s.Parameter | s.Array | s.Quantified) -> str:
+    match node:
+        case s.Parameter(number):
+            return _operator("$", (s.Constant("number", str(number)),))
         case s.Array(items):
-            return f"ARRAY[{_list(items)}]"
+            return _operator("array", items)
         case s.Quantified(operator, argument, array, every):
-            word = "ALL" if every else "ANY"
-            return f"({print_expression(argument)} {operator} {word} ({print_expression(array)}))"
-
-
-def _operator(node: s.Operator) -> str:
-    arguments = [print_expression(argument) for argument in node.arguments]
-    if node.name in POSTFIX:
-        return f"{arguments[0]} {node.name}"
-    if node.name == "between":
-        return f"{arguments[0]} BETWEEN {arguments[1]} AND {arguments[2]}"
-    if len(arguments) == 1:
-        return f"{node.name} {arguments[0]}"
-    return f" {node.name} ".join(arguments)
+            return _operator(f"{operator} {'all' if every else 'any'}", (argument, array))
 
 
 def _call(call: s.Call) -> str:
-    if call.name in CLOCKS:
-        return call.name
-    name = call.name if call.name in KEYWORDS else _name(call.name)
-    owner = "" if call.schema is None else f"{_name(call.schema)}."
+    owner = "" if call.schema is None else f"{quoted(call.schema)}."
     inside = "*" if call.star else f"{'DISTINCT ' if call.distinct else ''}{_list(call.arguments)}"
-    if call.order_by:
-        inside += f" ORDER BY {_order(call.order_by)}"
-    text = f"{owner}{name}({inside})"
+    text = f"{owner}{quoted(call.name)}({inside}{_order(call.order_by)})"
     if call.within_group:
-        text += f" WITHIN GROUP (ORDER BY {_order(call.within_group)})"
+        text += f" WITHIN GROUP ({_order(call.within_group).lstrip()})"
     if call.filter is not None:
         text += f" FILTER (WHERE {print_expression(call.filter)})"
     if call.over is not None:
-        text += f" OVER ({_window(call.over)})"
+        parts = (s.Constant("string", call.over.frame), *call.over.partition_by)
+        text += f" OVER (PARTITION BY {_list(parts)}{_order(call.over.order_by)})"
     return text
 
 
-def _window(window: s.Window) -> str:
-    parts = [f"PARTITION BY {_list(window.partition_by)}"] if window.partition_by else []
-    parts += [f"ORDER BY {_order(window.order_by)}"] if window.order_by else []
-    return " ".join([*parts, window.frame])
-
-
 def _order(items: tuple[s.OrderItem, ...]) -> str:
-    return ", ".join(map(_ordered, items))
+    return f" ORDER BY {', '.join(map(_ordered, items))}" if items else ""
 
 
 def _ordered(item: s.OrderItem) -> str:
-    nulls = "" if item.nulls_first is None else f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"
-    return print_expression(item.expression) + (" DESC" if item.descending else "") + nulls
+    nulls_first = item.descending if item.nulls_first is None else item.nulls_first
+    direction = " DESC" if item.descending else ""
+    return f"{print_expression(item.expression)}{direction} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
 def _list(nodes: tuple[s.Expression, ...]) -> str:
@@ -171,16 +195,8 @@ def _list(nodes: tuple[s.Expression, ...]) -> str:
 
 
 def _alias(alias: str | None, columns: tuple[str, ...]) -> str:
-    return "" if alias is None else f" AS {_name(alias)}{_columns(columns)}"
+    return "" if alias is None else f" AS {quoted(alias)}{_columns(columns)}"
 
 
 def _columns(columns: tuple[str, ...]) -> str:
-    return f"({', '.join(map(_name, columns))})" if columns else ""
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"({', '.join(map(quoted, columns))})" if columns else ""

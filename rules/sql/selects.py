@@ -1,22 +1,7 @@
 """The SELECTs of PostgreSQL's tree, numbered as `parse` numbers them, and the parts that a rewriting cares for."""
 
-from collections.abc import Iterator
-
 from rules.sql.grammar import Json, Node, items, kind
-
-# The clauses of a SELECT in the order of its text, after its CTEs.
-CLAUSES = (
-    "distinctClause",
-    "targetList",
-    "fromClause",
-    "whereClause",
-    "groupClause",
-    "havingClause",
-    "windowClause",
-    "sortClause",
-    "limitCount",
-    "limitOffset",
-)
+from rules.sql.spelled import spelled
 
 
 def query_of(tree: Node) -> Node | None:
@@ -29,32 +14,8 @@ def query_of(tree: Node) -> Node | None:
 
 
 def numbered(query: Node) -> list[Node]:
-    """The bodies of all plain SELECTs: each before its CTEs, then in the order of the text."""
-    return list(_selects(query))
-
-
-def _selects(node: Json) -> Iterator[Node]:
-    if isinstance(node, list):
-        for child in node:
-            yield from _selects(child)
-    if not isinstance(node, dict):
-        return
-    if "limitOption" in node and "op" in node:
-        yield from _select(node)
-        return
-    for child in node.values():
-        yield from _selects(child)
-
-
-def _select(body: Node) -> Iterator[Node]:
-    if body.get("op") != "SETOP_NONE":
-        for part in ("withClause", "larg", "rarg", "sortClause", "limitCount", "limitOffset"):
-            yield from _selects(body.get(part))
-        return
-    if "valuesLists" not in body:
-        yield body
-    for part in ("withClause", *CLAUSES, "valuesLists"):
-        yield from _selects(body.get(part))
+    """The bodies of all plain SELECTs, by their numbers in the planner's syntax."""
+    return spelled(query).selects
 
 
 def target_value(body: Node, index: int) -> Json:

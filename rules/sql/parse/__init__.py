@@ -1,30 +1,50 @@
-"""Canonical text to the planner's syntax tree: the one place that knows sqlglot.
+"""PostgreSQL's tree to the planner's syntax: the one place that knows sqlglot.
 
-The text comes from `rules.sql.canonical`: calls are plain calls, types and literals are explicit, no comments are left.
-Every node and every argument of sqlglot's that is not consumed here is refused, so that nothing passes by being
-overlooked; and what comes out is compared with PostgreSQL's own tree in `rules.sql.agree`.
+sqlglot reads the tree's one spelling (`rules.sql.spelled`, `rules.sql.spell`): names are quoted, operations bracketed,
+calls are plain calls. Every node and every argument of sqlglot's that is not consumed here is refused, so that nothing
+passes by being overlooked; and what comes out is compared with PostgreSQL's own tree.
 """
 
+from rules.sql.agree import check_agreement
+from rules.sql.grammar import Json, Node, items, kind, parse
 from rules.sql.parse.dialect import parsed
 from rules.sql.parse.queries import Queries
+from rules.sql.spell import spell_query
+from rules.sql.spelled import spelled
 from rules.sql.syntax import Expression, Query, Select
 
-__all__ = ["parse_expression", "parse_query"]
+__all__ = ["expression_from", "parse_expression", "parse_query", "query_from"]
+
+
+def query_from(tree: Node) -> Query:
+    """The syntax of a query's tree, a wrapped SelectStmt."""
+    canonical = spelled(tree).tree
+    query = Queries().query(parsed(spell_query(canonical)))
+    check_agreement(canonical, query)
+    return query
+
+
+def expression_from(node: Json) -> Expression:
+    """The syntax of one expression's tree."""
+    select = query_from({"SelectStmt": {"targetList": [{"ResTarget": {"val": node}}], "op": "SETOP_NONE"}})
+    assert isinstance(select, Select)
+    return select.items[0].expression
 
 
 def parse_query(text: str) -> Query:
-    """A whole query.
+    """The syntax of a query's text.
 
     Example:
         >>> query = parse_query("SELECT count(*) FROM orders")
         >>> query.items[0].expression.name, query.items[0].expression.star
         ('count', True)
     """
-    return Queries().query(parsed(text))
+    (piece,) = parse(text)
+    return query_from(piece.tree)
 
 
 def parse_expression(text: str) -> Expression:
-    """One expression, as it may stand in a select list."""
-    select = parse_query(f"SELECT {text}")
-    assert isinstance(select, Select)
-    return select.items[0].expression
+    """The syntax of one expression's text."""
+    (piece,) = parse(f"SELECT {text}")
+    (target,) = items(kind(piece.tree)[1], "targetList")
+    return expression_from(kind(target)[1].get("val"))

@@ -48,5 +48,12 @@ def strange(node: object) -> Refusal:
     return NotSupported(f"{name.upper()} is not supported over protected tables in this form")
 
 
+def identifier(node: exp.Identifier) -> str:
+    """A name; all are quoted."""
+    if not isinstance(node, exp.Identifier) or not node.args.get("quoted"):
+        raise strange(node)
+    return str(node.this)
+
+
 def listed(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else ()

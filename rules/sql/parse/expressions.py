@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 from sqlglot import exp
 
 from rules.sql import syntax as s
-from rules.sql.parse.dialect import listed, strange, take
+from rules.sql.parse.calls import bare_call, special
+from rules.sql.parse.dialect import identifier, listed, strange, take
+from rules.sql.spelled import RESERVED
 
-CLOCKS = frozenset(("current_date", "current_timestamp", "localtimestamp", "current_time", "localtime"))
 BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -31,25 +32,7 @@ BINARY: dict[type[exp.Expression], str] = {
     exp.Like: "like",
     exp.ILike: "ilike",
 }
-TYPES = {
-    "INT": "integer",
-    "BIGINT": "bigint",
-    "SMALLINT": "smallint",
-    "DECIMAL": "numeric",
-    "DOUBLE": "double precision",
-    "FLOAT": "real",
-    "TEXT": "text",
-    "VARCHAR": "character varying",
-    "CHAR": "character",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp without time zone",
-    "TIMESTAMPTZ": "timestamp with time zone",
-    "TIME": "time without time zone",
-    "INTERVAL": "interval",
-    "UUID": "uuid",
-    "NAME": "name",
-}
+NEGATIONS = {"is null": "is not null", "is true": "is not true", "is false": "is not false"}
 
 
 class Expressions(ABC):
@@ -58,76 +41,50 @@ class Expressions(ABC):
     @abstractmethod
     def query(self, node: object) -> s.Query: ...
 
-    def expression(self, node: object, named: dict[str, exp.Window] | None = None) -> s.Expression:
-        """Any expression; `named` are the windows of the WINDOW clause."""
+    def expression(self, node: object) -> s.Expression:
         match node:
             case exp.Paren():
-                (inner,) = take(node, "this")
-                return self.expression(inner, named)
-            case exp.Column():
-                return self._column(node)
-            case exp.Star():
-                take(node)
-                return s.Star()
-            case exp.Literal() | exp.Boolean() | exp.Null() | exp.Parameter():
-                return _leaf(node)
+                return self.expression(*take(node, "this"))
+            case exp.Column() | exp.Star():
+                return _column(node)
+            case exp.Literal() | exp.Boolean() | exp.Null():
+                return _constant(node)
             case exp.Cast():
                 argument, to = take(node, "this", "to")
-                return s.Cast(self.expression(argument, named), type_text(to))
+                _, name = take(to, "this", "kind")
+                return s.Cast(self.expression(argument), identifier(name).removeprefix(f"{RESERVED} "))
             case exp.Case():
-                return self._case(node, named)
+                return self._case(node)
             case exp.Anonymous() | exp.Dot() | exp.Filter() | exp.WithinGroup() | exp.Window():
-                return self._call(node, named)
-            case exp.Array():
-                (items, _) = take(node, "expressions", "value_constructor")
-                return s.Array(tuple(self.expression(item, named) for item in listed(items)))
+                return self._call(node)
             case exp.Exists():
-                (query,) = take(node, "this")
-                return s.Exists(self.query(query))
+                return s.Exists(self.query(*take(node, "this")))
             case exp.Subquery():
                 return s.ScalarQuery(self.query(node))
-        return self._operator(node, named)
+        return self._operator(node)
 
-    def _operator(self, node: object, named: dict[str, exp.Window] | None) -> s.Expression:
+    def _operator(self, node: object) -> s.Expression:
         match node:
             case exp.Neg():
-                (argument,) = take(node, "this")
-                return s.Operator("-", (self.expression(argument, named),))
+                return _minus(self.expression(*take(node, "this")))
             case exp.Not():
-                (argument,) = take(node, "this")
-                return _negated(self.expression(argument, named))
+                return _negated(self.expression(*take(node, "this")))
             case exp.Is():
                 return self._is(node)
             case exp.In():
                 return self._in(node)
-            case exp.Between():
-                return self._between(node)
-            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE() if _is_quantified(node):
-                return self._quantified(node)
             case exp.Expression() if type(node) in BINARY:
-                left, right, negate, _, _ = take(node, "this", "expression", "negate", "safe", "typed")
-                operation = s.Operator(
-                    BINARY[type(node)], (self.expression(left, named), self.expression(right, named))
-                )
-                return _negated(operation) if negate else operation
+                left, right, _, _ = take(node, "this", "expression", "safe", "typed")
+                return s.Operator(BINARY[type(node)], (self.expression(left), self.expression(right)))
         raise strange(node)
 
-    def _column(self, node: exp.Column) -> s.Expression:
-        name, table, schema = take(node, "this", "table", "db")
-        parts = tuple(identifier(part) for part in (schema, table) if part is not None)
-        if isinstance(name, exp.Star):
-            return s.Star(parts)
-        if not parts and not name.args.get("quoted") and name.name.lower() in CLOCKS:
-            return s.Call(name.name.lower())
-        return s.Name((*parts, identifier(name)))
-
-    def _case(self, node: exp.Case, named: dict[str, exp.Window] | None) -> s.Case:
+    def _case(self, node: exp.Case) -> s.Case:
         operand, branches, default = take(node, "this", "ifs", "default")
         pairs = [take(branch, "this", "true") for branch in listed(branches)]
         return s.Case(
-            operand=None if operand is None else self.expression(operand, named),
-            branches=tuple((self.expression(when, named), self.expression(then, named)) for when, then in pairs),
-            default=None if default is None else self.expression(default, named),
+            operand=None if operand is None else self.expression(operand),
+            branches=tuple((self.expression(when), self.expression(then)) for when, then in pairs),
+            default=None if default is None else self.expression(default),
         )
 
     def _is(self, node: exp.Is) -> s.Expression:
@@ -145,148 +102,75 @@ class Expressions(ABC):
             return s.InQuery(self.expression(argument), self.query(query))
         return s.InList(self.expression(argument), tuple(self.expression(item) for item in listed(items)))
 
-    def _between(self, node: exp.Between) -> s.Expression:
-        argument, low, high = (self.expression(part) for part in take(node, "this", "low", "high"))
-        return s.Operator("between", (argument, low, high))
-
-    def _quantified(self, node: exp.Binary) -> s.Expression:
-        left, right = take(node, "this", "expression")
-        argument = self.expression(left)
-        (array,) = take(right, "this") if isinstance(right, exp.Any | exp.All) else listed(right.expressions)
-        is_all = isinstance(right, exp.All) or right.name.upper() == "ALL"
-        if isinstance(array, exp.Query):
-            if type(node) is exp.EQ and not is_all:
-                return s.InQuery(argument, self.query(array))
-            if type(node) is exp.NEQ and is_all:
-                return s.InQuery(argument, self.query(array), negated=True)
-            raise strange(node)
-        return s.Quantified(BINARY[type(node)], argument, self.expression(array), is_all)
-
-    def _call(self, node: exp.Expression, named: dict[str, exp.Window] | None) -> s.Call:
-        """A call with what stands around it: schema, FILTER, WITHIN GROUP, OVER, from the outside in."""
-        over = condition = None
-        within: tuple[s.OrderItem, ...] = ()
+    def _call(self, node: exp.Expression) -> s.Expression:
+        """A call with what stands around it, from the outside in: OVER, FILTER, WITHIN GROUP, its schema."""
+        window = within = condition = None
         if isinstance(node, exp.Window):
-            node, over = self._over(node, named or {})
+            window, node = node, node.this
         if isinstance(node, exp.Filter):
             node, where = take(node, "this", "expression")
-            (inside,) = take(where, "this")
-            condition = self.expression(inside)
+            (condition,) = take(where, "this")
         if isinstance(node, exp.WithinGroup):
-            node, order = take(node, "this", "expression")
-            within = self.order(order, named)
-        schema = None
-        if isinstance(node, exp.Dot):
-            owner, node = take(node, "this", "expression")
-            schema = identifier(owner)
-        if not isinstance(node, exp.Anonymous):
-            raise strange(node)
-        return self._plain_call(node, schema, condition, within, over)
-
-    def _plain_call(
-        self,
-        node: exp.Anonymous,
-        schema: str | None,
-        condition: s.Expression | None,
-        within: tuple[s.OrderItem, ...],
-        over: s.Window | None,
-    ) -> s.Call:
-        name, arguments = take(node, "this", "expressions")
-        arguments, distinct = list(listed(arguments)), False
-        order: tuple[s.OrderItem, ...] = ()
-        if arguments and isinstance(arguments[-1], exp.Order):
-            last, items = take(arguments[-1], "this", "expressions")
-            order = tuple(self._ordered(item, None) for item in items)
-            arguments[-1] = last
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-            (arguments,) = take(arguments[0], "expressions")
-            distinct = True
-        star = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
-        return s.Call(
-            name=identifier(name) if isinstance(name, exp.Identifier) else str(name).lower(),
-            arguments=() if star else tuple(self.expression(argument) for argument in arguments),
-            schema=None if schema == "pg_catalog" else schema,
-            star=star,
+            node, within = take(node, "this", "expression")
+        schema, name, call = bare_call(node)
+        arguments, distinct, order = call
+        found = s.Call(
+            name=name,
+            arguments=tuple(self.expression(argument) for argument in arguments if not isinstance(argument, exp.Star)),
+            schema=schema,
+            star=any(isinstance(argument, exp.Star) for argument in arguments),
             distinct=distinct,
-            filter=condition,
-            order_by=order,
-            within_group=within,
-            over=over,
+            filter=None if condition is None else self.expression(condition),
+            order_by=tuple(map(self._ordered, order)),
+            within_group=self.order(within),
+            over=None if window is None else self._over(window),
         )
+        return special(found) if schema == RESERVED else found
 
-    def _over(self, node: exp.Window, named: dict[str, exp.Window]) -> tuple[exp.Expression, s.Window]:
-        call, alias, partition, order, spec, over = take(node, "this", "alias", "partition_by", "order", "spec", "over")
-        if over not in (None, "OVER"):
+    def _over(self, node: exp.Window) -> s.Window:
+        """The first entry of PARTITION BY is the frame's text (`rules.sql.spelled`)."""
+        _, partition, order, over = take(node, "this", "partition_by", "order", "over")
+        frame, *parts = map(self.expression, listed(partition))
+        if over != "OVER" or not isinstance(frame, s.Constant):
             raise strange(node)
-        if alias is not None:
-            if alias.name not in named or partition or order or spec:
-                raise strange(node)
-            _, window = self._over(exp.Window(this=call, **_definition(named[alias.name])), {})
-            return call, window
-        frame = "" if spec is None else frame_text(spec)
-        parts = tuple(self.expression(part) for part in listed(partition))
-        return call, s.Window(parts, self.order(order, None), frame)
+        return s.Window(tuple(parts), self.order(order), frame.text)
 
-    def order(self, node: exp.Order | None, named: dict[str, exp.Window] | None) -> tuple[s.OrderItem, ...]:
+    def order(self, node: exp.Order | None) -> tuple[s.OrderItem, ...]:
         if node is None:
             return ()
         (items,) = take(node, "expressions")
-        return tuple(self._ordered(item, named) for item in items)
+        return tuple(map(self._ordered, items))
 
-    def _ordered(self, node: exp.Expression, named: dict[str, exp.Window] | None) -> s.OrderItem:
-        if not isinstance(node, exp.Ordered):
-            raise strange(node)
-        argument, descending, nulls_first = take(node, "this", "desc", "nulls_first")
-        nulls = None if bool(nulls_first) == bool(descending) else bool(nulls_first)
-        return s.OrderItem(self.expression(argument, named), bool(descending), nulls)
+    def _ordered(self, node: exp.Ordered) -> s.OrderItem:
+        inner, descending, nulls_first = take(node, "this", "desc", "nulls_first")
+        descending, nulls_first = bool(descending), bool(nulls_first)
+        return s.OrderItem(self.expression(inner), descending, None if nulls_first == descending else nulls_first)
 
 
-def identifier(node: exp.Expression) -> str:
-    """A name; canonical text quotes what is not lower case already."""
-    if not isinstance(node, exp.Identifier):
-        raise strange(node)
-    name: str = node.name
-    return name
+def _column(node: exp.Column | exp.Star) -> s.Name | s.Star:
+    if isinstance(node, exp.Star):
+        take(node)
+        return s.Star()
+    name, table, schema = take(node, "this", "table", "db")
+    qualifier = tuple(identifier(part) for part in (schema, table) if part is not None)
+    return s.Star(qualifier) if isinstance(name, exp.Star) else s.Name((*qualifier, identifier(name)))
 
 
-def type_text(node: exp.DataType) -> str:
-    """A type as PostgreSQL prints it."""
-    if node.this == exp.DataType.Type.ARRAY:
-        (inner,) = node.expressions
-        return f"{type_text(inner)}[]"
-    if node.this == exp.DataType.Type.USERDEFINED:
-        return str(node.args["kind"])
-    name = TYPES.get(str(node.this.name if isinstance(node.this, exp.DataType.Type) else ""))
-    if name is None:
-        raise strange(node)
-    sizes = ", ".join(size.name for size in node.expressions)
-    if not sizes:
-        return name
-    head, _, tail = name.partition(" with")  # timestamp(3) with time zone
-    return f"{head}({sizes.replace(' ', '')})" + (f" with{tail}" if tail else "")
-
-
-def frame_text(spec: exp.WindowSpec) -> str:
-    kind, start, start_side, end, end_side = take(spec, "kind", "start", "start_side", "end", "end_side")
-    edges = [(start, start_side), (end, end_side)]
-    texts = [" ".join(str(part) for part in edge if part) for edge in edges]
-    return f"{kind} BETWEEN {texts[0]} AND {texts[1] or 'CURRENT ROW'}"
-
-
-def _leaf(node: exp.Expression) -> s.Constant | s.Parameter:
+def _constant(node: exp.Expression) -> s.Constant:
     match node:
         case exp.Literal():
             return s.Constant("string" if node.is_string else "number", node.this)
         case exp.Boolean():
             return s.Constant("boolean", "true" if node.this else "false")
-        case exp.Parameter() if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return s.Parameter(int(node.this.this))
-        case exp.Null():
-            return s.Constant("null")
-    raise strange(node)
+    return s.Constant("null")
 
 
-NEGATIONS = {"is null": "is not null", "is true": "is not true", "is false": "is not false"}
+def _minus(argument: s.Expression) -> s.Expression:
+    """PostgreSQL's grammar too takes the sign of a number into the constant."""
+    match argument:
+        case s.Constant("number", text) if not text.startswith("-"):
+            return s.Constant("number", f"-{text}")
+    return s.Operator("-", (argument,))
 
 
 def _negated(inner: s.Expression) -> s.Expression:
@@ -299,18 +183,3 @@ def _negated(inner: s.Expression) -> s.Expression:
         case s.Operator(name, arguments) if name in NEGATIONS:
             return s.Operator(NEGATIONS[name], arguments)
     return s.Operator("not", (inner,))
-
-
-def _is_quantified(node: exp.Binary) -> bool:
-    right = node.expression
-    return isinstance(right, exp.Any | exp.All) or (
-        isinstance(right, exp.Anonymous)
-        and right.name.upper() in ("ANY", "ALL", "SOME")
-        and len(right.expressions) == 1
-    )
-
-
-def _definition(window: exp.Window) -> dict[str, object]:
-    """What a named window stands for."""
-    _, partition, order, spec = take(window, "this", "partition_by", "order", "spec")
-    return {"partition_by": partition, "order": order, "spec": spec, "over": "OVER"}

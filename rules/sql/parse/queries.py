@@ -1,25 +1,20 @@
 """Queries of sqlglot's as the planner's, clause by clause."""
 
-from itertools import count, product
 from typing import Any
 
 from sqlglot import exp
 
-from rules.refusal import NotSupported
 from rules.sql import syntax as s
-from rules.sql.parse.dialect import listed, strange, take
-from rules.sql.parse.expressions import Expressions, identifier
+from rules.sql.parse.dialect import identifier, listed, strange, take
+from rules.sql.parse.expressions import Expressions
+from rules.sql.spelled import RESERVED
 
 KINDS: dict[type[exp.Expression], Any] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 SIDES: dict[str, Any] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
-MOST_GROUPING_SETS = 64
 
 
 class Queries(Expressions):
-    """One conversion. It numbers the SELECTs: each before its CTEs, then in the order of the text."""
-
-    def __init__(self) -> None:
-        self._indexes = count()
+    """One conversion."""
 
     def query(self, node: object) -> s.Query:
         match node:
@@ -27,7 +22,7 @@ class Queries(Expressions):
                 return self._select(node)
             case exp.Union() | exp.Intersect() | exp.Except():
                 return self._set_operation(node)
-            case exp.Subquery() if not node.alias:
+            case exp.Subquery():
                 (inner,) = take(node, "this")
                 return self.query(inner)
             case exp.Values():
@@ -36,25 +31,24 @@ class Queries(Expressions):
         raise strange(node)
 
     def _select(self, node: exp.Select) -> s.Select:
-        index = next(self._indexes)
-        with_, distinct, items, from_, joins, where, group, having, windows, order, limit, offset, locks = take(
+        with_, distinct, items, from_, joins, where, group, having, order, limit, offset, locks = take(
             node,
-            *("with_", "distinct", "expressions", "from_", "joins", "where", "group", "having", "windows"),
+            *("with_", "distinct", "expressions", "from_", "joins", "where", "group", "having"),
             *("order", "limit", "offset", "locks"),
         )
         ctes, recursive = self._ctes(with_)
+        index, *rest = map(self._item, listed(items))
         is_distinct, distinct_on = self._distinct(distinct)
-        named: dict[str, exp.Window] = {window.name: window for window in listed(windows)}
         return s.Select(
-            index=index,
-            items=tuple(self._item(item, named) for item in listed(items)),
+            index=_index(index),
+            items=tuple(rest),
             source=self._sources(from_, joins),
             where=self._condition(where),
             group_by=self._group(group),
             having=self._condition(having),
             distinct=is_distinct,
             distinct_on=distinct_on,
-            order_by=self.order(order, named),
+            order_by=self.order(order),
             limit=self._limit(limit),
             offset=self._limit(offset),
             locking=bool(locks),
@@ -68,15 +62,11 @@ class Queries(Expressions):
         )
         ctes, recursive = self._ctes(with_)
         return s.SetOperation(
-            kind="union"
-            if isinstance(node, exp.Union)
-            else "intersect"
-            if isinstance(node, exp.Intersect)
-            else "except",
+            kind=KINDS[type(node)],
             all=not distinct,
             left=self.query(left),
             right=self.query(right),
-            order_by=self.order(order, None),
+            order_by=self.order(order),
             limit=self._limit(limit),
             offset=self._limit(offset),
             ctes=ctes,
@@ -89,7 +79,7 @@ class Queries(Expressions):
         ctes, recursive = take(node, "expressions", "recursive")
         found = []
         for cte in ctes:
-            query, alias, _ = take(cte, "this", "alias", "materialized")
+            query, alias = take(cte, "this", "alias")
             name, columns = take(alias, "this", "columns")
             found.append(s.Cte(identifier(name), self.query(query), tuple(map(identifier, listed(columns)))))
         return tuple(found), bool(recursive)
@@ -100,57 +90,41 @@ class Queries(Expressions):
         (on,) = take(node, "on")
         if on is None:
             return True, ()
-        return True, tuple(self.expression(each) for each in (on.expressions if isinstance(on, exp.Tuple) else [on]))
+        return True, self._columns(on)
 
-    def _item(self, node: exp.Expression, named: dict[str, exp.Window]) -> s.Item:
+    def _item(self, node: exp.Expression) -> s.Item:
         if isinstance(node, exp.Alias):
             inner, alias = take(node, "this", "alias")
-            return s.Item(self.expression(inner, named), identifier(alias))
-        return s.Item(self.expression(node, named))
+            return s.Item(self.expression(inner), identifier(alias))
+        return s.Item(self.expression(node))
 
     def _condition(self, node: exp.Where | exp.Having | None) -> s.Expression | None:
-        if node is None:
-            return None
-        (inner,) = take(node, "this")
-        return self.expression(inner)
+        return None if node is None else self.expression(*take(node, "this"))
 
-    def _limit(self, node: exp.Expression | None) -> s.Expression | None:
-        if node is None:
-            return None
-        if isinstance(node, exp.Fetch):
-            raise NotSupported("FETCH FIRST … WITH TIES is not supported over protected tables", hint="Use LIMIT.")
-        (inner,) = take(node, "expression")
-        return self.expression(inner)
+    def _limit(self, node: exp.Limit | exp.Offset | None) -> s.Expression | None:
+        return None if node is None else self.expression(*take(node, "expression"))
 
-    # FROM
+    # FROM: the one spelling has no commas there
 
     def _sources(self, from_: exp.From | None, joins: object) -> s.Source | None:
-        """Comma-separated items, each with its own joins: a comma binds more loosely than JOIN."""
         if from_ is None:
             return None
         (first,) = take(from_, "this")
-        items = [self._source(first)]
-        for join in listed(joins):
-            right, side, kind, on, using, method = take(join, "this", "side", "kind", "on", "using", "method")
-            source = self._source(right)
-            is_comma = not (side or kind or on or using or method)
-            if is_comma:
-                items.append(source)
-            else:
-                items[-1] = self._join(join, items[-1], source)
-        joined = items[0]
-        for item in items[1:]:
-            joined = s.Join("cross", joined, item)
-        return joined
+        return self._joined(self._source(first), joins)
 
-    def _join(self, node: exp.Join, left: s.Source, right: s.Source) -> s.Join:
-        _, side, kind, on, using, method = take(node, "this", "side", "kind", "on", "using", "method")
-        if (kind or "") not in ("", "INNER", "CROSS", "OUTER") or (method or "") not in ("", "NATURAL"):
+    def _joined(self, source: s.Source, joins: object) -> s.Source:
+        for join in listed(joins):
+            source = self._join(join, source)
+        return source
+
+    def _join(self, node: exp.Join, left: s.Source) -> s.Join:
+        right, side, kind, on, using, method = take(node, "this", "side", "kind", "on", "using", "method")
+        if (kind or "") not in ("", "CROSS") or (method or "") not in ("", "NATURAL"):
             raise strange(node)
         return s.Join(
             kind="cross" if kind == "CROSS" else SIDES[side or ""],
             left=left,
-            right=right,
+            right=self._source(right),
             on=None if on is None else self.expression(on),
             using=tuple(identifier(name) for name in listed(using)),
             natural=method == "NATURAL",
@@ -158,74 +132,61 @@ class Queries(Expressions):
 
     def _source(self, node: object) -> s.Source:
         match node:
-            case exp.Table() if isinstance(node.this, exp.Identifier):
-                return self._table(node)
             case exp.Table():
-                return self._function(node)
+                return self._table(node)
+            case exp.Subquery(this=exp.Table()) | exp.Subquery(this=exp.Subquery()) if node.this.args.get("joins"):
+                return self._source(*take(node, "this"))  # a join in brackets: sqlglot hangs it on its first table
             case exp.Subquery():
                 query, alias, joins = take(node, "this", "alias", "joins")
-                if isinstance(query, exp.Table):
-                    return self._nested(query, alias, joins)
-                name, columns = _alias(alias)
-                return s.QuerySource(self.query(query), name, columns)
-            case exp.Paren():
-                (inner,) = take(node, "this")
-                return self._source(inner)
+                return self._joined(s.QuerySource(self.query(query), *_alias(alias)), joins)
+            case exp.Values():
+                rows, alias = take(node, "expressions", "alias")
+                return s.QuerySource(self.query(exp.Values(expressions=rows)), *_alias(alias))
             case exp.Lateral():
                 query, alias = take(node, "this", "alias")
-                if isinstance(query, exp.Subquery):
-                    name, columns = _alias(alias)
-                    return s.QuerySource(self.query(query), name, columns, lateral=True)
+                return s.QuerySource(self.query(query), *_alias(alias), lateral=True)
         raise strange(node)
-
-    def _nested(self, table: exp.Table, alias: object, joins: object) -> s.Source:
-        """`(a JOIN b ON …)`: sqlglot hangs the inner joins on the table."""
-        if alias is not None or joins:
-            raise strange(table)
-        return self._source(table)
 
     def _table(self, node: exp.Table) -> s.Source:
         name, schema, alias, joins = take(node, "this", "db", "alias", "joins")
         label, columns = _alias(alias)
-        source: s.Source = s.TableSource(
-            identifier(name), None if schema is None else identifier(schema), label, columns
-        )
-        for join in listed(joins):
-            (right,) = (join.this,)
-            source = self._join(join, source, self._source(right))
-        return source
-
-    def _function(self, node: exp.Table) -> s.FunctionSource:
-        call, alias = take(node, "this", "alias")
-        converted = self.expression(call)
-        if not isinstance(converted, s.Call):
+        if isinstance(name, exp.Identifier):
+            owner = None if schema is None else identifier(schema)
+            return self._joined(s.TableSource(identifier(name), owner, label, columns), joins)
+        call = self.expression(name if schema is None else exp.Dot(this=schema, expression=name))
+        if isinstance(call, s.Operator):
+            call = s.Call(call.name, call.arguments, schema=RESERVED)
+        if not isinstance(call, s.Call):
             raise strange(node)
-        label, columns = _alias(alias)
-        return s.FunctionSource(converted, label, columns)
+        return self._joined(s.FunctionSource(call, label, columns), joins)
 
-    # GROUP BY
+    # GROUP BY: plain, or one list of sets
 
     def _group(self, node: exp.Group | None) -> tuple[s.Expression | s.GroupingSets, ...]:
         if node is None:
             return ()
-        (elements,) = take(node, "expressions")
-        return tuple(self._grouping(each) for each in listed(elements))
-
-    def _grouping(self, node: exp.Expression) -> s.Expression | s.GroupingSets:
-        if not isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
-            return self.expression(node)
-        (elements,) = take(node, "expressions")
-        parts = [self._columns(each) for each in elements]
-        if isinstance(node, exp.Cube):
-            return _cube(parts)
-        if isinstance(node, exp.GroupingSets):
-            return s.GroupingSets(tuple(parts))
-        return s.GroupingSets(tuple(sum(parts[:length], ()) for length in range(len(parts), -1, -1)))
+        plain, sets = take(node, "expressions", "grouping_sets")
+        found: list[s.Expression | s.GroupingSets] = []
+        for each in (*listed(plain), *listed(sets)):
+            if isinstance(each, exp.GroupingSets):
+                (inner,) = take(each, "expressions")
+                found.append(s.GroupingSets(tuple(map(self._columns, inner))))
+            else:
+                found.append(self.expression(each))
+        return tuple(found)
 
     def _columns(self, node: exp.Expression) -> tuple[s.Expression, ...]:
         if isinstance(node, exp.Tuple):
-            return tuple(self.expression(each) for each in node.expressions)
+            return tuple(map(self.expression, node.expressions))
         return (self.expression(node),)
+
+
+def _index(item: s.Item) -> int:
+    """A SELECT's number is the first entry of its list."""
+    match item:
+        case s.Item(s.Constant("number", text), alias) if alias == RESERVED:
+            return int(text)
+    raise strange(item)
 
 
 def _alias(node: exp.TableAlias | None) -> tuple[str | None, tuple[str, ...]]:
@@ -233,14 +194,3 @@ def _alias(node: exp.TableAlias | None) -> tuple[str | None, tuple[str, ...]]:
         return None, ()
     name, columns = take(node, "this", "columns")
     return (None if name is None else identifier(name)), tuple(map(identifier, listed(columns)))
-
-
-def _cube(parts: list[tuple[s.Expression, ...]]) -> s.GroupingSets:
-    choices = list(product((True, False), repeat=len(parts)))
-    if len(choices) > MOST_GROUPING_SETS:
-        raise NotSupported(f"CUBE of more than {MOST_GROUPING_SETS.bit_length() - 1} expressions is not supported")
-    chosen = [
-        tuple(column for part, taken in zip(parts, choice, strict=True) if taken for column in part)
-        for choice in choices
-    ]
-    return s.GroupingSets(tuple(chosen))
