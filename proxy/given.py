@@ -1,7 +1,6 @@
-"""What the proxy is given, read and held against what it must be: rules, certificate, addresses."""
+"""What the proxy is given, read and held against what it must be: rules, certificate, addresses, ledger."""
 
 import os
-import ssl
 import sys
 from pathlib import Path
 
@@ -10,9 +9,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from proxy.server.house import is_loopback
 from proxy.server.tls import Tls
-from proxy.settings import ServerSettings
+from proxy.settings import ServerSettings, Settings
+from proxy.stores.sqlite import SqliteLedger
 from proxy.wire.scram import Accounts, Verifier
 from rules.catalog import Catalog
+from rules.ledger.store import LedgerError
 from rules.policy.check import Finding, Severity, check_policy
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
@@ -80,6 +81,14 @@ def database_of(policy: Policy) -> str:
 def ledger_identity(catalog: Catalog) -> str:
     """What binds a ledger to its database: a copy of the database has a life, and a budget, of its own."""
     return f"{catalog.system_identifier}/{catalog.database}"
+
+
+async def open_ledger(settings: Settings, catalog: Catalog) -> SqliteLedger:
+    """The ledger of this database, checked from its first entry to its last."""
+    try:
+        return await SqliteLedger.open(settings.ledger, ledger_identity(catalog), anchor=settings.anchor)
+    except LedgerError as error:
+        raise Failed(f"{error}. {error.hint}".rstrip(". ")) from None
 
 
 def tell(text: str) -> None:

@@ -14,7 +14,7 @@ import psycopg
 import uvloop
 
 from proxy.app import App
-from proxy.demo.certificate import write_certificate
+from proxy.certificate import write_certificate
 from proxy.engine.postgres import PostgresEngine
 from proxy.given import Failed, ledger_identity
 from proxy.settings import ServerSettings, Settings
@@ -51,6 +51,11 @@ class Shop:
         """As the proxy's own role."""
         return self.cluster.dsn(DATABASE, READER)
 
+    @property
+    def owner_dsn(self) -> str:
+        """As a superuser."""
+        return self.cluster.dsn(DATABASE)
+
 
 def run(port: int) -> int:
     """Run the demo until Ctrl-C."""
@@ -69,10 +74,10 @@ def run(port: int) -> int:
         _say("The shop, its ledger and the proxy are gone.")
 
 
-def open_shop() -> Shop:
+def open_shop(*, tcp_port: int | None = None) -> Shop:
     """Start PostgreSQL and load the shop; `cluster.stop` removes it."""
-    # Autovacuum would only cost time, and the shop fits into memory.
-    cluster = Cluster.start(version=VERSION, settings={"shared_buffers": "256MB", "max_wal_size": "2GB", "jit": "off"})
+    settings = {"shared_buffers": "256MB", "max_wal_size": "2GB", "jit": "off"}
+    cluster = Cluster.start(version=VERSION, settings=settings, tcp_port=tcp_port)
     try:
         with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {DATABASE}")
@@ -130,7 +135,7 @@ def psql_line(port: int) -> str:
     psql, mode = (found, "require") if found else (str(server_binaries(VERSION) / "psql"), "disable")
     target = f"host=127.0.0.1 port={port} dbname={DATABASE} user={ANALYST} sslmode={mode}"
     line = f'    PGPASSWORD={PASSWORD} {"psql" if found else shlex.quote(psql)} "{target}"'
-    note = "" if found else "\n\n(There is no psql on your PATH; this is the one that came with the embedded PostgreSQL.)"
+    note = "" if found else "\n\n(No psql is on your PATH; this one came with the embedded PostgreSQL.)"
     return line + note
 
 

@@ -1,0 +1,39 @@
+# Everything here is also one plain command; see README.md.
+BIN := .venv/bin
+
+.PHONY: setup demo test audit lint format lock bench
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	python3 -m venv .venv
+	$(BIN)/pip install -q -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+demo: setup
+	$(BIN)/noisegate demo
+
+test: setup
+	$(BIN)/pytest -n auto
+
+audit: setup
+	$(BIN)/pytest -n auto -m long
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup
+	$(BIN)/python -m tests.bench
+
+lock:
+	rm -rf build/lock && python3 -m venv build/lock
+	build/lock/bin/pip install -q '.[test,lint]'
+	(sed -n '/^#/p' constraints.txt; build/lock/bin/pip freeze | grep -v '^noisegate') > build/constraints.txt
+	mv build/constraints.txt constraints.txt

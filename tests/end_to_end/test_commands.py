@@ -1,0 +1,193 @@
+"""The command line as a DBA meets it: help, bad input, the ledger, reload, and a database that is away."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from proxy.wire.scram import Verifier
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.running import command, noisegate, start
+
+COMMANDS = ("demo", "serve", "check", "suggest", "password", "ledger")
+
+
+def test_help_names_every_command_and_each_has_help_of_its_own() -> None:
+    whole = command("--help")
+
+    assert whole.returncode == 0
+    for name in COMMANDS:
+        assert name in whole.stdout
+        own = command(name, "--help")
+        assert own.returncode == 0
+        assert own.stdout.startswith(f"usage: noisegate {name}")
+
+
+def test_a_wrong_command_line_ends_with_2() -> None:
+    assert command("sevre").returncode == 2
+    assert command().returncode == 2
+    assert command("--version").stdout.startswith("noisegate ")
+
+
+def test_a_password_becomes_a_verifier_that_the_rules_take() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "proxy", "password"], input="open sesame\n", capture_output=True, text=True, check=True
+    )
+
+    verifier = Verifier.parse(done.stdout.strip())
+    assert str(Verifier.of_password("open sesame", verifier.salt, verifier.iterations)) == str(verifier)
+
+
+def test_rules_with_a_mistake_say_file_line_key_and_what_would_be_right(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = shop_data.rules_file(tmp_path, shop_data.RULES.replace("rows_per_unit: 40", "row_per_unit: 40"))
+
+    for name in ("serve", "check"):
+        done = command(name, str(rules), database=shop.reader_dsn)
+        assert done.returncode == 1
+        assert f"{rules}:14: tables.orders.row_per_unit: unknown key" in done.stderr
+        assert "rows_per_unit" in done.stderr.replace("row_per_unit", "", 1)
+        assert "Traceback" not in done.stderr
+
+
+def test_rules_that_do_not_fit_the_database_do_not_start(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = shop_data.rules_file(tmp_path, shop_data.RULES.replace("      amount:", "      amonut:"))
+
+    checked = command("check", str(rules), database=shop.reader_dsn)
+    assert checked.returncode == 1
+    assert "tables.orders.columns.amonut" in checked.stdout
+    assert command("serve", str(rules), "--port", "0", database=shop.reader_dsn).returncode == 1
+
+
+def test_check_explains_rules_that_fit(shop: RealDatabase, rules_path: Path) -> None:
+    done = command("check", str(rules_path), database=shop.reader_dsn)
+
+    assert done.returncode == 0
+    assert done.stdout.endswith(f"{rules_path}: fine\n")
+
+
+def test_check_warns_of_a_role_that_may_too_much(shop: RealDatabase, rules_path: Path) -> None:
+    done = command("check", str(rules_path), database=shop.dsn)
+
+    assert "superuser" in done.stdout
+
+
+def test_suggest_drafts_rules_that_can_be_loaded(shop: RealDatabase) -> None:
+    done = command("suggest", "customers", database=shop.reader_dsn)
+
+    assert done.returncode == 0
+    assert "unit: customers.id" in done.stdout
+    verifier = str(Verifier.of_password("x", bytes(16)))
+    policy = shop_data.policy(shop.reader_dsn, done.stdout.replace("${ADA_VERIFIER}", verifier))
+    assert policy.unit == "customers.id"
+
+
+def test_the_ledger_is_made_once_and_never_over_another(shop: RealDatabase, rules_path: Path) -> None:
+    first = command("ledger", "init", str(rules_path), database=shop.reader_dsn)
+    second = command("ledger", "init", str(rules_path), database=shop.reader_dsn)
+
+    assert (first.returncode, second.returncode) == (0, 1)
+    assert "exists already" in second.stderr
+    shown = command("ledger", "show", str(rules_path), database=shop.reader_dsn)
+    assert shown.returncode == 0
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["ε", "ada", "bob", "all"]
+
+
+def test_without_a_ledger_the_proxy_does_not_start_and_says_how_to_make_one(
+    shop: RealDatabase, rules_path: Path
+) -> None:
+    done = command("serve", str(rules_path), "--port", "0", database=shop.reader_dsn)
+
+    assert done.returncode == 1
+    assert "noisegate ledger init" in done.stderr
+
+
+def test_other_machines_are_not_listened_to_without_tls(shop: RealDatabase, rules_path: Path) -> None:
+    done = command("serve", str(rules_path), "--host", "0.0.0.0", "--port", "0", database=shop.reader_dsn)
+
+    assert done.returncode == 1
+    assert "TLS" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(shop: RealDatabase, rules_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = command("serve", str(rules_path), "--port", port, database=shop.reader_dsn)
+
+    assert done.returncode == 1
+    assert port in done.stderr
+
+
+def test_a_database_that_is_away_at_start_is_waited_for(shop: RealDatabase, rules_path: Path) -> None:
+    nowhere = f"host=127.0.0.1 port={_free_port()} dbname=shop user=nobody"
+    waiting = start(rules_path, nowhere)
+    try:
+        waiting.wait_for("database_away")
+        with pytest.raises(psycopg.OperationalError, match="the proxy is starting"):
+            psycopg.connect(waiting.dsn(sslmode="disable"))
+    finally:
+        assert waiting.stop() == 0
+    assert any("Connection refused" in line for line in waiting.lines)
+
+
+def test_sighup_puts_new_rules_in_force_for_sessions_that_run(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn) as running, psycopg.connect(running.dsn(), autocommit=True) as session:
+        assert session.execute("SELECT count(name) FROM customers WHERE false").fetchone() is not None
+
+        running.rules.write_text(shop_data.RULES.replace("email: hidden", "email: hidden\n      name: hidden"))
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("rules_loaded")
+
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            session.execute("SELECT count(name) FROM customers")
+        assert session.execute("SELECT count(*) FROM customers").fetchone() is not None
+
+
+def test_bad_rules_keep_the_old_ones_and_say_so(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn) as running:
+        running.rules.write_text(shop_data.RULES.replace("budget:", "bugdet:"))
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("rules_refused")
+
+        with psycopg.connect(running.dsn()) as session:
+            assert session.execute("SELECT count(*) FROM customers").fetchone() is not None
+    assert any("the old rules stay in force" in line for line in running.lines)
+
+
+def test_sigterm_lets_a_running_transaction_end(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn) as running:
+        with psycopg.connect(running.dsn()) as session:
+            session.execute("SELECT 1")
+            running.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(running.dsn())
+            assert session.execute("SELECT 2").fetchone() == (2,)
+        assert running.process.wait(30) == 0
+
+
+def test_the_log_has_neither_statements_nor_values_nor_passwords(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn) as running:
+        with psycopg.connect(running.dsn(), autocommit=True) as session:
+            session.execute("SELECT count(*) FROM customers WHERE city = 'Berlin' AND name <> 'Secretive'")
+            for statement in ("SELECT * FROM customers WHERE name = 'Secretive'", "SELECT 'Secretive'::int"):
+                with pytest.raises(psycopg.Error):
+                    session.execute(statement)
+        running.stop()
+        log = "\n".join(running.lines)
+
+    assert running.events("answered")
+    assert running.events("refused")
+    for secret in ("Secretive", "Berlin", "SELECT", "lovelace", "SCRAM", os.environ.get("PGPASSWORD", "lovelace")):
+        assert secret not in log
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
