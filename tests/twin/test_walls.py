@@ -1,0 +1,193 @@
+"""Nothing that an analyst sends to the twin can answer from its empty tables, harm it, or tell of other analysts."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import Connection, pq
+
+from proxy.twin.twin import Twin
+
+
+@pytest.fixture
+def ada(twin: Twin) -> Iterator[Connection]:
+    with psycopg.connect(twin.dsn("ada"), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def bob(twin: Twin) -> Iterator[Connection]:
+    with psycopg.connect(twin.dsn("bob"), autocommit=True) as connection:
+        yield connection
+
+
+ROUTES = [
+    "SELECT count(*) FROM orders",
+    "SELECT 1 FROM orders LIMIT 0",
+    "SELECT EXISTS (SELECT FROM orders)",
+    "SELECT (SELECT max(amount) FROM orders)",
+    "TABLE orders",
+    "SELECT orders FROM orders",
+    "SELECT ctid, tableoid FROM orders",
+    "SELECT count(*) FROM products WHERE EXISTS (SELECT FROM orders)",
+    "WITH o AS (SELECT * FROM orders) SELECT count(*) FROM o",
+    "WITH o AS MATERIALIZED (SELECT 1 FROM orders) SELECT count(*) FROM o",
+    "GRANT SELECT ON orders TO ada; SELECT count(*) FROM orders",
+    "PREPARE p AS SELECT count(*) FROM orders; EXECUTE p",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM orders",
+    "BEGIN; DECLARE c CURSOR FOR SELECT * FROM orders; FETCH ALL FROM c; COMMIT",
+    "COPY orders TO STDOUT",
+    "COPY (SELECT * FROM orders) TO STDOUT (FORMAT binary)",
+    "EXPLAIN ANALYZE SELECT count(*) FROM orders",
+    "SELECT ts_stat('SELECT to_tsvector(note) FROM orders')",
+    "SELECT query_to_xml('SELECT * FROM orders', true, true, '')",
+    "SELECT table_to_xml('orders', true, true, '')",
+    "SELECT cursor_to_xml('c', 1, true, true, '')",
+    "SELECT database_to_xml(true, true, '')",
+    "SELECT ts_rewrite('a'::tsquery, 'SELECT to_tsquery(note), to_tsquery(note) FROM orders')",
+    "SELECT * FROM orders FOR UPDATE",
+    "SELECT * FROM orders TABLESAMPLE SYSTEM (100)",
+    "BEGIN; LOCK TABLE orders IN ACCESS SHARE MODE",
+    "CREATE TEMP TABLE t AS SELECT * FROM orders",
+    "SELECT * INTO t FROM orders",
+    "CREATE VIEW v AS SELECT * FROM orders",
+    "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM orders'",
+    "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM orders'",
+    "DO $$ BEGIN PERFORM count(*) FROM orders; END $$",
+    "UPDATE orders SET amount = 0 RETURNING *",
+    "DELETE FROM orders",
+    "INSERT INTO orders DEFAULT VALUES",
+    "MERGE INTO products p USING orders o ON p.id = o.id WHEN MATCHED THEN DO NOTHING",
+    "TRUNCATE orders",
+    "ANALYZE orders",
+    "SELECT last_value FROM orders_id_seq",
+    "SELECT nextval('orders_id_seq')",
+    "SELECT currval('orders_id_seq')",
+    "SELECT channel FROM noisegate.secret",
+]
+
+
+@pytest.mark.parametrize("sql", ROUTES)
+def test_no_route_executes_anything_over_a_protected_table(ada: Connection, sql: str) -> None:
+    if sql.startswith("ANALYZE"):
+        ada.execute(sql)  # a warning: it is skipped
+    else:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute(sql)
+
+
+def test_a_prepared_statement_over_a_protected_table_is_described_and_not_run(ada: Connection) -> None:
+    connection = ada.pgconn
+    sql = b"SELECT status, avg(amount) AS mean FROM orders WHERE customer_id = $1 AND status = $2 GROUP BY 1"
+    assert connection.prepare(b"p", sql).status == pq.ExecStatus.COMMAND_OK
+
+    described = connection.describe_prepared(b"p")
+    types = [ada.execute("SELECT format_type(%s, NULL)", [oid]).fetchone() for oid in _oids(described)]
+    assert types == [("integer",), ("status",), ("status",), ("numeric",)]
+    assert described.fname(1) == b"mean"
+
+    done = connection.exec_prepared(b"p", [b"1", b"open"])
+    assert done.error_field(pq.DiagnosticField.SQLSTATE) == b"42501"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ada.execute("EXECUTE p (1, 'open')")
+
+
+def _oids(described: pq.abc.PGresult) -> list[int]:
+    parameters = [described.param_type(number) for number in range(described.nparams)]
+    return parameters + [described.ftype(number) for number in range(described.nfields)]
+
+
+HARM = [
+    "SELECT pg_advisory_lock(n) FROM generate_series(1, 10) AS n",
+    "SELECT pg_try_advisory_lock(1)",
+    "SELECT pg_advisory_xact_lock_shared(1, 2)",
+    "SELECT lo_create(0)",
+    "SELECT lo_from_bytea(0, 'x')",
+    "SELECT pg_logical_emit_message(false, 'x', 'x')",
+    "SELECT pg_notify('x', 'x')",
+    "SELECT pg_export_snapshot()",
+    "SELECT pg_read_file('postgresql.conf')",
+    "SELECT pg_ls_dir('.')",
+    "COPY products TO '/tmp/x'",
+    "COPY products TO PROGRAM 'cat'",
+    "COPY products FROM PROGRAM 'echo'",
+    "CREATE TABLE t (a int)",
+    "CREATE TEMP TABLE t (a int)",
+    "CREATE SCHEMA s",
+    "CREATE ROLE r",
+    "CREATE DATABASE d",
+    "CREATE EXTENSION vector",
+    "ALTER SYSTEM SET work_mem = '1GB'",
+    "SET session_replication_role = replica",
+    "SET temp_file_limit = -1",
+    "SET log_min_messages = debug5",
+    "SET SESSION AUTHORIZATION noisegate_owner",
+    "SET ROLE noisegate_owner",
+    "ALTER ROLE bob SET work_mem = '1MB'",
+    "DROP TABLE products",
+    "COMMENT ON TABLE products IS 'x'",
+    "LOAD 'plpgsql'",
+    "SELECT pg_reload_conf()",
+    "SELECT pg_stat_reset()",
+    "SELECT pg_switch_wal()",
+    "CHECKPOINT",
+    "SECURITY LABEL ON TABLE products IS 'x'",
+]
+
+
+@pytest.mark.parametrize("sql", HARM)
+def test_an_attempt_to_do_harm_fails(ada: Connection, sql: str) -> None:
+    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue)):
+        ada.execute(sql)
+
+
+def test_a_two_phase_transaction_cannot_be_left_behind(ada: Connection) -> None:
+    ada.execute("BEGIN")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        ada.execute("PREPARE TRANSACTION 'x'")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT repeat('x', 1000000000) || repeat('y', 1000000000)",
+        "SELECT array_agg(repeat('x', 1000000) || n) FROM generate_series(1, 4000) AS n",
+        "SELECT DISTINCT repeat('x', 500) || n FROM generate_series(1, 9000000) AS n",
+    ],
+)
+def test_a_greedy_statement_ends_and_its_neighbours_go_on(ada: Connection, bob: Connection, sql: str) -> None:
+    process = bob.info.backend_pid
+    ada.execute("SET work_mem = '2000GB'")
+    with pytest.raises((psycopg.errors.OutOfMemory, psycopg.errors.ProgramLimitExceeded)):
+        ada.execute(sql)
+    assert bob.execute("SELECT pg_backend_pid()").fetchone() == (process,)
+
+
+def test_temporary_files_are_limited(ada: Connection, bob: Connection) -> None:
+    ada.execute("SET work_mem = '64kB'")
+    with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
+        ada.execute("SELECT repeat('x', 1000) || n FROM generate_series(1, 3000000) AS n ORDER BY 1 OFFSET 2999999")
+    assert bob.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_an_analyst_sees_nobody_elses_statements(ada: Connection, bob: Connection) -> None:
+    bob.execute("SELECT 'a secret of bob''s'")
+    rows = ada.execute("SELECT to_jsonb(a)::text FROM pg_stat_activity AS a WHERE pid <> pg_backend_pid()").fetchall()
+    assert len(rows) > 1
+    assert not [row for row in rows if "secret" in row[0]]
+    own = ada.execute("SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid()").fetchone()
+    assert own is not None
+    assert own[0].startswith("SELECT query")
+
+
+def test_an_analyst_cannot_stop_another_ones_session(ada: Connection, bob: Connection) -> None:
+    for function in ("pg_cancel_backend", "pg_terminate_backend"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ada.execute(f"SELECT {function}({bob.info.backend_pid})")
+    assert bob.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_an_analyst_has_one_database(twin: Twin) -> None:
+    for name in ("postgres", "template1"):
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(f"{twin.dsn('ada')} dbname={name}")
