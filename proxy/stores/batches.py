@@ -1,29 +1,39 @@
 """One connection, one thread, and group commit: jobs that wait together are committed together, with one fsync."""
 
 import asyncio
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from proxy.stores.connection import Connection
 from rules.ledger.store import LedgerError
 from rules.refusal import Refusal
 
 Result = TypeVar("Result")
-Job = Callable[[sqlite3.Connection], Result]
+Job = Callable[[Connection], Result]
 
 
 class Home(Protocol):
-    """Opens the file, and says whether it is still the one that was opened."""
+    """Where a ledger is kept."""
 
-    def connect(self) -> sqlite3.Connection: ...
+    @property
+    def begin(self) -> Sequence[str]:
+        """What begins a transaction that no other one of any process overlaps."""
 
-    def check(self, connection: sqlite3.Connection) -> None: ...
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What is raised when it is away, full or damaged."""
 
-    def committed(self, connection: sqlite3.Connection) -> None:
-        """Called after a commit, before anybody is told of it."""
+    def connect(self) -> Connection:
+        """Open it and check it whole; raises LedgerError."""
+
+    def check(self) -> None:
+        """Before each transaction: whether it is still what was opened; raises LedgerError."""
+
+    def committed(self, connection: Connection) -> None:
+        """After each commit, before anybody is told of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +43,13 @@ class _Waiting:
 
 
 class Batches:
-    """Runs jobs in transactions. A job that refuses is undone alone; when the disk refuses, none of them happened."""
+    """Runs jobs in transactions. A job that refuses is undone alone; when the home fails, none of them happened."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._waiting: deque[_Waiting] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
 
     async def run(self, job: Job[Result]) -> Result:
         """Run one job; when this returns, it is on disk. A job that is cancelled before it began is not run."""
@@ -50,7 +60,7 @@ class Batches:
         return result
 
     async def close(self) -> None:
-        """Finish what waits, then close the file."""
+        """Finish what waits, then close the connection."""
         await asyncio.wrap_future(self._thread.submit(self._disconnect))
         self._thread.shutdown()
 
@@ -68,7 +78,7 @@ class Batches:
         except BaseException as error:
             self._disconnect()
             outcomes = [_refused(error)] * len(batch)
-            if not isinstance(error, sqlite3.Error | OSError | LedgerError):
+            if not isinstance(error, (*self._home.errors, OSError, LedgerError)):
                 raise
         finally:
             _tell(batch, outcomes)
@@ -77,21 +87,22 @@ class Batches:
         if self._connection is None:
             self._connection = self._home.connect()
         connection = self._connection
-        self._home.check(connection)
-        connection.execute("BEGIN IMMEDIATE")
+        self._home.check()
+        for statement in self._home.begin:
+            connection.execute(statement)
         outcomes = [_attempt(waiting.job, connection) for waiting in batch]
         connection.execute("COMMIT")
         self._home.committed(connection)
         return outcomes
 
     def _disconnect(self) -> None:
-        """Closing rolls back what was not committed; the next batch opens the file anew."""
+        """Closing rolls back what was not committed; the next batch opens the ledger anew."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
 
-def _attempt(job: Job[Any], connection: sqlite3.Connection) -> Any:
+def _attempt(job: Job[Any], connection: Connection) -> Any:
     connection.execute("SAVEPOINT job")
     try:
         outcome = job(connection)

@@ -1,12 +1,13 @@
-"""What the ledger's jobs do inside one transaction of SQLite."""
+"""What the ledger's jobs do inside one transaction."""
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
+from proxy.stores.connection import Connection
 from rules.ledger import chain
 from rules.ledger.accountant import Totals, loss
 from rules.ledger.book import Budgets, Change, check_faults, check_fits, period_of
@@ -14,8 +15,10 @@ from rules.ledger.chain import DATASET, Account, Sight, account_of
 from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Wanted
 from rules.noise.cost import UPWARD, Mechanism
 
+_CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
 
-def charge(connection: sqlite3.Connection, charge: Charge, budgets: Budgets) -> Receipt:
+
+def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     """Check faults and both budgets and append, or refuse."""
     if charge.faults_since is not None:
         check_faults(count_faults(connection, charge.analyst, charge.faults_since), charge.faults_allowed)
@@ -34,64 +37,60 @@ def charge(connection: sqlite3.Connection, charge: Charge, budgets: Budgets) -> 
     return Receipt(number, spent, *balances(connection, charge.analyst, budgets, period))
 
 
-def settle(connection: sqlite3.Connection, charge: int, releases: Sequence[Release]) -> None:
+def settle(connection: Connection, charge: int, releases: Sequence[Release]) -> None:
     """Keep the noised measures of a charge, paid for by the one who was charged."""
     entry = _entry(connection, charge)
-    for release in releases:
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM releases").fetchone()
+    for number, release in enumerate(releases, start=last + 1):
         groups = _text(release.groups)
-        cost, numbers = _text(chain.cost(release.mechanism)), _text(release.values)
-        cursor = connection.execute(
-            "INSERT INTO releases (charge, time, block, measure, cost, groups, numbers, list)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (charge, entry["time"], release.block, release.measure, cost, groups, numbers, _digest(groups)),
+        cost, epsilon = chain.cost(release.mechanism), release.mechanism.epsilon
+        connection.execute(
+            "INSERT INTO releases (id, charge, time, block, measure, cost, epsilon, groups, list, numbers)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(number, charge, entry["time"], release.block, release.measure, _text(cost)),
+                *(None if epsilon is None else float(epsilon), groups, _digest(groups), _text(release.values)),
+            ),
         )
-        _mark_paid(connection, account_of(entry["analyst"]), entry["period"], [cursor.lastrowid or 0])
+        _mark_paid(connection, account_of(entry["analyst"]), entry["period"], [number])
 
 
-def fault(connection: sqlite3.Connection, charge: int, time: datetime) -> None:
+def fault(connection: Connection, charge: int, time: datetime) -> None:
     """Append that the real database failed after this charge."""
     append(connection, chain.fault_entry(charge, _entry(connection, charge)["analyst"], time))
 
 
-def count_faults(connection: sqlite3.Connection, analyst: str, since: datetime) -> int:
+def count_faults(connection: Connection, analyst: str, since: datetime) -> int:
     """How often the real database has failed after a charge of this analyst's."""
     (count,) = connection.execute(
-        "SELECT count(*) FROM entries WHERE json_extract(entry, '$.kind') = 'fault'"
-        " AND json_extract(entry, '$.analyst') = ? AND json_extract(entry, '$.time') >= ?",
+        "SELECT count(*) FROM entries WHERE analyst = ? AND kind = 'fault' AND time >= ?",
         (analyst, chain.stamp(since)),
     ).fetchone()
     return int(count)
 
 
 def find_release(
-    connection: sqlite3.Connection, wanted: Wanted, analyst: str, period: str, since: datetime
+    connection: Connection, wanted: Wanted, analyst: str, period: str, since: datetime
 ) -> KeptRelease | None:
     """The release that may serve: one that the analyst has paid for, else the cheapest, else the newest."""
-    row = connection.execute(
-        "SELECT id, r.time, block, measure, cost, groups, numbers, s.release IS NOT NULL AS paid FROM releases r"
-        " LEFT JOIN sights s ON s.release = r.id AND s.account = :account AND s.period = :period"
-        " WHERE block = :block AND measure = :measure AND r.time >= :since AND (:list IS NULL OR list = :list)"
-        " AND at_least(json_extract(cost, '$[0]'), :epsilon)"
-        " ORDER BY paid DESC, CAST(json_extract(cost, '$[0]') AS REAL), id DESC LIMIT 1",
-        {
-            "account": account_of(analyst),
-            "period": period,
-            "block": wanted.block,
-            "measure": wanted.measure,
-            "since": chain.stamp(since),
-            "list": None if wanted.groups is None else _digest(_text(wanted.groups)),
-            "epsilon": str(wanted.epsilon),
-        },
-    ).fetchone()
-    return None if row is None else _kept_release(*row)
+    groups = None if wanted.groups is None else _digest(_text(wanted.groups))
+    rows = connection.execute(
+        "SELECT r.id, r.cost, CASE WHEN s.release IS NULL THEN 0 ELSE 1 END AS paid FROM releases r"
+        " LEFT JOIN sights s ON s.release = r.id AND s.account = ? AND s.period = ?"
+        " WHERE r.block = ? AND r.measure = ? AND r.time >= ? AND r.epsilon >= ?"
+        " AND r.list = coalesce(?, r.list) ORDER BY paid DESC, r.epsilon, r.id DESC",
+        (
+            *(account_of(analyst), period, wanted.block, wanted.measure, chain.stamp(since)),
+            *(float(wanted.epsilon) * _CLOSE, groups),
+        ),
+    )
+    for number, cost, paid in rows:
+        if (chain.mechanism(json.loads(cost)).epsilon or 0) >= wanted.epsilon:
+            return _read_release(connection, number, paid=bool(paid))
+    return None
 
 
-def at_least(epsilon: str | None, wanted: str) -> bool:
-    """Compares exactly, as a function of SQL's."""
-    return epsilon is not None and Decimal(epsilon) >= Decimal(wanted)
-
-
-def balances(connection: sqlite3.Connection, analyst: str, budgets: Budgets, period: str) -> tuple[Balance, Balance]:
+def balances(connection: Connection, analyst: str, budgets: Budgets, period: str) -> tuple[Balance, Balance]:
     """The analyst's balance and the dataset's in a period."""
     balances = []
     for account, limit in ((account_of(analyst), budgets.limit_of(analyst)), (DATASET, budgets.dataset)):
@@ -102,22 +101,27 @@ def balances(connection: sqlite3.Connection, analyst: str, budgets: Budgets, per
     return balances[0], balances[1]
 
 
-def running_period(connection: sqlite3.Connection, time: datetime, budgets: Budgets) -> str:
+def running_period(connection: Connection, time: datetime, budgets: Budgets) -> str:
     """The period of a moment, not before the latest one that was charged."""
-    (latest,) = connection.execute(
-        "SELECT max(period) FROM accounts WHERE account = ? AND period GLOB ?", (DATASET, f"{budgets.per}*")
-    ).fetchone()
-    return period_of(time, budgets, latest or "")
+    latest = ""
+    for (period,) in connection.execute("SELECT period FROM accounts WHERE account = ?", (DATASET,)):
+        if period.partition(":")[0] == budgets.per:
+            latest = max(latest, period)
+    return period_of(time, budgets, latest)
 
 
-def append(connection: sqlite3.Connection, entry: str) -> int:
+def append(connection: Connection, entry: str) -> int:
     """Add an entry at the end of the chain."""
     number, seal = head(connection)
-    connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (number + 1, entry, chain.seal(seal, entry)))
+    kind, time, analyst = chain.heading(entry)
+    connection.execute(
+        "INSERT INTO entries (id, kind, time, analyst, entry, seal) VALUES (?, ?, ?, ?, ?, ?)",
+        (number + 1, kind, time, analyst, entry, chain.seal(seal, entry)),
+    )
     return number + 1
 
 
-def head(connection: sqlite3.Connection) -> tuple[int, str]:
+def head(connection: Connection) -> tuple[int, str]:
     """The last entry's number and seal. Before the first one the seal is the database's identity."""
     found = connection.execute("SELECT id, seal FROM entries ORDER BY id DESC LIMIT 1").fetchone()
     if found is None:
@@ -125,7 +129,7 @@ def head(connection: sqlite3.Connection) -> tuple[int, str]:
     return int(found[0]), str(found[1])
 
 
-def read_totals(connection: sqlite3.Connection, account: Account) -> Totals:
+def read_totals(connection: Connection, account: Account) -> Totals:
     """What an account has paid in a period."""
     found = connection.execute(
         "SELECT epsilon, delta, rho, pure FROM accounts WHERE account = ? AND period = ?", account
@@ -135,18 +139,23 @@ def read_totals(connection: sqlite3.Connection, account: Account) -> Totals:
     return Totals(Decimal(found[0]), Decimal(found[1]), Decimal(found[2]), bool(found[3]))
 
 
-def write_totals(connection: sqlite3.Connection, account: Account, totals: Totals) -> None:
+def write_totals(connection: Connection, account: Account, totals: Totals) -> None:
     """What an account has paid now."""
     numbers = (str(totals.epsilon), str(totals.delta), str(totals.rho), int(totals.pure))
-    connection.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?, ?)", (*account, *numbers))
+    connection.execute(
+        "INSERT INTO accounts (account, period, epsilon, delta, rho, pure) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (account, period) DO UPDATE SET"
+        " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho, pure = excluded.pure",
+        (*account, *numbers),
+    )
 
 
-def _change(connection: sqlite3.Connection, account: Account, cost: Sequence[Mechanism]) -> Change:
+def _change(connection: Connection, account: Account, cost: Sequence[Mechanism]) -> Change:
     before = read_totals(connection, account)
     return Change(before, before.plus(cost))
 
 
-def _unpaid(connection: sqlite3.Connection, sights: Iterable[int], account: str, period: str) -> list[Sight]:
+def _unpaid(connection: Connection, sights: Iterable[int], account: str, period: str) -> list[Sight]:
     """The releases among these that the analyst has not paid for in this period, with their full cost."""
     unpaid = []
     for release in dict.fromkeys(sights):
@@ -160,11 +169,12 @@ def _unpaid(connection: sqlite3.Connection, sights: Iterable[int], account: str,
     return unpaid
 
 
-def _mark_paid(connection: sqlite3.Connection, account: str, period: str, releases: Iterable[int]) -> None:
-    connection.executemany("INSERT INTO sights VALUES (?, ?, ?)", [(account, period, each) for each in releases])
+def _mark_paid(connection: Connection, account: str, period: str, releases: Iterable[int]) -> None:
+    for release in releases:
+        connection.execute("INSERT INTO sights VALUES (?, ?, ?)", (account, period, release))
 
 
-def _entry(connection: sqlite3.Connection, number: int) -> dict[str, str]:
+def _entry(connection: Connection, number: int) -> dict[str, str]:
     found = connection.execute("SELECT entry FROM entries WHERE id = ?", (number,)).fetchone()
     if found is None:
         raise LedgerError("the privacy ledger does not hold this charge, so nothing is answered")
@@ -177,12 +187,15 @@ def _text(value: object) -> str:
 
 
 def _digest(groups: str) -> str:
+    """Measures over one list of groups are found without reading it."""
     return hashlib.sha256(groups.encode()).hexdigest()
 
 
-def _kept_release(
-    number: int, time: str, block: str, measure: str, cost: str, groups: str, numbers: str, paid: int
-) -> KeptRelease:
+def _read_release(connection: Connection, number: int, *, paid: bool) -> KeptRelease:
+    row: tuple[Any, ...] = connection.execute(
+        "SELECT time, block, measure, cost, groups, numbers FROM releases WHERE id = ?", (number,)
+    ).fetchone()
+    time, block, measure, cost, groups, numbers = row
     keys = tuple(tuple(group) for group in json.loads(groups))
     release = Release(block, measure, chain.mechanism(json.loads(cost)), keys, tuple(json.loads(numbers)))
-    return KeptRelease(number, datetime.fromisoformat(time), release, bool(paid))
+    return KeptRelease(number, datetime.fromisoformat(time), release, paid)

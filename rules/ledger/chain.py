@@ -56,6 +56,12 @@ def fault_entry(charge: int, analyst: str, time: datetime) -> str:
     return _canonical({"kind": "fault", "time": stamp(time), "analyst": analyst, "charge": charge})
 
 
+def heading(entry: str) -> tuple[str, str, str]:
+    """Kind, time and analyst of an entry, by which it is found."""
+    fields = json.loads(entry)
+    return fields["kind"], fields["time"], fields["analyst"]
+
+
 def stamp(time: datetime) -> str:
     """A moment as text, in one zone and with one precision, so that texts sort as moments do."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -2,7 +2,11 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from uuid import uuid4
 
+import psycopg
+
+from proxy.twin.embedded import Cluster
 from rules.ledger.accountant import Limit
 from rules.ledger.book import Budgets
 from rules.ledger.store import Charge, Release
@@ -11,6 +15,14 @@ from rules.noise.cost import Mechanism
 IDENTITY = "7300000000000000000/shop"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BUDGETS = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1)), "bob": Limit(Decimal(2))}, "month")
+
+
+def empty_database(cluster: Cluster) -> str:
+    """A new database for a ledger."""
+    name = f"ledger_{uuid4().hex}"
+    with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return cluster.dsn(name)
 
 
 def charge_of(

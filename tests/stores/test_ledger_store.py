@@ -9,19 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from proxy.stores.postgres import PostgresLedger
 from proxy.stores.sqlite import SqliteLedger
 from rules.ledger.accountant import Limit
 from rules.ledger.store import KeptRelease, LedgerError, LedgerStore, Wanted
 from rules.noise.cost import Mechanism
 from rules.noise.measures import Text
 from rules.refusal import BudgetSpent, TooManyFaults
-from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, empty_database, release_of
 
 
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[LedgerStore]:
-    SqliteLedger.create(tmp_path / "ledger", IDENTITY)
-    store = await SqliteLedger.open(tmp_path / "ledger", IDENTITY)
+@pytest.fixture(params=["sqlite", "postgres"])
+async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LedgerStore]:
+    store: LedgerStore
+    if request.param == "sqlite":
+        SqliteLedger.create(tmp_path / "ledger", IDENTITY)
+        store = await SqliteLedger.open(tmp_path / "ledger", IDENTITY)
+    else:
+        dsn = empty_database(request.getfixturevalue("real_cluster"))
+        PostgresLedger.create(dsn, IDENTITY)
+        store = await PostgresLedger.open(dsn, IDENTITY)
     yield store
     await store.close()
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy.stores.connection import Connection
 from proxy.stores.sqlite import SqliteLedger
 from rules.ledger.store import LedgerError
 from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
@@ -131,6 +132,19 @@ async def test_a_ledger_put_back_from_an_older_copy_is_seen_by_its_anchor(path: 
     assert "older than its anchor" in await open_error(path, anchor=anchor)
 
 
+async def test_a_ledger_that_an_anchor_knows_is_not_made_anew(path: Path) -> None:
+    anchor = path.with_name("anchor")
+    await spend(path, anchor=anchor)
+    path.unlink()
+    with pytest.raises(LedgerError, match="would forget"):
+        SqliteLedger.create(path, IDENTITY, anchor=anchor)
+
+
+async def test_a_damaged_anchor_is_no_anchor(path: Path) -> None:
+    path.with_name("anchor").write_text("seven")
+    assert "anchor" in await open_error(path, anchor=path.with_name("anchor"))
+
+
 async def test_another_history_of_the_same_length_is_seen_by_the_anchor(path: Path) -> None:
     anchor, other = path.with_name("anchor"), path.with_name("other")
     SqliteLedger.create(other, IDENTITY)
@@ -175,7 +189,11 @@ async def test_charges_that_wait_together_share_one_commit(path: Path) -> None:
     def note(statement: str) -> None:
         commits.extend([statement] if statement == "COMMIT" else [])
 
-    await ledger._batches.run(lambda connection: connection.set_trace_callback(note))
+    def trace(connection: Connection) -> None:
+        assert isinstance(connection, sqlite3.Connection)
+        connection.set_trace_callback(note)
+
+    await ledger._batches.run(trace)
 
     await asyncio.gather(*(ledger.charge(charge_of("ada", "0.001"), BUDGETS) for _ in range(100)))
 
@@ -229,6 +247,7 @@ async def kill_while_spending(path: Path, rounds: int) -> None:
         spender = start_spender(path)
         assert spender.stdout is not None
         first = spender.stdout.readline()
+        assert first.startswith("charged")
         time.sleep((round_number * 7 % 40) / 1000)
         os.kill(spender.pid, signal.SIGKILL)
         said = [first, *spender.communicate()[0].splitlines(keepends=True)]
