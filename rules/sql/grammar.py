@@ -10,14 +10,28 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from google.protobuf import json_format
 from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
-Node = dict[str, "Json"]
-Json = Node | list["Json"] | str | int | float | bool | None
+from rules.sql.encode import encode_statement
+from rules.sql.tree import Json, Node, items, kind, same, strings, walk
 
-PLACES = frozenset(("location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end"))
+__all__ = [
+    "Json",
+    "Node",
+    "Piece",
+    "Unreadable",
+    "deparse",
+    "deparse_expression",
+    "items",
+    "kind",
+    "parameters",
+    "parse",
+    "same",
+    "strings",
+    "walk",
+]
+
 DEEPEST = 20_000  # of Python's stack: the limits of `limits.py` keep texts far below
 
 
@@ -49,10 +63,7 @@ def parse(text: str) -> list[Piece]:
 
 def deparse(tree: Node) -> str:
     """A statement's tree as canonical text: no comments, no tricks with quotes, one spelling for one meaning."""
-    message = pg_query_pb2.ParseResult(version=180004)
-    statement = message.stmts.add().stmt
-    json_format.ParseDict(tree, statement, max_recursion_depth=DEEPEST)
-    data = message.SerializeToString()
+    data = encode_statement(tree)
     buffer = ctypes.create_string_buffer(data, len(data))
     result = lib.pg_query_deparse_protobuf(PgQueryProtobuf(len(data), ctypes.cast(buffer, ctypes.c_void_p).value))
     try:
@@ -86,49 +97,3 @@ def parameters(text: str) -> Iterator[tuple[int, int, int]]:
     for token in scanned.tokens:
         if token.token == pg_query_pb2.PARAM:
             yield int(data[token.start + 1 : token.end]), token.start, token.end
-
-
-def walk(node: Json) -> Iterator[Node]:
-    """Every dict below and at a node, outermost first."""
-    if isinstance(node, dict):
-        yield node
-        for child in node.values():
-            yield from walk(child)
-    elif isinstance(node, list):
-        for child in node:
-            yield from walk(child)
-
-
-def kind(node: Json) -> tuple[str, Node]:
-    """The name and the body of a wrapped node: {"ColumnRef": {...}}."""
-    if isinstance(node, dict) and len(node) == 1:
-        name, body = next(iter(node.items()))
-        if isinstance(body, dict):
-            return name, body
-    return "", {}
-
-
-def items(body: Node, key: str) -> list[Json]:
-    """A list below a node; the JSON leaves out empty ones."""
-    found = body.get(key)
-    return found if isinstance(found, list) else []
-
-
-def strings(nodes: Json) -> tuple[str, ...]:
-    """The texts of a list of String nodes; "*" for A_Star."""
-    found = []
-    for node in nodes if isinstance(nodes, list) else ():
-        name, body = kind(node)
-        found.append("*" if name == "A_Star" else str(body.get("sval", "")))
-    return tuple(found)
-
-
-def same(left: Json, right: Json) -> bool:
-    """Equal trees, wherever they stand."""
-    match left, right:
-        case dict(), dict():
-            keys = (left.keys() | right.keys()) - PLACES
-            return all(same(left.get(key), right.get(key)) for key in keys)
-        case list(), list():
-            return len(left) == len(right) and all(map(same, left, right))
-    return left == right

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
+from typing import Literal
 
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
@@ -20,7 +21,7 @@ KINDS = {
     "TransactionStmt": Kind.TRANSACTION,
     "VariableSetStmt": Kind.SET,
 }
-TRANSACTIONS = {
+TRANSACTIONS: dict[str, Literal["begin", "commit", "rollback", "savepoint"]] = {
     "TRANS_STMT_BEGIN": "begin",
     "TRANS_STMT_START": "begin",
     "TRANS_STMT_COMMIT": "commit",

@@ -1,0 +1,58 @@
+"""PostgreSQL's tree of a statement as plain dicts, in the JSON form that libpg_query gives: {"ColumnRef": {…}}.
+
+The JSON leaves out what is empty, zero or false.
+"""
+
+from collections.abc import Iterator
+
+Node = dict[str, "Json"]
+Json = Node | list["Json"] | str | int | float | bool | None
+
+PLACES = frozenset(("location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end"))
+
+
+def walk(node: Json) -> Iterator[Node]:
+    """Every dict below and at a node, outermost first."""
+    waiting = [node]
+    while waiting:
+        match waiting.pop():
+            case dict() as found:
+                yield found
+                waiting.extend(reversed(found.values()))
+            case list() as found:
+                waiting.extend(reversed(found))
+
+
+def kind(node: Json) -> tuple[str, Node]:
+    """The name and the body of a wrapped node: {"ColumnRef": {...}}."""
+    if isinstance(node, dict) and len(node) == 1:
+        name, body = next(iter(node.items()))
+        if isinstance(body, dict):
+            return name, body
+    return "", {}
+
+
+def items(body: Node, key: str) -> list[Json]:
+    """A list below a node."""
+    found = body.get(key)
+    return found if isinstance(found, list) else []
+
+
+def strings(nodes: Json) -> tuple[str, ...]:
+    """The texts of a list of String nodes; "*" for A_Star."""
+    found = []
+    for node in nodes if isinstance(nodes, list) else ():
+        name, body = kind(node)
+        found.append("*" if name == "A_Star" else str(body.get("sval", "")))
+    return tuple(found)
+
+
+def same(left: Json, right: Json) -> bool:
+    """Equal trees, wherever they stand."""
+    match left, right:
+        case dict(), dict():
+            keys = (left.keys() | right.keys()) - PLACES
+            return all(same(left.get(key), right.get(key)) for key in keys)
+        case list(), list():
+            return len(left) == len(right) and all(map(same, left, right))
+    return left == right

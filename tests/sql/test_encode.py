@@ -1,0 +1,35 @@
+"""The tree as bytes: exactly what protobuf's own reader of dicts makes of it."""
+
+import pytest
+from google.protobuf import json_format
+from postgast import pg_query_pb2
+
+from rules.sql.encode import encode_statement
+from rules.sql.grammar import deparse, parse
+
+TEXTS = (
+    "select 0, -1, 9223372036854775807, '', 'ä', true, false, null, 1.5 from only a.b as c(x) for update",
+    "with recursive r as materialized (select 1) select distinct on (a) count(*) filter (where b) over w from r, "
+    "lateral f(x => 1) with ordinality window w as (order by c rows 2 preceding) limit 3 offset 4",
+    "declare c scroll cursor with hold for select 1",
+    "copy (select 1) to stdout with (format csv, header)",
+    "fetch backward all from c",
+    "set local timezone to 'UTC'",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_bytes_are_those_of_protobuf_itself(text: str) -> None:
+    (piece,) = parse(text)
+    message = pg_query_pb2.ParseResult(version=180004)
+    json_format.ParseDict(piece.tree, message.stmts.add().stmt)
+
+    assert pg_query_pb2.ParseResult.FromString(encode_statement(piece.tree)) == message
+
+
+@pytest.mark.parametrize("text", ["select " + " + ".join(["1"] * 1900), "select * from (" * 40 + "t" + ") as x" * 40])
+def test_deep_trees_are_printed(text: str) -> None:
+    text = text.replace("from t", "from (select 1) as t")
+    (piece,) = parse(text)
+
+    assert parse(deparse(piece.tree))[0].tree.keys() == piece.tree.keys()
