@@ -11,6 +11,7 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from tests import shop as shop_data
+from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Relay:
         self.owner: Owner | None = None
         self.state = b"I"  # of the transaction, as the last ReadyForQuery said
         self.skipping = False  # after an error, up to the client's next Sync
+        self.has_farewell = False  # the twin has said why it ends the session
         self.codec = "utf-8"  # of the client's encoding
         self.busy_since: float | None = None  # since when the twin has run what it runs now
         self.batch_since: float | None = None  # when the first message after the last ReadyForQuery was sent
@@ -182,6 +183,7 @@ class Relay:
                 self.link.write(_NOTHING_TO_COPY)
                 return b""
             case ErrorResponse.kind if first is None or is_fatal(frame.raw):
+                self.has_farewell = True
                 return frame.raw
             case ErrorResponse.kind if first is not None:
                 return self._failed(frame, first)

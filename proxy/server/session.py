@@ -114,7 +114,7 @@ class Session:
             asyncio.get_running_loop().call_soon(self._end_if_idle)  # the client gets it first
 
     def twin_lost(self) -> None:
-        self._client.close(b"" if self._is_leaving else fatal(*_TWIN_AWAY))
+        self._client.close(b"" if self._is_leaving or self._relay.has_farewell else fatal(*_TWIN_AWAY))
 
     # What the watchdog says.
 

@@ -12,10 +12,9 @@ import pytest
 import pytest_asyncio
 
 from proxy.query.service import Answer
-from proxy.server.ports import Login, OpenSession
 from proxy.server.sessions import Sessions, SessionSettings
 from proxy.twin.embedded import PORT, Cluster
-from rules.refusal import InnerFailure, Interrupted, NotAllowed, Refusal
+from rules.refusal import Interrupted, NotAllowed, Refusal
 from rules.rewrite.plan import Plan, Request
 from rules.sql.commands import Limits
 from rules.sql.read import read
@@ -47,7 +46,11 @@ REVOKE CREATE, TEMP ON DATABASE twin FROM PUBLIC;
 """
 
 OUTERS: dict[str, tuple[str | int, ...]] = {
-    "SELECT count(*) FROM orders": ("SELECT m AS count FROM (SELECT a.m::bigint AS m FROM unnest(", 1, "::text[]) AS a(m)) AS b"),
+    "SELECT count(*) FROM orders": (
+        "SELECT m AS count FROM (SELECT a.m::bigint AS m FROM unnest(",
+        1,
+        "::text[]) AS a(m)) AS b",
+    ),
     "SELECT status, count(*) AS n FROM orders GROUP BY status": (
         "SELECT k AS status, m AS n FROM (SELECT a.k::status AS k, a.m::bigint AS m FROM unnest(",
         1,
@@ -68,6 +71,7 @@ COLUMNS: dict[int, tuple[tuple[str | None, ...], ...]] = {
     1: (("42",),),
     2: (("open", "paid", None), ("7", "-3", "11")),
 }
+LIMITS = Limits(Decimal("0.1"), Decimal(1), Decimal(0))
 
 
 @dataclass
@@ -80,7 +84,7 @@ class FewStatements:
     timeouts: list[float] = field(default_factory=list)
     reuses: list[bool] = field(default_factory=list)
     failure: Refusal | None = None
-    limits: Limits = Limits(Decimal("0.1"), Decimal(1), Decimal(0))
+    limits: Limits = LIMITS
 
     async def read(self, text: str) -> Reading:
         return read(text)
@@ -93,7 +97,7 @@ class FewStatements:
 
     async def plan(self, request: Request) -> Plan:
         self.requests.append(request)
-        outer = OUTERS.get(" ".join(request.text.split()))
+        outer = OUTERS.get(" ".join(request.text.replace("public.", "").split()))
         if outer is None:
             position = request.text.find("note") + 1 or None
             raise NotAllowed("rows of orders are protected", hint="Ask for count(*).", position=position)

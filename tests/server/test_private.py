@@ -1,29 +1,600 @@
 """Private statements meet the session: what a client sees of them, message by message."""
 
-from proxy.wire.backend import CommandComplete, DataRow, NoticeResponse, RowDescription
-from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Describe, Execute, Flush, Parse, Query, Sync
-from tests.server.raw import errors, kinds
-from tests.server.stage import Stage, stage, twin_cluster  # noqa: F401
+import asyncio
+
+import pytest
+
+from proxy.wire.backend import (
+    DataRow,
+    NoticeResponse,
+    ParameterDescription,
+    ReadyForQuery,
+    RowDescription,
+)
+from proxy.wire.buffer import Frame
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
+from rules.refusal import BudgetSpent
+from tests.server.raw import RawClient, errors, kinds
+from tests.server.stage import Stage
 
 COUNT = b"SELECT count(*) FROM orders"
+GROUPS = b"SELECT status, count(*) AS n FROM orders GROUP BY status"
+MORE_THAN = b"SELECT count(*), $2::text AS tag FROM orders WHERE amount > $1"
 
 
-async def test_a_private_query_is_answered_from_the_noised_columns(stage: Stage) -> None:
+def rows(frames: list[Frame]) -> list[tuple[bytes | None, ...]]:
+    return [DataRow.decode(frame.raw).values for frame in frames if frame.kind == DataRow.kind]
+
+
+def state(frames: list[Frame]) -> bytes:
+    return ReadyForQuery.decode(frames[-1].raw).status
+
+
+async def leftovers(client: RawClient) -> list[tuple[bytes | None, ...]]:
+    """Statements and portals of ours that are still there besides the probe."""
+    names = b"SELECT name FROM pg_prepared_statements WHERE name ~ '^_ng' AND name <> '_ng_probe'"
+    return rows(await client.ask(Query(names + b" UNION ALL SELECT name FROM pg_cursors WHERE name ~ '^_ng'")))
+
+
+# The simple protocol
+
+
+async def test_a_query_is_answered_from_the_noised_columns(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(GROUPS))
+
+    assert kinds(frames) == "TDDDCZ"
+    assert rows(frames) == [(b"open", b"7"), (b"paid", b"-3"), (None, b"11")]
+    assert stage.service.answered == 1
+    assert await leftovers(client) == []
+
+
+async def test_the_description_is_the_originals_with_the_tables_of_its_columns(stage: Stage) -> None:
+    client, direct = await stage.client(), await stage.direct_client()
+
+    frames = await client.ask(Query(GROUPS))
+    native = await direct.ask(Parse(b"", GROUPS), Describe(STATEMENT, b""), Sync())
+
+    assert frames[0].raw == next(frame.raw for frame in native if frame.kind == RowDescription.kind)
+    assert RowDescription.decode(frames[0].raw).fields[0].table > 0
+
+
+async def test_a_notice_tells_the_cost_just_before_the_tag(stage: Stage) -> None:
     client = await stage.client()
 
     frames = await client.ask(Query(COUNT))
 
-    assert kinds(frames) == "TDCZ"
-    assert DataRow.decode(frames[1].raw).values == (b"42",)
+    assert [frame.kind for frame in frames] == [b"T", b"D", b"N", b"C", b"Z"]
+    assert NoticeResponse.decode(frames[2].raw).fields["M"] == "ε 0.1 spent"
 
 
-async def test_the_extended_protocol_gives_types_first_and_the_answer_at_bind(stage: Stage) -> None:
+@pytest.mark.parametrize("setting", [b"SET client_min_messages = warning", b"SET noisegate.notices = off"])
+async def test_notices_can_be_turned_off(stage: Stage, setting: bytes) -> None:
     client = await stage.client()
+    await client.ask(Query(setting))
 
-    described = await client.ask(Parse(b"s", COUNT), Describe(STATEMENT, b"s"), Sync())
-    assert kinds(described) == "1tTZ"
+    assert b"N" not in [frame.kind for frame in await client.ask(Query(COUNT))]
+
+
+async def test_what_the_planner_gets_holds_at_that_moment(stage: Stage) -> None:
+    client = await stage.client()
+    for setting in (b"search_path = other, public", b"timezone = 'Asia/Tokyo'", b"noisegate.epsilon = 0.5"):
+        await client.ask(Query(b"SET " + setting))
+    await client.ask(Query(b"SET noisegate.reuse = off; SET noisegate.rows_per_unit = 3"))
+
+    await client.ask(Query(b"SET search_path = public"))
+    await client.ask(Query(COUNT))
+
+    request = stage.service.requests[-1]
+    assert request.search_path == ("pg_catalog", "public")
+    assert (str(request.epsilon), request.rows_per_unit, request.time_zone) == ("0.5", 3, "Asia/Tokyo")
+    assert request.now.endswith("+00")
+    assert stage.service.reuses == [False]
+
+
+async def test_a_table_of_the_same_name_elsewhere_is_not_protected(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SET search_path = other, public"))
+
+    frames = await client.ask(Query(COUNT))
+
+    assert rows(frames) == [(b"2",)]
     assert stage.service.answered == 0
 
-    frames = await client.ask(Bind(b"", b"s"), Describe(PORTAL, b""), Execute(b""), Sync())
-    assert kinds(frames) == "2TDCZ"
+
+async def test_errors_of_postgresql_come_before_any_plan(stage: Stage) -> None:
+    client, direct = await stage.client(), await stage.direct_client()
+
+    for text in (
+        b"SELECT 'x', nothing FROM orders",
+        b"SELECT count(*) FROM orders WHERE no_such(id)",
+        b"SELECT FROM FROM orders",
+    ):
+        assert await client.ask(Query(text)) == await direct.ask(Query(text))
+
+    assert stage.service.requests == []
+
+
+async def test_a_refusal_points_into_the_clients_text_and_leaves_the_session_usable(stage: Stage) -> None:
+    client = await stage.client()
+    text = "/* é */ SELECT note FROM orders"
+
+    frames = await client.ask(Query(text.encode()))
+
+    (error,) = errors(frames)
+    assert (error.sqlstate, error.fields["P"]) == ("42501", str(text.index("note") + 1))
+    assert state(frames) == b"I"
+    assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
+
+
+async def test_a_refusal_fails_the_transaction_as_any_error_does(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"BEGIN"))
+
+    assert state(await client.ask(Query(b"SELECT note FROM orders"))) == b"E"
+    assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "25P02"
+    assert errors(await client.ask(Query(b"DELETE FROM products")))[0].sqlstate == "25P02"
+    assert state(await client.ask(Query(b"ROLLBACK"))) == b"I"
+    assert stage.service.answered == 0
+
+
+async def test_an_answer_inside_a_transaction_leaves_it_open(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"BEGIN"))
+
+    frames = await client.ask(Query(COUNT))
+
+    assert (rows(frames), state(frames)) == ([(b"42",)], b"T")
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate"),
+    [
+        (b"DELETE FROM products", "25006"),
+        (b"CREATE TEMP TABLE t (x int)", "25006"),
+        (b"DO $$ BEGIN END $$", "42501"),
+        (b"LOCK TABLE products", "42501"),
+        (b"COPY products FROM STDIN", "25006"),
+        (b"COPY products TO '/tmp/x'", "42501"),
+        (b"SET ROLE noisegate_owner", "42501"),
+        (b"EXPLAIN SELECT count(*) FROM orders", "0A000"),
+        (b"EXPLAIN ANALYZE SELECT count(*) FROM orders", "0A000"),
+        (b"COPY orders TO STDOUT", "42501"),
+        (b"TABLE orders", "42501"),
+        (b"PREPARE _ng_x AS SELECT 1", "42501"),
+        (b"DEALLOCATE _ng_probe", "42501"),
+        (b"SELECT 1; DELETE FROM products", "25006"),
+    ],
+)
+async def test_what_is_refused_by_kind_is_refused_in_both_protocols(stage: Stage, text: bytes, sqlstate: str) -> None:
+    client = await stage.client()
+
+    (simple,) = errors(await client.ask(Query(text)))
+    assert simple.sqlstate == sqlstate
+    if b";" not in text:
+        (extended,) = errors(await client.ask(Parse(b"", text), Bind(b"", b""), Execute(b""), Sync()))
+        assert extended.sqlstate == sqlstate
+        assert extended.fields["M"] == simple.fields["M"]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity", "1e-320", "2", "x", "0x1"])
+async def test_a_setting_without_sense_is_refused_when_it_is_used(stage: Stage, value: str) -> None:
+    client = await stage.client()
+    await client.ask(Query(f"SELECT set_config('noisegate.epsilon', '{value}', false)".encode()))
+
+    (error,) = errors(await client.ask(Query(COUNT)))
+
+    assert error.sqlstate == "22023"
+    assert stage.service.answered == 0
+
+
+@pytest.mark.parametrize("setting", ["transform_null_equals = on", "standard_conforming_strings = off"])
+async def test_settings_that_change_how_sql_is_read_are_refused_with_private_statements(
+    stage: Stage, setting: str
+) -> None:
+    client = await stage.client()
+    await client.ask(Query(f"SET {setting}".encode()))
+
+    assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "0A000"
+
+
+async def test_a_budget_that_is_spent_is_told_in_either_protocol(stage: Stage) -> None:
+    client = await stage.client()
+    stage.service.failure = BudgetSpent("the budget is spent")
+
+    assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "53400"
+    frames = await client.ask(Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())
+    assert (kinds(frames), errors(frames)[0].sqlstate) == ("1EZ", "53400")
+
+
+async def test_an_outer_statement_of_another_shape_is_never_charged(stage: Stage) -> None:
+    client = await stage.client()
+    text = b"SELECT count(*) AS wrong FROM orders"
+
+    assert errors(await client.ask(Query(text)))[0].sqlstate == "XX000"
+    assert errors(await client.ask(Parse(b"", text), Bind(b"", b""), Execute(b""), Sync()))[0].sqlstate == "XX000"
+    assert stage.service.answered == 0
+
+
+async def test_a_text_that_cannot_be_read_never_runs(stage: Stage) -> None:
+    client, direct = await stage.client(), await stage.direct_client()
+
+    assert await client.ask(Query(b"SELECT 'x")) == await direct.ask(Query(b"SELECT 'x"))
+    invalid = b"SELECT '\xff'"
+    assert await client.ask(Query(invalid)) == await direct.ask(Query(invalid))
+
+
+# DECLARE, COPY, EXECUTE, strings
+
+
+async def test_a_cursor_over_an_answer_scrolls(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(b"DECLARE c SCROLL CURSOR WITH HOLD FOR " + GROUPS))
+    assert kinds(frames) == "CZ"
+    assert rows(await client.ask(Query(b"FETCH 2 FROM c"))) == [(b"open", b"7"), (b"paid", b"-3")]
+    assert rows(await client.ask(Query(b"FETCH BACKWARD 1 FROM c"))) == [(b"open", b"7")]
     assert stage.service.answered == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [(b"", b"open\t7\npaid\t-3\n\\N\t11\n"), (b" (FORMAT csv, HEADER)", b"status,n\nopen,7\npaid,-3\n,11\n")],
+)
+async def test_copy_of_an_answer(stage: Stage, options: bytes, data: bytes) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(b"COPY (" + GROUPS + b") TO STDOUT" + options))
+
+    assert b"".join(frame.raw[5:] for frame in frames if frame.kind == b"d") == data
+    assert [frame.kind for frame in frames][-4:] == [b"c", b"N", b"C", b"Z"]
+
+
+async def test_a_prepared_statement_is_private_whoever_prepared_it_and_whoever_runs_it(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"PREPARE a AS " + COUNT))
+    await client.ask(Parse(b"b", COUNT), Sync())
+
+    for name in (b"a", b"b"):
+        assert rows(await client.ask(Query(b"EXECUTE " + name))) == [(b"42",)]
+        assert rows(await client.ask(Bind(b"", name), Execute(b""), Sync())) == [(b"42",)]
+        assert rows(await client.ask(Parse(b"", b"EXECUTE " + name), Bind(b"", b""), Execute(b""), Sync())) == [
+            (b"42",)
+        ]
+
+    await client.ask(Query(b"DEALLOCATE a"))
+    assert errors(await client.ask(Query(b"EXECUTE a")))[0].sqlstate == "26000"
+
+
+async def test_arguments_of_execute_become_canonical_values(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SET datestyle = 'SQL, DMY'"))
+    await client.ask(Query(b"PREPARE p (numeric, text) AS " + MORE_THAN))
+
+    frames = await client.ask(Query(b"EXECUTE p(1.50 + 1, 'it''s')"))
+
+    assert rows(frames) == [(b"42", b"it's")]
+    assert stage.service.requests[-1].parameters == ("2.50", "it's")
+    assert stage.service.requests[-1].parameter_types == ("numeric", "text")
+
+
+async def test_discard_all_forgets_the_names_and_our_own_statements(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"PREPARE p AS " + COUNT))
+    await client.ask(Query(b"EXECUTE p"))
+
+    for text in (b"DISCARD ALL", b"DEALLOCATE ALL"):
+        await client.ask(Query(text))
+        assert errors(await client.ask(Query(b"EXECUTE p")))[0].sqlstate == "26000"
+        assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
+
+
+async def test_a_string_outside_a_transaction_stays_one_implicit_transaction(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(
+        Query(b"DECLARE c CURSOR FOR " + GROUPS + b"; FETCH 1 FROM c; " + COUNT + b"; SELECT 'x' AS x")
+    )
+
+    assert kinds(frames) == "CTDCTDCTDCZ"
+    assert rows(frames) == [(b"open", b"7"), (b"42",), (b"x",)]
+
+
+async def test_a_string_with_begin_runs_one_by_one_and_stops_at_the_first_error(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(b"BEGIN; SAVEPOINT a; " + COUNT + b"; SELECT nothing; " + COUNT))
+
+    assert (kinds(frames), state(frames)) == ("CCTDCEZ", b"E")
+    assert stage.service.answered == 1
+    frames = await client.ask(Query(b"ROLLBACK; " + COUNT))
+    assert (kinds(frames), state(frames)) == ("CTDCZ", b"I")
+
+
+async def test_after_a_refusal_in_a_string_nothing_more_is_charged_or_run(stage: Stage) -> None:
+    client = await stage.client()
+    text = "SELECT 'é'; SELECT note FROM orders; SELECT count(*) FROM orders; SELECT 2"
+
+    frames = await client.ask(Query(text.encode()))
+
+    assert kinds(frames) == "TDCEZ"
+    assert errors(frames)[0].fields["P"] == str(text.index("note") + 1)
+    assert stage.service.answered == 0
+
+
+async def test_positions_after_an_answer_in_a_string_are_those_of_the_clients_text(stage: Stage) -> None:
+    client = await stage.client()
+    text = "SELECT count(*) FROM orders; SELECT 'é', nothing"
+
+    (error,) = errors(await client.ask(Query(text.encode())))
+
+    assert error.fields["P"] == str(text.index("nothing") + 1)
+
+
+async def test_a_setting_just_before_a_private_statement_in_a_string_is_refused(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(b"SET timezone = 'UTC'; " + COUNT))
+    assert (kinds(frames), errors(frames)[0].sqlstate) == ("CEZ", "0A000")
+    frames = await client.ask(Query(b"BEGIN; SET timezone = 'UTC'; " + COUNT + b"; COMMIT"))
+    assert kinds(frames) == "CCTDCCZ"
+
+
+# The extended protocol
+
+
+async def test_types_come_first_and_the_answer_at_bind(stage: Stage) -> None:
+    client = await stage.client()
+
+    described = await client.ask(Parse(b"s", MORE_THAN), Describe(STATEMENT, b"s"), Sync())
+    assert kinds(described) == "1tTZ"
+    assert ParameterDescription.decode(described[1].raw).types == (1700, 25)
+    assert stage.service.answered == 0
+
+    bind = Bind(b"", b"s", (), (b"1.50", b"x"))
+    frames = await client.ask(bind, Describe(PORTAL, b""), Execute(b""), Sync())
+    assert kinds(frames) == "2TDCZ"
+    assert rows(frames) == [(b"42", b"x")]
+    assert stage.service.requests[-1].parameters == ("1.50", "x")
+    assert await leftovers(client) == []
+
+
+async def test_binary_parameters_and_results(stage: Stage) -> None:
+    client = await stage.client()
+    numeric = b"\0\1\0\0\0\0\0\0\0\7"  # 7
+    bind = Bind(b"", b"", (1,), (numeric, b"x"), (1,))
+
+    frames = await client.ask(Parse(b"", MORE_THAN), bind, Describe(PORTAL, b""), Execute(b""), Sync())
+
+    assert kinds(frames) == "12TDCZ"
+    assert [field.format for field in RowDescription.decode(frames[2].raw).fields] == [1, 1]
+    assert rows(frames) == [(b"\0\0\0\0\0\0\0\x2a", b"x")]
+    assert stage.service.requests[-1].parameters == ("7", "x")
+
+
+async def test_dates_are_read_in_the_clients_style_and_planned_in_one(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SET datestyle = 'SQL, DMY'"))
+
+    await client.ask(Parse(b"", MORE_THAN, (1082,)), Bind(b"", b"", (), (b"01/02/2024", b"x")), Sync())
+    await client.ask(
+        Parse(b"", b"SELECT count(*) FROM orders WHERE day > $1"), Bind(b"", b"", (), (b"01/02/2024",)), Sync()
+    )
+
+    assert stage.service.requests[-1].parameters == ("2024-02-01",)
+
+
+async def test_a_portal_of_an_answer_is_suspended_and_goes_on(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"BEGIN"))
+
+    frames = await client.ask(Parse(b"", GROUPS), Bind(b"p", b""), Execute(b"p", 2), Sync())
+    assert kinds(frames) == "12DDsZ"
+    frames = await client.ask(Execute(b"p", 2), Describe(PORTAL, b"p"), Sync())
+    assert kinds(frames) == "DCTZ"
+    assert kinds(await client.ask(Query(b"MOVE FORWARD 1 IN p"))) == "CZ"
+    assert stage.service.answered == 1
+
+
+async def test_executing_again_is_the_same_answer_and_binding_again_is_another(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Parse(b"s", COUNT), Bind(b"", b"s"), Execute(b""), Execute(b""), Sync())
+    assert stage.service.answered == 1
+    await client.ask(Bind(b"", b"s"), Execute(b""), Sync())
+    assert stage.service.answered == 2
+
+
+async def test_a_pipeline_mixes_public_and_private(stage: Stage) -> None:
+    client = await stage.client()
+    public = Parse(b"", b"SELECT 1"), Bind(b"", b""), Execute(b"")
+    private = Parse(b"", COUNT), Bind(b"", b""), Describe(PORTAL, b""), Execute(b"")
+
+    frames = await client.ask(*public, *private, *public, *private, Sync())
+
+    assert kinds(frames) == "12DC12TDC12DC12TDCZ"
+    assert await client.ask(*public, Sync())
+
+
+async def test_an_earlier_error_in_a_pipeline_keeps_a_private_statement_from_running(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(
+        Parse(b"", b"SELECT 1/0"), Bind(b"", b""), Execute(b""), Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync()
+    )
+
+    assert kinds(frames) == "1EZ"
+    assert stage.service.answered == 0
+
+
+async def test_a_refusal_in_a_pipeline_skips_to_the_sync(stage: Stage) -> None:
+    client = await stage.client()
+    refused = Parse(b"", b"SELECT note FROM orders"), Bind(b"", b""), Execute(b"")
+
+    frames = await client.ask(*refused, Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())
+
+    assert (kinds(frames), errors(frames)[0].sqlstate) == ("1EZ", "42501")
+    assert stage.service.answered == 0
+    assert kinds(await client.ask(Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())) == "12DCZ"
+
+
+async def test_flush_instead_of_sync_is_answered_at_once(stage: Stage) -> None:
+    client = await stage.client()
+
+    client.send(Parse(b"s", COUNT), Describe(STATEMENT, b"s"), Flush())
+    assert kinds(await client.until(RowDescription.kind)) == "1tT"
+    client.send(Bind(b"", b"s"), Execute(b""), Flush())
+    assert kinds(await client.until(b"C")) == "2DC"
+    assert kinds(await client.ask(Sync())) == "Z"
+
+
+@pytest.mark.parametrize(
+    "bind",
+    [
+        Bind(b"", b"s", (), (b"x", b"y")),
+        Bind(b"", b"s", (), (b"1",)),
+        Bind(b"", b"s", (), (b"1", b"y"), (0, 0, 0)),
+    ],
+)
+async def test_a_wrong_bind_is_told_in_postgresqls_words_and_costs_nothing(stage: Stage, bind: Bind) -> None:
+    client, direct = await stage.client(), await stage.direct_client()
+    public = MORE_THAN.replace(b"orders WHERE amount", b"(SELECT 1.5 AS amount) AS o WHERE amount")
+
+    mine = await client.ask(Parse(b"s", MORE_THAN), bind, Execute(b""), Sync())
+    native = await direct.ask(Parse(b"s", public), bind, Execute(b""), Sync())
+
+    if len(bind.result_formats) != 3:
+        assert errors(mine) == errors(native)
+    assert kinds(mine) == kinds(native) == "1EZ"
+    assert stage.service.answered == 0
+
+
+async def test_a_portal_that_exists_is_told_before_anything_is_charged(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Parse(b"", b"SELECT 1"), Bind(b"p", b""), Parse(b"", COUNT), Bind(b"p", b""), Sync())
+
+    assert (kinds(frames), errors(frames)[0].sqlstate) == ("121EZ", "42P03")
+    assert stage.service.answered == 0
+
+
+async def test_cursors_and_copies_work_in_the_extended_protocol_too(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"BEGIN"))
+    declare = b"DECLARE c CURSOR FOR " + MORE_THAN
+
+    frames = await client.ask(
+        Parse(b"", declare), Bind(b"", b"", (), (b"1", b"x")), Describe(PORTAL, b""), Execute(b""), Sync()
+    )
+    assert kinds(frames) == "12nCZ"
+    assert rows(await client.ask(Query(b"FETCH ALL FROM c"))) == [(b"42", b"x")]
+
+    frames = await client.ask(Parse(b"", b"COPY (" + COUNT + b") TO STDOUT"), Bind(b"", b""), Execute(b""), Sync())
+    assert kinds(frames) == "12HdcCZ"
+
+
+@pytest.mark.parametrize(
+    "message", [Parse(b"_ng", b"SELECT 1"), Bind(b"", b"_ng_probe"), Bind(b"_ng", b""), Execute(b"_ng")]
+)
+async def test_names_of_the_proxy_are_refused(stage: Stage, message: Parse | Bind | Execute) -> None:
+    client = await stage.client()
+
+    assert errors(await client.ask(message, Sync()))[0].sqlstate == "42501"
+    assert errors(await client.ask(Close(STATEMENT, b"_ng_probe"), Sync()))[0].sqlstate == "42501"
+
+
+async def test_a_function_call_is_refused(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(b"F\0\0\0\x0e" + (1598).to_bytes(4, "big") + bytes(6))
+
+    assert (kinds(frames), errors(frames)[0].sqlstate) == ("EZ", "0A000")
+
+
+async def test_a_route_that_slipped_past_the_planner_is_closed_in_our_words(stage: Stage) -> None:
+    client = await stage.client()
+
+    (error,) = errors(await client.ask(Query(b"EXPLAIN ANALYZE EXECUTE p; PREPARE p AS " + COUNT)))
+    assert error.sqlstate == "26000"
+    frames = await client.ask(Query(b"PREPARE q AS " + COUNT + b"; EXECUTE q"))
+    (error,) = errors(frames)
+    assert (error.sqlstate, "protected" in error.fields["M"]) == ("42501", True)
+
+
+# Time
+
+
+async def test_cancel_stops_what_runs_inside(stage: Stage) -> None:
+    client = await stage.client()
+    stage.service.seconds = 30
+    client.send(Query(COUNT))
+    await until_answering(stage)
+
+    session = next(iter(stage.sessions._by_backend.values()))
+    session.cancel()
+
+    assert errors(await client.until())[0].sqlstate == "57014"
+    stage.service.seconds = 0
+    assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
+
+
+async def test_cancel_stops_what_runs_on_the_twin_and_only_while_it_runs(stage: Stage) -> None:
+    client = await stage.client()
+    session = next(iter(stage.sessions._by_backend.values()))
+    client.send(Query(b"SELECT pg_sleep(30)"))
+    await asyncio.sleep(0.1)
+    session.cancel()
+    assert errors(await client.until())[0].sqlstate == "57014"
+
+    session.cancel()
+    assert kinds(await client.ask(Query(b"SELECT pg_sleep(0.1)"))) == "TDCZ"
+
+
+@pytest.mark.parametrize("setting", [b"statement_timeout = '3s'", b"transaction_timeout = '3s'"])
+async def test_the_inner_deadline_is_the_clients_own(stage: Stage, setting: bytes) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SET " + setting))
+
+    await client.ask(Query(COUNT))
+
+    assert 2 < stage.service.timeouts[-1] < 2.9
+
+
+async def test_an_inner_run_longer_than_the_idle_limit_of_a_transaction_ends_in_57014(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"SET idle_in_transaction_session_timeout = '400ms'"))
+    await client.ask(Query(b"BEGIN"))
+    stage.service.seconds = 30
+
+    assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "57014"
+    assert kinds(await client.ask(Query(b"ROLLBACK"))) == "CZ"
+
+
+async def test_a_client_that_leaves_stops_what_runs_for_it(stage: Stage) -> None:
+    client = await stage.client()
+    stage.service.seconds = 30
+    client.send(Query(COUNT))
+    await until_answering(stage)
+
+    await client.close()
+    await asyncio.sleep(0.1)
+
+    assert stage.sessions._by_backend == {}
+
+
+async def test_messages_behind_a_slow_answer_wait_in_order_and_are_held_when_they_are_many(stage: Stage) -> None:
+    client = await stage.client()
+    stage.service.seconds = 0.2
+    client.send(Query(COUNT), *[Query(b"SELECT 1 -- " + b"x" * 1000)] * 300, Query(b"SELECT 'last'"))
+
+    for _ in range(301):
+        await client.until()
+
+    assert rows(await client.until()) == [(b"last",)]
+
+
+async def until_answering(stage: Stage) -> None:
+    """Wait until an inner run has begun."""
+    async with asyncio.timeout(5):
+        while not stage.service.timeouts:
+            await asyncio.sleep(0.01)

@@ -1,0 +1,132 @@
+"""Any sequence of messages, however senseless, comes back through the proxy as from PostgreSQL alone.
+
+Where the proxy is sent a private statement, PostgreSQL is sent a constant one that gives the same row; where the
+proxy is sent what it refuses, PostgreSQL is sent what fails. So the choreography around both is compared as well.
+"""
+
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proxy.server.reports import REFUSED_SQL
+from proxy.wire.backend import ErrorResponse
+from proxy.wire.buffer import Frame
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync, Terminate
+from tests.server.raw import Message, RawClient
+from tests.server.stage import Stage
+
+PLAIN = [
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT s",
+    "ROLLBACK TO s",
+    "SELECT 1",
+    "SELECT i FROM generate_series(1, 4) AS i",
+    "SELECT $1::int + 1",
+    "SELECT 1/0",
+    "SELECT nothing",
+    "SELEC",
+    "",
+    "SET search_path = other, public",
+    "RESET search_path",
+    "SHOW search_path",
+    "SELECT * FROM other.orders",
+    "DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 4) AS i",
+    "FETCH 2 FROM c",
+    "FETCH 2 FROM p",
+    "CLOSE c",
+    "COPY (SELECT 1) TO STDOUT",
+    "PREPARE a AS SELECT 7",
+    "EXECUTE a",
+    "EXECUTE b(1.5, 'x')",
+    "DEALLOCATE a",
+    "DEALLOCATE ALL",
+    "DISCARD ALL",
+    "SELECT 1; SELECT nothing; SELECT 2",
+    "BEGIN; SELECT 3",
+    "ROLLBACK; SELECT 4",
+]
+
+COUNT, FORTY_TWO = "SELECT count(*) FROM public.orders", "SELECT 42::bigint AS count"
+PRIVATE = {  # what the proxy is sent, and PostgreSQL
+    COUNT: FORTY_TWO,
+    f"DECLARE c CURSOR FOR {COUNT}": f"DECLARE c CURSOR FOR {FORTY_TWO}",
+    f"COPY ({COUNT}) TO STDOUT": f"COPY ({FORTY_TWO}) TO STDOUT",
+    f"PREPARE a AS {COUNT}": f"PREPARE a AS {FORTY_TWO}",
+    "SELECT count(*), $2::text AS tag FROM public.orders WHERE amount > $1": (
+        "SELECT 42::bigint AS count, $2::text AS tag WHERE $1::numeric IS NULL OR true"
+    ),
+    "PREPARE b (numeric, text) AS SELECT count(*), $2::text AS tag FROM public.orders WHERE amount > $1": (
+        "PREPARE b (numeric, text) AS SELECT 42::bigint AS count, $2 AS tag WHERE $1 IS NULL OR true"
+    ),
+    f"SELECT 5; {COUNT}; SELECT 6": f"SELECT 5; {FORTY_TWO}; SELECT 6",
+    f"BEGIN; {COUNT}; COMMIT": f"BEGIN; {FORTY_TWO}; COMMIT",
+}
+REFUSED = {
+    "DELETE FROM products": REFUSED_SQL,
+    "SELECT 1; DELETE FROM products; SELECT 2": f"SELECT 1; {REFUSED_SQL}; SELECT 2",
+}
+TEXTS = {**{text: text for text in PLAIN}, **PRIVATE, **REFUSED}
+
+texts = st.sampled_from([text.encode() for text in TEXTS])
+statements = st.sampled_from([b"", b"a", b"b"])
+portals = st.sampled_from([b"", b"p", b"c"])
+values = st.sampled_from([(), (b"1",), (b"1.5", b"x"), (None,), (b"x", b"y")])
+formats = st.sampled_from([(), (0,), (1,), (0, 1)])
+
+messages: st.SearchStrategy[Message] = st.one_of(
+    st.builds(Query, texts),
+    st.builds(Parse, statements, texts),
+    st.builds(Bind, portals, statements, st.just(()), values, formats),
+    st.builds(Describe, st.just(STATEMENT), statements),
+    st.builds(Describe, st.just(PORTAL), portals),
+    st.builds(Execute, portals, st.sampled_from([0, 1, 2])),
+    st.builds(Close, st.just(STATEMENT), statements),
+    st.builds(Close, st.just(PORTAL), portals),
+    st.builds(Sync),
+    st.builds(Flush),
+)
+wholes = st.builds(  # random single messages rarely meet
+    lambda text, portal, given, rows, wanted: [
+        Parse(b"", text), Bind(portal, b"", (), given, wanted), Describe(PORTAL, portal), Execute(portal, rows), Sync(),
+    ],
+    texts, portals, values, st.sampled_from([0, 2]), formats,
+)  # fmt: skip
+traffic = st.lists(st.one_of(messages.map(lambda message: [message]), wholes), max_size=12)
+
+
+@settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(traffic)
+async def test_no_traffic_tells_the_proxy_from_postgresql(stage: Stage, traffic: list[list[Message]]) -> None:
+    script = [message for part in traffic for message in part]
+
+    direct = await play(await stage.direct_client(), [for_postgresql(message) for message in script])
+    proxied = await play(await stage.client(**{"noisegate.notices": "off"}), script)
+
+    assert [comparable(frame) for frame in proxied] == [comparable(frame) for frame in direct]
+
+
+def for_postgresql(message: Message) -> Message:
+    """What PostgreSQL is sent in place of what the proxy is sent."""
+    match message:
+        case Query(text):
+            return Query(TEXTS[text.decode()].encode())
+        case Parse(name, text, types):
+            return Parse(name, TEXTS[text.decode()].encode(), types)
+    return message
+
+
+def comparable(frame: Frame) -> tuple[bytes, object]:
+    """A frame without what must differ: the words of refusals."""
+    if frame.kind != ErrorResponse.kind:
+        return frame
+    error = ErrorResponse.decode(frame.raw)
+    is_refusal = "_ng_refused" in error.fields["M"] or error.sqlstate in ("25006", "42501")
+    return frame.kind, "refused" if is_refusal else dict(error.fields)
+
+
+async def play(client: RawClient, script: Sequence[Message]) -> list[Frame]:
+    client.send(*script, Sync(), Terminate())
+    return await client.rest()
