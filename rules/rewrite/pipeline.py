@@ -20,10 +20,9 @@ from rules.rewrite.outer import Place, outer_statement
 from rules.rewrite.plan import Plan, Request
 from rules.rewrite.probe import Columns, is_probe, relations, without_rows
 from rules.rewrite.site import BlockSite
-from rules.sql.agree import check_agreement
-from rules.sql.canonical import canonical_text, canonical_tree
-from rules.sql.grammar import Node, deparse_expression, items, kind, parse, strings, walk
-from rules.sql.parse import parse_expression, parse_query
+from rules.sql.canonical import canonical_tree
+from rules.sql.grammar import Node, items, kind, parse, strings, walk
+from rules.sql.parse import expression_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
 
@@ -57,8 +56,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan:
 
 def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
-    syntax = parse_query(canonical_text(query))
-    check_agreement(query, syntax)
+    syntax = query_from(query)
     sites = find_blocks(syntax, tables.world)
     if not sites:
         raise NotAllowed("this would give out protected rows", hint=ROW_HINT)
@@ -94,7 +92,7 @@ class _Cut:
     @classmethod
     def of(cls, site: BlockSite, body: Node) -> "_Cut":
         leaves = leaves_of(body, site)
-        aggregates = tuple(parse_expression(deparse_expression(node)) for node in leaves.aggregates)
+        aggregates = tuple(expression_from(node) for node in leaves.aggregates)
         return cls(site, body, leaves, aggregates)
 
 
