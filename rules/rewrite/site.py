@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rules.relation.bind_source import Relation
 from rules.sql.syntax import Expression
 
 
@@ -19,6 +20,8 @@ class BlockSite:
     """One SELECT that aggregates protected rows over all units."""
 
     select_index: int
-    source: object  # its FROM and WHERE as a bound relation
+    source: Relation  # its FROM and WHERE, and the names in them
     keys: tuple[GroupKey, ...]
     is_distinct: bool = False  # SELECT DISTINCT without GROUP BY: its items are its keys
+    sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS: the keys of each; () without
+    columns: int = 0  # numbers of columns up to here are taken

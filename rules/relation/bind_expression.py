@@ -1,0 +1,172 @@
+"""Expressions of the analyst's text as typed expressions of the registry."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation.expression import FALSE, TRUE, Expression, Literal, Operand, null_of
+from rules.relation.functions import comparison, conditional
+from rules.relation.functions.cast import cast
+from rules.relation.functions.coerce import literal, number, typed
+from rules.relation.functions.guard import Setting
+from rules.relation.functions.registry import call, operate
+from rules.relation.scope import World
+from rules.relation.types import UNKNOWN, Type, find_type
+from rules.sql import syntax as s
+from rules.sql.aggregate_names import AGGREGATES
+
+# What an expression means by itself: a column, a grouping key, an aggregate. None: look into it.
+Leaf = Callable[[s.Expression], Operand | None]
+
+_ARRAY_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,"{}\\]+))\s*(,|$)')
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How the names of one place are read."""
+
+    leaf: Leaf
+    world: World
+    setting: Setting
+
+    def bind(self, given: s.Expression) -> Expression:
+        """A whole expression; an open literal in the end is a text."""
+        return typed(self.operand(given), self.setting)
+
+    def condition(self, given: s.Expression) -> Expression:
+        return comparison.boolean(self.operand(given), self.setting)
+
+    def operand(self, given: s.Expression) -> Operand:
+        found = self.leaf(given)
+        if found is not None:
+            return found
+        match given:
+            case s.Constant():
+                return _constant(given)
+            case s.Parameter(number=index):
+                return self._parameter(index)
+            case s.Cast(argument=argument, type=written):
+                return self._cast(argument, written)
+            case s.Operator(name=name, arguments=arguments):
+                return operate(name, tuple(map(self.operand, arguments)), self.setting)
+            case s.Call():
+                return self._call(given)
+            case s.Case():
+                return self._case(given)
+            case s.InList(argument=argument, items=items, negated=negated):
+                return self._in(argument, items, negated=negated)
+            case s.Quantified():
+                return self._quantified(given)
+        raise _refusal(given)
+
+    def _parameter(self, index: int) -> Operand:
+        if not 0 < index <= len(self.world.parameters):
+            raise NotSupported(f"the parameter ${index} has no value here")
+        written = self.world.parameter_types[index - 1]
+        given, text = find_type(written), self.world.parameters[index - 1]
+        if given is None or given.kind == "other":
+            raise NotSupported(f"a parameter of type {written} is not supported over protected rows")
+        return literal(text, given, self.setting)
+
+    def _cast(self, argument: s.Expression, written: str) -> Expression:
+        return cast(self.operand(argument), written, self.setting)
+
+    def _call(self, given: s.Call) -> Expression:
+        if given.over is not None:
+            raise NotSupported(f"the window function {given.name} is not supported here over protected rows")
+        if given.name in AGGREGATES or given.star or given.distinct or given.filter or given.within_group:
+            raise NotSupported(f"the aggregate {given.name} cannot stand here")
+        if given.schema is not None:
+            raise NotSupported(f'the function "{given.schema}.{given.name}" is not supported over protected rows')
+        return call(given.name, tuple(map(self.operand, given.arguments)), self.setting)
+
+    def _case(self, given: s.Case) -> Expression:
+        branches = tuple((self.operand(test), self.operand(result)) for test, result in given.branches)
+        default = null_of(UNKNOWN) if given.default is None else self.operand(given.default)
+        if given.operand is None:
+            return conditional.case(branches, default, self.setting)
+        return conditional.simple_case(self.operand(given.operand), branches, default, self.setting)
+
+    def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
+        found = tuple(map(self.operand, items))
+        return comparison.in_list(self.operand(argument), found, self.setting, negated=negated)
+
+    def _quantified(self, given: s.Quantified) -> Expression:
+        """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN."""
+        if (given.operator, given.all) not in (("=", False), ("<>", True)):
+            raise NotSupported(f"{given.operator} {'ALL' if given.all else 'ANY'} is not supported over protected rows")
+        items = self._array(given.array)
+        return comparison.in_list(self.operand(given.argument), items, self.setting, negated=given.all)
+
+    def _array(self, given: s.Expression) -> tuple[Operand, ...]:
+        match given:
+            case s.Array(items=items):
+                return tuple(map(self.operand, items))
+            case s.Cast(argument=s.Array(items=items), type=written):
+                element = _element(written)
+                return tuple(cast(self.operand(item), element.sql, self.setting) for item in items)
+            case s.Constant(kind="string", text=text):
+                return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
+            case s.Cast(argument=s.Constant(kind="string", text=text), type=written):
+                return tuple(literal(item, _element(written), self.setting) for item in array_items(text))
+            case s.Parameter(number=index) if 0 < index <= len(self.world.parameters):
+                element = _element(self.world.parameter_types[index - 1])
+                text_of_array = self.world.parameters[index - 1]
+                items_of_array = () if text_of_array is None else array_items(text_of_array)
+                return tuple(literal(item, element, self.setting) for item in items_of_array)
+        raise NotSupported("an array that is no constant is not supported over protected rows")
+
+
+def _element(written: str) -> Type:
+    found = find_type(written.removesuffix("[]")) if written.endswith("[]") else None
+    if found is None:
+        raise NotSupported(f"an array of type {written} is not supported over protected rows")
+    return found
+
+
+def array_items(text: str) -> tuple[str | None, ...]:
+    """The items of a one-dimensional array as PostgreSQL writes it.
+
+    Example:
+        >>> array_items('{a,NULL,"b, c"}')
+        ('a', None, 'b, c')
+    """
+    inside = text.strip()
+    if not (inside.startswith("{") and inside.endswith("}")):
+        raise NotSupported(f"'{text[:60]}' is not read as an array here", hint="Write it as '{a,b}'.")
+    inside, found, at = inside[1:-1], list[str | None](), 0
+    while at < len(inside):
+        item = _ARRAY_ITEM.match(inside, at)
+        if item is None:
+            raise NotSupported(f"'{text[:60]}' is not read as an array here", hint="Write it as '{a,b}'.")
+        plain = item[2].strip() if item[2] is not None else re.sub(r"\\(.)", r"\1", item[1])
+        found.append(None if item[2] is not None and plain.upper() == "NULL" else plain)
+        at = item.end()
+    return tuple(found)
+
+
+def _constant(given: s.Constant) -> Operand:
+    match given.kind:
+        case "number":
+            return number(given.text)
+        case "boolean":
+            return TRUE if given.text.lower() in ("true", "t") else FALSE
+        case "null":
+            return null_of(UNKNOWN)
+        case "string":
+            return Literal(given.text)
+
+
+def _refusal(given: s.Expression) -> NotSupported | NotAllowed:
+    match given:
+        case s.Star():
+            return NotAllowed("* cannot stand here over protected rows")
+        case s.Exists() | s.InQuery():
+            hint = "Move it to the top level of WHERE, joined by AND."
+            return NotSupported("EXISTS and IN (SELECT …) are supported only as conditions of WHERE", hint=hint)
+        case s.ScalarQuery():
+            return NotSupported("a subquery in an expression over protected rows is not supported here")
+        case s.Array():
+            return NotSupported("arrays are not supported over protected rows")
+    return NotSupported("this expression is not supported over protected rows")

@@ -1,0 +1,270 @@
+"""A statement bound: which of its SELECTs are rows of units, which are private blocks, and what is computed outside.
+
+A block is an aggregate over protected rows whose keys do not tell the unit. Everything above a block is the twin's;
+everything below one is a relation whose every row belongs to one unit.
+"""
+
+from dataclasses import dataclass
+
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation.bind_expression import Binding, Leaf
+from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf, provisional
+from rules.relation.bind_where import Where
+from rules.relation.expression import Column, Constant, Expression, Literal, Operand
+from rules.relation.nodes import Node
+from rules.relation.privacy import filtered, per_unit, projected, tells_unit
+from rules.relation.scope import ROW_HINT, Scope, World, single
+from rules.relation.union import unite
+from rules.relation.unit_aggregates import unit_aggregate
+from rules.relation.walk_syntax import aggregates, column_name, has_window, subqueries
+from rules.sql import syntax as s
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A grouping expression with ordinals and aliases resolved, and where it stands."""
+
+    expression: s.Expression
+    item: int | None = None
+    element: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A private block as it was found: its SELECT, its rows, and its keys."""
+
+    select: s.Select
+    source: Relation
+    keys: tuple[Key, ...]
+    is_distinct: bool
+    sets: tuple[tuple[int, ...], ...] = ()  # of GROUPING SETS: which keys each has
+
+
+class Binder(Where, Sources):
+    """Binds one statement and collects its blocks by the number of their SELECT."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.blocks: dict[int, Found] = {}
+
+    def query(self, given: s.Query, ctes: Ctes) -> Relation | Outer:
+        match given:
+            case s.Select():
+                return self._select(given, self._with(given.ctes, ctes, recursive=given.recursive))
+            case s.SetOperation():
+                return self._set_operation(given, self._with(given.ctes, ctes, recursive=given.recursive))
+            case s.Values():
+                self._visit(ctes, given.rows)
+                return Outer()
+
+    def _with(self, given: tuple[s.Cte, ...], seen: Ctes, *, recursive: bool) -> Ctes:
+        known = dict(seen.known)
+        for cte in given:
+            known[cte.name] = (
+                cte,
+                Ctes({**known} if not recursive else {k: v for k, v in known.items() if k != cte.name}),
+            )
+        return Ctes(known)
+
+    def _set_operation(self, given: s.SetOperation, ctes: Ctes) -> Relation | Outer:
+        sides = self.query(given.left, ctes), self.query(given.right, ctes)
+        rows = [side for side in sides if isinstance(side, Relation) and side.node.facts.unit is not None]
+        if not rows:
+            self._visit(ctes, given.order_by, given.limit, given.offset)
+            return Outer()
+        if given.kind != "union" or not given.all:
+            message = f"{given.kind.upper()} compares protected rows with each other"
+            raise NotSupported(message, hint="Write UNION ALL, or aggregate each branch first.")
+        if given.limit is not None or given.offset is not None or len(rows) < 2:
+            raise NotAllowed("this union would give out protected rows", hint=ROW_HINT)
+        return unite(rows[0], rows[1], self.fresh)
+
+    def _select(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
+        tree = self.tree(given.source, ctes)
+        if isinstance(tree, Outer):
+            return self._outer(given, ctes)
+        if is_public(tree):
+            return self._public(given, ctes)
+        if given.locking:
+            raise NotAllowed("row locks tell of protected rows")
+        columns = provisional(tree)
+        source = self.filtered(given, tree, columns, ctes)
+        return self._over_rows(given, Relation(source, tree.scope), ctes)
+
+    def _outer(self, given: s.Select, ctes: Ctes) -> Outer:
+        self._visit(ctes, given.items, given.where, given.group_by, given.having, given.distinct_on, given.order_by)
+        self._visit(ctes, given.limit, given.offset)
+        return Outer()
+
+    def _visit(self, ctes: Ctes, *given: object) -> None:
+        """Subqueries in what the twin computes: they may be answers, never rows."""
+        for query in subqueries(given):
+            found = self.query(query, ctes)
+            if isinstance(found, Relation) and found.node.facts.unit is not None:
+                raise NotAllowed("a subquery would give out protected rows", hint=ROW_HINT)
+
+    def _public(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
+        """Public rows are a relation that protected ones may join, where the planner understands them."""
+        tree = self.tree(given.source, ctes)
+        simple = not (given.group_by or given.having or given.distinct or given.distinct_on or given.limit)
+        simple = simple and not (given.offset or aggregates(given.items) or has_window(given.items))
+        if simple and not isinstance(tree, Outer):
+            try:
+                source = self.filtered(given, tree, provisional(tree), ctes)
+                return self._rows(given, Relation(source, tree.scope))
+            except NotSupported:
+                pass  # the twin has public rows and can compute what we cannot
+        return self._outer(given, ctes)
+
+    def _over_rows(self, given: s.Select, source: Relation, ctes: Ctes) -> Relation | Outer:
+        """Rows of units, one row for each of a unit's groups, or a block."""
+        is_grouped = bool(given.group_by or given.having) or bool(aggregates(given.items, given.order_by))
+        if not is_grouped and not given.distinct:
+            _check_rows(given)
+            return self._rows(given, source)
+        keys = self._keys(given, source) if is_grouped else self._distinct_keys(given, source)
+        flat, sets = keys
+        leaf = self.leaf(source)
+        bound = tuple(Binding(leaf, self.world, self.world.setting()).bind(key.expression) for key in flat)
+        if flat and not sets and tells_unit(source.node.facts, bound):
+            return self._per_unit(given, source, flat, bound)
+        self.blocks.setdefault(given.index, Found(given, source, flat, not is_grouped, sets))
+        self._visit(ctes, given.items, given.having, given.order_by, given.limit, given.offset)
+        return Outer()
+
+    def _keys(self, given: s.Select, source: Relation) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+        """GROUP BY resolved as PostgreSQL does: numbers, then input columns, then aliases."""
+        keys: list[Key] = []
+        sets: list[tuple[int, ...]] = [()]
+        has_sets = False
+        for place, element in enumerate(given.group_by):
+            if isinstance(element, s.GroupingSets):
+                has_sets = True
+                places = [tuple(_place(keys, Key(each)) for each in one) for one in element.sets]
+                sets = [(*before, *added) for before in sets for added in places]
+            else:
+                at = _place(keys, self._key(element, place, given, source))
+                sets = [(*before, at) for before in sets]
+        return tuple(keys), tuple(sets) if has_sets else ()
+
+    def _key(self, element: s.Expression, place: int, given: s.Select, source: Relation) -> Key:
+        match element:
+            case s.Constant(kind="number", text=text):
+                return _item_key(given, int(text) - 1)
+            case s.Name(parts=(name,)) if source.scope.find((name,)) is None:
+                named = [
+                    at for at, item in enumerate(given.items) if (item.alias or column_name(item.expression)) == name
+                ]
+                if named:
+                    return _item_key(given, named[0])
+        return Key(element, element=place)
+
+    def _distinct_keys(self, given: s.Select, source: Relation) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+        if any(isinstance(item.expression, s.Star) for item in given.items):
+            raise NotAllowed("SELECT DISTINCT * would give out rows", hint="Name the columns whose values you need.")
+        return tuple(Key(item.expression, item=place) for place, item in enumerate(given.items)), ()
+
+    def leaf(self, source: Relation) -> Leaf:
+        return names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
+
+    def _rows(self, given: s.Select, source: Relation) -> Relation:
+        """A projection: renamed columns keep their numbers, computed ones get new ones."""
+        return self._projected(given, source.node, self.leaf(source), source.scope)
+
+    def _projected(self, given: s.Select, node: Node, leaf: Leaf, scope: Scope) -> Relation:
+        binding = Binding(leaf, self.world, self.world.setting())
+        names: list[tuple[str, int]] = []
+        computed: list[tuple[int, Expression]] = []
+        for item in given.items:
+            if isinstance(item.expression, s.Star):
+                names.extend(scope.star(item.expression.qualifier))
+                continue
+            bound = binding.bind(item.expression)
+            number = bound.id if isinstance(bound, Column) else self.fresh()
+            if not isinstance(bound, Column):
+                computed.append((number, bound))
+            names.append((item.alias or column_name(item.expression), number))
+        return Relation(projected(node, tuple(computed)), single(None, tuple(names)))
+
+    def _per_unit(
+        self, given: s.Select, source: Relation, keys: tuple[Key, ...], bound: tuple[Expression, ...]
+    ) -> Relation:
+        """GROUP BY that tells the unit: exact rows of one unit each, for a block above."""
+        _check_rows(given)
+        facts = source.node.facts
+        if facts.unit is None or facts.unit.column is None:
+            raise NotSupported("rows without a primary key have no identity, so they cannot be grouped by it")
+        numbers = [each.id if isinstance(each, Column) else self.fresh() for each in bound]
+        implied = self._implied(given, source, bound)
+        binding = Binding(self.leaf(source), self.world, self.world.setting())
+        calls = aggregates(given.items, given.having)
+        made = tuple(unit_aggregate(call, self.fresh(), binding, facts) for call in calls)
+        pairs = tuple(dict(zip((*numbers, *(each.id for each in implied)), (*bound, *implied), strict=True)).items())
+        node = per_unit(source.node, pairs, made)
+        leaf = _grouped_leaf(node, dict(zip(calls, (number for number, _, _ in made), strict=True)), pairs, binding)
+        if given.having is not None:
+            node = filtered(node, Binding(leaf, self.world, self.world.setting()).condition(given.having))
+        return self._projected(given, node, leaf, Scope())
+
+    def _implied(self, given: s.Select, source: Relation, bound: tuple[Expression, ...]) -> tuple[Column, ...]:
+        """Columns that follow from the unit may be selected beside its key, as PostgreSQL allows for a primary key."""
+        facts = source.node.facts
+        columns = {column.id: column for column in facts.columns}
+        found: dict[int, Column] = {}
+        for name in _plain_names(given):
+            number = source.scope.find(name.parts)
+            if number in facts.determined and number is not None and columns[number] not in bound:
+                found[number] = columns[number]
+        return tuple(found.values())
+
+
+def _plain_names(given: s.Select) -> tuple[s.Name, ...]:
+    return tuple(item.expression for item in given.items if isinstance(item.expression, s.Name))
+
+
+def _place(keys: list[Key], key: Key) -> int:
+    """Where a key stands in the list; equal ones are one."""
+    for at, known in enumerate(keys):
+        if known.expression == key.expression:
+            return at
+    keys.append(key)
+    return len(keys) - 1
+
+
+def _item_key(given: s.Select, at: int) -> Key:
+    if not 0 <= at < len(given.items) or any(isinstance(item.expression, s.Star) for item in given.items[: at + 1]):
+        raise NotSupported(f"GROUP BY position {at + 1} is not in the select list")
+    return Key(given.items[at].expression, item=at)
+
+
+def _check_rows(given: s.Select) -> None:
+    """What would choose rows by other units' rows."""
+    if given.limit is not None or given.offset is not None:
+        hint = "Limit the answer instead: put LIMIT behind the aggregate."
+        raise NotAllowed("LIMIT below an aggregate chooses rows of some units by rows of others", hint=hint)
+    if given.distinct_on:
+        raise NotAllowed("DISTINCT ON chooses rows by their order", hint="Use GROUP BY with min or max of each unit.")
+    if given.locking:
+        raise NotAllowed("row locks tell of protected rows")
+
+
+def _grouped_leaf(
+    node: Node, calls: dict[s.Call, int], keys: tuple[tuple[int, Expression], ...], inside: Binding
+) -> Leaf:
+    """In what is computed after grouping, keys and aggregates mean the columns of the groups."""
+    columns = {column.id: column for column in node.facts.columns}
+
+    def leaf(given: s.Expression) -> Operand | None:
+        if isinstance(given, s.Call) and given in calls:
+            return columns[calls[given]]
+        if aggregates(given) or isinstance(given, s.Star | s.Constant | s.Parameter):
+            return None
+        bound = inside.operand(given)
+        if isinstance(bound, Constant | Literal):
+            return bound
+        number = next((number for number, key in keys if key == bound), None)
+        if number is None and isinstance(given, s.Name):
+            raise NotSupported(f'the column "{given.parts[-1]}" must be in GROUP BY or in an aggregate')
+        return None if number is None else columns[number]
+
+    return leaf

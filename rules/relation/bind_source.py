@@ -1,0 +1,250 @@
+"""FROM as a relation: tables by name, subqueries, and joins whose units are proved the same."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rules.catalog import TableName
+from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
+from rules.relation.bind_expression import Binding, Leaf
+from rules.relation.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
+from rules.relation.functions.comparison import compare
+from rules.relation.nodes import JoinKind, Node
+from rules.relation.privacy import filtered, joined, projected
+from rules.relation.scan import Names, scan
+from rules.relation.scope import Scope, World, merge, single
+from rules.sql import syntax as s
+
+MOST_COLUMNS = 20_000  # of all relations of one statement: CTEs are bound at every use
+RELEASED_HINT = "Join the answers to each other, or aggregate the protected table first."
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows, and the names under which an analyst knows their columns."""
+
+    node: Node
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What the twin computes: from released answers, public tables and functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ctes:
+    """The CTEs that a query sees, each with those that it sees itself."""
+
+    known: Mapping[str, tuple[s.Cte, "Ctes"]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    node: Node
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    kind: JoinKind
+    left: "_Tree"
+    right: "_Tree"
+    on: s.Expression | None
+    equal: tuple[tuple[str, int, int], ...]  # USING and NATURAL: name, left and right column
+    merged: Names
+    scope: Scope
+
+
+_Tree = _Leaf | _Pair
+
+
+class Sources(ABC):
+    """Binds FROM; queries inside it are bound by the subclass. Column numbers are counted over one statement."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._count = 0
+
+    def fresh(self) -> int:
+        self._count += 1
+        if self._count > MOST_COLUMNS:
+            raise TooComplex("the statement reads too many columns through its subqueries")
+        return self._count
+
+    @abstractmethod
+    def query(self, given: s.Query, ctes: Ctes) -> Relation | Outer: ...
+
+    def tree(self, given: s.Source | None, ctes: Ctes) -> "_Tree | Outer":
+        """FROM as a tree of joins whose order and links are not decided yet."""
+        match given:
+            case None | s.FunctionSource():
+                return Outer()
+            case s.TableSource():
+                return self._table(given, ctes)
+            case s.QuerySource():
+                return self._subquery(given, ctes)
+            case s.Join():
+                return self._join(given, ctes)
+
+    def _table(self, given: s.TableSource, ctes: Ctes) -> "_Tree | Outer":
+        if given.schema is None and given.name in ctes.known:
+            cte, seen = ctes.known[given.name]
+            columns = given.columns or cte.columns
+            return self._named(self.query(cte.query, seen), given.alias or given.name, columns)
+        for schema in (given.schema,) if given.schema else self.world.search_path:
+            name = TableName(schema, given.name)
+            table, rules = self.world.catalog.find_table(name), self.world.policy.find_table(name)
+            if table is not None and rules is not None:
+                node, names = scan(table, rules, self.world.policy, self.world.catalog, self.fresh)
+                return _Leaf(node, single(given.alias or given.name, names, given.columns, schema))
+        return Outer()
+
+    def _subquery(self, given: s.QuerySource, ctes: Ctes) -> "_Tree | Outer":
+        return self._named(self.query(given.query, ctes), given.alias, given.columns)
+
+    def _named(self, found: Relation | Outer, name: str | None, columns: tuple[str, ...]) -> "_Tree | Outer":
+        if isinstance(found, Outer):
+            return found
+        return _Leaf(found.node, single(name, found.scope.star(()), columns))
+
+    def _join(self, given: s.Join, ctes: Ctes) -> "_Tree | Outer":
+        left, right = self.tree(given.left, ctes), self.tree(given.right, ctes)
+        if isinstance(left, Outer) or isinstance(right, Outer):
+            for side in (left, right):
+                if not isinstance(side, Outer) and any(node.facts.unit is not None for node in _nodes(side)):
+                    raise NotSupported("protected rows are joined here with something computed", hint=RELEASED_HINT)
+            return Outer()
+        kind: JoinKind = "inner" if given.kind == "cross" else given.kind
+        names = given.using
+        if given.natural:
+            right_names = {name for name, _ in right.scope.star(())}
+            names = tuple(name for name, _ in left.scope.star(()) if name in right_names)
+        return self._pair(kind, left, right, given.on, names)
+
+    def _pair(
+        self, kind: JoinKind, left: "_Tree", right: "_Tree", on: s.Expression | None, names: tuple[str, ...]
+    ) -> _Pair:
+        equal, merged = [], []
+        for name in names:
+            first, second = left.scope.find((name,)), right.scope.find((name,))
+            if first is None or second is None:
+                raise NotAllowed(f'the column "{name}" is not known on both sides of the join')
+            equal.append((name, first, second))
+            merged.append((name, {"right": second, "full": 0}.get(kind, first) or self.fresh()))
+        return _Pair(kind, left, right, on, tuple(equal), tuple(merged), merge(left.scope, right.scope, tuple(merged)))
+
+    def build(self, tree: "_Tree", where: tuple[Expression, ...] = ()) -> Node:
+        """The joins made one by one; conditions of WHERE may link the units of inner joins."""
+        if isinstance(tree, _Leaf):
+            return tree.node
+        if tree.kind == "inner":
+            return self._inner(tree, where)
+        left = self.build(tree.left, where if tree.kind == "left" else ())
+        right = self.build(tree.right, where if tree.kind == "right" else ())
+        columns = _by_number((*left.facts.columns, *right.facts.columns))
+        made = joined(tree.kind, left, right, all_of(self._conditions(tree, columns)), number=self.fresh())
+        return projected(made, tuple(_either(tree, columns))) if tree.kind == "full" else made
+
+    def _inner(self, tree: _Pair, where: tuple[Expression, ...]) -> Node:
+        """All tables of a chain of inner joins, in the first order in which each is linked to those before it."""
+        pairs, leaves = _chain(tree)
+        nodes = [self.build(leaf, where) for leaf in leaves]
+        columns = _by_number(tuple(column for node in nodes for column in node.facts.columns))
+        conditions = [each for pair in pairs for each in self._conditions(pair, columns)]
+        made, waiting = nodes[0], nodes[1:]
+        while waiting:
+            made, conditions, waiting = self._next(made, conditions, waiting, where)
+        return filtered(made, all_of(tuple(conditions)))
+
+    def _next(
+        self, made: Node, conditions: list[Expression], waiting: list[Node], where: tuple[Expression, ...]
+    ) -> tuple[Node, list[Expression], list[Node]]:
+        refusal: Refusal | None = None
+        for place, node in enumerate(waiting):
+            known = {column.id for column in (*made.facts.columns, *node.facts.columns)}
+            here = [each for each in conditions if ids_in(each) <= known]
+            links = (*(each for each in conditions if each in here), *where)
+            try:
+                following = joined(
+                    "inner", made, node, all_of(tuple(here)), number=self.fresh(), inner_where=all_of(links)
+                )  # fmt: skip
+            except Refusal as found:
+                refusal = refusal or found
+                continue
+            left = [each for each in conditions if each not in here]
+            return following, left, [*waiting[:place], *waiting[place + 1 :]]
+        assert refusal is not None
+        raise refusal
+
+    def _conditions(self, pair: _Pair, columns: dict[int, Column]) -> tuple[Expression, ...]:
+        found: list[Expression] = []
+        if pair.on is not None:
+            binding = Binding(names_leaf(pair.scope, columns), self.world, self.world.setting())
+            found.extend(conjuncts(binding.condition(pair.on)))
+        setting = self.world.setting()
+        found.extend(compare("=", columns[first], columns[second], setting) for _, first, second in pair.equal)
+        return tuple(found)
+
+
+def _either(tree: _Pair, columns: dict[int, Column]) -> Iterator[tuple[int, Expression]]:
+    """The merged columns of FULL JOIN … USING."""
+    for (_, number), (_, first, second) in zip(tree.merged, tree.equal, strict=True):
+        left, right = columns[first], columns[second]
+        yield number, Apply("coalesce", "coalesce({0}, {1})", (left, right), left.type, nullable=True)
+
+
+def names_leaf(scope: Scope, columns: dict[int, Column]) -> Leaf:
+    """Names mean the columns of this scope."""
+
+    def leaf(given: s.Expression) -> Operand | None:
+        if not isinstance(given, s.Name):
+            return None
+        number = scope.find(given.parts)
+        if number is None:
+            raise scope.refuse(given.parts)
+        return columns[number]
+
+    return leaf
+
+
+def provisional(tree: "_Tree") -> dict[int, Column]:
+    """The columns of FROM before its joins are made: enough to see which conditions link units."""
+    found = _by_number(tuple(column for node in _nodes(tree) for column in node.facts.columns))
+    for pair in _pairs(tree):
+        for (_, number), (_, first, _) in zip(pair.merged, pair.equal, strict=True):
+            if number not in found and first in found:
+                left = found[first]
+                found[number] = Column(number, left.type, name=left.name)
+    return found
+
+
+def is_public(tree: "_Tree") -> bool:
+    return all(node.facts.unit is None for node in _nodes(tree))
+
+
+def _nodes(tree: "_Tree") -> Iterator[Node]:
+    if isinstance(tree, _Leaf):
+        yield tree.node
+    else:
+        yield from _nodes(tree.left)
+        yield from _nodes(tree.right)
+
+
+def _pairs(tree: "_Tree") -> Iterator[_Pair]:
+    if isinstance(tree, _Pair):
+        yield from _pairs(tree.left)
+        yield from _pairs(tree.right)
+        yield tree
+
+
+def _chain(tree: "_Tree") -> tuple[list[_Pair], list["_Tree"]]:
+    """The inner joins at the top of a tree, and what they join."""
+    if not isinstance(tree, _Pair) or tree.kind != "inner":
+        return [], [tree]
+    left, right = _chain(tree.left), _chain(tree.right)
+    return [*left[0], *right[0], tree], [*left[1], *right[1]]
+
+
+def _by_number(columns: tuple[Column, ...]) -> dict[int, Column]:
+    return {column.id: column for column in columns}

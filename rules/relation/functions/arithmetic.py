@@ -1,0 +1,170 @@
+"""+ - * / % ^ and their kin: typed as PostgreSQL types them, made so that no row overflows or divides by zero."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from rules.refusal import NotSupported
+from rules.relation import domain, image
+from rules.relation.domain import Range
+from rules.relation.expression import Apply, Constant, Expression, Operand
+from rules.relation.functions.coerce import typed
+from rules.relation.functions.guard import Setting, as_value, finite, safe_factor
+from rules.relation.types import FLOAT8, NUMERIC, Type, integer_range, wider_number
+
+Image = Callable[[Range, Range], Range]
+
+_IMAGES: dict[str, Image] = {
+    "+": image.add,
+    "-": lambda left, right: image.add(left, image.negate(right)),
+    "*": image.multiply,
+}
+
+
+def arithmetic(name: str, left: Operand, right: Operand, setting: Setting) -> Expression:
+    """left + right and so on, for two numbers."""
+    first, second = _numbers(name, left, right, setting)
+    result = wider_number(first.type, second.type)
+    if name == "^":
+        return power(first, second)
+    if result.kind == "float":
+        return _float(name, first, second)
+    if result.kind == "numeric":
+        return _numeric(name, finite(first), finite(second))
+    return _integer(name, first, second, result)
+
+
+def negative(operand: Operand, setting: Setting) -> Expression:
+    """- x; of a constant it is a constant, so that bounds may be negative."""
+    given = as_value(typed(operand, setting, FLOAT8), setting)
+    if isinstance(given, Constant) and isinstance(given.value, Fraction) and given.text is not None:
+        text = given.text.removeprefix("-") if given.text.startswith("-") else f"-{given.text}"
+        return Constant(given.type, text, -given.value)
+    if not given.type.is_number:
+        raise _no_operator("-", given.type)
+    found = image.negate(domain.range_of(given.domain))
+    if given.type.kind == "integer":
+        return _fitted("negative", "-{0}", (given,), given.type.plain(), found)
+    return Apply("negative", "(-{0})", (given,), given.type.plain(), found, given.nullable)
+
+
+def absolute(given: Expression) -> Expression:
+    found = image.absolute(domain.range_of(given.domain))
+    if given.type.kind == "integer":
+        return _fitted("abs", "abs({0})", (given,), given.type.plain(), found)
+    return Apply("abs", "abs({0})", (given,), given.type.plain(), found, given.nullable)
+
+
+def power(base: Expression, exponent: Expression) -> Expression:
+    """x ^ n for a constant whole n from 0 to 8, by multiplication; other powers can fail in many ways."""
+    if not isinstance(exponent, Constant) or exponent.value not in [Fraction(n) for n in range(9)]:
+        hint = "Write it with a constant whole exponent from 0 to 8, or as products."
+        raise NotSupported("this power is not supported over protected rows", hint=hint)
+    result = NUMERIC if NUMERIC.kind in (base.type.kind, exponent.type.kind) and base.type.kind != "float" else FLOAT8
+    plain = Apply("cast", f"({{0}})::{result.sql}", (base,), result, base.domain, base.nullable)
+    times = int(exponent.value) if isinstance(exponent.value, Fraction) else 0
+    found: Expression = Constant(result, "1", Fraction(1))
+    for _ in range(times):
+        found = _float("*", found, plain) if result.kind == "float" else _numeric("*", finite(found), finite(plain))
+    return found
+
+
+def _numbers(name: str, left: Operand, right: Operand, setting: Setting) -> tuple[Expression, Expression]:
+    first = typed(left, setting, right.type if isinstance(right, Apply | Constant) else _type_of(right))
+    second = typed(right, setting, first.type)
+    for each in (first, second):
+        if not each.type.is_number:
+            raise _no_operator(name, first.type, second.type)
+    return as_value(first, setting), as_value(second, setting)
+
+
+def _type_of(operand: Operand) -> Type:
+    given = getattr(operand, "type", None)
+    return given if isinstance(given, Type) else NUMERIC
+
+
+def _no_operator(name: str, *types: Type) -> NotSupported:
+    written = f" {name} ".join(each.sql for each in types) if len(types) > 1 else f"{name} {types[0].sql}"
+    return NotSupported(f"the operator {written} is not supported over protected rows")
+
+
+def _nullable(*given: Expression) -> bool:
+    return any(each.nullable for each in given)
+
+
+def _float(name: str, left: Expression, right: Expression) -> Expression:
+    """Operands are first made small enough, and not too near zero, for no error to be possible."""
+    if name == "%":
+        raise NotSupported("% of double precision is not supported", hint="Cast to numeric first: mod(x::numeric, 10).")
+    if name in ("*", "/"):
+        first, second = safe_factor(left), safe_factor(right)
+    else:
+        first, second = finite(left), finite(right)
+    ranges = domain.range_of(first.domain), domain.range_of(second.domain)
+    if name == "/":
+        found = image.divide(Range(ranges[0].low, ranges[0].high), Range(ranges[1].low, ranges[1].high))
+        return Apply(
+            "/", "({0} / nullif({1}, 0))", (first, second), FLOAT8, Range(found.low, found.high), nullable=True
+        )
+    found = _IMAGES[name](*ranges)
+    return Apply(name, f"({{0}} {name} {{1}})", (first, second), FLOAT8, Range(found.low, found.high), nullable=True)
+
+
+def _numeric(name: str, left: Expression, right: Expression) -> Expression:
+    ranges = domain.range_of(left.domain), domain.range_of(right.domain)
+    if name in _IMAGES:
+        found = _IMAGES[name](*ranges)
+        return Apply(name, f"({{0}} {name} {{1}})", (left, right), NUMERIC, found, _nullable(left, right))
+    maker = _quotient if name == "/" else _remainder
+    return maker(left, right, NUMERIC)
+
+
+def _quotient(left: Expression, right: Expression, result: Type) -> Expression:
+    ranges = domain.range_of(left.domain), domain.range_of(right.domain)
+    if result.kind == "integer":
+        return _by_nonzero("/", left, right, result, image.truncated_quotient(*ranges))
+    found = image.divide(*ranges)
+    # Quotients are rounded to 16 digits or more.
+    low = None if found.low is None else found.low - abs(found.low) / 10**15
+    high = None if found.high is None else found.high + abs(found.high) / 10**15
+    return _by_nonzero("/", left, right, result, Range(low, high))
+
+
+def _remainder(left: Expression, right: Expression, result: Type) -> Expression:
+    ranges = domain.range_of(left.domain), domain.range_of(right.domain)
+    return _by_nonzero("%", left, right, result, image.remainder(*ranges))
+
+
+def _by_nonzero(name: str, left: Expression, right: Expression, result: Type, found: Range) -> Expression:
+    """x / 0 is NULL here, not an error."""
+    if domain.contains(right.domain, Fraction(0)):
+        return Apply(name, f"({{0}} {name} nullif({{1}}, 0))", (left, right), result, found, nullable=True)
+    return Apply(name, f"({{0}} {name} {{1}})", (left, right), result, found, _nullable(left, right))
+
+
+def _integer(name: str, left: Expression, right: Expression, result: Type) -> Expression:
+    ranges = domain.range_of(left.domain), domain.range_of(right.domain)
+    if name == "%":
+        # The one overflow of %, -2^63 % -1, is caught by PostgreSQL itself.
+        return _remainder(left, right, result)
+    if name == "/":
+        found = image.truncated_quotient(*ranges)
+        guarded = "{0} / nullif({1}, 0)" if domain.contains(right.domain, Fraction(0)) else "{0} / {1}"
+        return _fitted(name, guarded, (left, right), result, found, maybe_null=guarded.endswith("0)"))
+    return _fitted(name, f"{{0}} {name} {{1}}", (left, right), result, _IMAGES[name](*ranges))
+
+
+def _fitted(
+    name: str, sql: str, given: tuple[Expression, ...], result: Type, found: Range, *, maybe_null: bool = False
+) -> Expression:
+    """An integer operation whose result may not fit: computed wider, NULL where PostgreSQL would report overflow."""
+    first, last = integer_range(result.base)
+    limits = Range(Fraction(first), Fraction(last))
+    nullable = _nullable(*given) or maybe_null
+    if domain.is_within(found, limits):
+        return Apply(name, f"({sql})", given, result, found, nullable)
+    wide = "numeric" if result.base == "int8" else "bigint"
+    widened = sql.replace("{0}", f"{{0}}::{wide}")
+    if name == "/" and wide == "numeric":
+        widened = sql.replace(" / ", ", ").join(("div(", ")")).replace("{0}", "{0}::numeric")
+    text = f"CASE WHEN ({widened}) BETWEEN {first} AND {last} THEN ({widened})::{result.sql} END"
+    return Apply(name, text, given, result, domain.intersect(found, limits), nullable=True)

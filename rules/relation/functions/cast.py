@@ -1,0 +1,159 @@
+"""Explicit casts: those that no value can make fail, or NULL where it would."""
+
+from fractions import Fraction
+
+from rules.refusal import NotSupported
+from rules.relation import domain, value
+from rules.relation.domain import ANYTHING, Domain, Range, Values
+from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
+from rules.relation.functions.coerce import literal
+from rules.relation.functions.guard import Setting, as_passed, as_value, within
+from rules.relation.types import WIDTHS, Type, find_type, integer_range
+from rules.relation.value import DAY, round_half_away
+
+_LIMIT = 10_000  # values of a finite domain that are carried through a cast one by one
+
+
+def cast(operand: Operand, written: str, setting: Setting) -> Expression:
+    """`operand::written`."""
+    target = find_type(written)
+    if target is None:
+        raise NotSupported(f"a cast to {written} is not supported over protected rows")
+    return cast_to(operand, target, setting)
+
+
+def cast_to(operand: Operand, target: Type, setting: Setting) -> Expression:
+    if isinstance(operand, Literal):
+        return _literal(operand.text, target, setting)
+    if isinstance(operand, Constant) and operand.text is None:
+        return Constant(target, None)
+    if isinstance(operand, Constant) and operand.type.kind == "text" and target.kind not in ("text", "enum"):
+        return literal(operand.text, target, setting)
+    if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
+        return operand
+    return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
+
+
+def _literal(text: str, target: Type, setting: Setting) -> Expression:
+    found = literal(text, target, setting)
+    if target.kind == "text" and target.size is not None:
+        return Constant(target, text[: target.size], text[: target.size])
+    return found
+
+
+def _cast(given: Expression, target: Type, setting: Setting) -> Expression:
+    match given.type.kind, target.kind:
+        case (("integer" | "numeric" | "float"), ("integer" | "numeric" | "float")):
+            return _number(given, target)
+        case ("boolean", "integer") if target.base == "int4":
+            return _apply(given, target, Values((Fraction(0), Fraction(1))))
+        case (("date" | "timestamp" | "timestamptz"), ("date" | "timestamp" | "timestamptz")):
+            return _moment(given, target, setting)
+        case _, "text" if given.type.kind not in ("other", "interval", "unknown"):
+            return _text(given, target, setting)
+    message = f"a cast from {given.type.sql} to {target.sql} could fail on some rows, so it is not supported"
+    hint = "Texts are not parsed over protected rows; a column of the right type has to hold the value."
+    raise NotSupported(message, hint=hint if given.type.kind == "text" else "")
+
+
+def _apply(given: Expression, target: Type, image: Domain, *, nullable: bool | None = None) -> Apply:
+    may_be_null = given.nullable if nullable is None else nullable
+    return Apply("cast", f"({{0}})::{target.sql}", (given,), target, image, may_be_null)
+
+
+def _number(given: Expression, target: Type) -> Expression:
+    found = domain.range_of(given.domain)
+    if target.kind == "integer":
+        return _integer(given, target)
+    if target.kind == "float":
+        return _apply(given, target, Range(found.low, found.high))
+    if target.scale is None:
+        step = found.step if given.type.kind != "float" else None
+        return _apply(given, target, given.domain if step else Range(found.low, found.high))
+    assert target.size is not None
+    return _scaled(given, target, Fraction(10) ** -target.scale, target.size)
+
+
+def _scaled(given: Expression, target: Type, step: Fraction, precision: int) -> Expression:
+    """numeric(p, s) fails above 10^(p-s): a value that would round up to it is NULL."""
+    largest = step * (10**precision - 1)
+    fitting = _kept(given, Range(-largest, largest))
+    found = domain.range_of(fitting.domain)
+    image = Range(_to_step(found.low, step), _to_step(found.high, step), step)
+    return _apply(fitting, target, image, nullable=fitting.nullable)
+
+
+def _to_step(bound: Fraction | None, step: Fraction) -> Fraction | None:
+    return None if bound is None else step * round_half_away(bound / step)
+
+
+def _integer(given: Expression, target: Type) -> Expression:
+    first, last = integer_range(target.base)
+    if given.type.kind == "integer" and WIDTHS[given.type.base] <= WIDTHS[target.base]:
+        return _apply(given, target, given.domain)
+    fitting = _kept(given, Range(Fraction(first), Fraction(last)))
+    found = domain.range_of(fitting.domain)
+    one = Fraction(1)
+    image = (
+        given.domain
+        if given.type.kind == "integer"
+        else Range(_to_step(found.low, one), _to_step(found.high, one), one)
+    )
+    return _apply(fitting, target, image, nullable=fitting.nullable)
+
+
+def _kept(given: Expression, limits: Range) -> Expression:
+    """The value where it fits. What is known of a double is not exact, so it is always looked at."""
+    assert limits.low is not None and limits.high is not None
+    if given.type.kind == "float":
+        inward = Fraction(999_999, 1_000_000)  # the double next to a limit may lie beyond it
+        return within(given, limits.low * inward, limits.high * inward)
+    if domain.is_within(domain.range_of(given.domain), limits):
+        return given
+    return within(given, limits.low, limits.high)
+
+
+def _moment(given: Expression, target: Type, setting: Setting) -> Expression:
+    pure = "timestamptz" not in (given.type.kind, target.kind)
+
+    def image(item: Fraction) -> Fraction | None:
+        if pure:
+            local: int | None = int(item) * DAY if given.type.kind == "date" else int(item)
+        elif given.type.kind == "timestamptz":
+            local = value.to_local(int(item), setting.time_zone)
+        else:
+            naive = int(item) * DAY if given.type.kind == "date" else int(item)
+            local = value.to_instant(naive, setting.time_zone)
+        if local is None:
+            return None
+        return Fraction(local // DAY if target.kind == "date" else local)
+
+    found = domain.range_of(given.domain)
+    items = domain.items_of(given.domain, _LIMIT)
+    moved = [image(item) for item in items if isinstance(item, Fraction)] if items is not None else []
+    known = [each for each in moved if each is not None]
+    if items is not None and len(known) == len(items):
+        return _apply(given, target, domain.values(known))
+    low, high = (None if bound is None else image(bound) for bound in (found.low, found.high))
+    step = Fraction(1) if target.kind == "date" else None
+    # Clocks are put forward and back: what lies between two instants may show an earlier hour than both.
+    slack = Fraction(0) if pure else Fraction(1 if target.kind == "date" else DAY)
+    if low is None or high is None:
+        return _apply(given, target, Range(None, None, step))
+    return _apply(given, target, Range(low - slack, high + slack, step) if not pure else Range(low, high, step))
+
+
+def _text(given: Expression, target: Type, setting: Setting) -> Expression:
+    """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone."""
+    image: Domain = ANYTHING
+    items = domain.items_of(given.domain, _LIMIT)
+    if items is not None and given.type.kind != "float" and _prints_exactly(given):
+        texts = [value.text_of(item, given.type, setting.time_zone) for item in items]
+        known = [text if target.size is None else text[: target.size] for text in texts if text is not None]
+        image = domain.values(known) if len(known) == len(texts) else ANYTHING
+    return _apply(given, target, image)
+
+
+def _prints_exactly(given: Expression) -> bool:
+    """Whether the text of a value follows from the value: numeric keeps the zeros of each row."""
+    return given.type.kind != "numeric" or given.type.scale is not None

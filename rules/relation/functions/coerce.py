@@ -1,0 +1,129 @@
+"""Literals and parameters become typed constants; operands that meet become comparable."""
+
+import re
+from fractions import Fraction
+
+from rules.refusal import NotSupported
+from rules.relation import value
+from rules.relation.expression import Constant, Expression, Literal, Operand, null_of
+from rules.relation.functions.guard import Setting
+from rules.relation.types import INT4, INT8, INTERVAL, NUMERIC, TEXT, Type, find_common, integer_range
+from rules.relation.value import Span
+
+_EXAMPLES = {
+    "date": "'2024-01-31'",
+    "timestamp": "'2024-01-31 13:45:00'",
+    "timestamptz": "'2024-01-31 13:45:00+01'",
+    "interval": "'1 month 2 days 03:00:00'",
+    "boolean": "true",
+    "uuid": "'00000000-0000-0000-0000-000000000000'",
+}
+_UNITS: dict[str, Span] = {
+    "year": Span(months=12),
+    "month": Span(months=1),
+    "mon": Span(months=1),
+    "week": Span(days=7),
+    "day": Span(days=1),
+    "hour": Span(microseconds=3_600_000_000),
+    "minute": Span(microseconds=60_000_000),
+    "min": Span(microseconds=60_000_000),
+    "second": Span(microseconds=1_000_000),
+    "sec": Span(microseconds=1_000_000),
+    "millisecond": Span(microseconds=1_000),
+    "microsecond": Span(microseconds=1),
+}
+_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d{1,6})?))?")
+
+
+def number(text: str) -> Constant:
+    """A bare number of the text, typed as PostgreSQL types it."""
+    found = Fraction(text)
+    if found.denominator == 1 and text.isdigit():
+        for given in (INT4, INT8):
+            if found <= integer_range(given.base)[1]:
+                return Constant(given, str(int(found)), found)
+    shown = value.decimal_text(found)
+    if shown is None or abs(found) > Fraction(10) ** 300:
+        raise NotSupported(f"the number {text[:40]} is out of the range that can be planned")
+    return Constant(NUMERIC, text if "e" not in text.lower() else shown, found)
+
+
+def literal(text: str | None, given: Type, setting: Setting) -> Constant:
+    """A string literal or a parameter's text, read as a value of this type."""
+    if text is None:
+        return null_of(given.plain())
+    if given.kind == "interval":
+        return Constant(INTERVAL, str(found := span(text)), found)
+    if given.kind == "text":
+        return Constant(TEXT, _checked(text.rstrip(" ") if given.base == "bpchar" else text), text)
+    found_value = value.find_value(text, given, setting.time_zone)
+    shown = None if found_value is None else value.text_of(found_value, given.plain(), setting.time_zone)
+    if found_value is None or shown is None:
+        example = _EXAMPLES.get(given.kind)
+        hint = f"Write it as {example}." if example else ""
+        raise NotSupported(f"the literal '{text[:60]}' is not read as {given.sql} here", hint=hint)
+    return Constant(given if given.kind == "enum" else given.plain(), shown, found_value)
+
+
+def span(text: str) -> Span:
+    """A literal of type interval in PostgreSQL's own style: '1 year 2 days 03:00:00'."""
+    months, days, microseconds, rest = 0, 0, 0, text.strip().lower()
+    backwards = rest.endswith(" ago")
+    for found in _PART.finditer(rest.removesuffix(" ago")):
+        part = _one_part(found)
+        months, days = months + part.months, days + part.days
+        microseconds += part.microseconds
+    if not rest or _PART.sub("", rest.removesuffix(" ago")).strip():
+        raise NotSupported(
+            f"the literal '{text[:60]}' is not read as interval here", hint=f"Write it as {_EXAMPLES['interval']}."
+        )
+    if max(abs(months), abs(days), abs(microseconds) // value.DAY) > 4_000_000:
+        raise NotSupported(f"the interval '{text[:60]}' is longer than the years 1 to 9999")
+    total = Span(months, days, microseconds)
+    return total.negated() if backwards else total
+
+
+def _one_part(found: re.Match[str]) -> Span:
+    if found[2] is None:
+        seconds = Fraction(found[6] or 0) + int(found[4]) * 3600 + int(found[5]) * 60
+        return Span(microseconds=int(seconds * 1_000_000) * (-1 if found[3] == "-" else 1))
+    unit = _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s"))
+    amount = Fraction(found[1])
+    if unit is None or (amount.denominator != 1 and not unit.microseconds):
+        raise NotSupported(
+            f'"{found[0].strip()}" is not read as part of an interval', hint=f"Write it as {_EXAMPLES['interval']}."
+        )
+    return Span(
+        int(amount * unit.months), int(amount * unit.days), int(amount * unit.microseconds)
+    )  # fmt: skip
+
+
+def _checked(text: str) -> str:
+    if "\x00" in text:
+        raise NotSupported("a text cannot hold the character zero")
+    return text
+
+
+def typed(operand: Operand, setting: Setting, given: Type = TEXT) -> Expression:
+    """An operand that is no open literal any more."""
+    return literal(operand.text, given, setting) if isinstance(operand, Literal) else operand
+
+
+def unified(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[tuple[Expression, ...], Type]:
+    """Operands that meet in one place (a comparison, CASE, COALESCE …), and their common type."""
+    known = [operand.type for operand in operands if not isinstance(operand, Literal) and not _is_open(operand)]
+    common = find_common(known)
+    if common is None or common.kind in ("other", "unknown"):
+        types = " and ".join(dict.fromkeys(each.sql for each in known))
+        raise NotSupported(f"{what} of {types} is not supported over protected rows")
+    bare = next((each for each in known if each.kind == common.kind), common)
+    return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
+
+
+def _is_open(operand: Expression) -> bool:
+    """NULL without a cast takes the type of what it meets."""
+    return isinstance(operand, Constant) and operand.type.kind == "unknown"
+
+
+def _closed(operand: Operand, common: Type) -> Operand:
+    return null_of(common) if isinstance(operand, Constant) and operand.type.kind == "unknown" else operand

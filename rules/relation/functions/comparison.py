@@ -1,0 +1,144 @@
+"""Conditions: comparisons, NULL tests, AND, OR, NOT, IN and LIKE. None of them fails on any row."""
+
+from rules.refusal import NotSupported
+from rules.relation.expression import (
+    FALSE,
+    TRUE,
+    Apply,
+    Column,
+    Constant,
+    Expression,
+    Literal,
+    Operand,
+    all_of,
+    condition,
+)
+from rules.relation.functions.coerce import typed, unified
+from rules.relation.functions.guard import Setting, as_value
+from rules.relation.types import BOOLEAN, TEXT, Type
+
+COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_LIKES = {
+    "like": "LIKE", "~~": "LIKE", "not like": "NOT LIKE", "!~~": "NOT LIKE",
+    "ilike": "ILIKE", "~~*": "ILIKE", "not ilike": "NOT ILIKE", "!~~*": "NOT ILIKE",
+}  # fmt: skip
+_TESTS = {
+    "is true": "IS TRUE", "is not true": "IS NOT TRUE", "is false": "IS FALSE", "is not false": "IS NOT FALSE",
+    "is unknown": "IS UNKNOWN", "is not unknown": "IS NOT UNKNOWN",
+}  # fmt: skip
+LIKE_NAMES = frozenset(_LIKES)
+TEST_NAMES = frozenset(_TESTS)
+_LONGEST_PATTERN = 1000
+
+
+def compare(name: str, left: Operand, right: Operand, setting: Setting) -> Expression:
+    """left < right and its kin; a bare column is compared as it is, without its clamp."""
+    (first, second), common = unified((left, right), setting, f'the comparison "{name}"')
+    _check_comparable(common)
+    first, second = _as_float(first, second), _as_float(second, first)
+    return condition(COMPARISONS[name], f"({{0}} {COMPARISONS[name]} {{1}})", first, second)
+
+
+def _check_comparable(given: Type) -> None:
+    if given.kind in ("interval", "other", "unknown"):
+        raise NotSupported(f"values of type {given.sql} cannot be compared over protected rows")
+
+
+def _as_float(given: Expression, other: Expression) -> Expression:
+    """A numeric that meets a double is converted to it, which fails for large ones unless they are guarded first."""
+    meets = given.type.kind == "numeric" and other.type.kind == "float" and isinstance(given, Column)
+    return as_value(given, Setting()) if meets else given
+
+
+def distinct_from(left: Operand, right: Operand, setting: Setting, *, negated: bool) -> Expression:
+    (first, second), common = unified((left, right), setting, "IS DISTINCT FROM")
+    _check_comparable(common)
+    first, second = _as_float(first, second), _as_float(second, first)
+    words = "IS NOT DISTINCT FROM" if negated else "IS DISTINCT FROM"
+    return condition(words.lower(), f"({{0}} {words} {{1}})", first, second, nullable=False)
+
+
+def is_null(operand: Operand, setting: Setting, *, negated: bool) -> Expression:
+    given = typed(operand, setting)
+    words = "IS NOT NULL" if negated else "IS NULL"
+    return condition(words.lower(), f"({{0}} {words})", given, nullable=False)
+
+
+def both(*operands: Operand, setting: Setting) -> Expression:
+    given = tuple(boolean(operand, setting) for operand in operands)
+    flat = [
+        part
+        for each in given
+        for part in (each.arguments if isinstance(each, Apply) and each.name == "and" else (each,))
+    ]
+    return all_of(tuple(flat))
+
+
+def either(*operands: Operand, setting: Setting) -> Expression:
+    given = tuple(boolean(operand, setting) for operand in operands)
+    holes = " OR ".join(f"{{{place}}}" for place in range(len(given)))
+    return condition("or", f"({holes})", *given)
+
+
+def negation(operand: Operand, setting: Setting) -> Expression:
+    given = boolean(operand, setting)
+    if given in (TRUE, FALSE):
+        return FALSE if given == TRUE else TRUE
+    return condition("not", "(NOT {0})", given)
+
+
+def boolean(operand: Operand, setting: Setting) -> Expression:
+    given = typed(operand, setting, BOOLEAN)
+    if isinstance(given, Constant) and given.text is None:
+        return Constant(BOOLEAN, None)
+    if given.type.kind != "boolean":
+        raise NotSupported(f"a condition must be boolean, not {given.type.sql}")
+    return given
+
+
+def test(name: str, operand: Operand, setting: Setting) -> Expression:
+    """x IS TRUE and its kin, which are never NULL."""
+    return condition(name, f"({{0}} {_TESTS[name]})", boolean(operand, setting), nullable=False)
+
+
+def between(operand: Operand, low: Operand, high: Operand, setting: Setting, *, negated: bool) -> Expression:
+    """x BETWEEN a AND b is x >= a AND x <= b."""
+    found = both(compare(">=", operand, low, setting), compare("<=", operand, high, setting), setting=setting)
+    return negation(found, setting) if negated else found
+
+
+def in_list(operand: Operand, items: tuple[Operand, ...], setting: Setting, *, negated: bool) -> Expression:
+    if not items:
+        return TRUE if negated else FALSE
+    given, common = unified((operand, *items), setting, "IN")
+    _check_comparable(common)
+    given = tuple(_as_float(each, given[0]) for each in given)
+    holes = ", ".join(f"{{{place}}}" for place in range(1, len(given)))
+    return condition("not in" if negated else "in", f"({{0}} {'NOT IN' if negated else 'IN'} ({holes}))", *given)
+
+
+def like(name: str, operand: Operand, pattern: Operand, setting: Setting) -> Expression:
+    """LIKE with a constant pattern that is whole: a lone escape at its end fails only on some rows."""
+    text = (
+        pattern.text
+        if isinstance(pattern, Literal) or (isinstance(pattern, Constant) and pattern.text is not None)
+        else None
+    )
+    if text is None:
+        hint = "Write the pattern as a constant or a parameter."
+        raise NotSupported("a LIKE pattern that differs from row to row is not supported", hint=hint)
+    given = typed(operand, setting, TEXT)
+    if given.type.kind != "text":
+        raise NotSupported(f"LIKE needs a text, not {given.type.sql}", hint="Cast it: x::text LIKE '…'.")
+    _check_pattern(text)
+    insensitive = _LIKES[name].endswith("ILIKE")
+    short = as_value(given, setting) if insensitive else given
+    return condition(name, f"({{0}} {_LIKES[name]} {{1}})", short, Constant(TEXT, text, text))
+
+
+def _check_pattern(pattern: str) -> None:
+    trailing = len(pattern) - len(pattern.rstrip("\\"))
+    if trailing % 2:
+        raise NotSupported("a LIKE pattern must not end with a lone backslash", hint="Write two: 'a\\\\'.")
+    if len(pattern) > _LONGEST_PATTERN:
+        raise NotSupported(f"a LIKE pattern of more than {_LONGEST_PATTERN} characters is not supported")

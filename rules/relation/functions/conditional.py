@@ -1,0 +1,87 @@
+"""CASE, COALESCE, NULLIF, GREATEST and LEAST."""
+
+from rules.relation import domain, image
+from rules.relation.domain import Domain
+from rules.relation.expression import FALSE, Apply, Constant, Expression, Operand
+from rules.relation.functions.coerce import unified
+from rules.relation.functions.comparison import boolean, compare
+from rules.relation.functions.guard import Setting, as_passed
+from rules.relation.types import Type
+
+
+def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: Setting) -> Expression:
+    """CASE WHEN … THEN … ELSE … END; a branch whose condition is constantly false is left out."""
+    kept = [(boolean(test, setting), result) for test, result in branches if test != FALSE]
+    results, common = _results((*(result for _, result in kept), default), setting, "CASE")
+    parts = [f"WHEN {{{2 * place}}} THEN {{{2 * place + 1}}}" for place in range(len(kept))]
+    arguments = [each for (test, _), result in zip(kept, results, strict=False) for each in (test, result)]
+    arguments.append(results[-1])
+    if not parts:
+        return results[-1]
+    sql = f"CASE {' '.join(parts)} ELSE {{{len(arguments) - 1}}} END"
+    nullable = any(each.nullable for each in results)
+    return Apply("case", sql, tuple(arguments), common, _image(results), nullable)
+
+
+def simple_case(
+    operand: Operand, branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: Setting
+) -> Expression:
+    """CASE x WHEN v THEN … is CASE WHEN x = v THEN …"""
+    tests = tuple((compare("=", operand, value, setting), result) for value, result in branches)
+    return case(tests, default, setting)
+
+
+def coalesce(operands: tuple[Operand, ...], setting: Setting) -> Expression:
+    given, common = _results(operands, setting, "COALESCE")
+    nullable = all(each.nullable for each in given)
+    return Apply("coalesce", f"coalesce({_holes(given)})", given, common, _image(given), nullable)
+
+
+def nullif(operands: tuple[Operand, ...], setting: Setting) -> Expression:
+    """x unless it equals y; typed as x."""
+    test = compare("=", operands[0], operands[1], setting)
+    (first, _), _ = unified(operands, setting, "NULLIF")
+    given = as_passed(first, setting)
+    second = test.arguments[1] if isinstance(test, Apply) else given
+    return Apply("nullif", "nullif({0}, {1})", (given, second), given.type.plain(), given.domain, nullable=True)
+
+
+def extreme(name: str, operands: tuple[Operand, ...], setting: Setting) -> Expression:
+    """greatest(…) or least(…), which leave NULLs out: a clamp by the analyst narrows what a sum can be."""
+    given, common = _results(operands, setting, name.upper())
+    nullable = all(each.nullable for each in given)
+    return Apply(name, f"{name}({_holes(given)})", given, common, _extreme_image(name, given), nullable)
+
+
+def _extreme_image(name: str, given: tuple[Expression, ...]) -> Domain:
+    """Where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
+    ranges = [domain.range_of(each.domain) for each in given if not _is_null(each)]
+    if not given[0].type.is_number and not given[0].type.is_time:
+        return _image(given)
+    sure = [each for each, expression in zip(ranges, given, strict=False) if not expression.nullable]
+    found = image.hull(*ranges) if ranges else image.hull(domain.range_of(given[0].domain))
+    for each in sure:
+        limit = domain.Range(None, each.high) if name == "least" else domain.Range(each.low, None)
+        narrowed = domain.range_of(domain.intersect(found, limit))
+        found = domain.Range(narrowed.low, narrowed.high, found.step)
+    return found
+
+
+def _is_null(given: Expression) -> bool:
+    return isinstance(given, Constant) and given.text is None
+
+
+def _results(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[tuple[Expression, ...], Type]:
+    given, common = unified(operands, setting, what)
+    return tuple(as_passed(each, setting) for each in given), common
+
+
+def _image(given: tuple[Expression, ...]) -> Domain:
+    found: Domain = domain.Values(())
+    for each in given:
+        found = domain.union(found, each.domain)
+    return found
+
+
+def _holes(given: tuple[Expression, ...]) -> str:
+    return ", ".join(f"{{{place}}}" for place in range(len(given)))

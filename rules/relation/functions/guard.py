@@ -1,0 +1,151 @@
+"""Columns as operands: clamped to their declared bounds, and never a value on which an operation could fail.
+
+A column that is only compared is read as it is. One that an operation computes with passes through here first: what
+comes out is NULL or a finite value of a known range.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from rules.relation import domain, value
+from rules.relation.domain import Range, Values
+from rules.relation.expression import Apply, Column, Constant, Expression
+from rules.relation.types import FLOAT8, Type
+from rules.relation.value import DAY, FIRST_DAY, LAST_DAY
+
+LONGEST_TEXT = 1 << 16  # octets: a longer one is NULL to functions, whose results could pass PostgreSQL's 1 GB
+LARGEST_NUMERIC = Fraction(10) ** 300
+LARGEST_FLOAT = Fraction(10) ** 150  # products of two stay finite, and products of two inverses do not underflow
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an expression depends on besides its columns. In a key, declared values are enforced on texts too."""
+
+    time_zone: str = "UTC"
+    now: datetime | None = None
+    as_key: bool = False
+
+
+def as_value(given: Expression, setting: Setting) -> Expression:
+    """An operand of a computation."""
+    if not isinstance(given, Column):
+        return given
+    match given.type.kind:
+        case "integer" | "numeric" | "float":
+            return _number(given)
+        case "date" | "timestamp" | "timestamptz":
+            return _moment(given)
+        case "text":
+            return _short(as_passed(given, setting))
+        case _:
+            return as_passed(given, setting)
+
+
+def as_passed(given: Expression, setting: Setting) -> Expression:
+    """An operand that is handed on unchanged, as by CASE and COALESCE."""
+    if not isinstance(given, Column):
+        return given
+    if given.type.is_number or given.type.is_time:
+        return as_value(given, setting)
+    declared = given.declared
+    if not setting.as_key or not isinstance(declared, Values) or domain.is_within(given.domain, declared):
+        return given
+    return _listed(given, declared)
+
+
+def constant(number: Fraction, given: Type) -> Constant:
+    """A number, date or timestamp as a constant. A float is its nearest double."""
+    if given.kind == "float":
+        number = Fraction(float(number))
+    text = value.text_of(number, given.plain(), "UTC")
+    if text is None:
+        raise ValueError(f"{number} is no {given.sql}")
+    return Constant(given.plain(), text, number)
+
+
+def clamp(given: Expression, bounds: Range) -> Expression:
+    """least(greatest(x, low), high), with NULL and NaN as NULL: PostgreSQL's own would make bounds of them."""
+    assert bounds.low is not None and bounds.high is not None
+    low, high = constant(bounds.low, given.type), constant(bounds.high, given.type)
+    seen = "{0} <> 'NaN'" if given.type.kind in ("numeric", "float") else "{0} IS NOT NULL"
+    sql = f"CASE WHEN {seen} THEN least(greatest({{0}}, {{1}}), {{2}}) END"
+    image = domain.clamped(given.domain, bounds.low, bounds.high)
+    nullable = given.nullable or given.type.kind in ("numeric", "float")
+    return Apply("clamp", sql, (given, low, high), given.type.plain(), image, nullable)
+
+
+def within(given: Expression, low: Fraction, high: Fraction) -> Expression:
+    """The value where it lies between, else NULL; NaN and infinities never do."""
+    first, last = constant(low, given.type), constant(high, given.type)
+    image = domain.intersect(given.domain, Range(low, high))
+    return Apply(
+        "within", "CASE WHEN {0} BETWEEN {1} AND {2} THEN {0} END", (given, first, last), given.type, image
+    )  # fmt: skip
+
+
+def _number(given: Column) -> Expression:
+    if domain.range_of(given.declared).is_bounded and not domain.is_within(given.domain, given.declared):
+        return _double(clamp(given, domain.range_of(given.declared)))
+    if given.type.kind == "integer":
+        return given
+    limit = LARGEST_NUMERIC if given.type.kind == "numeric" else LARGEST_FLOAT
+    found = domain.range_of(given.domain)
+    if not domain.is_within(found, Range(-limit, limit)):
+        return _double(within(given, -limit, limit))
+    seen = "CASE WHEN {0} <> 'NaN' THEN {0} END"
+    return _double(Apply("seen", seen, (given,), given.type, given.domain, nullable=True))
+
+
+def _double(given: Expression) -> Expression:
+    """real is computed with as double precision, which holds all of its values."""
+    if given.type.base != "float4":
+        return given
+    return Apply("double", "{0}::double precision", (given,), given.type, given.domain, given.nullable)
+
+
+def _moment(given: Column) -> Expression:
+    found = domain.range_of(given.domain)
+    declared = domain.range_of(given.declared)
+    if declared.is_bounded and not domain.is_within(found, declared):
+        return clamp(given, declared)
+    first, last = year_limits(given.type)
+    return given if domain.is_within(found, Range(first, last)) else within(given, first, last)
+
+
+def year_limits(given: Type) -> tuple[Fraction, Fraction]:
+    """Years 1 to 9999, a day from either end so that no time zone leads out of them."""
+    if given.kind == "date":
+        return Fraction(FIRST_DAY + 1), Fraction(LAST_DAY - 1)
+    return Fraction((FIRST_DAY + 1) * DAY), Fraction((LAST_DAY - 1) * DAY)
+
+
+def _short(given: Expression) -> Expression:
+    size = given.type.size
+    if (size is not None and size <= LONGEST_TEXT // 4) or isinstance(given.domain, Values):
+        return given
+    sql = f"CASE WHEN octet_length({{0}}) <= {LONGEST_TEXT} THEN {{0}} END"
+    return Apply("short", sql, (given,), given.type, given.domain, nullable=True)
+
+
+def _listed(given: Column, declared: Values) -> Expression:
+    items = tuple(Constant(given.type.plain(), value.text_of(item, given.type), item) for item in declared.items)
+    holes = ", ".join(f"{{{place}}}" for place in range(1, len(items) + 1))
+    sql = f"CASE WHEN {{0}} IN ({holes}) THEN {{0}} END"
+    return Apply("listed", sql, (given, *items), given.type, declared, nullable=True)
+
+
+def safe_factor(given: Expression) -> Expression:
+    """A double that may be multiplied and divided: tiny ones are 0, for PostgreSQL reports underflow as an error."""
+    sql = "CASE WHEN abs({0}) <= 1e150 THEN CASE WHEN abs({0}) >= 1e-150 THEN {0} ELSE 0 END END"
+    limit = Range(-LARGEST_FLOAT, LARGEST_FLOAT)
+    return Apply("safe factor", sql, (given,), FLOAT8, domain.intersect(given.domain, limit), nullable=True)
+
+
+def finite(given: Expression) -> Expression:
+    """A number small enough that the next operation cannot leave its type's range."""
+    limit = LARGEST_FLOAT if given.type.kind == "float" else LARGEST_NUMERIC
+    if domain.is_within(domain.range_of(given.domain), Range(-limit, limit)) and given.type.kind != "float":
+        return given
+    return within(given, -limit, limit) if given.type.kind in ("float", "numeric") else given

@@ -1,0 +1,133 @@
+"""Names to functions: the one list of what may stand over protected rows. What is not on it is refused by name."""
+
+from collections.abc import Callable
+from functools import partial
+
+from rules.refusal import NotSupported
+from rules.relation.expression import Expression, Operand
+from rules.relation.functions import comparison, conditional, numbers, text, time
+from rules.relation.functions.arithmetic import arithmetic, negative
+from rules.relation.functions.cast import cast_to
+from rules.relation.functions.coerce import typed
+from rules.relation.functions.guard import Setting, as_value
+from rules.relation.functions.shift import shifted
+from rules.relation.types import DATE, FLOAT8
+
+Operands = tuple[Operand, ...]
+Maker = Callable[[Operands, Setting], Expression]
+
+# name -> least and most arguments, and what makes the expression
+FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
+    "abs": (1, 1, numbers.absolute_of),
+    "round": (1, 2, partial(numbers.rounding, "round")),
+    "trunc": (1, 2, partial(numbers.rounding, "trunc")),
+    "floor": (1, 1, partial(numbers.rounding, "floor")),
+    "ceil": (1, 1, partial(numbers.rounding, "ceil")),
+    "ceiling": (1, 1, partial(numbers.rounding, "ceil")),
+    "sign": (1, 1, numbers.sign),
+    "mod": (2, 2, numbers.modulo),
+    "div": (2, 2, numbers.whole_quotient),
+    "power": (2, 2, numbers.power_of),
+    "pow": (2, 2, numbers.power_of),
+    "sqrt": (1, 1, numbers.square_root),
+    "ln": (1, 1, partial(numbers.logarithm, "ln")),
+    "log": (1, 1, partial(numbers.logarithm, "log")),
+    "log10": (1, 1, partial(numbers.logarithm, "log10")),
+    "exp": (1, 1, numbers.exponential),
+    "width_bucket": (4, 4, numbers.width_bucket),
+    "lower": (1, 1, text.lower),
+    "upper": (1, 1, text.upper),
+    "initcap": (1, 1, text.initcap),
+    "btrim": (1, 2, partial(text.trim, "btrim")),
+    "trim": (1, 2, partial(text.trim, "btrim")),
+    "ltrim": (1, 2, partial(text.trim, "ltrim")),
+    "rtrim": (1, 2, partial(text.trim, "rtrim")),
+    "left": (2, 2, partial(text.ends, "left")),
+    "right": (2, 2, partial(text.ends, "right")),
+    "substring": (2, 3, text.substring),
+    "substr": (2, 3, text.substring),
+    "replace": (3, 3, text.replace),
+    "length": (1, 1, partial(text.length, "length")),
+    "char_length": (1, 1, partial(text.length, "length")),
+    "character_length": (1, 1, partial(text.length, "length")),
+    "octet_length": (1, 1, partial(text.length, "octet_length")),
+    "strpos": (2, 2, text.position),
+    "position": (2, 2, text.position),
+    "starts_with": (2, 2, text.starts_with),
+    "concat": (1, 50, text.concat),
+    "date_trunc": (2, 3, time.date_trunc),
+    "extract": (2, 2, time.extract),
+    "date_part": (2, 2, time.date_part),
+    "to_char": (2, 2, time.to_char),
+    "timezone": (2, 2, time.at_time_zone),
+    "coalesce": (1, 100, conditional.coalesce),
+    "nullif": (2, 2, conditional.nullif),
+    "greatest": (1, 100, partial(conditional.extreme, "greatest")),
+    "least": (1, 100, partial(conditional.extreme, "least")),
+    "date": (1, 1, lambda given, setting: cast_to(given[0], DATE, setting)),
+    "float8": (1, 1, lambda given, setting: cast_to(given[0], FLOAT8, setting)),
+}
+CLOCKS = frozenset(
+    ("now", "current_date", "current_timestamp", "localtimestamp", "transaction_timestamp", "statement_timestamp")
+)
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "^"))
+_NULL_TESTS = {"is null": False, "isnull": False, "is not null": True, "notnull": True}
+
+
+def call(name: str, operands: Operands, setting: Setting) -> Expression:
+    """A function by the name that PostgreSQL resolves."""
+    if name in CLOCKS and not operands:
+        return time.clock(name, setting)
+    if name not in FUNCTIONS:
+        hint = "Over protected rows only functions that cannot fail are run; apply it to the answer instead."
+        raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
+    least, most, maker = FUNCTIONS[name]
+    if not least <= len(operands) <= most:
+        raise NotSupported(f'the function "{name}" with {len(operands)} arguments is not supported over protected rows')
+    return maker(operands, setting)
+
+
+def operate(name: str, operands: Operands, setting: Setting) -> Expression:
+    """An operator, infix or before its operand."""
+    match name, operands:
+        case "and", _:
+            return comparison.both(*operands, setting=setting)
+        case "or", _:
+            return comparison.either(*operands, setting=setting)
+        case "not", (only,):
+            return comparison.negation(only, setting)
+        case "-", (only,):
+            return negative(only, setting)
+        case "+", (only,):
+            return as_value(typed(only, setting, FLOAT8), setting)
+        case "@", (only,):
+            return numbers.absolute_of((only,), setting)
+        case _, (first, second):
+            return _binary(name, first, second, setting)
+        case (("between" | "not between"), (given, low, high)):
+            return comparison.between(given, low, high, setting, negated=name == "not between")
+        case _, (only,) if name in _NULL_TESTS:
+            return comparison.is_null(only, setting, negated=_NULL_TESTS[name])
+        case _, (only,) if name in comparison.TEST_NAMES:
+            return comparison.test(name, only, setting)
+    raise _no_operator(name)
+
+
+def _binary(name: str, first: Operand, second: Operand, setting: Setting) -> Expression:
+    if name in comparison.COMPARISONS:
+        return comparison.compare(name, first, second, setting)
+    if name in ("is distinct from", "is not distinct from"):
+        return comparison.distinct_from(first, second, setting, negated=name != "is distinct from")
+    if name in comparison.LIKE_NAMES:
+        return comparison.like(name, first, second, setting)
+    if name == "||":
+        return text.joined((first, second), setting)
+    if name in _ARITHMETIC:
+        moved = shifted(name, first, second, setting) if name in ("+", "-") else None
+        return moved if moved is not None else arithmetic(name, first, second, setting)
+    raise _no_operator(name)
+
+
+def _no_operator(name: str) -> NotSupported:
+    hint = "Over protected rows only operators that cannot fail are run; apply it to the answer instead."
+    return NotSupported(f'the operator "{name}" is not supported over protected rows', hint=hint)

@@ -1,0 +1,266 @@
+"""Functions of dates and times. Operands lie in the years 1 to 9999 or are NULL, so nothing overflows."""
+
+from fractions import Fraction
+
+from rules.refusal import NotSupported
+from rules.relation import domain, value
+from rules.relation.domain import Domain, Range
+from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
+from rules.relation.functions.cast import cast_to
+from rules.relation.functions.coerce import literal, typed
+from rules.relation.functions.guard import Setting, as_value
+from rules.relation.functions.shift import LIMIT, mapped
+from rules.relation.types import DATE, FLOAT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Type
+from rules.relation.value import DAY, Span
+
+Operands = tuple[Operand, ...]
+
+TRUNCATIONS = (
+    "microseconds",
+    "milliseconds",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "week",
+    "month",
+    "quarter",
+    "year",
+    "decade",
+)
+# field -> what date_part can say of a moment in the years 1 to 9999, with its step
+FIELDS: dict[str, tuple[int, int, Fraction]] = {
+    "year": (1, 9999, Fraction(1)),
+    "isoyear": (1, 10_000, Fraction(1)),
+    "decade": (0, 999, Fraction(1)),
+    "century": (1, 100, Fraction(1)),
+    "quarter": (1, 4, Fraction(1)),
+    "month": (1, 12, Fraction(1)),
+    "week": (1, 53, Fraction(1)),
+    "day": (1, 31, Fraction(1)),
+    "doy": (1, 366, Fraction(1)),
+    "dow": (0, 6, Fraction(1)),
+    "isodow": (1, 7, Fraction(1)),
+    "hour": (0, 23, Fraction(1)),
+    "minute": (0, 59, Fraction(1)),
+    "second": (0, 60, Fraction(1, 10**6)),
+    "epoch": (-62_135_596_800, 253_402_300_800, Fraction(1, 10**6)),
+}
+_SPOKEN = {
+    "years": "year", "months": "month", "days": "day", "hours": "hour", "minutes": "minute", "seconds": "second",
+    "weeks": "week", "quarters": "quarter", "y": "year", "mon": "month", "mons": "month", "d": "day", "h": "hour",
+    "m": "minute", "s": "second", "sec": "second", "min": "minute", "mins": "minute", "secs": "second",
+}  # fmt: skip
+
+
+def moment(operand: Operand, setting: Setting, given: Type = TIMESTAMPTZ) -> Expression:
+    found = as_value(typed(operand, setting, given), setting)
+    if not found.type.is_time:
+        raise NotSupported(f"a date or timestamp is needed here, not {found.type.sql}")
+    return found
+
+
+def date_trunc(operands: Operands, setting: Setting) -> Expression:
+    """date_trunc('month', x), whose values are counted out when x has bounds."""
+    field = _field("date_trunc", operands[0], setting)
+    given = moment(operands[1], setting)
+    if field not in TRUNCATIONS:
+        raise NotSupported(f"date_trunc('{field}', …) is not supported", hint=f"Known are: {', '.join(TRUNCATIONS)}.")
+    if len(operands) == 3:
+        raise NotSupported("date_trunc with a time zone is not supported", hint="Write x AT TIME ZONE 'UTC' inside.")
+    if given.type.kind == "date":
+        # PostgreSQL converts a date to timestamp with time zone here.
+        given = cast_to(given, TIMESTAMPTZ, setting)
+    zone = setting.time_zone if given.type.kind == "timestamptz" else None
+    image = _truncated(given.domain, field, zone)
+    result = TIMESTAMPTZ if zone else TIMESTAMP
+    return Apply("date_trunc", f"date_trunc('{field}', {{0}})", (given,), result, image, given.nullable)
+
+
+def _field(name: str, operand: Operand, setting: Setting) -> str:
+    found = operand.text if isinstance(operand, Literal) else typed(operand, setting, TEXT)
+    text = found.text if isinstance(found, Constant) else found
+    if not isinstance(text, str):
+        raise NotSupported(f"{name} needs a constant field, as in {name}('month', …)")
+    plain = text.strip().lower()
+    return _SPOKEN.get(plain, plain)
+
+
+def _truncated(given: Domain, field: str, zone: str | None) -> Domain:
+    """All starts of months (days, weeks …) from the one that holds the low bound to the high bound."""
+    found = domain.range_of(given)
+    if found.low is None or found.high is None:
+        return domain.UNBOUNDED
+    first, last = (
+        int(bound) if zone is None else value.to_local(int(bound), zone) for bound in (found.low, found.high)
+    )
+    if first is None or last is None:
+        return domain.UNBOUNDED
+    margin = 0 if zone is None else 7_200_000_000  # clocks put back show an hour twice
+    starts = _starts(truncate(first - margin, field), last + margin, field)
+    if starts is None:
+        return Range(None, found.high)
+    instants = [start if zone is None else value.to_instant(start, zone) for start in starts]
+    kept = [Fraction(instant) for instant in instants if instant is not None]
+    if len(kept) < len(starts):
+        return domain.UNBOUNDED
+    if field in ("hour", "minute", "second") and zone is not None:
+        return Range(kept[0], found.high)  # hours that come twice are two instants
+    return domain.values(kept)
+
+
+def _starts(start: int, last: int, field: str) -> list[int] | None:
+    found = [start]
+    while (following := following_start(found[-1], field)) is not None and following <= last:
+        found.append(following)
+        if len(found) > LIMIT:
+            return None
+    return found
+
+
+def truncate(local: int, field: str) -> int:
+    """date_trunc of a local time."""
+    size = _SIZES.get(field)
+    if size is not None:
+        return local - local % size
+    day = value.day_at(local // DAY)
+    match field:
+        case "week":
+            return (value.days_of(day) - day.weekday()) * DAY
+        case "month":
+            first = day.replace(day=1)
+        case "quarter":
+            first = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "year":
+            first = day.replace(month=1, day=1)
+        case _:
+            first = day.replace(year=max(day.year // 10 * 10, 1), month=1, day=1)
+    return value.days_of(first) * DAY
+
+
+_SIZES = {
+    "microseconds": 1,
+    "milliseconds": 1000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": DAY,
+}
+_STEPS = {
+    "week": Span(days=7), "month": Span(months=1), "quarter": Span(months=3), "year": Span(months=12),
+    "decade": Span(months=120),
+}  # fmt: skip
+
+
+def following_start(local: int, field: str) -> int | None:
+    size = _SIZES.get(field)
+    return local + size if size is not None else value.add_span(local, _STEPS[field])
+
+
+def extract(operands: Operands, setting: Setting) -> Expression:
+    """EXTRACT(field FROM x): numeric."""
+    return _part(operands, setting, NUMERIC)
+
+
+def date_part(operands: Operands, setting: Setting) -> Expression:
+    """date_part('field', x): double precision."""
+    return _part(operands, setting, FLOAT8)
+
+
+def _part(operands: Operands, setting: Setting, result: Type) -> Expression:
+    field = _field("extract", operands[0], setting)
+    second = typed(operands[1], setting, TIMESTAMPTZ)
+    if second.type.kind == "interval":
+        return _part_of_span(field, second, result)
+    given = moment(second, setting)
+    if field not in FIELDS or (given.type.kind == "date" and field in ("hour", "minute", "second")):
+        raise NotSupported(
+            f"extract({field} from {given.type.sql}) is not supported", hint=f"Known are: {', '.join(FIELDS)}."
+        )
+    # What PostgreSQL 14 and later type as numeric was double precision before; the outer cast says which.
+    sql = f"extract({field} from {{0}})::{result.sql}"
+    image = _part_image(field, given, setting)
+    return Apply("extract", sql, (given,), result, image, given.nullable)
+
+
+def _part_image(field: str, given: Expression, setting: Setting) -> Domain:
+    low, high, step = FIELDS[field]
+    whole = Range(Fraction(low), Fraction(high), step)
+    zone = setting.time_zone if given.type.kind == "timestamptz" else None
+    found = domain.range_of(given.domain)
+    if field not in ("year", "epoch") or found.low is None or found.high is None:
+        return whole
+    if field == "epoch":
+        scale = Fraction(86_400) if given.type.kind == "date" else Fraction(1, 10**6)
+        return Range(found.low * scale, found.high * scale, scale if given.type.kind == "date" else step)
+    years = [_year(int(bound), given.type, zone) for bound in (found.low, found.high)]
+    if years[0] is None or years[1] is None:
+        return whole
+    return Range(Fraction(years[0]), Fraction(years[1]), step)
+
+
+def _year(bound: int, given: Type, zone: str | None) -> int | None:
+    local = bound * DAY if given.kind == "date" else bound if zone is None else value.to_local(bound, zone)
+    return None if local is None else value.day_at(local // DAY).year
+
+
+def _part_of_span(field: str, given: Expression, result: Type) -> Expression:
+    """Of the difference of two timestamps; its days are not made months."""
+    limit = {"epoch": 10**12, "day": 4_000_000, "hour": 23, "minute": 59, "second": 60}.get(field)
+    if limit is None or not isinstance(given, Apply):
+        raise NotSupported(f"extract({field} from interval) is not supported", hint="Take epoch and divide it.")
+    step = Fraction(1, 10**6) if field in ("epoch", "second") else Fraction(1)
+    image = Range(Fraction(-limit), Fraction(limit), step)
+    sql = f"extract({field} from {{0}})::{result.sql}"
+    return Apply("extract", sql, (given,), result, image, given.nullable)
+
+
+def to_char(operands: Operands, setting: Setting) -> Expression:
+    """to_char(moment, 'pattern') with a constant pattern; its texts are the moments' own and so found in the data."""
+    given = moment(operands[0], setting)
+    pattern = typed(operands[1], setting, TEXT)
+    if not isinstance(pattern, Constant) or pattern.text is None or len(pattern.text) > 100:
+        raise NotSupported("to_char needs a constant pattern of at most 100 characters")
+    if given.type.kind == "date":
+        given = cast_to(given, TIMESTAMP, setting)
+    return Apply("to_char", "to_char({0}, {1})", (given, pattern), TEXT, domain.ANYTHING, nullable=True)
+
+
+def at_time_zone(operands: Operands, setting: Setting) -> Expression:
+    """timezone('zone', x), spelled x AT TIME ZONE 'zone'; the zone is a constant that is known here and there."""
+    zone = typed(operands[0], setting, TEXT)
+    if not isinstance(zone, Constant) or zone.text is None or value.find_zone(zone.text) is None:
+        hint = "Name the zone as a constant, as in AT TIME ZONE 'Europe/Berlin'."
+        raise NotSupported("AT TIME ZONE needs a known time zone", hint=hint)
+    given = moment(operands[1], setting)
+    if given.type.kind == "date":
+        given = cast_to(given, TIMESTAMPTZ, setting)
+    name = zone.text
+    to_local = given.type.kind == "timestamptz"
+
+    def change(item: Fraction) -> Fraction | None:
+        found = value.to_local(int(item), name) if to_local else value.to_instant(int(item), name)
+        return None if found is None else Fraction(found)
+
+    moved = mapped(given.domain, change, slack=Fraction(DAY))
+    result = TIMESTAMP if to_local else TIMESTAMPTZ
+    return Apply("timezone", "timezone({1}, {0})", (given, zone), result, moved, given.nullable)
+
+
+def clock(name: str, setting: Setting) -> Expression:
+    """now() and its kin: one value for the statement."""
+    if setting.now is None:
+        raise NotSupported(f"{name} is not known here")
+    instant = setting.now.isoformat(sep=" ")
+    found = literal(instant, TIMESTAMPTZ, setting)
+    if name == "current_date":
+        return _folded(cast_to(found, DATE, setting), setting)
+    return _folded(cast_to(found, TIMESTAMP, setting), setting) if name == "localtimestamp" else found
+
+
+def _folded(given: Expression, setting: Setting) -> Expression:
+    """A constant expression as a constant."""
+    items = domain.items_of(given.domain, 1)
+    if items is None or len(items) != 1 or (text := value.text_of(items[0], given.type, setting.time_zone)) is None:
+        return given
+    return Constant(given.type, text, items[0])

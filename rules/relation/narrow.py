@@ -1,0 +1,122 @@
+"""What a condition that holds says of columns: the domains of a Filter's rows."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from rules.relation import domain
+from rules.relation.domain import Domain, Range, Values
+from rules.relation.expression import Apply, Column, Constant, Expression, conjuncts
+
+_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_STRICT = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in", "like", "ilike", "not like", "not ilike"))
+
+
+def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, ...]:
+    """The columns as they are in the rows for which a condition is true.
+
+    The conjuncts are taken one after the other; what one of them does not say, the type and the source still do.
+    """
+    known = {column.id: column for column in columns}
+    for conjunct in conjuncts(holding):
+        for number in _never_null(conjunct):
+            if number in known:
+                known[number] = replace(known[number], nullable=False)
+        found = _said(conjunct)
+        if found is not None and found[0] in known:
+            column = known[found[0]]
+            known[column.id] = replace(column, domain=_met(column, found[1]))
+    return tuple(known[column.id] for column in columns)
+
+
+def _met(column: Column, said: Domain) -> Domain:
+    """Of doubles nothing finer than a range is kept; steps come from the type."""
+    met = domain.intersect(column.domain, said)
+    if isinstance(met, Range) and isinstance(column.domain, Range):
+        return Range(met.low, met.high, column.domain.step)
+    return met
+
+
+def _never_null(conjunct: Expression) -> Iterable[int]:
+    """Columns that cannot be NULL where this is true: those of strict conditions on bare columns."""
+    if not isinstance(conjunct, Apply):
+        return (conjunct.id,) if isinstance(conjunct, Column) else ()
+    if conjunct.name in _STRICT or conjunct.name == "is not null":
+        return tuple(each.id for each in conjunct.arguments if isinstance(each, Column))
+    if conjunct.name == "not":
+        return _never_null(conjunct.arguments[0]) if not _is_and(conjunct.arguments[0]) else ()
+    return ()
+
+
+def _is_and(given: Expression) -> bool:
+    return isinstance(given, Apply) and given.name in ("and", "or", "is null", "is not null")
+
+
+def _said(conjunct: Expression) -> tuple[int, Domain] | None:
+    """A column and a domain that holds all values for which the conjunct is true."""
+    match conjunct:
+        case Column(type=given, id=number) if given.kind == "boolean":
+            return number, Values((True,))
+        case Apply(name="not", arguments=(Column(type=given, id=number),)) if given.kind == "boolean":
+            return number, Values((False,))
+        case Apply(name="is null", arguments=(Column(id=number),)):
+            return number, Values(())
+        case Apply(name=name, arguments=(Column() as column, Constant() as constant)) if name in _MIRRORED:
+            return _compared(column, name, constant)
+        case Apply(name=name, arguments=(Constant() as constant, Column() as column)) if name in _MIRRORED:
+            return _compared(column, _MIRRORED[name], constant)
+        case Apply(name="in", arguments=(Column() as column, *items)):
+            return _listed(column, items)
+        case Apply(name="or", arguments=arguments):
+            return _either(arguments)
+    return None
+
+
+def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domain] | None:
+    item = constant.value
+    if not _comparable(column, constant) or item is None or not isinstance(item, Fraction | str | bool):
+        return None
+    if name == "=":
+        return column.id, domain.values((item,))
+    if not isinstance(item, Fraction):
+        return None
+    below = name in ("<", "<=")
+    inside = _inside(item, name, column)
+    return column.id, Range(None, inside) if below else Range(inside, None)
+
+
+def _inside(bound: Fraction, name: str, column: Column) -> Fraction:
+    """x < 10 is x <= 9 on whole numbers, and a moment less on timestamps."""
+    step = column.domain.step if isinstance(column.domain, Range) else None
+    if step is None or column.type.kind == "float":
+        return bound
+    below = (bound / step).__ceil__() - 1 if name == "<" else (bound / step).__floor__()
+    above = (bound / step).__floor__() + 1 if name == ">" else (bound / step).__ceil__()
+    return step * (below if name in ("<", "<=") else above)
+
+
+def _comparable(column: Column, constant: Constant) -> bool:
+    """A date compared with a timestamp is another scale, and a double is compared inexactly."""
+    if column.type.is_number and constant.type.is_number:
+        return column.type.kind != "float"
+    return column.type.kind == constant.type.kind and column.type.base != "bpchar"
+
+
+def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:
+    constants = [each for each in items if isinstance(each, Constant) and _comparable(column, each)]
+    found = [each.value for each in constants if isinstance(each.value, Fraction | str | bool)]
+    if len(constants) < len(items) or len(found) < len([each for each in constants if each.text is not None]):
+        return None
+    return column.id, domain.values(found)
+
+
+def _either(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
+    """x = 1 OR x = 2: only where every arm speaks of the same column."""
+    said = [_said(each) for each in arguments]
+    known = [each for each in said if each is not None]
+    if len(known) < len(said) or len({number for number, _ in known}) != 1:
+        return None
+    found: Domain = Values(())
+    for _, each in known:
+        found = domain.union(found, each)
+    return known[0][0], found

@@ -1,0 +1,169 @@
+"""The relation tree: where rows come from, and what is known of them at every step.
+
+A node never changes. What it promises about its rows stands in its `facts`; `privacy` makes nodes and their facts
+together, so that no node exists whose facts were not derived.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rules.catalog import TableName
+from rules.relation.expression import Column, Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whose row it is: the column that says so. Rows of a table without a primary key have no identity (None)."""
+
+    kind: str  # "customers.id"; with `unit: row` the table's own name
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How many rows one unit can have: by a unique key that holds now, and by the rules."""
+
+    proved: int | None = None
+    cap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A column that refers to a row of another protected table, which says whose row this is."""
+
+    column: int
+    target: TableName
+    target_column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What holds of all rows of a node, whatever the data."""
+
+    columns: tuple[Column, ...]
+    unit: Unit | None = None  # None: public rows
+    rows: Rows = Rows()
+    keys: frozenset[frozenset[int]] = frozenset()  # columns on which no two rows agree
+    determined: frozenset[int] = frozenset()  # columns that have one value for all rows of a unit
+    determinants: frozenset[frozenset[int]] = frozenset()  # columns whose values tell the unit
+    steps: tuple[Step, ...] = ()  # columns through which rows are linked to their unit
+    anchors: tuple[Step, ...] = ()  # columns to which such steps lead
+
+    def column(self, number: int) -> Column:
+        return next(column for column in self.columns if column.id == number)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One join on the way from a row to its unit."""
+
+    column: str  # of the row before
+    target: TableName
+    target_column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The rows of a table. The unit is its own column `unit_column`, or that of the row at the end of the hops."""
+
+    table: TableName
+    names: tuple[tuple[int, str], ...]  # column numbers and their real names
+    hops: tuple[Hop, ...]
+    unit_column: str  # of the table, or of the last hop's
+    drops_null_units: bool
+    facts: Facts
+    collated: frozenset[int] = frozenset()  # columns with a collation of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    source: "Node"
+    condition: Expression
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The source's columns, and computed ones."""
+
+    source: "Node"
+    computed: tuple[tuple[int, Expression], ...]
+    facts: Facts
+
+
+JoinKind = Literal["inner", "left", "right", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    kind: JoinKind
+    left: "Node"
+    right: "Node"
+    condition: Expression
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """The source's rows for which a row of the other relation exists, or none does."""
+
+    source: "Node"
+    other: "Node"
+    condition: Expression
+    negated: bool
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate over the rows of one unit and key; its template is ours, as an expression's is."""
+
+    sql: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """One row for each unit and keys, with exact aggregates of that unit's own rows."""
+
+    source: "Node"
+    keys: tuple[tuple[int, Expression], ...]
+    aggregates: tuple[tuple[int, Aggregate], ...]
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL: the branches' columns, place by place, under numbers of its own."""
+
+    branches: tuple["Node", ...]
+    numbers: tuple[int, ...]
+    sources: tuple[tuple[int, ...], ...]  # for each branch the column that each number takes
+    facts: Facts
+
+
+Node = Scan | Filter | Project | Join | SemiJoin | PerUnit | Union
+
+
+def below(node: Node) -> tuple[Node, ...]:
+    """The nodes that this one is made of."""
+    match node:
+        case Scan():
+            return ()
+        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+            return (source,)
+        case SemiJoin(source=source, other=other):
+            return (source, other)
+        case Join(left=left, right=right):
+            return (left, right)
+        case Union(branches=branches):
+            return branches
+
+
+def scans_in(node: Node) -> Iterator[Scan]:
+    """All tables that a relation reads, in the order of the text."""
+    if isinstance(node, Scan):
+        yield node
+    for part in below(node):
+        yield from scans_in(part)

@@ -1,0 +1,295 @@
+"""How facts move through nodes: whose rows they are, how many one unit can have, which columns tell the unit.
+
+Every node but a Scan is made here. The rules are the table of DESIGN section 4; a join, union or grouping that they do
+not know is refused. No declared number is believed: `proved` comes from unique keys alone.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation.expression import TRUE, Apply, Column, Expression, conjuncts, ids_in
+from rules.relation.narrow import narrowed
+from rules.relation.nodes import (
+    Aggregate,
+    Facts,
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    PerUnit,
+    Project,
+    Rows,
+    SemiJoin,
+    Union,
+    Unit,
+)
+from rules.relation.types import Type
+
+CROSS_UNIT_HINT = "Join protected tables on their units, or through the foreign key that the rules file names."
+
+
+def filtered(source: Node, holding: Expression) -> Node:
+    """Rows for which a condition is true."""
+    if holding == TRUE:
+        return source
+    return Filter(source, holding, replace(source.facts, columns=narrowed(source.facts.columns, holding)))
+
+
+def projected(source: Node, computed: tuple[tuple[int, Expression], ...]) -> Node:
+    """Computed columns beside the source's own. What follows from determined columns is determined."""
+    if not computed:
+        return source
+    facts = source.facts
+    columns = tuple(Column(number, each.type, each.domain, nullable=each.nullable) for number, each in computed)
+    determined = {number for number, each in computed if facts.unit and ids_in(each) <= facts.determined}
+    made = replace(facts, columns=(*facts.columns, *columns), determined=facts.determined | determined)
+    return Project(source, computed, made)
+
+
+def joined(
+    kind: JoinKind, left: Node, right: Node, holding: Expression, *, number: int, inner_where: Expression = TRUE
+) -> Node:
+    """A join of two relations; `inner_where` may link the units too where no rows are extended with NULLs.
+
+    `number` is free for the unit of a full join, which is the left one's or the right one's.
+    """
+    one, two = left.facts, right.facts
+    links = tuple(conjuncts(holding)) + (tuple(conjuncts(inner_where)) if kind == "inner" else ())
+    equal = _equalities(links, one, two)
+    if one.unit is None or two.unit is None:
+        _check_public_side(kind, one, two)
+        unit = one.unit or two.unit
+    else:
+        check_linked(equal, one, two)
+        unit = two.unit if kind == "right" else one.unit
+    left_unique = _is_unique(one, {first for first, _ in equal})
+    right_unique = _is_unique(two, {second for _, second in equal})
+    rows = _joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
+    facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
+    if kind == "inner":
+        facts = replace(facts, columns=narrowed(facts.columns, holding))
+    made = Join(kind, left, right, holding, facts)
+    return made if kind != "full" or unit is None else _with_either_unit(made, one, two, number)
+
+
+def _with_either_unit(made: Join, one: Facts, two: Facts, number: int) -> Node:
+    assert one.unit is not None and two.unit is not None
+    if one.unit.column is None or two.unit.column is None:
+        raise NotSupported("a full join of rows without identity is not supported")
+    first, second = one.column(one.unit.column), two.column(two.unit.column)
+    either = Apply("coalesce", "coalesce({0}, {1})", (first, second), first.type, nullable=False)
+    whole = projected(made, ((number, either),))
+    only = frozenset([number])
+    facts = replace(
+        whole.facts, unit=Unit(one.unit.kind, number), determined=only, determinants=frozenset([only])
+    )  # fmt: skip
+    return replace(whole, facts=facts)
+
+
+def _check_public_side(kind: JoinKind, one: Facts, two: Facts) -> None:
+    """Public rows that stay without a partner would tell that there is none."""
+    if one.unit is None and two.unit is None:
+        return
+    kept = {"inner": True, "left": one.unit is not None, "right": two.unit is not None, "full": False}
+    if not kept[kind]:
+        hint = "Aggregate the protected table first, then join the public table to the answer."
+        raise NotAllowed("an outer join that keeps public rows without protected partners is not private", hint=hint)
+
+
+def _equalities(links: tuple[Expression, ...], one: Facts, two: Facts) -> list[tuple[int, int]]:
+    """Pairs of a left and a right column that a conjunct makes equal, in an equality that unique keys share."""
+    left, right = ({column.id for column in facts.columns} for facts in (one, two))
+    found = []
+    for link in links:
+        match link:
+            case Apply(name="=", arguments=(Column() as first, Column() as second)):
+                if not have_one_equality(first.type, second.type):
+                    continue
+                if first.id in left and second.id in right:
+                    found.append((first.id, second.id))
+                elif first.id in right and second.id in left:
+                    found.append((second.id, first.id))
+    return found
+
+
+def have_one_equality(first: Type, second: Type) -> bool:
+    """Whether = between the two types belongs to the operator class of either one's unique index."""
+    if first.kind == second.kind == "integer":
+        return True
+    if first.kind == second.kind == "text":
+        return {first.base, second.base} <= {"text", "varchar"}
+    return first.base == second.base and first.name == second.name and first.kind != "other"
+
+
+def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:
+    """Two protected rows may meet only if they are surely of the same unit."""
+    assert one.unit is not None and two.unit is not None
+    if one.unit.kind != two.unit.kind:
+        message = f"rows of {one.unit.kind} and rows of {two.unit.kind} belong to different units"
+        raise NotAllowed(message, hint=CROSS_UNIT_HINT)
+    if (one.unit.column, two.unit.column) in equal:
+        return
+    for step, anchor, turned in ((one.steps, two.anchors, False), (two.steps, one.anchors, True)):
+        for child in step:
+            for parent in anchor:
+                pair = (parent.column, child.column) if turned else (child.column, parent.column)
+                if (child.target, child.target_column) == (parent.target, parent.target_column) and pair in equal:
+                    return
+    raise NotAllowed("protected tables are joined here without joining their units", hint=CROSS_UNIT_HINT)
+
+
+def _is_unique(facts: Facts, columns: set[int]) -> bool:
+    return any(key <= columns for key in facts.keys)
+
+
+def _product(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first * second
+
+
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+def _most(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else max(first, second)
+
+
+def _joined_rows(kind: JoinKind, one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> Rows:
+    """Rows of one unit, for `proved` and `cap` alike."""
+    if one.unit is None or two.unit is None:
+        protected, unique = (one, right_unique) if one.unit else (two, left_unique)
+        return protected.rows if unique or (one.unit is None and two.unit is None) else Rows()
+
+    def count(first: int | None, second: int | None) -> int | None:
+        match kind:
+            case "inner" | "left":
+                narrow, wide = (first if right_unique else None), _product(first, second)
+                if kind == "inner" and left_unique and second is not None:
+                    narrow = second if narrow is None else min(narrow, second)
+                return narrow if narrow is not None else wide if kind == "inner" else _most(first, wide)
+            case "right":
+                return second if left_unique else _most(second, _product(first, second))
+            case "full":
+                total = _sum(first, second)
+                return total if left_unique or right_unique else _most(_product(first, second), total)
+
+    return Rows(count(one.rows.proved, two.rows.proved), count(one.rows.cap, two.rows.cap))
+
+
+def _merged(
+    kind: JoinKind, one: Facts, two: Facts, unit: Unit | None, rows: Rows, *, left_unique: bool, right_unique: bool
+) -> Facts:
+    """An outer join erases the keys, NOT NULLs and dependencies of the side that it extends with NULLs."""
+    left_kept, right_kept = kind in ("inner", "left"), kind in ("inner", "right")
+    columns = (*_extended(one.columns, kept=left_kept), *_extended(two.columns, kept=right_kept))
+    keys = {first | second for first in one.keys for second in two.keys} if kind == "inner" else set()
+    if right_unique and left_kept:
+        keys |= one.keys
+    if left_unique and right_kept:
+        keys |= two.keys
+    both_protected = one.unit is not None and two.unit is not None
+    determined = (one.determined if left_kept else frozenset()) | (two.determined if right_kept else frozenset())
+    determinants = (one.determinants if left_kept else frozenset()) | (two.determinants if right_kept else frozenset())
+    if kind == "inner" and not both_protected and unit is not None:
+        determined = _followed(one, two, left_unique=left_unique, right_unique=right_unique)
+    return Facts(
+        columns=columns,
+        unit=unit,
+        rows=rows,
+        keys=frozenset(keys),
+        determined=frozenset(determined),
+        determinants=frozenset(determinants),
+        steps=(*one.steps, *two.steps),
+        anchors=(*one.anchors, *two.anchors),
+    )
+
+
+def _followed(one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> frozenset[int]:
+    """A public row found through its key by a unit's only row is determined by the unit too."""
+    protected, public, unique = (one, two, right_unique) if one.unit else (two, one, left_unique)
+    if unique and protected.rows.proved == 1:
+        return protected.determined | {column.id for column in public.columns}
+    return protected.determined
+
+
+def _extended(columns: tuple[Column, ...], *, kept: bool) -> tuple[Column, ...]:
+    return columns if kept else tuple(replace(column, nullable=True) for column in columns)
+
+
+def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool) -> Node:
+    """EXISTS and NOT EXISTS of rows of the same unit; of public rows any condition will do."""
+    if source.facts.unit is None and other.facts.unit is not None:
+        raise NotAllowed("public rows chosen by protected ones tell of these", hint=CROSS_UNIT_HINT)
+    if source.facts.unit is not None and other.facts.unit is not None:
+        check_linked(_equalities(tuple(conjuncts(holding)), source.facts, other.facts), source.facts, other.facts)
+    return SemiJoin(source, other, holding, negated, source.facts)
+
+
+def per_unit(
+    source: Node, keys: tuple[tuple[int, Expression], ...], aggregates: tuple[tuple[int, Aggregate, Column], ...]
+) -> Node:
+    """One row for each unit and keys. Keys that the unit determines leave one row of each unit."""
+    facts = source.facts
+    assert facts.unit is not None and facts.unit.column is not None
+    unit = facts.unit.column
+    by_unit = all(ids_in(each) <= facts.determined for _, each in keys)
+    key_columns = tuple(_key_column(number, each) for number, each in keys)
+    columns = (
+        facts.column(unit),
+        *(each for each in key_columns if each.id != unit),
+        *(each for _, _, each in aggregates),
+    )
+    plain = {each.id: number for number, each in keys if isinstance(each, Column)}
+    determined = {number for number, each in keys if ids_in(each) <= facts.determined} | {unit}
+    made = Facts(
+        columns=columns,
+        unit=facts.unit,
+        rows=Rows(1, 1) if by_unit else facts.rows,
+        keys=frozenset([frozenset([unit, *(number for number, _ in keys)])]),
+        determined=frozenset(column.id for column in columns) if by_unit else frozenset(determined),
+        determinants=frozenset([frozenset([unit])]) | _carried(facts, plain),
+        steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
+        anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
+    )
+    return PerUnit(source, keys, tuple((number, each) for number, each, _ in aggregates), made)
+
+
+def _key_column(number: int, given: Expression) -> Column:
+    if isinstance(given, Column):
+        return replace(given, id=number)
+    return Column(number, given.type, given.domain, nullable=given.nullable)
+
+
+def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
+    kept = [each for each in facts.determinants if each <= plain.keys()]
+    return frozenset(frozenset(plain[number] for number in each) for each in kept)
+
+
+def united(
+    branches: tuple[Node, ...], sources: tuple[tuple[int, ...], ...], columns: tuple[Column, ...], unit: int | None
+) -> Node:
+    """UNION ALL of rows of units of one kind: a unit's rows add up, keys and dependencies are gone."""
+    for one, two in pairwise(branches):
+        kinds = [branch.facts.unit.kind if branch.facts.unit else None for branch in (one, two)]
+        if kinds[0] != kinds[1]:
+            message = "UNION ALL of rows of different units is not supported over protected rows"
+            raise NotSupported(message, hint="Aggregate each branch first, then unite the answers.")
+    first = branches[0].facts.unit
+    rows = branches[0].facts.rows
+    for branch in branches[1:]:
+        rows = Rows(_sum(rows.proved, branch.facts.rows.proved), _sum(rows.cap, branch.facts.rows.cap))
+    facts = Facts(
+        columns=columns,
+        unit=None if first is None else Unit(first.kind, unit),
+        rows=rows,
+        determined=frozenset() if unit is None else frozenset([unit]),
+        determinants=frozenset() if unit is None else frozenset([frozenset([unit])]),
+    )
+    return Union(branches, tuple(column.id for column in columns), sources, facts)
+
+
+def tells_unit(facts: Facts, keys: tuple[Expression, ...]) -> bool:
+    """Whether rows with equal keys are surely of one unit."""
+    plain = {each.id for each in keys if isinstance(each, Column)}
+    return any(each <= plain for each in facts.determinants)

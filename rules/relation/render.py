@@ -1,0 +1,220 @@
+"""A relation as SQL of our own: tables fully qualified, columns quoted, nothing of the analyst's text.
+
+Runs with an empty search_path, where PostgreSQL finds functions, operators and types in pg_catalog alone. Columns are
+called c1, c2 …; only those that are used are read.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rules.catalog import TableName
+from rules.refusal import TooComplex
+from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, ids_in
+from rules.relation.nodes import Aggregate, Filter, Join, Node, PerUnit, Project, Scan, SemiJoin, Union
+from rules.relation.types import Type
+
+LONGEST = 200_000  # characters of one inner statement; guards repeat what they guard
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """What stands behind FROM and WHERE, and what every used column is called there."""
+
+    source: str
+    names: Mapping[int, str]
+    where: tuple[str, ...] = ()
+
+    def clause(self) -> str:
+        """FROM … WHERE …"""
+        tail = f" WHERE {' AND '.join(self.where)}" if self.where else ""
+        return f"FROM {self.source}{tail}"
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(table: TableName) -> str:
+    return f"{quoted(table.schema)}.{quoted(table.name)}"
+
+
+def text_constant(text: str) -> str:
+    """A string constant, which standard_conforming_strings reads as it is written."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def constant_sql(given: Constant) -> str:
+    """A typed constant. Whole numbers of type integer and booleans need no cast."""
+    if given.text is None:
+        return f"NULL::{given.type.sql}" if given.type.base != "unknown" else "NULL"
+    if given.type.kind == "boolean":
+        return given.text.upper()
+    if given.type.base == "int4":
+        return given.text if not given.text.startswith("-") else f"({given.text})"
+    return f"{text_constant(given.text)}::{given.type.sql}"
+
+
+def expression_sql(given: Expression, names: Mapping[int, str]) -> str:
+    """An expression with its columns called by these names."""
+    match given:
+        case Column(id=number):
+            return names[number]
+        case Constant():
+            return constant_sql(given)
+        case Apply(sql=template, arguments=arguments):
+            found = template.format(*(expression_sql(each, names) for each in arguments))
+            if len(found) > LONGEST:
+                raise TooComplex("an expression over protected rows is nested too deeply")
+            return found
+
+
+def aggregate_sql(given: Aggregate, names: Mapping[int, str]) -> str:
+    return given.sql.format(*(expression_sql(each, names) for each in given.arguments))
+
+
+class Renderer:
+    """Renders one inner statement. Sub-selects and columns are numbered as they come: equal trees have equal texts."""
+
+    def __init__(self) -> None:
+        self._aliases = 0
+        self._columns: dict[int, str] = {}
+
+    def render(self, node: Node, used: frozenset[int]) -> From:
+        """The rows of a node with at least the columns that are used."""
+        match node:
+            case Scan():
+                return self._scan(node, used)
+            case Filter(source=source, condition=condition):
+                inner = self.render(source, used | ids_in(condition))
+                return From(inner.source, inner.names, (*inner.where, expression_sql(condition, inner.names)))
+            case Project():
+                return self._project(node, used)
+            case Join():
+                return self._join(node, used)
+            case SemiJoin():
+                return self._semi_join(node, used)
+            case PerUnit():
+                return self._per_unit(node, used)
+            case Union():
+                return self._union(node, used)
+
+    def alias(self) -> str:
+        self._aliases += 1
+        return f"t{self._aliases}"
+
+    def _called(self, number: int) -> str:
+        return self._columns.setdefault(number, f"c{len(self._columns) + 1}")
+
+    def _scan(self, node: Scan, used: frozenset[int]) -> From:
+        alias = self.alias()
+        source = f"{qualified(node.table)} AS {alias}"
+        names = {number: f"{alias}.{quoted(name)}" for number, name in node.names if name}
+        unit = node.facts.unit
+        if unit is None or unit.column is None or not node.unit_column:
+            return From(source, _read(node, names))
+        if not node.hops:
+            own = names[unit.column]
+            return From(source, _read(node, names), (f"{own} IS NOT NULL",) if node.drops_null_units else ())
+        if unit.column not in used:
+            return From(source, _read(node, names))
+        for hop in node.hops:
+            following = self.alias()
+            link = f"{following}.{quoted(hop.target_column)} = {alias}.{quoted(hop.column)}"
+            source = f"{source} JOIN {qualified(hop.target)} AS {following} ON {link}"
+            alias = following
+        names[unit.column] = f"{alias}.{quoted(node.unit_column)}"
+        dropped = (f"{names[unit.column]} IS NOT NULL",) if node.drops_null_units else ()
+        return From(source, _read(node, names), dropped)
+
+    def _project(self, node: Project, used: frozenset[int]) -> From:
+        """Computed columns stand in a sub-select of their own, so that each is written once."""
+        computed = [(number, each) for number, each in node.computed if number in used]
+        below = used | ids_in(*(each for _, each in computed))
+        inner = self.render(node.source, below)
+        if not computed:
+            return inner
+        kept = [number for number in inner.names if number in used]
+        items = [f"{inner.names[number]} AS {self._called(number)}" for number in kept]
+        items += [f"{expression_sql(each, inner.names)} AS {self._called(number)}" for number, each in computed]
+        return self._sub_select(
+            f"SELECT {', '.join(items)} {inner.clause()}", [*kept, *(number for number, _ in computed)]
+        )
+
+    def _sub_select(self, sql: str, numbers: Iterable[int]) -> From:
+        alias = self.alias()
+        return From(f"({sql}) AS {alias}", {number: f"{alias}.{self._called(number)}" for number in numbers})
+
+    def closed(self, inner: From, used: frozenset[int]) -> From:
+        """The same rows as one item of FROM that may be extended with NULLs."""
+        if not inner.where and " JOIN " not in inner.source:
+            return inner
+        kept = [number for number in inner.names if number in used]
+        items = ", ".join(f"{inner.names[number]} AS {self._called(number)}" for number in kept)
+        return self._sub_select(f"SELECT {items} {inner.clause()}", kept)
+
+    def _join(self, node: Join, used: frozenset[int]) -> From:
+        needed = used | ids_in(node.condition)
+        left, right = self.render(node.left, needed), self.render(node.right, needed)
+        if node.kind in ("right", "full"):
+            left = self.closed(left, needed)
+        if node.kind in ("left", "full") or " JOIN " in right.source:
+            right = self.closed(right, needed)
+        names = {**left.names, **right.names}
+        if node.kind == "inner" and node.condition == TRUE:
+            return From(f"{left.source} CROSS JOIN {right.source}", names, (*left.where, *right.where))
+        on = expression_sql(node.condition, names)
+        return From(
+            f"{left.source} {node.kind.upper()} JOIN {right.source} ON {on}", names, (*left.where, *right.where)
+        )
+
+    def _semi_join(self, node: SemiJoin, used: frozenset[int]) -> From:
+        needed = used | ids_in(node.condition)
+        outer, inner = self.render(node.source, needed), self.render(node.other, ids_in(node.condition))
+        on = () if node.condition == TRUE else (expression_sql(node.condition, {**inner.names, **outer.names}),)
+        test = From(inner.source, inner.names, (*inner.where, *on))
+        word = "NOT EXISTS" if node.negated else "EXISTS"
+        return From(outer.source, outer.names, (*outer.where, f"{word} (SELECT {test.clause()})"))
+
+    def _per_unit(self, node: PerUnit, used: frozenset[int]) -> From:
+        """Always grouped by the unit and the keys, whatever they are known to tell."""
+        unit = node.source.facts.unit
+        assert unit is not None and unit.column is not None
+        aggregates = [(number, each) for number, each in node.aggregates if number in used]
+        below = {unit.column} | ids_in(*(each for _, each in node.keys))
+        below |= ids_in(*(argument for _, each in aggregates for argument in each.arguments))
+        inner = self.render(node.source, frozenset(below))
+        groups = {unit.column: inner.names[unit.column]}
+        groups.update((number, expression_sql(each, inner.names)) for number, each in node.keys)
+        items = [f"{sql} AS {self._called(number)}" for number, sql in groups.items()]
+        items += [f"{aggregate_sql(each, inner.names)} AS {self._called(number)}" for number, each in aggregates]
+        by = ", ".join(str(place + 1) for place in range(len(groups)))
+        sql = f"SELECT {', '.join(items)} {inner.clause()} GROUP BY {by}"
+        return self._sub_select(sql, [*groups, *(number for number, _ in aggregates)])
+
+    def _union(self, node: Union, used: frozenset[int]) -> From:
+        places = [(place, column) for place, column in enumerate(node.facts.columns) if column.id in used]
+        parts = []
+        for branch, sources in zip(node.branches, node.sources, strict=True):
+            inner = self.render(branch, frozenset(sources[place] for place, _ in places))
+            items = ", ".join(
+                f"{inner.names[sources[place]]}{_unioned(column.type)} AS {self._called(column.id)}"
+                for place, column in places
+            )
+            parts.append(f"SELECT {items} {inner.clause()}")
+        return self._sub_select(" UNION ALL ".join(parts), [column.id for _, column in places])
+
+
+def _unioned(given: Type) -> str:
+    return "" if given.kind == "other" else f"::{given.sql}"
+
+
+def _read(node: Scan, names: dict[int, str]) -> dict[int, str]:
+    """Columns of types that do not compare as their bytes are read as text of the database's collation."""
+    read = {}
+    for number, name in names.items():
+        base = node.facts.column(number).type.base
+        if number in node.collated:
+            read[number] = f'({name})::text COLLATE "default"'
+        else:
+            read[number] = f"({name})::text" if base in ("bpchar", "name") else name
+    return read

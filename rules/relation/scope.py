@@ -1,0 +1,94 @@
+"""Names of the analyst's text and the columns that they mean, as PostgreSQL resolves them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rules.catalog import Catalog
+from rules.policy.model import Policy
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation.functions.guard import Setting
+from rules.relation.scan import Names
+
+SYSTEM_COLUMNS = frozenset(("ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"))
+ROW_HINT = "Ask for an aggregate, such as count(*) or avg(x), instead of rows."
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside the text that its meaning depends on."""
+
+    policy: Policy
+    catalog: Catalog
+    search_path: tuple[str, ...] = ("public",)
+    parameter_types: tuple[str, ...] = ()
+    parameters: tuple[str | None, ...] = ()
+    time_zone: str = "UTC"
+    now: str = ""
+
+    def setting(self, *, as_key: bool = False) -> Setting:
+        return Setting(self.time_zone, datetime.fromisoformat(self.now) if self.now else None, as_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of FROM: a table or subquery under its name."""
+
+    name: str | None
+    columns: Names
+    schema: str | None = None  # of a table without alias, which may be named with it
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The items of FROM, and the columns that USING made one of two."""
+
+    entries: tuple[Entry, ...] = ()
+    merged: Names = ()
+
+    def find(self, parts: tuple[str, ...]) -> int | None:
+        """The column that a name means; None when there is none here."""
+        *qualifier, name = parts
+        if not qualifier:
+            found = [number for each, number in self.merged if each == name]
+            if not found:
+                found = [number for entry in self.entries for each, number in entry.columns if each == name]
+        else:
+            found = [number for entry in self._named(qualifier) for each, number in entry.columns if each == name]
+        if len(found) > 1:
+            raise NotSupported(f'the name "{name}" stands for more than one column here', hint="Write table.column.")
+        return found[0] if found else None
+
+    def _named(self, qualifier: list[str]) -> tuple[Entry, ...]:
+        schema = qualifier[-2] if len(qualifier) > 1 else None
+        named = (entry for entry in self.entries if entry.name == qualifier[-1])
+        return tuple(entry for entry in named if schema is None or schema == entry.schema)
+
+    def star(self, qualifier: tuple[str, ...]) -> Names:
+        """What * stands for: merged columns first, then the rest of each item."""
+        if qualifier:
+            return tuple(column for entry in self._named(list(qualifier)) for column in entry.columns)
+        names = {name for name, _ in self.merged}
+        rest = tuple(column for entry in self.entries for column in entry.columns if column[0] not in names)
+        return (*self.merged, *rest)
+
+    def refuse(self, parts: tuple[str, ...]) -> NotAllowed:
+        """Why a name that means no column is refused."""
+        name = parts[-1]
+        if any(entry.name == name for entry in self.entries) and len(parts) == 1:
+            return NotAllowed(f'"{name}" as a whole row cannot be used over protected rows', hint=ROW_HINT)
+        if name in SYSTEM_COLUMNS:
+            return NotAllowed(f'the system column "{name}" tells of single rows', hint=ROW_HINT)
+        return NotAllowed(f'the column "{".".join(parts)}" is not known here')
+
+
+def merge(left: Scope, right: Scope, merged: Names = ()) -> Scope:
+    """The scope of a join. Columns that an inner USING merged stay merged unless a new one has their name."""
+    names = {name for name, _ in merged}
+    kept = tuple(column for column in (*left.merged, *right.merged) if column[0] not in names)
+    return Scope((*left.entries, *right.entries), (*merged, *kept))
+
+
+def single(name: str | None, columns: Names, aliases: tuple[str, ...] = (), schema: str | None = None) -> Scope:
+    """The scope of one item of FROM; `AS t(a, b)` renames its first columns."""
+    renamed = tuple((alias, number) for alias, (_, number) in zip(aliases, columns, strict=False))
+    return Scope((Entry(name, (*renamed, *columns[len(renamed) :]), schema),))

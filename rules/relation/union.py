@@ -1,0 +1,73 @@
+"""UNION ALL of rows of units: place by place, under common types."""
+
+from collections.abc import Callable
+
+from rules.refusal import NotSupported
+from rules.relation import domain
+from rules.relation.bind_source import Relation
+from rules.relation.expression import Apply, Column, Expression
+from rules.relation.functions.guard import Setting, as_passed
+from rules.relation.nodes import Node
+from rules.relation.privacy import have_one_equality, projected, united
+from rules.relation.scope import single
+from rules.relation.types import Type, find_common
+
+
+def unite(left: Relation, right: Relation, fresh: Callable[[], int]) -> Relation:
+    """Both branches' rows. The unit is one more column of the union, whether an analyst selects it or not."""
+    names, others = left.scope.star(()), right.scope.star(())
+    if len(names) != len(others):
+        raise NotSupported("both sides of a UNION ALL need the same number of columns")
+    nodes = (left.node, right.node)
+    taken: list[tuple[int, int]] = []
+    columns: list[Column] = []
+    for (name, first), (_, second) in zip(names, others, strict=True):
+        nodes, numbers, column = _column(nodes, (first, second), name, fresh)
+        columns.append(column)
+        taken.append(numbers)
+    shown = tuple((name, column.id) for (name, _), column in zip(names, columns, strict=True))
+    unit = _unit(nodes, fresh())
+    if unit is not None:
+        taken.append(unit[1])
+        columns.append(unit[0])
+    sources = (tuple(first for first, _ in taken), tuple(second for _, second in taken))
+    node = united(nodes, sources, tuple(columns), None if unit is None else unit[0].id)
+    return Relation(node, single(None, shown))
+
+
+def _unit(nodes: tuple[Node, Node], number: int) -> tuple[Column, tuple[int, int]] | None:
+    """The column of the union that says whose row it is."""
+    first, second = (node.facts.unit for node in nodes)
+    if first is None or second is None or first.column is None or second.column is None:
+        return None
+    one, two = nodes[0].facts.column(first.column), nodes[1].facts.column(second.column)
+    if not have_one_equality(one.type, two.type):
+        raise NotSupported(f"units of type {one.type.sql} and {two.type.sql} cannot be united")
+    common = find_common([one.type, two.type])
+    assert common is not None
+    return Column(number, common, nullable=False), (one.id, two.id)
+
+
+def _column(
+    nodes: tuple[Node, Node], pair: tuple[int, int], name: str, fresh: Callable[[], int]
+) -> tuple[tuple[Node, Node], tuple[int, int], Column]:
+    first, second = (node.facts.column(number) for node, number in zip(nodes, pair, strict=True))
+    common = find_common([first.type, second.type])
+    if common is None:
+        raise NotSupported(f"UNION ALL of {first.type.sql} and {second.type.sql} is not supported")
+    made = [_as_common(node, column, common, fresh) for node, column in zip(nodes, (first, second), strict=True)]
+    (one, left), (two, right) = made
+    image = domain.union(left.domain, right.domain)
+    declared = domain.union(left.declared, right.declared)
+    column = Column(fresh(), common, image, declared, nullable=left.nullable or right.nullable, name=name)
+    return (one, two), (left.id, right.id), column
+
+
+def _as_common(node: Node, column: Column, common: Type, fresh: Callable[[], int]) -> tuple[Node, Column]:
+    if column.type.base == common.base:
+        return node, column
+    value: Expression = as_passed(column, Setting())
+    cast = Apply("cast", f"({{0}})::{common.sql}", (value,), common, value.domain, value.nullable)
+    number = fresh()
+    made = projected(node, ((number, cast),))
+    return made, made.facts.column(number)

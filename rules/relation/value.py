@@ -1,0 +1,246 @@
+"""Single values of the types that the planner computes with, and their canonical text.
+
+Numbers are Fractions; a date is days and a timestamp microseconds since 1970-01-01 (with time zone: in UTC), so that
+bounds of all of them are compared and moved by the same arithmetic.
+"""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from rules.relation.types import Type
+
+Value = Fraction | str | bool
+
+DAY = 86_400_000_000  # microseconds
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
+_TIMESTAMP = re.compile(
+    r"(\d{4}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?\s*(Z|[+-]\d{2}(?::?\d{2})?)?"
+)
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A constant interval."""
+
+    months: int = 0
+    days: int = 0
+    microseconds: int = 0
+
+    def negated(self) -> "Span":
+        return Span(-self.months, -self.days, -self.microseconds)
+
+    def __str__(self) -> str:
+        return f"{self.months} months {self.days} days {self.microseconds} microseconds"
+
+
+def find_value(text: str, given: Type, time_zone: str = "UTC") -> Value | None:
+    """What a literal of this type means, or None when it is not one that we read."""
+    match given.kind:
+        case "integer" | "numeric" | "float":
+            return _number(text, given)
+        case "boolean":
+            return _BOOLEANS.get(text.strip().lower())
+        case "date" | "timestamp" | "timestamptz":
+            return _moment(text, given, time_zone)
+        case "text":
+            return text
+        case "enum":
+            return text if text in given.labels else None
+        case "uuid":
+            return text.strip().lower() if _UUID.fullmatch(text.strip()) else None
+        case _:
+            return None
+
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_BOOLEANS = {
+    **dict.fromkeys(("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"), True),
+    **dict.fromkeys(("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"), False),
+}
+
+
+def text_of(value: Value, given: Type, time_zone: str = "UTC") -> str | None:
+    """The value as PostgreSQL prints it in ISO style, or None when Python cannot tell."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    match given.kind:
+        case "date":
+            return _date_text(int(value))
+        case "timestamp":
+            return _timestamp_text(int(value))
+        case "timestamptz":
+            return _zoned_text(int(value), time_zone)
+        case "float":
+            return repr(float(value)).removesuffix(".0")
+        case _:
+            return decimal_text(value, given.scale)
+
+
+def decimal_text(number: Fraction, scale: int | None = None) -> str | None:
+    """A number without an exponent, with exactly `scale` digits after the point if given; None if it has no end.
+
+    Example:
+        >>> decimal_text(Fraction(5, 2)), decimal_text(Fraction(5), 2), decimal_text(Fraction(1, 3))
+        ('2.5', '5.00', None)
+    """
+    digits = 0
+    while (number * 10**digits).denominator != 1:
+        digits += 1
+        if digits > 400:
+            return None
+    places = digits if scale is None else max(scale, 0)
+    if digits > places:
+        return None
+    whole = int(abs(number) * 10**places)
+    text = str(whole).rjust(places + 1, "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{text[:-places]}.{text[-places:]}" if places else f"{sign}{text}"
+
+
+def days_of(day: date) -> int:
+    return day.toordinal() - 719_163
+
+
+def microseconds_of(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def day_at(days: int) -> date:
+    return date.fromordinal(days + 719_163)
+
+
+def moment_at(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def to_local(microseconds: int, time_zone: str) -> int | None:
+    """An instant as the clock on the wall shows it, or None where the zone is not known."""
+    zone = find_zone(time_zone)
+    if zone is None or not FIRST_DAY + 1 <= microseconds // DAY <= LAST_DAY - 1:
+        return None
+    moment = moment_at(microseconds).replace(tzinfo=UTC).astimezone(zone)
+    return microseconds_of(moment.replace(tzinfo=None))
+
+
+def to_instant(local: int, time_zone: str) -> int | None:
+    """The instant at which the clock on the wall shows this; where it shows it twice or never, PostgreSQL's choice."""
+    zone = find_zone(time_zone)
+    if zone is None or not FIRST_DAY + 1 <= local // DAY <= LAST_DAY - 1:
+        return None
+    naive = moment_at(local)
+    early, late = (naive.replace(tzinfo=zone, fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))
+    # DetermineTimeZoneOffset: both ambiguous and missing times are read with the standard offset, which is fold=1
+    # for the hour that comes twice and fold=0 for the hour that never comes.
+    offset = late if early > late else early
+    return local - offset // _MICROSECOND
+
+
+def find_zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def add_span(local: int, span: Span) -> int | None:
+    """Months first (the day of the month cut to the month's length), then days, then time; None past year 9999."""
+    moment = moment_at(local)
+    months = moment.year * 12 + moment.month - 1 + span.months
+    year, month = divmod(months, 12)
+    if not 1 <= year <= 9999:
+        return None
+    day = min(moment.day, monthrange(year, month + 1)[1])
+    moved = microseconds_of(moment.replace(year=year, month=month + 1, day=day))
+    moved += span.days * DAY + span.microseconds
+    return moved if FIRST_DAY <= moved // DAY <= LAST_DAY else None
+
+
+def _number(text: str, given: Type) -> Fraction | None:
+    if _NUMBER.fullmatch(text.strip()) is None:
+        return None
+    number = Fraction(text.strip())
+    if given.kind == "integer":
+        return number if number.denominator == 1 else None
+    if given.kind == "float":
+        return Fraction(float(number)) if abs(number) < Fraction(10) ** 308 else None
+    if given.scale is not None:
+        return Fraction(Decimal(round_half_away(number * Fraction(10) ** given.scale))) / Fraction(10) ** given.scale
+    return number
+
+
+def round_half_away(number: Fraction) -> int:
+    """numeric's rounding: ties go away from zero."""
+    whole = int(abs(number) + Fraction(1, 2))
+    return -whole if number < 0 else whole
+
+
+def _moment(text: str, given: Type, time_zone: str) -> Fraction | None:
+    found = _TIMESTAMP.fullmatch(text.strip())
+    if found is None:
+        return None
+    try:
+        day = days_of(date(*map(int, found[1].split("-"))))
+        clock = _microseconds(found[2] or "00:00")
+    except ValueError:
+        return None
+    local = day * DAY + clock
+    if given.kind == "date":
+        return Fraction(day)
+    if given.kind == "timestamp":
+        return Fraction(local)
+    instant = local - _offset(found[3]) if found[3] else to_instant(local, time_zone)
+    return None if instant is None else Fraction(instant)
+
+
+def _microseconds(clock: str) -> int:
+    hours, minutes, *seconds = clock.split(":")
+    total = (int(hours) * 3600 + int(minutes) * 60) * 1_000_000 + int(
+        Fraction(seconds[0] if seconds else 0) * 1_000_000
+    )
+    if int(minutes) > 59 or total > DAY or (seconds and Fraction(seconds[0]) >= 60):
+        raise ValueError(clock)
+    return total
+
+
+def _offset(text: str) -> int:
+    if text == "Z":
+        return 0
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return (-minutes if text[0] == "-" else minutes) * 60_000_000
+
+
+def _date_text(days: int) -> str | None:
+    return day_at(days).isoformat() if FIRST_DAY <= days <= LAST_DAY else None
+
+
+def _timestamp_text(local: int) -> str | None:
+    day, clock = divmod(local, DAY)
+    date_text = _date_text(day)
+    if date_text is None:
+        return None
+    seconds, fraction = divmod(clock, 1_000_000)
+    tail = f".{fraction:06}".rstrip("0") if fraction else ""
+    return f"{date_text} {seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{tail}"
+
+
+def _zoned_text(instant: int, time_zone: str) -> str | None:
+    local = to_local(instant, time_zone)
+    text = None if local is None else _timestamp_text(local)
+    if local is None or text is None:
+        return None
+    minutes, seconds = divmod(abs(local - instant) // 1_000_000, 60)
+    if seconds:
+        return None
+    sign = "-" if local < instant else "+"
+    return f"{text}{sign}{minutes // 60:02}" + (f":{minutes % 60:02}" if minutes % 60 else "")

@@ -1,0 +1,167 @@
+"""One private block from its place in the query to what is run inside: SQL, measures, groups, outputs."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from rules.noise.allocate import share
+from rules.noise.measures import Block, Groups, Measure, PrivateGroups
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation.bind_expression import Binding
+from rules.relation.bind_source import names_leaf
+from rules.relation.expression import Expression, ids_in
+from rules.relation.nodes import Facts, Node, scans_in
+from rules.relation.render import Renderer, expression_sql
+from rules.relation.scope import World
+from rules.rewrite.bound_units import Bounding, inner_sql
+from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
+from rules.rewrite.plan import Request
+from rules.rewrite.site import BlockSite
+from rules.rewrite.split_aggregates import Contribution, Recipe, RowSum, UnitCount, split
+from rules.sql import syntax as s
+
+_DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
+
+
+def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: Request, world: World) -> Block:
+    """The block of a site with these aggregates as its outputs. `request` brings the block's own share of ε and δ."""
+    keyed = with_keys(site.source, site.keys, world)
+    facts = keyed.source.node.facts
+    cap, notices = _cap(keyed.source.node, request, world)
+    public = find_groups(keyed.keys, world.policy.groups_limit, world.time_zone)
+    if public is None:
+        check_threshold(keyed.keys, site.keys, request.delta)
+    bounding = _bounding(facts, keyed.keys, cap, request, is_private=public is None)
+    recipes = _recipes(aggregates, keyed, world, bounding.rows)
+    parts = _parts(recipes, needs_units=public is None)
+    names = _Names(keyed)
+    epsilons = share(request.epsilon, [Fraction(1)] * len(parts)) if parts else ()
+    measures = tuple(
+        Measure(names.part(part), bounding.sensitivity(part), epsilon)
+        for part, epsilon in zip(parts, epsilons, strict=True)
+    )
+    groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
+    return Block(
+        canonical=names.block(bounding, request, world),
+        sql=inner_sql(keyed.source.node, keyed.keys, parts, bounding),
+        keys=keyed.columns,
+        groups=groups,
+        measures=measures,
+        outputs=tuple(recipe.output(tuple(map(parts.index, recipe.parts))) for recipe in recipes),
+        output_types=tuple(recipe.type.sql for recipe in recipes),
+        tables=_tables(keyed.source.node),
+        explanation=_explanation(bounding, facts, groups, measures),
+        notices=notices,
+    )
+
+
+def _cap(node: Node, request: Request, world: World) -> tuple[int, tuple[str, ...]]:
+    """How many rows of a unit are counted: by the rules, lowered by the session, or as many as a key proves."""
+    found = [each for each in (node.facts.rows.cap, request.rows_per_unit) if each is not None]
+    if found:
+        return min(found), ()
+    if node.facts.rows.proved is not None:
+        return node.facts.rows.proved, ()
+    rules = [world.policy.find_table(scan.table) for scan in scans_in(node) if scan.facts.unit is not None]
+    declared = [each.rows_per_unit for each in rules if each is not None and each.rows_per_unit is not None]
+    if declared:
+        notice = f"A join multiplies rows: at most {max(declared)} rows of each unit are counted."
+        return max(declared), (notice,)
+    hint = "Give rows_per_unit in the rules, or SET noisegate.rows_per_unit = 40."
+    raise NotAllowed("nothing says how many rows of one unit are to be counted", hint=hint)
+
+
+def _bounding(
+    facts: Facts, keys: tuple[Expression, ...], cap: int, request: Request, *, is_private: bool
+) -> Bounding:  # fmt: skip
+    """The cheapest form that is sound. A declared number is never believed: only a proof leaves truncation out."""
+    proved = facts.rows.proved
+    rows = cap if proved is None else min(proved, cap)
+    truncates = proved is None or proved > cap
+    one_group = not keys or all(ids_in(key) <= facts.determined for key in keys)
+    groups = 1 if one_group else rows
+    if not one_group and (is_private or request.groups_per_unit is not None):
+        groups = min(rows, request.groups_per_unit or _DEFAULT_GROUPS)
+    limits_groups = groups < rows and not one_group
+    if not truncates and not limits_groups:
+        return Bounding("plain", rows, groups, limits_groups=False)
+    _check_identity(facts)
+    return Bounding("by unit" if one_group else "ranked", rows, groups, limits_groups=limits_groups)
+
+
+def _check_identity(facts: Facts) -> None:
+    if facts.unit is None or facts.unit.column is None:
+        raise NotSupported("rows without a primary key have no identity, so they cannot be bounded after a join")
+
+
+def _recipes(
+    aggregates: tuple[s.Expression, ...], keyed: Keyed, world: World, rows: int
+) -> tuple[Recipe, ...]:  # fmt: skip
+    node = keyed.source.node
+    leaf = names_leaf(keyed.source.scope, {column.id: column for column in node.facts.columns})
+    binding = Binding(leaf, world, world.setting())
+    found = []
+    for each in aggregates:
+        if not isinstance(each, s.Call):
+            raise NotSupported("this aggregate is not understood")
+        found.append(split(each, binding, node.facts, rows))
+    return tuple(found)
+
+
+def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribution, ...]:
+    """Each different contribution once, in the order of the select list; a threshold looks at units too."""
+    parts = dict.fromkeys(part for recipe in recipes for part in recipe.parts)
+    if needs_units:
+        parts.setdefault(UnitCount())
+    return tuple(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Canonical texts: equal blocks have equal ones, and so have equal measures of them."""
+
+    keyed: Keyed
+
+    def block(self, bounding: Bounding, request: Request, world: World) -> str:
+        node = self.keyed.source.node
+        keys = ", ".join(self._expression(key) for key in self.keyed.keys)
+        unit = "" if node.facts.unit is None else node.facts.unit.kind
+        rows = Renderer().render(node, self._all()).clause()
+        return f"unit {unit} rows {bounding.rows} groups {bounding.groups} zone {world.time_zone} by ({keys}) {rows}"
+
+    def part(self, part: Contribution) -> str:
+        match part:
+            case RowSum(integer=integer, reach=reach):
+                return f"sum within {reach} of {self._expression(integer)}"
+        kind = "units" if isinstance(part, UnitCount) else "rows"
+        return f"{kind} where {self._expression(part.condition)}"
+
+    def _all(self) -> frozenset[int]:
+        return frozenset(column.id for column in self.keyed.source.node.facts.columns)
+
+    def _expression(self, given: Expression) -> str:
+        return expression_sql(given, Renderer().render(self.keyed.source.node, self._all()).names)
+
+
+def _tables(node: Node) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(scan.table) for scan in scans_in(node) if scan.facts.unit is not None))
+
+
+def _explanation(
+    bounding: Bounding, facts: Facts, groups: Groups, measures: tuple[Measure, ...]
+) -> tuple[tuple[str, str], ...]:  # fmt: skip
+    """What EXPLAIN says of a block, from the rules and the query alone."""
+    forms = {"plain": "proved by a unique key", "by unit": "scaled by unit", "ranked": "scaled by unit and group"}
+    listed = "found in the data, by threshold" if isinstance(groups, PrivateGroups) else str(len(groups.rows))
+    lines = [
+        ("unit", "" if facts.unit is None else facts.unit.kind),
+        ("rows per unit", f"{bounding.rows}, {forms[bounding.form]}"),
+        ("groups per unit", str(bounding.groups)),
+        ("groups", listed),
+    ]
+    lines += [(each.name, f"sensitivity {each.sensitivity}, epsilon {_plain(each.epsilon)}") for each in measures]
+    return tuple(lines)
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number.normalize():f}"

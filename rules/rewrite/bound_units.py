@@ -1,0 +1,183 @@
+"""The inner statement: what all rows of one unit add to each measure is bounded, in the cheapest way that is sound.
+
+Where a unique key proves that a unit has few enough rows, a plain GROUP BY will do. Otherwise rows are first summed by
+unit and group, and what a unit adds to a group is scaled down by the share of its rows that is counted there, all its
+measures alike, so that means and shares are not bent (soundness, finding 18).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rules.relation.expression import TRUE, Expression, ids_in
+from rules.relation.nodes import Node
+from rules.relation.render import Renderer, expression_sql
+from rules.rewrite.hide_groups import canonical_key
+from rules.rewrite.split_aggregates import Contribution, RowCount, RowSum, UnitCount
+
+SATURATION = 2**62
+
+Form = Literal["plain", "by unit", "ranked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounding:
+    """How many rows and groups of a unit are counted, and which form keeps to it."""
+
+    form: Form
+    rows: int  # m: rows of a unit in the whole answer
+    groups: int  # K: groups that a unit appears in
+    limits_groups: bool  # whether K has to be enforced, being less than m
+
+    def sensitivity(self, part: Contribution) -> int:
+        """How far one unit moves the measure, over all groups together."""
+        match part:
+            case RowCount():
+                return self.rows
+            case RowSum(reach=reach):
+                return self.rows * reach
+            case UnitCount():
+                return self.groups
+
+
+def inner_sql(node: Node, keys: tuple[Expression, ...], parts: tuple[Contribution, ...], bounding: Bounding) -> str:
+    """A statement whose rows are the keys as text and then the measures as bigint."""
+    return _Inner(node, keys, parts).sql(bounding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    node: Node
+    keys: tuple[Expression, ...]
+    parts: tuple[Contribution, ...]
+
+    def sql(self, bounding: Bounding) -> str:
+        match bounding.form:
+            case "plain":
+                return self._plain()
+            case "by unit":
+                kept = f"SELECT *, least(c, {bounding.rows}) AS t, {self._remainder()} AS h FROM per_unit"
+                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)])
+            case "ranked":
+                return self._ranked(bounding)
+
+    def _ranked(self, bounding: Bounding) -> str:
+        """Groups of a unit in an order that depends on the unit and the group alone; as many as m and K allow."""
+        order = f"PARTITION BY u ORDER BY {_hash(self._own())}, {', '.join(self._own())}"
+        ranked = (
+            "SELECT *, coalesce(sum(c) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before, "
+            f"row_number() OVER w AS rn FROM per_unit WINDOW w AS ({order})"
+        )
+        few = f" AND rn <= {bounding.groups}" if bounding.limits_groups else ""
+        kept = (
+            f"SELECT *, least(c, {bounding.rows} - before) AS t, {self._remainder()} AS h "
+            f"FROM ranked WHERE before < {bounding.rows}{few}"
+        )
+        return self._grouped([("per_unit", self._per_unit()), ("ranked", ranked), ("kept", kept)])
+
+    def _names(self) -> list[str]:
+        return [f"g{place}" for place in range(1, len(self.keys) + 1)]
+
+    def _own(self) -> list[str]:
+        """The unit, then the keys: what tells a unit's groups apart."""
+        return ["u", *self._names()]
+
+    def _rows(self) -> str:
+        """The rows with their unit (u), keys (g…), integers and conditions (v…), each computed once."""
+        unit = self.node.facts.unit
+        used = ids_in(*self.keys, *(_held(part) for part in self.parts))
+        own = frozenset() if unit is None or unit.column is None else frozenset([unit.column])
+        source = Renderer().render(self.node, used | own)
+        items = [
+            f"{expression_sql(canonical_key(self.node.facts.column(number)), source.names)} AS u" for number in own
+        ]
+        items += [
+            f"{expression_sql(key, source.names)} AS {name}" for key, name in zip(self.keys, self._names(), strict=True)
+        ]
+        for place, part in enumerate(self.parts, start=1):
+            if _held(part) != TRUE:
+                items.append(f"{expression_sql(_held(part), source.names)} AS v{place}")
+        return f"SELECT {', '.join(items)} {source.clause()}"
+
+    def _plain(self) -> str:
+        measures = [_saturated(self._plain_measure(place, part)) for place, part in enumerate(self.parts, start=1)]
+        return f"SELECT {', '.join([*self._shown(), *measures])} FROM ({self._rows()}) AS r{self._group_by()}"
+
+    def _plain_measure(self, place: int, part: Contribution) -> str:
+        match part:
+            case RowCount(condition=condition):
+                return f"count(*){_filter(condition, place)}"
+            case RowSum():
+                return f"sum(v{place})"
+            case UnitCount(condition=condition):
+                # Without identity every row is a unit of its own.
+                unit = self.node.facts.unit
+                of = "*" if unit is None or unit.column is None else "DISTINCT u"
+                return f"count({of}){_filter(condition, place)}"
+
+    def _per_unit(self) -> str:
+        """One row for each unit and group: its rows (c), and what they add to each measure (s…)."""
+        own = ", ".join(self._own())
+        sums = ["count(*) AS c"]
+        for place, part in enumerate(self.parts, start=1):
+            match part:
+                case RowCount(condition=condition) | UnitCount(condition=condition) if condition != TRUE:
+                    sums.append(f"count(*) FILTER (WHERE v{place}) AS s{place}")
+                case RowSum():
+                    sums.append(f"coalesce(sum(v{place}), 0) AS s{place}")
+        return f"SELECT {own}, {', '.join(sums)} FROM ({self._rows()}) AS r GROUP BY {own}"
+
+    def _remainder(self) -> str:
+        """0 ≤ h < c: rounds shares up for some units and groups and down for others, always alike for the same."""
+        return f"mod(abs({_hash(self._own(), 'r')}::numeric), c)"
+
+    def _grouped(self, steps: Sequence[tuple[str, str]]) -> str:
+        """The kept rows of all units, summed by group."""
+        measures = [_saturated(_scaled(place, part)) for place, part in enumerate(self.parts, start=1)]
+        steps_sql = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
+        return f"WITH {steps_sql} SELECT {', '.join([*self._shown(), *measures])} FROM kept{self._group_by()}"
+
+    def _shown(self) -> list[str]:
+        return [f"{name}::text" for name in self._names()]
+
+    def _group_by(self) -> str:
+        return f" GROUP BY {', '.join(self._names())}" if self.keys else ""
+
+
+def _held(part: Contribution) -> Expression:
+    match part:
+        case RowCount(condition=condition) | UnitCount(condition=condition):
+            return condition
+        case RowSum(integer=integer):
+            return integer
+
+
+def _filter(condition: Expression, place: int) -> str:
+    return "" if condition == TRUE else f" FILTER (WHERE v{place})"
+
+
+def _scaled(place: int, part: Contribution) -> str:
+    """A unit's share of a measure in a group: t of its c rows are counted, so t/c of what they add."""
+    match part:
+        case RowCount(condition=condition) if condition == TRUE:
+            return "sum(t)"
+        case RowCount():
+            return f"sum(CASE WHEN c = t THEN s{place} ELSE div(s{place}::numeric * t + h, c)::int8 END)"
+        case RowSum():
+            return f"sum(CASE WHEN c = t THEN s{place}::int8 ELSE div(s{place}::numeric * t, c)::int8 END)"
+        case UnitCount(condition=condition):
+            return "count(*)" if condition == TRUE else f"count(*) FILTER (WHERE s{place} > 0)"
+
+
+def _saturated(measure: str) -> str:
+    """A sum of any size as bigint: saturation moves no difference further."""
+    if measure.startswith("count("):
+        return measure
+    return f"least(greatest(coalesce({measure}, 0), -{SATURATION}), {SATURATION})::int8"
+
+
+def _hash(names: Sequence[str], *more: str) -> str:
+    """A hash of canonical texts, each with its length before it, so that no two lists look alike."""
+    parts = [f"coalesce(length({name}::text) || ':' || {name}::text, 'N')" for name in names]
+    parts += [f"'{each}'" for each in more]
+    return f"hashtextextended({' || '.join(parts)}, 0)"

@@ -1,0 +1,164 @@
+"""Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one.
+
+A contribution is what one row adds to a measure; `bound_units` bounds what all rows of a unit add. A recipe says which
+measures an aggregate is made of and what is shown of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rules.noise.measures import Average, Count, Output, Sum
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation.bind_expression import Binding
+from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, all_of
+from rules.relation.functions.comparison import is_null
+from rules.relation.functions.guard import as_value
+from rules.relation.nodes import Facts
+from rules.relation.types import FLOAT8, INT8, NUMERIC, Type
+from rules.rewrite.clip_sums import Summand, clip
+from rules.sql import syntax as s
+
+_AVERAGE_DIGITS = 16  # as avg of integers prints them
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """One for every row for which the condition is true."""
+
+    condition: Expression = TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """An integer for every row, at most `reach` from zero; NULL adds nothing."""
+
+    integer: Expression
+    reach: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCount:
+    """One for every unit that has a row for which the condition is true."""
+
+    condition: Expression = TRUE
+
+
+Contribution = RowCount | RowSum | UnitCount
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The measures of an aggregate, and its output once they have numbers."""
+
+    parts: tuple[Contribution, ...]
+    output: Callable[[tuple[int, ...]], Output]
+    type: Type
+
+
+def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
+    """The recipe of one aggregate. `rows` is how many rows of a unit are counted at most."""
+    _check(given)
+    tested = TRUE if given.filter is None else binding.condition(given.filter)
+    if given.star:
+        return _count(tested)
+    arguments = tuple(binding.bind(each) for each in given.arguments)
+    match given.name, arguments:
+        case "count", (argument,) if given.distinct:
+            return _distinct(argument, tested, facts)
+        case "count", (argument,):
+            return _count(_and(_present(argument, binding), tested))
+        case "sum", (argument,) if not given.distinct:
+            return _sum(argument, tested, binding, rows)
+        case "avg", (argument,) if not given.distinct:
+            return _average(argument, tested, binding, rows)
+    raise _unknown(given)
+
+
+_HINTS = {
+    "array_agg": "Group by the values instead, or ask for their count.",
+    "string_agg": "Group by the values instead, or ask for their count.",
+    "bool_or": "Ask how many rows have it: count(*) FILTER (WHERE …).",
+    "bool_and": "Ask how many rows lack it: count(*) FILTER (WHERE NOT …).",
+    "every": "Ask how many rows lack it: count(*) FILTER (WHERE NOT …).",
+}
+
+
+def _check(given: s.Call) -> None:
+    if given.order_by and given.name not in _HINTS:
+        raise NotSupported(f"ORDER BY inside {given.name} is not supported over protected rows")
+
+
+def _unknown(given: s.Call) -> NotAllowed | NotSupported:
+    hint = _HINTS.get(given.name, "These are: count, sum and avg, with FILTER, and count(DISTINCT unit).")
+    if given.name in _HINTS or given.name.startswith(("json", "xml", "range", "bit", "any_value")):
+        return NotAllowed(f'the aggregate "{given.name}" would give out values of single rows', hint=hint)
+    distinct = "DISTINCT " if given.distinct else ""
+    return NotSupported(f'the aggregate "{given.name}({distinct}…)" is not supported over protected rows', hint=hint)
+
+
+def _and(first: Expression, second: Expression) -> Expression:
+    return all_of(tuple(each for each in (first, second) if each != TRUE))
+
+
+def _present(argument: Expression, binding: Binding) -> Expression:
+    return is_null(argument, binding.setting, negated=True) if argument.nullable else TRUE
+
+
+def _count(condition: Expression) -> Recipe:
+    return Recipe((RowCount(condition),), lambda numbers: Count(numbers[0]), INT8)
+
+
+def _distinct(argument: Expression, tested: Expression, facts: Facts) -> Recipe:
+    if not is_unit(argument, facts):
+        hint = "Only units can be counted DISTINCT; or group by the column and count the groups."
+        raise NotSupported("count(DISTINCT …) of something else than the unit is not supported", hint=hint)
+    return Recipe((UnitCount(tested),), lambda numbers: Count(numbers[0]), INT8)
+
+
+def is_unit(argument: Expression, facts: Facts) -> bool:
+    """Whether a column has one value for each unit and another for every other."""
+    if not isinstance(argument, Column) or facts.unit is None:
+        return False
+    if argument.id == facts.unit.column:
+        return True
+    return argument.id in facts.determined and frozenset([argument.id]) in facts.determinants and not argument.nullable
+
+
+def _where(given: Summand, tested: Expression) -> Expression:
+    """The integer where the FILTER is true."""
+    if tested == TRUE:
+        return given.integer
+    arguments = (tested, given.integer)
+    return Apply("case", "CASE WHEN {0} THEN {1} END", arguments, given.integer.type, given.integer.domain)
+
+
+def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    summand = clip(as_value(argument, binding.setting), rows, "sum")
+    lattice = summand.lattice
+    part = RowSum(_where(summand, tested), lattice.reach)
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), _sum_type(argument.type))
+
+
+def _sum_type(given: Type) -> Type:
+    if given.kind == "float":
+        return given.plain()
+    return INT8 if given.base in ("int2", "int4") else NUMERIC
+
+
+def _average(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    """The mean from centred halves: d = 2q − (low + high) is never further from zero than the range is wide."""
+    value = as_value(argument, binding.setting)
+    summand = clip(value, rows, "avg")
+    lattice = summand.lattice
+    middle = lattice.low + lattice.high
+    if isinstance(summand.integer, Constant):
+        summand = Summand(Constant(INT8, "0"), lattice)
+    else:
+        centred = Apply("centred", f"(2::int8 * {{0}} - ({middle}))", (summand.integer,), INT8, nullable=True)
+        summand = Summand(centred, lattice)
+    present = _and(_present(summand.integer, binding), tested)
+    parts = (RowSum(_where(summand, tested), lattice.width), RowCount(present))
+    low, high = lattice.low * lattice.step, lattice.high * lattice.step
+    result = FLOAT8 if argument.type.kind == "float" else NUMERIC
+    digits = max(_AVERAGE_DIGITS, lattice.digits + 4)
+    return Recipe(parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits), result)
