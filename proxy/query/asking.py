@@ -56,8 +56,10 @@ class Asking:
                 async with self.engine.snapshot(
                     time_zone=asker.time_zone, timeout_seconds=seconds, tables=_tables(questions, asker)
                 ) as snapshot:
-                    receipt = await self._charge(questions, asker)
-                    drawn = await self._look(questions, snapshot, asker)
+                    # Drawing looks at nothing, so it need not wait for the disk.
+                    charged, draws = await asyncio.gather(self._charge(questions, asker), self._draw(questions, asker))
+                    receipt = charged
+                    drawn = await self._look(questions, draws, snapshot, asker)
         except (EngineError, TimeoutError, MalformedRows) as error:
             raise await self._failure(receipt, asker, error) from None
         await self.faults.check_after(asker.analyst, asker.rulebook)
@@ -90,18 +92,11 @@ class Asking:
         )
         return await self.ledger.charge(self.faults.counted(charge, asker.rulebook), asker.rulebook.budgets)
 
-    async def _look(self, questions: Sequence[Question], snapshot: Snapshot, asker: Asker) -> list[Noised]:
-        """Draw for every list that is known, and only then ask the database."""
-        size = asker.rulebook.policy.group_size
-        draws = [await self._draw(question, size) for question in questions]
-        try:
-            pairs = zip(questions, draws, strict=True)
-            return [await self._run(question, each, snapshot, size) for question, each in pairs]
-        except asyncio.CancelledError:
-            await snapshot.cancel()
-            raise
+    async def _draw(self, questions: Sequence[Question], asker: Asker) -> list[Draws]:
+        """Draw for every list of groups that is known before the database is asked."""
+        return [await self._draw_for(question, asker.rulebook.policy.group_size) for question in questions]
 
-    async def _draw(self, question: Question, group_size: int) -> Draws:
+    async def _draw_for(self, question: Question, group_size: int) -> Draws:
         groups = question.groups
         if groups is None:
             return {}
@@ -109,6 +104,18 @@ class Asking:
             len(groups) * len(question.fresh),
             lambda: draw(question.block, question.fresh, len(groups), self.noise, group_size=group_size),
         )
+
+    async def _look(
+        self, questions: Sequence[Question], draws: Sequence[Draws], snapshot: Snapshot, asker: Asker
+    ) -> list[Noised]:
+        """Run the inner statements, one after the other; when we are stopped, so is the database."""
+        size = asker.rulebook.policy.group_size
+        try:
+            pairs = zip(questions, draws, strict=True)
+            return [await self._run(question, each, snapshot, size) for question, each in pairs]
+        except asyncio.CancelledError:
+            await snapshot.cancel()
+            raise
 
     async def _run(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
         """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
