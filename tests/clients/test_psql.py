@@ -12,6 +12,7 @@ import pytest
 
 from tests.clients.conftest import PSQLS
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
+from tests.conftest import RealDatabase
 from tests.running import Noisegate
 
 Cities = dict[str | None, int]
@@ -19,12 +20,12 @@ Cities = dict[str | None, int]
 every_psql = pytest.mark.parametrize("psql", PSQLS, ids=lambda path: Path(path).parent.parent.name)
 
 
-def run(psql: str, proxy: Noisegate, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(psql: str, proxy: Noisegate, script: str, *, footers: bool = False) -> subprocess.CompletedProcess[str]:
     """Feed a script to psql; it goes on after errors, as at a terminal."""
     # The wheel's libpq knows no TLS.
     mode = "disable" if "pginstall" in psql else "require"
     return subprocess.run(
-        [psql, "-X", "-A", "-t", *arguments, proxy.dsn(sslmode=mode)],
+        [psql, "-X", "-A", *([] if footers else ["-t"]), proxy.dsn(sslmode=mode)],
         input=script,
         capture_output=True,
         text=True,
@@ -34,9 +35,9 @@ def run(psql: str, proxy: Noisegate, script: str, *arguments: str) -> subprocess
     )
 
 
-def answer(psql: str, proxy: Noisegate, script: str, *arguments: str) -> list[list[str]]:
+def answer(psql: str, proxy: Noisegate, script: str) -> list[list[str]]:
     """The fields of all lines that a script prints, which must not fail."""
-    done = run(psql, proxy, script, *arguments)
+    done = run(psql, proxy, script)
     assert "ERROR" not in done.stderr, done.stderr
     assert done.returncode == 0
     return [line.split("|") for line in done.stdout.splitlines()]
@@ -89,11 +90,15 @@ def test_a_private_answer(psql: str, proxy: Noisegate, cities: Cities) -> None:
         (r"\encoding", "UTF8"),
     ],
 )
-def test_every_description_command_works(psql: str, proxy: Noisegate, command: str, shown: str | None) -> None:
-    done = run(psql, proxy, command)
+def test_every_description_command_works(
+    psql: str, proxy: Noisegate, shop: RealDatabase, command: str, shown: str | None
+) -> None:
+    done = run(psql, proxy, command, footers=True)
 
-    assert "ERROR" not in done.stderr, done.stderr
-    if shown is not None:
+    if "ERROR" in done.stderr:  # so it must be with the database itself, which is newer than this psql
+        direct = [psql, "-X", "-c", command, shop.reader_dsn]
+        assert subprocess.run(direct, capture_output=True, text=True, check=False).stderr == done.stderr
+    elif shown is not None:
         assert shown in done.stdout
 
 
@@ -133,9 +138,9 @@ def test_bind_sends_a_parameter(psql: str, proxy: Noisegate) -> None:
 
 @pytest.mark.parametrize("psql", PSQLS[1:2], ids=["pginstall18"])
 def test_psql_18_prepares_and_pipelines(psql: str, proxy: Noisegate, cities: Cities) -> None:
-    script = f"{CITIES} \\parse answer\n\\bind_named answer \\g\n\\startpipeline\n{CITIES} \\bind \\g\n\\endpipeline\n"
+    script = f"{CITIES} \\parse answer\n\\bind_named answer \\g\n\\startpipeline\n{CITIES} \\bind \\sendpipeline\n\\endpipeline\n"
 
-    lines = answer(psql, proxy, script)
+    lines = [line for line in answer(psql, proxy, script) if line != [""]]
 
     check_cities(pairs(lines[:5]), cities)
     assert lines[5:] == lines[:5]
@@ -193,7 +198,9 @@ def test_watch_repeats_an_answer_at_no_cost(psql: str, proxy: Noisegate) -> None
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="no psql with readline on the PATH")
 def test_tab_completion_knows_the_tables(proxy: Noisegate) -> None:
-    screen = at_a_terminal(proxy, ["SELECT count(*) FROM cust\t;\n", "SELECT count(*) FROM public.ord\t\t;\n", "\\q\n"])
+    screen = at_a_terminal(
+        proxy, ["SELECT count(*) FROM cust\t;\n", "SELECT count(*) FROM public.ord\t\t\t;\n", "\\q\n"]
+    )
 
     assert "customers" in screen
     assert "orders" in screen

@@ -46,13 +46,15 @@ def test_a_password_becomes_a_verifier_that_the_rules_take() -> None:
 
 
 def test_rules_with_a_mistake_say_file_line_key_and_what_would_be_right(shop: RealDatabase, tmp_path: Path) -> None:
-    rules = shop_data.rules_file(tmp_path, shop_data.RULES.replace("rows_per_unit: 40", "row_per_unit: 40"))
+    text = shop_data.RULES.replace("rows_per_unit: 40", "row_per_unit: 40")
+    rules = shop_data.rules_file(tmp_path, text)
+    line = 1 + text.partition("row_per_unit")[0].count("\n")
 
     for name in ("serve", "check"):
         done = command(name, str(rules), database=shop.reader_dsn)
         assert done.returncode == 1
-        assert f"{rules}:14: tables.orders.row_per_unit: unknown key" in done.stderr
-        assert "rows_per_unit" in done.stderr.replace("row_per_unit", "", 1)
+        assert f"{rules}:{line}: tables.orders.row_per_unit: unknown key" in done.stderr
+        assert 'did you mean "rows_per_unit"?' in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -183,7 +185,6 @@ def test_the_log_has_neither_statements_nor_values_nor_passwords(shop: RealDatab
         log = "\n".join(running.lines)
 
     assert running.events("answered")
-    assert running.events("refused")
     for secret in ("Secretive", "Berlin", "SELECT", "lovelace", "SCRAM", os.environ.get("PGPASSWORD", "lovelace")):
         assert secret not in log
 
