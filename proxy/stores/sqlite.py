@@ -46,6 +46,9 @@ class LedgerFile:
         number, _ = self._anchor.read()
         if number:
             raise LedgerError(f"the anchor knows of a ledger with {number} entries: a new one would forget them")
+        for companion in ("-wal", "-shm", "-journal"):
+            if self._path.with_name(self._path.name + companion).exists():
+                raise LedgerError(f"{self._path}{companion} is left of another ledger, which is missing")
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:

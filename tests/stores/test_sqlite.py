@@ -64,6 +64,12 @@ async def test_a_ledger_is_never_made_over_another(path: Path) -> None:
         SqliteLedger.create(path, IDENTITY)
 
 
+async def test_what_is_left_of_a_lost_ledger_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "ledger-wal").touch()
+    with pytest.raises(LedgerError, match="left of another ledger"):
+        SqliteLedger.create(tmp_path / "ledger", IDENTITY)
+
+
 async def test_a_missing_ledger_is_not_made_anew(tmp_path: Path) -> None:
     assert "missing" in await open_error(tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -264,7 +270,7 @@ async def kill_while_spending(path: Path, rounds: int) -> None:
 
 
 async def test_no_answer_outlives_its_charge_when_the_process_is_killed(path: Path) -> None:
-    await kill_while_spending(path, rounds=24)
+    await kill_while_spending(path, rounds=12)
 
 
 @pytest.mark.long
