@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from rules.noise.measures import Block, Count, Output, Sum
+from rules.noise.measures import Block, CentredSum, Count, Output, Sum
 from rules.noise.mechanism import laplace_scale
 
 LEVEL = Decimal("0.95")
@@ -45,19 +45,30 @@ def margin_of_sum(scales: Sequence[float], level: float = float(LEVEL)) -> float
 
 
 def margin_of_output(block: Block, output: Output, *, group_size: int = 1) -> Fraction | None:
-    """The margin of an output that is one draw; None where it depends on the answer itself, as an average's does."""
+    """The margin of one draw or a sum of two; None where it depends on the answer itself, as an average's does."""
     match output:
         case Count(measure=measure):
             return Fraction(_margin(block, measure, group_size))
         case Sum(measure=measure, step=step):
             return _margin(block, measure, group_size) * step
+        case CentredSum():
+            return _margin_of_centred(block, output, group_size)
         case _:
             return None
 
 
-def _margin(block: Block, index: int, group_size: int) -> int:
+def _margin_of_centred(block: Block, output: CentredSum, group_size: int) -> Fraction:
+    scales = [_scale(block, output.halves, group_size), _scale(block, output.count, group_size) * abs(output.middle)]
+    return Fraction(margin_of_sum(scales)) * output.step / 2
+
+
+def _scale(block: Block, index: int, group_size: int) -> float:
     measure = block.measures[index]
-    return margin_of_draw(laplace_scale(measure.sensitivity * group_size, measure.epsilon))
+    return laplace_scale(measure.sensitivity * group_size, measure.epsilon)
+
+
+def _margin(block: Block, index: int, group_size: int) -> int:
+    return margin_of_draw(_scale(block, index, group_size))
 
 
 def _share_within(distance: float, scales: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

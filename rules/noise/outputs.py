@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import assert_never
 
-from rules.noise.measures import Average, Chosen, Count, Output, Statistic, Sum, Text
+from rules.noise.measures import Average, CentredSum, Chosen, Count, Output, Statistic, Sum, Text
 from rules.noise.moments import Root, compute
 
 
@@ -20,6 +20,8 @@ def show(output: Output, measures: Sequence[int]) -> Text:
             return str(max(0, measures[measure]) if shown_bare else measures[measure])
         case Sum(measure=measure, step=step, digits=digits):
             return with_digits(measures[measure] * step, digits)
+        case CentredSum(halves=halves, count=count, step=step, middle=middle, digits=digits):
+            return with_digits((measures[halves] + middle * measures[count]) * step / 2, digits)
         case Average(digits=digits):
             return with_digits(_average(output, measures), digits)
         case Statistic(digits=digits):

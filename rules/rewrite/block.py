@@ -17,7 +17,7 @@ from rules.rewrite.bound_units import Bounding, inner_sql
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
-from rules.rewrite.split_aggregates import Contribution, Recipe, RowSum, UnitCount, split
+from rules.rewrite.split_aggregates import Contribution, Recipe, RowSum, UnitCount, ValueCount, choose, split
 from rules.sql import syntax as s
 
 _DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
@@ -105,7 +105,7 @@ def _recipes(
         if not isinstance(each, s.Call):
             raise NotSupported("this aggregate is not understood")
         found.append(split(each, binding, node.facts, rows))
-    return tuple(found)
+    return choose(tuple(found))
 
 
 def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribution, ...]:
@@ -131,8 +131,11 @@ class _Names:
 
     def part(self, part: Contribution) -> str:
         match part:
-            case RowSum(integer=integer, reach=reach):
-                return f"sum within {reach} of {self._expression(integer)}"
+            case RowSum(integer=integer, reach=reach, centre=centre):
+                around = "" if centre is None else f" around half of {centre}"
+                return f"sum within {reach}{around} of {self._expression(integer)}"
+            case ValueCount(integer=integer):
+                return f"values of {self._expression(integer)}"
         kind = "units" if isinstance(part, UnitCount) else "rows"
         return f"{kind} where {self._expression(part.condition)}"
 

@@ -13,7 +13,7 @@ from rules.relation.expression import TRUE, Expression, ids_in
 from rules.relation.nodes import Node
 from rules.relation.render import Renderer, expression_sql
 from rules.rewrite.hide_groups import canonical_key
-from rules.rewrite.split_aggregates import Contribution, RowCount, RowSum, UnitCount
+from rules.rewrite.split_aggregates import Contribution, RowCount, RowSum, UnitCount, ValueCount
 
 SATURATION = 2**62
 
@@ -32,7 +32,7 @@ class Bounding:
     def sensitivity(self, part: Contribution) -> int:
         """How far one unit moves the measure, over all groups together."""
         match part:
-            case RowCount():
+            case RowCount() | ValueCount():
                 return self.rows
             case RowSum(reach=reach):
                 return self.rows * reach
@@ -56,7 +56,7 @@ class _Inner:
             case "plain":
                 return self._plain()
             case "by unit":
-                kept = f"SELECT *, least(c, {bounding.rows}) AS t, {self._remainder()} AS h FROM per_unit"
+                kept = f"SELECT *, least(c, {bounding.rows}) AS t{self._remainder()} FROM per_unit"
                 return self._grouped([("per_unit", self._per_unit()), ("kept", kept)])
             case "ranked":
                 return self._ranked(bounding)
@@ -70,7 +70,7 @@ class _Inner:
         )
         few = f" AND rn <= {bounding.groups}" if bounding.limits_groups else ""
         kept = (
-            f"SELECT *, least(c, {bounding.rows} - before) AS t, {self._remainder()} AS h "
+            f"SELECT *, least(c, {bounding.rows} - before) AS t{self._remainder()} "
             f"FROM ranked WHERE before < {bounding.rows}{few}"
         )
         return self._grouped([("per_unit", self._per_unit()), ("ranked", ranked), ("kept", kept)])
@@ -83,7 +83,7 @@ class _Inner:
         return ["u", *self._names()]
 
     def _rows(self) -> str:
-        """The rows with their unit (u), keys (g…), integers and conditions (v…), each computed once."""
+        """The rows with their unit (u), keys (g…), integers and conditions (v…), each written once."""
         unit = self.node.facts.unit
         used = ids_in(*self.keys, *(_held(part) for part in self.parts))
         own = frozenset() if unit is None or unit.column is None else frozenset([unit.column])
@@ -94,21 +94,32 @@ class _Inner:
         items += [
             f"{expression_sql(key, source.names)} AS {name}" for key, name in zip(self.keys, self._names(), strict=True)
         ]
-        for place, part in enumerate(self.parts, start=1):
-            if _held(part) != TRUE:
-                items.append(f"{expression_sql(_held(part), source.names)} AS v{place}")
+        items += [f"{expression_sql(each, source.names)} AS v{place}" for each, place in self._values().items()]
         return f"SELECT {', '.join(items)} {source.clause()}"
 
+    def _values(self) -> dict[Expression, int]:
+        """What the measures are made of, numbered from 1."""
+        held = dict.fromkeys(_held(part) for part in self.parts)
+        held.pop(TRUE, None)
+        return {each: place for place, each in enumerate(held, start=1)}
+
+    def _place(self, part: Contribution) -> int:
+        return self._values().get(_held(part), 0)
+
     def _plain(self) -> str:
-        measures = [_saturated(self._plain_measure(place, part)) for place, part in enumerate(self.parts, start=1)]
+        measures = [_saturated(self._plain_measure(self._place(part), part)) for part in self.parts]
         return f"SELECT {', '.join([*self._shown(), *measures])} FROM ({self._rows()}) AS r{self._group_by()}"
 
     def _plain_measure(self, place: int, part: Contribution) -> str:
         match part:
             case RowCount(condition=condition):
                 return f"count(*){_filter(condition, place)}"
-            case RowSum():
+            case ValueCount():
+                return f"count(v{place})"
+            case RowSum(centre=None):
                 return f"sum(v{place})"
+            case RowSum(centre=centre):
+                return f"2 * sum(v{place})::numeric - {centre} * count(v{place})::numeric"
             case UnitCount(condition=condition):
                 # Without identity every row is a unit of its own.
                 unit = self.node.facts.unit
@@ -118,22 +129,20 @@ class _Inner:
     def _per_unit(self) -> str:
         """One row for each unit and group: its rows (c), and what they add to each measure (s…)."""
         own = ", ".join(self._own())
-        sums = ["count(*) AS c"]
-        for place, part in enumerate(self.parts, start=1):
-            match part:
-                case RowCount(condition=condition) | UnitCount(condition=condition) if condition != TRUE:
-                    sums.append(f"count(*) FILTER (WHERE v{place}) AS s{place}")
-                case RowSum():
-                    sums.append(f"coalesce(sum(v{place}), 0) AS s{place}")
+        sums = {"count(*) AS c": None}
+        for part in self.parts:
+            sums.update(dict.fromkeys(_sums(part, self._place(part))))
         return f"SELECT {own}, {', '.join(sums)} FROM ({self._rows()}) AS r GROUP BY {own}"
 
     def _remainder(self) -> str:
         """0 ≤ h < c: rounds shares up for some units and groups and down for others, always alike for the same."""
-        return f"mod(abs({_hash(self._own(), 'r')}::numeric), c)"
+        if not any(_is_rounded(part) for part in self.parts):
+            return ""
+        return f", mod(abs({_hash(self._own(), 'r')}::numeric), c) AS h"
 
     def _grouped(self, steps: Sequence[tuple[str, str]]) -> str:
         """The kept rows of all units, summed by group."""
-        measures = [_saturated(_scaled(place, part)) for place, part in enumerate(self.parts, start=1)]
+        measures = [_saturated(_scaled(self._place(part), part)) for part in self.parts]
         steps_sql = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
         return f"WITH {steps_sql} SELECT {', '.join([*self._shown(), *measures])} FROM kept{self._group_by()}"
 
@@ -148,8 +157,25 @@ def _held(part: Contribution) -> Expression:
     match part:
         case RowCount(condition=condition) | UnitCount(condition=condition):
             return condition
-        case RowSum(integer=integer):
+        case RowSum(integer=integer) | ValueCount(integer=integer):
             return integer
+
+
+def _sums(part: Contribution, place: int) -> tuple[str, ...]:
+    """What one unit's rows of one group add up to: conditions (f), sums (s) and values that are there (n)."""
+    match part:
+        case RowCount(condition=condition) | UnitCount(condition=condition):
+            return () if condition == TRUE else (f"count(*) FILTER (WHERE v{place}) AS f{place}",)
+        case ValueCount():
+            return (f"count(v{place}) AS n{place}",)
+        case RowSum(centre=None):
+            return (f"coalesce(sum(v{place}), 0) AS s{place}",)
+        case RowSum():
+            return (f"coalesce(sum(v{place}), 0) AS s{place}", f"count(v{place}) AS n{place}")
+
+
+def _is_rounded(part: Contribution) -> bool:
+    return isinstance(part, ValueCount) or (isinstance(part, RowCount) and part.condition != TRUE)
 
 
 def _filter(condition: Expression, place: int) -> str:
@@ -162,11 +188,20 @@ def _scaled(place: int, part: Contribution) -> str:
         case RowCount(condition=condition) if condition == TRUE:
             return "sum(t)"
         case RowCount():
-            return f"sum(CASE WHEN c = t THEN s{place} ELSE div(s{place}::numeric * t + h, c)::int8 END)"
-        case RowSum():
-            return f"sum(CASE WHEN c = t THEN s{place}::int8 ELSE div(s{place}::numeric * t, c)::int8 END)"
+            return _share(f"f{place}", " + h")
+        case ValueCount():
+            return _share(f"n{place}", " + h")
+        case RowSum(centre=None):
+            return _share(f"s{place}")
+        case RowSum(centre=centre):
+            return _share(f"(2 * s{place}::numeric - {centre} * n{place}::numeric)")
         case UnitCount(condition=condition):
-            return "count(*)" if condition == TRUE else f"count(*) FILTER (WHERE s{place} > 0)"
+            return "count(*)" if condition == TRUE else f"count(*) FILTER (WHERE f{place} > 0)"
+
+
+def _share(total: str, rounding: str = "") -> str:
+    """div() is exact where / is not: 0 ≤ div(n·t + h, c) ≤ t for 0 ≤ n ≤ c and 0 ≤ h < c, |div(s·t, c)| ≤ t·M."""
+    return f"sum(CASE WHEN c = t THEN {total}::int8 ELSE div({total}::numeric * t{rounding}, c)::int8 END)"
 
 
 def _saturated(measure: str) -> str:

@@ -7,10 +7,10 @@ measures an aggregate is made of and what is shown of them.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rules.noise.measures import Average, Count, Output, Sum
+from rules.noise.measures import Average, CentredSum, Count, Output, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding
-from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, all_of
+from rules.relation.expression import TRUE, Apply, Column, Expression, all_of
 from rules.relation.functions.comparison import is_null
 from rules.relation.functions.guard import as_value
 from rules.relation.nodes import Facts
@@ -29,11 +29,19 @@ class RowCount:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueCount:
+    """One for every row whose integer is not NULL."""
+
+    integer: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class RowSum:
-    """An integer for every row, at most `reach` from zero; NULL adds nothing."""
+    """An integer q for every row, or 2q − centre; what is added is at most `reach` from zero, and NULL adds nothing."""
 
     integer: Expression
     reach: int
+    centre: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ class UnitCount:
     condition: Expression = TRUE
 
 
-Contribution = RowCount | RowSum | UnitCount
+Contribution = RowCount | ValueCount | RowSum | UnitCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class Recipe:
     parts: tuple[Contribution, ...]
     output: Callable[[tuple[int, ...]], Output]
     type: Type
+    centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
 
 
 def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
@@ -134,9 +143,32 @@ def _where(given: Summand, tested: Expression) -> Expression:
 
 def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
     summand = clip(as_value(argument, binding.setting), rows, "sum")
-    lattice = summand.lattice
+    lattice, result = summand.lattice, _sum_type(argument.type)
     part = RowSum(_where(summand, tested), lattice.reach)
-    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), _sum_type(argument.type))
+    middle = lattice.low + lattice.high
+    centred = Recipe(
+        _centred(argument, summand, tested, binding),
+        lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, lattice.digits),
+        result,
+    )
+    better = None if middle == 0 else centred
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), result, better)
+
+
+def _centred(
+    argument: Expression, summand: Summand, tested: Expression, binding: Binding
+) -> tuple[Contribution, ...]:  # fmt: skip
+    """Σ(2q − (low + high)), never further from zero than the range is wide, and the rows that have a value.
+
+    A bare column that is not double precision is counted where it is not NULL, as count(x) counts it, so that both
+    are one measure: a NaN among them stands in the middle of the bounds.
+    """
+    lattice = summand.lattice
+    integer = _where(summand, tested)
+    total = RowSum(integer, lattice.width, lattice.low + lattice.high)
+    if isinstance(argument, Column) and argument.type.kind != "float":
+        return total, RowCount(_and(_present(argument, binding), tested))
+    return total, RowCount() if not integer.nullable else ValueCount(integer)
 
 
 def _sum_type(given: Type) -> Type:
@@ -146,19 +178,23 @@ def _sum_type(given: Type) -> Type:
 
 
 def _average(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
-    """The mean from centred halves: d = 2q − (low + high) is never further from zero than the range is wide."""
-    value = as_value(argument, binding.setting)
-    summand = clip(value, rows, "avg")
+    summand = clip(as_value(argument, binding.setting), rows, "avg")
     lattice = summand.lattice
-    middle = lattice.low + lattice.high
-    if isinstance(summand.integer, Constant):
-        summand = Summand(Constant(INT8, "0"), lattice)
-    else:
-        centred = Apply("centred", f"(2::int8 * {{0}} - ({middle}))", (summand.integer,), INT8, nullable=True)
-        summand = Summand(centred, lattice)
-    present = _and(_present(summand.integer, binding), tested)
-    parts = (RowSum(_where(summand, tested), lattice.width), RowCount(present))
     low, high = lattice.low * lattice.step, lattice.high * lattice.step
     result = FLOAT8 if argument.type.kind == "float" else NUMERIC
     digits = max(_AVERAGE_DIGITS, lattice.digits + 4)
+    parts = _centred(argument, summand, tested, binding)
     return Recipe(parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits), result)
+
+
+def choose(recipes: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
+    """Sums from centred halves where their count is a measure anyway.
+
+    Their noise is then that of (halves + middle · count) / 2, whose variance is (low² + high²) / 2 at equal ε, against
+    max(low², high²) of a sum alone.
+    """
+    needed = {part for recipe in recipes if recipe.centred is None for part in recipe.parts}
+    return tuple(
+        recipe.centred if recipe.centred is not None and recipe.centred.parts[1] in needed else recipe
+        for recipe in recipes
+    )

@@ -96,8 +96,9 @@ def _truncated(given: Domain, field: str, zone: str | None) -> Domain:
     )
     if first is None or last is None:
         return domain.UNBOUNDED
-    margin = 0 if zone is None else 7_200_000_000  # clocks put back show an hour twice
-    starts = _starts(truncate(first - margin, field), last + margin, field)
+    starts = _starts(
+        truncate(first - _put_back(found.low, zone), field), last + _put_back(found.high - DAY, zone), field
+    )
     if starts is None:
         return Range(None, found.high)
     instants = [start if zone is None else value.to_instant(start, zone) for start in starts]
@@ -107,6 +108,14 @@ def _truncated(given: Domain, field: str, zone: str | None) -> Domain:
     if field in ("hour", "minute", "second") and zone is not None:
         return Range(kept[0], found.high)  # hours that come twice are two instants
     return domain.values(kept)
+
+
+def _put_back(instant: Fraction, zone: str | None) -> int:
+    """How much earlier than at this instant a clock of the zone may show within a day from then."""
+    if zone is None:
+        return 0
+    now, later = value.to_local(int(instant), zone), value.to_local(int(instant) + DAY, zone)
+    return 0 if now is None or later is None else max(0, now + DAY - later)
 
 
 def _starts(start: int, last: int, field: str) -> list[int] | None:
