@@ -178,9 +178,8 @@ def _settings(home: Path, given: Mapping[str, str | int], tcp_port: int | None) 
         "unix_socket_permissions": "0700",
         "listen_addresses": "" if tcp_port is None else "127.0.0.1",
         "port": PORT if tcp_port is None else tcp_port,
-        "fsync": "off",
+        "fsync": "off",  # nothing here outlives the machine; commits still reach the log, for a process that dies
         "full_page_writes": "off",
-        "synchronous_commit": "off",
         "dynamic_shared_memory_type": "mmap",
     }
     return ours | dict(given)

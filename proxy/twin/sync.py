@@ -12,7 +12,6 @@ from psycopg import AsyncConnection
 
 from proxy.twin.text import Step
 
-PATIENCE_SECONDS = 30.0
 LOCK_MILLISECONDS = 1000
 PAUSE_SECONDS = 0.2
 BATCH = 500  # statements in one message
@@ -30,9 +29,7 @@ WHERE a.backend_type = 'client backend' AND a.usename <> current_user AND EXISTS
 """
 
 
-async def apply(
-    connection: AsyncConnection[Any], steps: Sequence[Step], *, patience_seconds: float = PATIENCE_SECONDS
-) -> None:
+async def apply(connection: AsyncConnection[Any], steps: Sequence[Step], patience_seconds: float = 30) -> None:
     """All steps or none. The connection is the owner's, in autocommit mode, and used by no one else meanwhile."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience_seconds

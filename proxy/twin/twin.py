@@ -6,6 +6,7 @@ It is made when the proxy starts, follows the real schema and the rules while it
 import asyncio
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,8 +24,6 @@ from proxy.twin.text import Step, qualified, quoted
 from rules.catalog import Catalog, TableName
 from rules.policy.model import Policy
 
-MEMORY_BYTES = 2**30  # of address space, for each backend
-MOST_PUBLIC_ROWS = 100_000
 RECONNECT_SECONDS = 0.5
 
 Signal = Callable[[str, int], None]
@@ -34,15 +33,25 @@ class TwinError(Exception):
     """The twin cannot be what the real database and the rules ask for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of the machine a twin may take."""
+
+    sessions: int = 500
+    sessions_per_analyst: int = 100
+    memory_bytes: int | None = 2**30  # of address space, for each backend
+    public_rows: int = 100_000  # of one table; a larger one is not copied
+    patience_seconds: float = 30  # so long a session may hold up a change of the schema
+
+
 class Twin:
     """One running twin. `refresh` changes it in place; sessions stay."""
 
-    def __init__(self, cluster: Cluster, catalog: Catalog, source: Source, *, most_public_rows: int) -> None:
+    def __init__(self, cluster: Cluster, catalog: Catalog, source: Source, limits: Limits) -> None:
         self._cluster = cluster
         self._source = source
-        self._most_public_rows = most_public_rows
+        self._limits = limits
         self._channel = f"noisegate_{secrets.token_hex(16)}"
-        self._connections_per_analyst = 0
         self._shown = empty(catalog)
         self._policy: Policy | None = None
         self._copied: dict[TableName, Copied] = {}
@@ -57,19 +66,16 @@ class Twin:
         catalog: Catalog,
         policy: Policy,
         source: Source,
-        *,
-        sessions: int = 500,
-        sessions_per_analyst: int = 100,
-        memory_limit_bytes: int | None = MEMORY_BYTES,
-        most_public_rows: int = MOST_PUBLIC_ROWS,
+        limits: Limits = Limits(),
     ) -> Self:
         """Start a cluster and build the twin of this catalog in it."""
-        version = 16 if catalog.version < 170000 else 18
         cluster = await asyncio.to_thread(
-            Cluster.start, version=version, settings=server_settings(sessions), memory_limit_bytes=memory_limit_bytes
+            Cluster.start,
+            version=16 if catalog.version < 170000 else 18,
+            settings=server_settings(limits.sessions),
+            memory_limit_bytes=limits.memory_bytes,
         )
-        twin = cls(cluster, catalog, source, most_public_rows=most_public_rows)
-        twin._connections_per_analyst = sessions_per_analyst
+        twin = cls(cluster, catalog, source, limits)
         try:
             await twin._found(catalog)
             await twin.refresh(catalog, policy)
@@ -134,7 +140,11 @@ class Twin:
                 each.name for each in shown.tables
             }
             async with await self._connect() as owner:
-                await apply(owner, [*change.steps, *self._rights(policy, change.touched | closed, closed)])
+                await apply(
+                    owner,
+                    [*change.steps, *self._rights(policy, change.touched | closed, closed)],
+                    self._limits.patience_seconds,
+                )
                 self._shown, self._policy = shown, policy
                 gone = change.touched | closed | (self._copied.keys() - {each.name for each in shown.tables})
                 self._copied = {name: copied for name, copied in self._copied.items() if name not in gone}
@@ -175,14 +185,14 @@ class Twin:
         return [
             *close_tables(touched),
             *(Step(f"DELETE FROM {qualified(name)}") for name in sorted(closed)),
-            *change_roles(known, policy.analysts, self._connections_per_analyst),
+            *change_roles(known, policy.analysts, self._limits.sessions_per_analyst),
             *(step for name, step in settings.items() if before.get(name) != step),
         ]
 
     async def _copy_public(self, owner: AsyncConnection[Any]) -> None:
         assert self._policy is not None
         tables = [table for table in self._shown.tables if _is_public(self._policy, table.name)]
-        self._copied = await copy_tables(owner, self._source, tables, self._copied, self._most_public_rows)
+        self._copied = await copy_tables(owner, self._source, tables, self._copied, self._limits.public_rows)
 
     async def _connect(self, database: str | None = None) -> AsyncConnection[Any]:
         return await AsyncConnection.connect(

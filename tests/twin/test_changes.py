@@ -1,0 +1,323 @@
+"""The living twin follows the real schema and the rules, in place, and is always what a new one would be."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from itertools import count
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from proxy.engine.catalog import read_catalog
+from proxy.engine.postgres import PostgresEngine
+from proxy.twin.embedded import Cluster
+from proxy.twin.twin import Limits, Twin, TwinError
+from rules.catalog import Catalog, Collation, Table, TableName
+from rules.policy.model import Policy
+from tests import shop as shop_data
+from tests.conftest import RealDatabase, make_shop
+
+RULES = shop_data.RULES.replace(
+    "  products: public\n",
+    """\
+  products: public
+  extra: public
+  sales.deals: {unit: customer, rows_per_unit: 3, columns: {secret: hidden}}
+  parted: {unit: a, rows_per_unit: 1}
+  totals: {unit: customer_id, rows_per_unit: 1}
+""",
+)
+CHANGES = [
+    "SELECT 1",
+    "ALTER TABLE orders ADD COLUMN channel text DEFAULT 'web' NOT NULL",
+    "COMMENT ON COLUMN orders.channel IS 'from'; COMMENT ON TABLE orders IS 'all'; COMMENT ON SCHEMA public IS 'shop'",
+    "ALTER TABLE orders ALTER channel DROP NOT NULL, ALTER channel DROP DEFAULT, ALTER status SET DEFAULT 'open'",
+    "ALTER TYPE status ADD VALUE 'lost' BEFORE 'sent'; ALTER TYPE status ADD VALUE 'first' BEFORE 'open'",
+    "ALTER TABLE orders DROP COLUMN channel",
+    "ALTER TABLE orders ALTER amount TYPE numeric(12,3)",
+    "ALTER TABLE products RENAME COLUMN name TO title",
+    "ALTER TABLE customers DROP CONSTRAINT customers_pkey CASCADE; CREATE UNIQUE INDEX by_id ON customers (id)",
+    "ALTER TABLE customers ADD PRIMARY KEY (id)",
+    "ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers",
+    "ALTER TYPE segment RENAME VALUE 'business' TO 'trade'",
+    """
+CREATE SCHEMA sales;
+CREATE DOMAIN sales.cents AS numeric(12,2) CHECK (VALUE >= 0);
+CREATE TYPE sales.pair AS (a int, b int);
+CREATE TABLE sales.deals (
+    customer int NOT NULL, price sales.cents, pairs sales.pair[], secret text UNIQUE, open text, UNIQUE (open),
+    UNIQUE (customer, secret), CHECK (secret <> open), twice sales.cents GENERATED ALWAYS AS (2.0) STORED)""",
+    """
+CREATE FUNCTION double(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1';
+ALTER TABLE products ADD COLUMN weight int DEFAULT double(4) CHECK (double(weight) > 0)""",
+    "CREATE TABLE parted (a int PRIMARY KEY, b date) PARTITION BY RANGE (a)",
+    "ALTER TABLE parted ADD COLUMN c int",
+    "CREATE VIEW totals AS SELECT customer_id, sum(amount) FROM orders GROUP BY 1",
+    "ALTER DOMAIN sales.cents ADD CHECK (VALUE < 1000)",
+    "CREATE TABLE extra (id serial PRIMARY KEY, kind text DEFAULT 'a\\b''c'); INSERT INTO extra VALUES (1, 'x')",
+    "DROP TABLE extra; DROP VIEW totals; DROP SCHEMA sales CASCADE",
+    "DROP TABLE parted, order_items, orders, products, customers; DROP TYPE status, segment",
+]
+NUMBERS = count()
+LIMITS = Limits(public_rows=100, patience_seconds=1.5)
+
+
+class Follower:
+    """A real database that changes, and its twin."""
+
+    def __init__(self, real: RealDatabase, engine: PostgresEngine, twin: Twin, policy: Policy) -> None:
+        self.real, self.engine, self.twin, self.policy = real, engine, twin, policy
+
+    def change(self, sql: str) -> None:
+        with self.real.connect() as connection:
+            connection.execute(sql)
+            connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {shop_data.READER}")
+
+    async def follow(self, policy: Policy | None = None) -> None:
+        self.policy = policy or self.policy
+        await self.twin.refresh(await self.engine.catalog(), self.policy)
+
+    async def looks_right(self) -> None:
+        """What PostgreSQL says of the twin is what was wanted."""
+        async with await AsyncConnection.connect(self.twin.dsn("noisegate_owner"), autocommit=True) as owner:
+            await owner.execute("SET search_path = ''")
+            found = await read_catalog(owner)
+        wanted = self.twin.shown
+        assert {each.name: _look(each) for each in found.tables if each.name.schema != "noisegate"} == {
+            each.name: _look(each) for each in wanted.tables
+        }
+        assert {(each.name, each.labels) for each in found.enums} == {(each.name, each.labels) for each in wanted.enums}
+        assert set(found.domains) == set(wanted.domains)
+        assert {each for each in found.schemas if each[0] != "noisegate"} == set(wanted.schemas)
+
+    async def oids(self) -> dict[str, int]:
+        async with await AsyncConnection.connect(self.twin.dsn("noisegate_owner"), autocommit=True) as owner:
+            cursor = await owner.execute(
+                "SELECT relname, oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            )
+            return dict(await cursor.fetchall())
+
+
+def _look(table: Table) -> object:
+    """All of a table that tools show. Functions of the real database are missing in the twin, and what calls them."""
+    columns = [
+        (
+            column.name,
+            column.type.sql,
+            column.not_null,
+            None if column.default and "double" in column.default else column.default,
+            (column.identity, column.generated, column.collation, column.comment),
+        )
+        for column in table.columns
+    ]
+    checks = {(check.name, check.definition) for check in table.checks if "double" not in check.definition}
+    keys = {(key.name, key.columns, key.primary, key.constraint) for key in table.keys}
+    links = {(key.name, key.definition) for key in table.foreign_keys}
+    return table.kind, columns, keys, links, checks, table.comment, table.partition_key
+
+
+@pytest.fixture
+async def follower(real_cluster: Cluster) -> AsyncIterator[Follower]:
+    real = make_shop(real_cluster, f"follow_{next(NUMBERS)}")
+    policy = shop_data.policy(real.reader_dsn, RULES)
+    engine = PostgresEngine(real.reader_dsn)
+    twin = await Twin.open(await engine.catalog(), policy, engine, LIMITS)
+    yield Follower(real, engine, twin, policy)
+    await twin.close()
+    await engine.close()
+
+
+async def test_the_twin_follows_every_change_of_the_schema(follower: Follower) -> None:
+    for change in CHANGES:
+        follower.change(change)
+        await follower.follow()
+        await follower.looks_right()
+    assert follower.twin.shown.tables == ()
+
+
+async def test_what_is_not_changed_keeps_its_oid_and_open_sessions_go_on(follower: Follower) -> None:
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        await ada.execute("PREPARE p AS SELECT price FROM products WHERE id = 1")
+        before = await follower.oids()
+        for change in CHANGES[:6]:
+            follower.change(change)
+            await follower.follow()
+        assert await follower.oids() == before
+        assert await (await ada.execute("EXECUTE p")).fetchone() is not None
+
+
+async def test_new_rules_hide_show_open_and_close_at_once(follower: Follower) -> None:
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        hidden = RULES.replace("products: public", "products: {unit: id, columns: {price: hidden}}")
+        await follower.follow(shop_data.policy(rules=hidden))
+        await follower.looks_right()
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            await ada.execute("SELECT price FROM products")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await ada.execute("SELECT id FROM products")
+
+        closed = RULES.replace("products: public", "products: {unit: id}").replace("email: hidden", "email: {}")
+        await follower.follow(shop_data.policy(rules=closed))
+        await follower.looks_right()
+        await ada.execute("PREPARE p AS SELECT email FROM customers")
+        assert not (await (await ada.execute("SELECT pg_relation_size('customers')")).fetchall())[0][0]
+
+        await follower.follow(shop_data.policy(rules=RULES))
+        assert await (await ada.execute("SELECT count(price) FROM products")).fetchone() == (30,)
+        await follower.follow(shop_data.policy(rules=closed))
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await ada.execute("SELECT id FROM products")
+
+
+async def test_analysts_come_and_go_with_the_rules(follower: Follower) -> None:
+    async with await AsyncConnection.connect(follower.twin.dsn("bob"), autocommit=True) as bob:
+        text = RULES.replace("  bob:", "  Eve O'Neil:").replace("{epsilon: 1, max", "{epsilon: 0.5, max")
+        await follower.follow(shop_data.policy(rules=text))
+        with pytest.raises(psycopg.OperationalError):
+            await bob.execute("SELECT 1")
+    with pytest.raises(psycopg.OperationalError):
+        await AsyncConnection.connect(follower.twin.dsn("bob"))
+    eve = f"host={follower.twin.socket_directory} dbname={follower.twin.database} user='Eve O\\'Neil'"
+    async with await AsyncConnection.connect(eve) as connection:
+        assert await (await connection.execute("SHOW noisegate.epsilon")).fetchone() == ("0.5",)
+
+
+@pytest.mark.parametrize("name", ["pg_ada", "public", "none", "noisegate_owner"])
+async def test_a_name_that_cannot_be_a_role_is_refused(follower: Follower, name: str) -> None:
+    with pytest.raises(TwinError, match=name):
+        await follower.follow(shop_data.policy(rules=RULES.replace("  bob:", f"  {name}:")))
+
+
+async def test_a_schema_with_our_name_is_refused(follower: Follower) -> None:
+    follower.change("CREATE SCHEMA noisegate")
+    with pytest.raises(TwinError, match="noisegate"):
+        await follower.follow()
+
+
+async def test_collations_that_the_embedded_server_lacks_exist_by_name(follower: Follower) -> None:
+    catalog = await follower.engine.catalog()
+    missing = Collation(TableName("pg_catalog", "de-x-icu"), True)
+    await follower.twin.refresh(replace(catalog, collations=(*catalog.collations, missing)), follower.policy)
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        await ada.execute('SELECT name FROM products ORDER BY name COLLATE "de-x-icu"')
+
+
+async def test_a_change_waits_for_a_session_in_its_way_and_then_ends_it(follower: Follower) -> None:
+    follower.change("ALTER TABLE orders DROP COLUMN note")
+    async with (
+        await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as blocker,
+        await AsyncConnection.connect(follower.twin.dsn("bob"), autocommit=True) as bystander,
+    ):
+        await blocker.execute("BEGIN; PREPARE p AS SELECT note FROM orders")
+        following = asyncio.create_task(follower.follow())
+        await asyncio.sleep(0.5)
+        assert not following.done()
+        await bystander.execute("SELECT 1")
+        await asyncio.wait_for(following, 20)
+        with pytest.raises(psycopg.OperationalError):
+            await blocker.execute("SELECT 1")
+        await bystander.execute("SELECT 1")
+    await follower.looks_right()
+
+
+async def test_a_change_that_cannot_be_made_leaves_the_twin_as_it_was(follower: Follower) -> None:
+    catalog = await follower.engine.catalog()
+    broken = replace(catalog, tables=tuple(_with_a_wrong_type(each) for each in catalog.tables))
+    with pytest.raises(psycopg.Error):
+        await follower.twin.refresh(broken, follower.policy)
+    await follower.looks_right()
+    await follower.follow()
+    await follower.looks_right()
+
+
+def _with_a_wrong_type(table: Table) -> Table:
+    wrong = replace(table.columns[-1], type=replace(table.columns[-1].type, sql="pg_catalog.no_such_type"))
+    return replace(table, columns=(*table.columns[:-1], wrong))
+
+
+async def test_public_rows_follow_and_a_table_that_grows_too_large_is_closed(follower: Follower) -> None:
+    counted = "SELECT count(*), min(price) FROM products"
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        follower.change("UPDATE products SET price = 1; INSERT INTO products VALUES (31, 'e''\\\\\\t', 'x', 0)")
+        await follower.twin.refresh_public()
+        assert await (await ada.execute(counted)).fetchone() == (31, 0)
+        assert await (await ada.execute("SELECT name FROM products WHERE id = 31")).fetchone() == ("e'\\\\\\t",)
+
+        follower.change("INSERT INTO products SELECT n, 'x', 'x', 0 FROM generate_series(100, 200) AS n")
+        await follower.twin.refresh_public()
+        assert follower.twin.closed_tables == {TableName("public", "products"): "it has more than 100 rows"}
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await ada.execute(counted)
+
+        follower.change("DELETE FROM products WHERE id >= 100")
+        await follower.twin.refresh_public()
+        assert await (await ada.execute(counted)).fetchone() == (31, 0)
+
+
+async def test_a_public_table_that_our_role_may_not_read_stays_closed_and_the_others_open(follower: Follower) -> None:
+    follower.change("CREATE TABLE extra (id int)")
+    with follower.real.connect() as connection:
+        connection.execute(f"REVOKE ALL ON extra FROM {shop_data.READER}")
+    await follower.follow()
+    assert follower.twin.closed_tables == {TableName("public", "extra"): "our role cannot read it"}
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await ada.execute("SELECT count(*) FROM extra")
+
+
+async def test_the_twin_comes_back_after_one_of_its_processes_died(follower: Follower) -> None:
+    heard: list[tuple[str, int]] = []
+    follower.twin.on_signal = lambda kind, process: heard.append((kind, process))
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        os.kill(ada.info.backend_pid, signal.SIGKILL)  # PostgreSQL ends all sessions and recovers
+    await asyncio.sleep(2)
+    assert follower.twin.is_running()
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
+        await ada.execute(f"SELECT noisegate.tell('cancel', {ada.info.backend_pid})")
+        await asyncio.sleep(0.5)
+        assert heard == [("cancel", ada.info.backend_pid)]
+    await follower.follow()
+
+
+async def test_a_twin_of_a_thousand_tables_is_built_in_seconds(real_cluster: Cluster, follower: Follower) -> None:
+    catalog = await follower.engine.catalog()
+    many = _many_tables(catalog, 1000)
+    tables = "".join(f"  t{number}: {{unit: c0, rows_per_unit: 1}}\n" for number in range(1000))
+    policy = shop_data.policy(rules=RULES.replace("tables:\n", f"tables:\n{tables}"))
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await follower.twin.refresh(many, policy)
+    built = loop.time()
+    await follower.twin.refresh(many, policy)
+    print(f"\n1,000 tables of 20 columns: built in {built - started:.1f} s, compared in {loop.time() - built:.2f} s")
+    await follower.looks_right()
+
+
+def _many_tables(catalog: Catalog, size: int) -> Catalog:
+    """Tables of twenty commented columns, each linked to the one before."""
+    orders = next(each for each in catalog.tables if each.name.name == "orders")
+    tables = []
+    for number in range(size):
+        columns = tuple(
+            replace(orders.columns[0 if place == 0 else 1 + place % 5], name=f"c{place}", number=place + 1, identity="")
+            for place in range(20)
+        )
+        columns = tuple(replace(column, comment=f"column {column.name}") for column in columns)
+        key = replace(orders.keys[0], name=f"t{number}_pkey", columns=("c0",))
+        link = replace(
+            orders.foreign_keys[0],
+            name=f"t{number}_link",
+            columns=("c0",),
+            target=TableName("public", f"t{number - 1}"),
+            target_columns=("c0",),
+            definition=f"FOREIGN KEY (c0) REFERENCES public.t{number - 1}(c0)",
+        )
+        links = (link,) if number else ()
+        name = TableName("public", f"t{number}")
+        tables.append(Table(name, "table", columns, (key,), links, comment=f"table {number}"))
+    return replace(catalog, tables=(*catalog.tables, *tables))

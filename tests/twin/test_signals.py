@@ -1,0 +1,56 @@
+"""Who cancels its own session by SQL is heard by the proxy; nobody can pretend to."""
+
+import asyncio
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from proxy.twin.twin import Twin
+
+
+class Heard(list[tuple[str, int]]):
+    async def wait(self) -> tuple[str, int]:
+        async with asyncio.timeout(5):
+            while not self:
+                await asyncio.sleep(0.01)
+        return self.pop(0)
+
+
+@pytest.fixture
+def heard(twin: Twin) -> Heard:
+    heard = Heard()
+    twin.on_signal = lambda signal, process: heard.append((signal, process))
+    return heard
+
+
+async def test_cancelling_ones_own_other_session_is_heard_and_done(twin: Twin, heard: Heard) -> None:
+    async with (
+        await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as first,
+        await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as second,
+    ):
+        process = first.info.backend_pid
+        running = asyncio.create_task(first.execute("SELECT pg_sleep(60)"))
+        await asyncio.sleep(0.2)
+        cursor = await second.execute(f"SELECT pg_cancel_backend({process})")
+        assert await cursor.fetchone() == (True,)
+        assert await heard.wait() == ("cancel", process)
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await running
+
+        await second.execute(f"SELECT pg_terminate_backend({process}), pg_terminate_backend(NULL)")
+        assert await heard.wait() == ("terminate", process)
+
+
+async def test_a_forged_signal_is_not_heard(twin: Twin, heard: Heard) -> None:
+    async with (
+        await AsyncConnection.connect(twin.dsn("bob"), autocommit=True) as bob,
+        await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as ada,
+    ):
+        await ada.execute(f"SELECT noisegate.tell('cancel', {bob.info.backend_pid})")
+        await ada.execute(f"NOTIFY noisegate, 'cancel {bob.info.backend_pid}'")
+        cursor = await ada.execute("SELECT prosrc FROM pg_proc WHERE pronamespace = 'noisegate'::regnamespace")
+        channel = twin._channel
+        assert not [source for (source,) in await cursor.fetchall() if channel in source]
+    await asyncio.sleep(0.3)
+    assert heard == []
