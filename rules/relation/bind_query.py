@@ -140,7 +140,9 @@ class Binder(Where, Sources):
         for place, element in enumerate(given.group_by):
             if isinstance(element, s.GroupingSets):
                 has_sets = True
-                places = [tuple(_place(keys, Key(each)) for each in one) for one in element.sets]
+                places = [
+                    tuple(_place(keys, self._key(each, place, given, source)) for each in one) for one in element.sets
+                ]
                 sets = [(*before, *added) for before in sets for added in places]
             else:
                 at = _place(keys, self._key(element, place, given, source))

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rules.rewrite.site import BlockSite
+from rules.rewrite.site import BlockSite, GroupKey
 from rules.sql.aggregate_names import AGGREGATES
-from rules.sql.grammar import Json, Node, items, kind, same, strings
-from rules.sql.selects import target_value
+from rules.sql.grammar import Json, Node, kind, same, strings, walk
+from rules.sql.parse import expression_from
+from rules.sql.selects import group_columns, target_value
 
 # The clauses that are computed after grouping.
 ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
@@ -28,7 +29,7 @@ class Leaves:
 
 def leaves_of(body: Node, site: BlockSite) -> Leaves:
     """Collect the leaves of one block from the clauses above it."""
-    keys = [_key_node(body, key.item, key.element) for key in site.keys]
+    keys = [_key_node(body, key, in_sets=bool(site.sets)) for key in site.keys]
     leaves = Leaves(keys)
 
     def note(node: Json) -> Json:
@@ -44,7 +45,10 @@ def leaves_of(body: Node, site: BlockSite) -> Leaves:
 def replace_leaves(
     node: Json, leaves: Leaves, on_key: Callable[[int], Json], on_aggregate: Callable[[Json], Json]
 ) -> Json:
-    """A copy of an expression with its leaves replaced; subqueries are left to their own blocks."""
+    """A copy of an expression with its leaves replaced.
+
+    Subqueries are left to their own blocks, but for keys that they name by their table.
+    """
     if isinstance(node, list):
         return [replace_leaves(child, leaves, on_key, on_aggregate) for child in node]
     if not isinstance(node, dict):
@@ -54,8 +58,26 @@ def replace_leaves(
     if (number := leaves.find_key(node)) is not None:
         return on_key(number)
     if kind(node)[0] == "SelectStmt":
-        return node
+        return _in_subquery(node, leaves, on_key)
     return {name: replace_leaves(child, leaves, on_key, on_aggregate) for name, child in node.items()}
+
+
+def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:
+    """A name with its table in front means the block's own column, unless the subquery has a table of that name."""
+    own = {str(each.get("aliasname") or each.get("relname") or each.get("ctename")) for each in walk(node)}
+
+    def replaced(part: Json) -> Json:
+        match part:
+            case list():
+                return [replaced(child) for child in part]
+            case dict():
+                fields = strings(kind(part)[1].get("fields"))
+                if len(fields) > 1 and fields[-2] not in own and (number := leaves.find_key(part)) is not None:
+                    return on_key(number)
+                return {name: replaced(child) for name, child in part.items()}
+        return part
+
+    return replaced(node)
 
 
 def is_aggregate(node: Json) -> bool:
@@ -68,9 +90,14 @@ def is_aggregate(node: Json) -> bool:
 
 
 def is_key(node: Json, key: Json) -> bool:
-    """Equal expressions; a column may be written with or without its table."""
+    """Equal expressions; a column may be written with or without its table.
+
+    A constant is no leaf: it stays what it is wherever it stands, be it a LIMIT or the number of a column.
+    """
     name, body = kind(node)
     key_name, key_body = kind(key)
+    if key_name in ("A_Const", "ParamRef"):
+        return False
     if name == key_name == "ColumnRef":
         return _same_column(strings(body.get("fields")), strings(key_body.get("fields")))
     if name != key_name or not name:
@@ -96,8 +123,12 @@ def _same_column(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
     return longer[len(longer) - len(shorter) :] == shorter
 
 
-def _key_node(body: Node, item: int | None, element: int | None) -> Json:
-    if item is not None:
-        return target_value(body, item)
-    assert element is not None, "a key comes from a select item or from an element of GROUP BY"
-    return items(body, "groupClause")[element]
+def _key_node(body: Node, key: GroupKey, *, in_sets: bool) -> Json:
+    """The node of a key, as it stands in the select list or in GROUP BY."""
+    if key.item is not None:
+        return target_value(body, key.item)
+    columns = group_columns(body)
+    if in_sets:
+        return next(node for node in columns if expression_from(node) == key.expression)
+    assert key.element is not None, "a key comes from a select item or from an element of GROUP BY"
+    return columns[key.element]
