@@ -8,7 +8,7 @@ from proxy.query.reuse import Question
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import Receipt
 from rules.noise.margin import margin_of_output
-from rules.noise.measures import Count, Sum
+from rules.noise.measures import Count
 
 _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
 
@@ -34,12 +34,12 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
 
 
 def _margins(questions: Sequence[Question], rulebook: Rulebook) -> str:
-    """The widest 95% margin of counts and of sums that were drawn for this answer."""
+    """The widest 95% margin of counts and of sums. What is served again was noised no more than is asked for now."""
     widest: dict[str, Fraction] = {}
     for question in questions:
         for output in question.block.outputs:
             margin = margin_of_output(question.block, output, group_size=rulebook.policy.group_size)
-            if isinstance(output, Count | Sum) and margin is not None and output.measure in question.fresh:
+            if margin is not None:
                 kind = "counts" if isinstance(output, Count) else "sums"
                 widest[kind] = max(margin, widest.get(kind, margin))
     told = [f"of {kind} within ±{_number(margin)}" for kind, margin in widest.items()]

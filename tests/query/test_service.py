@@ -423,7 +423,7 @@ async def test_an_analyst_is_told_cost_remainder_margin_and_age(desk: Desk) -> N
 
     assert first.notices == ("ε 2 spent, 998 of 1000 left; 95% of counts within ±3, of sums within ±3,000",)
     assert again.notices == (
-        "ε 0 spent, 998 of 1000 left",
+        "ε 0 spent, 998 of 1000 left; 95% of counts within ±3, of sums within ±3,000",
         "answered with noise of 2026-11-21 12:00 UTC; SET noisegate.reuse = off asks, and pays, anew",
     )
 
