@@ -23,7 +23,7 @@ from proxy.server.listener import Listener
 from proxy.server.ports import ClientPort, Login, Session
 from proxy.server.sessions import Sessions, SessionSettings
 from proxy.settings import Settings
-from proxy.twin.twin import ClusterError, Twin, TwinError
+from proxy.twin.twin import ClusterError, Limits, Twin, TwinError
 from rules.catalog import Catalog
 from rules.noise.mechanism import OpenDPNoise
 from rules.policy.model import Policy
@@ -150,14 +150,9 @@ class App:
 
     async def _open_twin(self, engine: PostgresEngine, catalog: Catalog, sessions: Sessions) -> Twin:
         server = self.settings.server
+        limits = Limits(sessions=server.max_connections, sessions_per_analyst=server.max_connections_per_analyst)
         try:
-            twin = await Twin.open(
-                catalog,
-                self.policy,
-                engine,
-                sessions=server.max_connections,
-                sessions_per_analyst=server.max_connections_per_analyst,
-            )
+            twin = await Twin.open(catalog, self.policy, engine, limits)
         except (ClusterError, TwinError, psycopg.Error) as error:
             raise Failed(f"the twin cannot be made: {error}") from error
         for name, reason in twin.closed_tables.items():

@@ -1,4 +1,4 @@
-"""What the proxy costs: the same statements through it and directly, in pairs, as ratios of medians.
+"""What the proxy costs: the same statements through it and directly, in pairs, as medians of their ratios.
 
 python -m tests.bench                    # everything, some minutes
 python -m tests.bench --seconds 1 --pairs 1 --clients 1
@@ -88,8 +88,8 @@ def _targets() -> Iterator[tuple[Target, Target, Target]]:
 
 
 def _line(name: str, clients: int, pairs: list[tuple[Run, ...]]) -> str:
-    direct, proxied = (median(pair[side].median_ms for pair in pairs) for side in (0, 1))
-    ratio = median(after.median_ms / before.median_ms for before, after in pairs)
+    direct, proxied = (median(pair[side].latency_ms for pair in pairs) for side in (0, 1))
+    ratio = median(after.latency_ms / before.latency_ms for before, after in pairs)
     rate = median(after.per_second for _, after in pairs)
     numbers = f"{direct:>9.3f} ms{proxied:>9.3f} ms{ratio:>8.2f}{proxied - direct:>9.3f} ms{rate:>12,.0f}"
     return f"{name:34}{clients:>8}{numbers}"

@@ -138,7 +138,8 @@ def test_bind_sends_a_parameter(psql: str, proxy: Noisegate) -> None:
 
 @pytest.mark.parametrize("psql", PSQLS[1:2], ids=["pginstall18"])
 def test_psql_18_prepares_and_pipelines(psql: str, proxy: Noisegate, cities: Cities) -> None:
-    script = f"{CITIES} \\parse answer\n\\bind_named answer \\g\n\\startpipeline\n{CITIES} \\bind \\sendpipeline\n\\endpipeline\n"
+    named = f"{CITIES} \\parse answer\n\\bind_named answer \\g\n"
+    script = f"{named}\\startpipeline\n{CITIES} \\bind \\sendpipeline\n\\endpipeline\n"
 
     lines = [line for line in answer(psql, proxy, script) if line != [""]]
 
