@@ -171,11 +171,13 @@ class PlannerPool:
         return answer
 
     async def _tell_rules(self, worker: Worker) -> None:
-        if self._loaded.get(worker) == self._generation:
+        """A worker knows the rules of one generation; new ones may come while it is told."""
+        rules, generation = self._rules, self._generation
+        if rules is None or self._loaded.get(worker) == generation:
             return
-        if await worker.ask("load", self._rules) is not None:
+        if await worker.ask("load", rules) is not None:
             raise Unavailable("the planner cannot load the rules")
-        self._loaded[worker] = self._generation
+        self._loaded[worker] = generation
 
     async def _renew(self) -> None:
         """Start one worker in the place of an empty one."""

@@ -9,14 +9,16 @@ import pickle
 import resource
 import struct
 import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO
 
-from rules.rewrite.pipeline import plan
-
+from proxy.log import start_logging, warn
 from rules.catalog import Catalog
 from rules.policy.model import Policy
-from rules.refusal import Refusal, TooComplex
+from rules.refusal import Mismatch, Refusal, TooComplex
+from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import Request
 from rules.sql.read import read
 
@@ -35,6 +37,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing but answers may reach the pipe
+    start_logging()
     state = _State()
     while (head := requests.read(LENGTH.size)) and len(head) == LENGTH.size:
         (size,) = LENGTH.unpack(head)
@@ -53,6 +56,10 @@ def _answer(state: _State, kind: str, argument: object) -> object:
         return refusal
     except (RecursionError, MemoryError):
         return TooComplex("the statement is too complex")
+    except Exception as error:  # noqa: BLE001  (a defect of ours must not end in a text that quotes the statement)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        warn("planner_defect", kind=type(error).__name__, place=f"{Path(place.filename).name}:{place.lineno}")
+        return Mismatch("this statement cannot be planned", hint="Write it in simpler SQL.")
 
 
 def _load(state: _State, argument: object) -> None:

@@ -1,0 +1,81 @@
+"""The planner's workers die for the proxy: whatever a text does to them, the next one is answered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from proxy.query.pool import PlannerPool, Recent
+from rules.refusal import Refusal, TooComplex
+from rules.sql.statement import Kind
+
+NESTED_ARRAYS = "SELECT " + "ARRAY[" * 60 + "1" + "]" * 60
+LONG_SUM = "SELECT " + "+".join(["1"] * 1_900)
+DEEP = "SELECT " + "(" * 60 + "1" + ")" * 60
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[PlannerPool]:
+    made = await PlannerPool.start(size=2, seconds=5)
+    yield made
+    await made.close()
+
+
+async def test_a_text_is_read_in_a_worker_and_remembered(pool: PlannerPool) -> None:
+    reading = await pool.read("BEGIN; SELECT 1 FROM orders")
+
+    assert [statement.kind for statement in reading.statements] == [Kind.TRANSACTION, Kind.QUERY]
+    assert await pool.read("BEGIN; SELECT 1 FROM orders") is reading
+
+
+@pytest.mark.parametrize(
+    "text", [NESTED_ARRAYS, LONG_SUM, DEEP, "SELECT '" + "\\'" * 20_000, "(" * 64, "SELECT 1e999999999"]
+)
+async def test_a_text_that_strains_the_parsers_leaves_the_pool_at_work(pool: PlannerPool, text: str) -> None:
+    try:
+        await pool.read(text)
+    except Refusal as refusal:
+        assert refusal.sqlstate == "54001"
+
+    assert len((await pool.read("SELECT 2")).statements) == 1
+
+
+async def test_a_text_beyond_the_limits_never_reaches_a_worker(pool: PlannerPool) -> None:
+    with pytest.raises(TooComplex):
+        await pool.read("SELECT " + "+".join(["1"] * 100_000))
+
+
+async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
+    for worker in tuple(pool._workers):
+        worker._process.kill()
+
+    for number in range(4):
+        try:
+            await pool.read(f"SELECT {number}")
+        except TooComplex:
+            continue
+
+    assert len((await pool.read("SELECT 99")).statements) == 1
+
+
+async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: PlannerPool) -> None:
+    for number in range(20):
+        task = asyncio.create_task(pool.read(f"SELECT {number} AS a"))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    readings = await asyncio.gather(*(pool.read(f"SELECT {number} AS b") for number in range(20)))
+
+    assert [reading.statements[0].text for reading in readings] == [f"SELECT {number} AS b" for number in range(20)]
+
+
+def test_only_what_was_used_last_is_kept() -> None:
+    recent: Recent[int, str] = Recent(2)
+    recent.keep(1, "one")
+    recent.keep(2, "two")
+    assert recent.find(1) == "one"
+
+    recent.keep(3, "three")
+
+    assert (recent.find(1), recent.find(2), recent.find(3)) == ("one", None, "three")
