@@ -199,3 +199,4 @@ class Block:
     tables: tuple[str, ...]
     explanation: tuple[tuple[str, str], ...] = ()  # for EXPLAIN: (what, how)
     notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut
+    sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS, as numbers of keys; columns then have the set's number too

@@ -12,6 +12,7 @@ from rules.noise.measures import Block, Choice, KeyColumn, Measure, PrivateGroup
 from rules.noise.mechanism import Noise, add
 from rules.noise.outputs import show
 from rules.noise.quantile import choose
+from rules.noise.roll_up import roll_up
 from rules.noise.threshold import find_threshold
 
 Group = tuple[Text, ...]
@@ -80,11 +81,17 @@ def summed(block: Block) -> tuple[int, ...]:
 
 
 def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
-    """The block's columns for the outer statement: its keys, then its outputs, one text for each group."""
+    """The block's columns for the outer statement: its keys, then its outputs, one text for each group.
+
+    With grouping sets, their number (from 1) stands between keys and outputs.
+    """
     by_group = list(zip(*(noised.values[index] for index in range(len(block.measures))), strict=True))
     if not block.measures:
         by_group = [()] * len(noised.groups)
-    keys = tuple(tuple(group[place] for group in noised.groups) for place in range(len(block.keys)))
+    groups, width = noised.groups, len(block.keys)
+    if block.sets:
+        groups, by_group = roll_up(groups, by_group, block.sets, keys=width, measures=len(block.measures))
+    keys = tuple(tuple(group[place] for group in groups) for place in range(width + bool(block.sets)))
     return keys + tuple(tuple(show(output, measures) for measures in by_group) for output in block.outputs)
 
 

@@ -34,6 +34,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     bounding = _bounding(facts, keyed.keys, cap, request, is_private=public is None)
     recipes = _recipes(aggregates, keyed, world, bounding.rows)
     parts = _parts(recipes, needs_units=public is None)
+    notices += _rolled_up(site, recipes, is_private=public is None)
     names = _Names(keyed)
     epsilons = share(request.epsilon, [Fraction(1)] * len(parts)) if parts else ()
     measures = tuple(
@@ -52,7 +53,18 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         tables=_tables(keyed.source.node),
         explanation=_explanation(bounding, facts, groups, measures),
         notices=notices,
+        sets=site.sets,
     )
+
+
+def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool) -> tuple[str, ...]:
+    """Sums and counts of rows add up; units do not, since one may be in several groups."""
+    if not site.sets:
+        return ()
+    if any(isinstance(part, UnitCount) for recipe in recipes for part in recipe.parts):
+        hint = "Ask for each level in a query of its own."
+        raise NotSupported("people counted in groups do not add up to people in all", hint=hint)
+    return ("Totals are sums over the groups that are shown.",) if is_private else ()
 
 
 def _cap(node: Node, request: Request, world: World) -> tuple[int, tuple[str, ...]]:

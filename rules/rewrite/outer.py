@@ -47,23 +47,41 @@ def _rewrite(place: Place) -> None:
             raise Mismatch("an aggregate was not planned")
         return _column(place.name, f"m{place.outputs[number] + 1}")
 
+    def replaced(node: Json) -> Json:
+        return replace_leaves(_levels(node, place), leaves, key, measure)
+
     names = {name for target in items(body, "targetList") if (name := _output_name(target))}
-    targets = [
-        _target(target, place, replace_leaves(target, leaves, key, measure)) for target in items(body, "targetList")
-    ]
+    targets = [_target(target, place, replaced(target)) for target in items(body, "targetList")]
     for clause in ABOVE:
         if clause == "sortClause":
-            body[clause] = [
-                _sorted(each, names, replace_leaves(each, leaves, key, measure)) for each in items(body, clause)
-            ]
+            body[clause] = [_sorted(each, names, replaced(each)) for each in items(body, clause)]
         elif clause != "targetList" and clause in body:
-            body[clause] = replace_leaves(body[clause], leaves, key, measure)
+            body[clause] = replaced(body[clause])
     body["targetList"] = targets
     body["fromClause"] = [_arrays(place)]
     for clause in ("whereClause", "groupClause"):
         body.pop(clause, None)
     if having := body.pop("havingClause", None):
         body["whereClause"] = having
+
+
+def _levels(node: Json, place: Place) -> Json:
+    """GROUPING(a, b) is a number for each grouping set: one bit for every key that the set leaves out."""
+    match node:
+        case list():
+            return [_levels(child, place) for child in node]
+        case {"GroupingFunc": dict() as body}:
+            keys = [place.leaves.find_key(each) for each in items(body, "args")]
+            bits = [sum((key not in each) << at for at, key in enumerate(reversed(keys))) for each in place.block.sets]
+            return _expression(f"(ARRAY[{', '.join(map(str, bits))}])[{place.name}.k{len(place.block.keys) + 1}]")
+        case dict() if kind(node)[0] != "SelectStmt":
+            return {name: _levels(child, place) for name, child in node.items()}
+    return node
+
+
+def _expression(text: str) -> Json:
+    (piece,) = parse(f"SELECT {text}")
+    return kind(items(kind(piece.tree)[1], "targetList")[0])[1].get("val")
 
 
 def _output_name(target: Json) -> str:
@@ -101,9 +119,9 @@ def _type(name: str) -> Json:
 def _arrays(place: Place) -> Json:
     """(SELECT a.k1::text AS k1, … FROM unnest($3::text[], …) AS a(k1, …)) AS _ng1"""
     block = place.block
-    columns = [f"k{number + 1}" for number in range(len(block.keys))]
+    columns = [f"k{number + 1}" for number in range(len(block.keys) + bool(block.sets))]
     columns += [f"m{number + 1}" for number in range(len(block.outputs))]
-    types = [*(key.type for key in block.keys), *block.output_types]
+    types = [*(key.type for key in block.keys), *("integer" for _ in range(bool(block.sets))), *block.output_types]
     casts = ", ".join(f"a.{name}::{of} AS {name}" for name, of in zip(columns, types, strict=True))
     holes = ", ".join(f"${place.first_array + number}::text[]" for number in range(len(columns)))
     text = f"SELECT FROM (SELECT {casts} FROM unnest({holes}) AS a({', '.join(columns)})) AS {place.name}"

@@ -98,10 +98,10 @@ class _Cut:
 
 def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
     """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once."""
-    merged: dict[str, tuple[BlockSite, dict[Expression, None]]] = {}
+    merged: dict[tuple[str, object], tuple[BlockSite, dict[Expression, None]]] = {}
     names = []
     for cut in cuts:
-        name = plan_block(cut.site, cut.aggregates, request, tables.world).canonical
+        name = (plan_block(cut.site, cut.aggregates, request, tables.world).canonical, cut.site.sets)
         names.append(name)
         merged.setdefault(name, (cut.site, {}))[1].update(dict.fromkeys(cut.aggregates))
     numbers = {name: number for number, name in enumerate(merged)}
@@ -119,7 +119,7 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
 
 def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request) -> list[Place]:
     """Where each block's arrays stand in the outer statement: after the client's own parameters."""
-    widths = [len(block.keys) + len(block.outputs) for block in blocks]
+    widths = [len(block.keys) + bool(block.sets) + len(block.outputs) for block in blocks]
     first = [len(request.parameter_types) + 1 + sum(widths[:number]) for number in range(len(blocks))]
     top = kind(query)[1]
     return [
