@@ -242,8 +242,8 @@ def _item_key(given: s.Select, at: int) -> Key:
 def _check_rows(given: s.Select) -> None:
     """What would choose rows by other units' rows."""
     if given.limit is not None or given.offset is not None:
-        hint = "Limit the answer instead: put LIMIT behind the aggregate."
-        raise NotAllowed("LIMIT below an aggregate chooses rows of some units by rows of others", hint=hint)
+        hint = "Ask for an aggregate, such as count(*) or avg(x), and limit its answer."
+        raise NotAllowed("LIMIT would give out, or choose, single rows of a protected table", hint=hint)
     if given.distinct_on:
         raise NotAllowed("DISTINCT ON chooses rows by their order", hint="Use GROUP BY with min or max of each unit.")
     if given.locking:
