@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from proxy.server.asked import Answered, Asked, asked_by_execute
-from proxy.server.judge import RESERVED_NAME, UNREADABLE, effect_of, find_refusal, may_be_private, needs_look
+from proxy.server.judge import (
+    RESERVED_NAME,
+    UNREADABLE,
+    effect_of,
+    find_refusal,
+    may_be_private,
+    needs_look,
+    needs_transaction,
+)
 from proxy.server.names import RESERVED, Portal, Prepared, Undo
 from proxy.server.parts import Parts
 from proxy.server.private import OUTER, encoded, shape
@@ -16,12 +24,12 @@ from proxy.server.probe import TEXT_ARRAY_OID
 from proxy.server.relay import Message, TwinError
 from proxy.server.replies import ROWS, Edit, Expected, Fate, swallow
 from proxy.server.reports import REFUSED_SQL, in_place_of_refusal, moved, notice_report, nowhere, refusal_report
-from proxy.wire.backend import IDLE, CommandComplete, ErrorResponse, Field, RowDescription
+from proxy.wire.backend import FAILED, IDLE, CommandComplete, ErrorResponse, Field, RowDescription
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse, Sync
 from rules.refusal import Refusal
 from rules.sql.around import split_around
-from rules.sql.statement import Kind, Reading
+from rules.sql.statement import Kind, Reading, Statement
 
 Work = Coroutine[Any, Any, None]
 
@@ -35,6 +43,7 @@ class Extended:
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._relay, self._names = parts, parts.relay, parts.names
+        self._has_executed = False  # since the last Sync
 
     def refuse(self, refusal: Refusal) -> None:
         """Let the twin fail, and the client read why."""
@@ -107,6 +116,8 @@ class Extended:
             self.refuse(RESERVED_NAME)
             return None
         prepared = self._names.find_prepared(self._text(rest[0]))
+        if prepared is None and self._names.pending:
+            return self._bind_later(raw)
         if prepared is None:
             self._forward_bind(raw, portal, None)
         elif may_be_private(prepared.statement, self._parts.service):
@@ -114,6 +125,12 @@ class Extended:
         else:
             self._forward_bind(raw, portal, prepared)
         return None
+
+    async def _bind_later(self, raw: bytes) -> None:
+        """What a name means is known when all that may change it has run."""
+        await self._relay.quiet()
+        if not self._relay.skipping and (work := self.bind(raw)) is not None:
+            await work
 
     def _forward_bind(self, raw: bytes, name: bytes, prepared: Prepared | None) -> None:
         portal = Portal(effect=prepared.statement) if prepared is not None and prepared.is_as_written else None
@@ -124,8 +141,11 @@ class Extended:
         if self._relay.skipping:
             return
         bind = Bind.decode(raw)
+        if self._names.find_prepared(self._text(bind.statement)) is not prepared:
+            self._forward_bind(raw, bind.portal, None)  # its Parse has failed
+            return
         asked = self._asked(bind, prepared)
-        if asked is None:
+        if asked is None or self._is_bound_to_fail(prepared.statement):
             self._forward_bind(raw, bind.portal, prepared)
             return
         try:
@@ -138,6 +158,12 @@ class Extended:
             self._relay.client.write(error.raw)
         except Refusal as refusal:
             self.refuse(refusal)
+
+    def _is_bound_to_fail(self, statement: Statement) -> bool:
+        """Whether PostgreSQL refuses any such statement now. An Execute in the same pipeline may have changed that."""
+        if self._has_executed:
+            return False
+        return self._relay.state == FAILED or (self._relay.state == IDLE and needs_transaction(statement))
 
     def _asked(self, bind: Bind, prepared: Prepared) -> Asked | None:
         """What a Bind asks for; None for EXECUTE of what needs no look."""
@@ -192,6 +218,7 @@ class Extended:
     def execute(self, raw: bytes) -> None:
         name = raw[5:].partition(b"\0")[0]
         portal = self._names.find_portal(self._text(name))
+        self._has_executed = True
         if name.startswith(_RESERVED):
             self.refuse(RESERVED_NAME)
         elif portal is None:
@@ -203,8 +230,10 @@ class Extended:
         effect = portal.effect
         if effect is None:
             return None
+        self._names.pending += 1
 
         def then(fate: Fate) -> None:
+            self._names.pending -= 1
             if fate is Fate.DONE:
                 effect_of(effect, self._names, self._parts.private.forget)
 
@@ -220,6 +249,7 @@ class Extended:
 
     def sync(self, raw: bytes) -> None:
         ended = self._names.portals()
+        self._has_executed = False
 
         def then(_: Fate) -> None:
             if self._relay.state == IDLE:

@@ -1,5 +1,6 @@
 """What a statement needs before the twin may have it: nothing, a refusal, or a closer look."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -11,6 +12,8 @@ from rules.sql.statement import Kind, Reading, Statement
 
 READS: Final = frozenset({Kind.QUERY, Kind.DECLARE, Kind.COPY_OUT, Kind.EXPLAIN, Kind.PREPARE})
 NAMES: Final = frozenset({Kind.PREPARE, Kind.EXECUTE, Kind.DEALLOCATE, Kind.DISCARD})
+
+_HOLD: Final = re.compile(r"\bwith\s+hold\b", re.IGNORECASE)
 
 UNREADABLE: Final = NotSupported(
     "this statement is not understood by the proxy",
@@ -42,6 +45,11 @@ def is_plain(statement: Statement, service: StatementService, names: Names) -> b
     if statement.kind in (Kind.EXECUTE, Kind.DEALLOCATE):
         return statement.name is not None and names.find_prepared(statement.name) is None
     return statement.kind is not Kind.DISCARD
+
+
+def needs_transaction(statement: Statement) -> bool:
+    """Whether PostgreSQL refuses a statement outside a transaction: nothing should be paid for it there."""
+    return statement.kind is Kind.DECLARE and _HOLD.search(statement.text) is None
 
 
 def may_be_private(statement: Statement, service: StatementService) -> bool:

@@ -41,6 +41,7 @@ class Names:
     """What one session knows by name. A change that turns out to have failed is undone."""
 
     def __init__(self) -> None:
+        self.pending = 0  # statements on their way that may change names when they have run
         self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
 

@@ -71,7 +71,7 @@ class Private:
         if asked.around is None or described is None:
             raise _without_answer(asked.statement)
         types, columns = described
-        if asked.bind is not None and not _fits(asked.bind, types, columns, asked.statement.kind):
+        if not _fits(asked, types, columns):
             return None
         moment.check_plain()
         settings = read_settings(moment.settings, self._service.limits)
@@ -139,8 +139,6 @@ class Private:
         return tuple(self._type_names[oid] for oid in types)
 
     def _written_canon(self, arguments: tuple[str, ...], names: tuple[str, ...]) -> list[Message]:
-        if len(arguments) != len(names):
-            raise NotSupported(f"wrong number of parameters: {len(names)} expected, {len(arguments)} given")
         items = (f"noisegate.canon(({argument})::{name})" for argument, name in zip(arguments, names, strict=True))
         text = self._encoded(f"SELECT {', '.join(items)}")
         bind = Bind(_CANON, _CANON)
@@ -238,10 +236,14 @@ def _described(replies: list[Frame]) -> tuple[tuple[int, ...], tuple[Field, ...]
     return types, columns
 
 
-def _fits(bind: Bind, types: tuple[int, ...], columns: tuple[Field, ...], kind: Kind) -> bool:
-    """Whether the counts in a Bind are right; if not, the twin says so in its own words."""
-    formats = len(bind.result_formats)
-    return len(bind.parameters) == len(types) and (kind is not Kind.QUERY or formats in (0, 1, len(columns)))
+def _fits(asked: Asked, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
+    """Whether there are as many values as parameters, and formats as columns; if not, the twin says so in its words."""
+    if asked.bind is None:
+        return len(asked.arguments) == len(types)
+    formats = len(asked.bind.result_formats)
+    return len(asked.bind.parameters) == len(types) and (
+        asked.statement.kind is not Kind.QUERY or formats in (0, 1, len(columns))
+    )
 
 
 def shape(columns: tuple[Field, ...]) -> list[tuple[bytes, int, int]]:

@@ -32,8 +32,10 @@ def moved(raw: bytes, place: Callable[[int], int | None]) -> bytes:
     fields = dict(ErrorResponse.decode(raw).fields)
     if "P" not in fields:
         return raw
-    position = place(int(fields.pop("P")))
-    if position is not None:
+    position = place(int(fields["P"]))
+    if position is None:
+        del fields["P"]
+    else:
         fields["P"] = str(position)
     return ErrorResponse(fields).encode()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from proxy.server.asked import Answered, Asked, asked_by_execute
-from proxy.server.judge import NAMES, UNREADABLE, are_plain, effect_of, find_refusal, may_be_private
+from proxy.server.judge import NAMES, UNREADABLE, are_plain, effect_of, find_refusal, may_be_private, needs_transaction
 from proxy.server.parts import Parts
 from proxy.server.private import encoded
 from proxy.server.relay import TwinError
@@ -43,7 +43,7 @@ class Simple:
         reading = self._parts.find_reading(raw[5:-1])
         if reading is None:
             return self._read_and_query(raw)
-        if are_plain(reading, self._parts.service, self._names):
+        if not self._names.pending and are_plain(reading, self._parts.service, self._names):
             self._relay.forward(Query.kind, raw)
             return None
         return self._query(raw, reading)
@@ -92,7 +92,8 @@ class Simple:
         if refusal := find_refusal(statement, self._parts.service):
             return await self.refuse(refusal.moved(statement.start), ends_string=ends_string)
         asked = self._asked(statement)
-        if asked is None or self._relay.state == FAILED:
+        is_too_early = self._relay.state == IDLE and needs_transaction(statement)
+        if asked is None or is_too_early or self._relay.state == FAILED:
             return await self._forward(statement, ends_string=ends_string)
         try:
             answered = await self._parts.private.answer(asked, sync=True)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy.server.reports import REFUSED_SQL
-from proxy.wire.backend import ErrorResponse
+from proxy.wire.backend import ErrorResponse, NoticeResponse
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync, Terminate
 from tests.server.raw import Message, RawClient
@@ -119,12 +119,12 @@ def for_postgresql(message: Message) -> Message:
 
 
 def comparable(frame: Frame) -> tuple[bytes, object]:
-    """A frame without what must differ: the words of refusals."""
-    if frame.kind != ErrorResponse.kind:
+    """A frame without what must differ: words of refusals, places in texts that are not equal, lines of C."""
+    if frame.kind not in (ErrorResponse.kind, NoticeResponse.kind):
         return frame
-    error = ErrorResponse.decode(frame.raw)
-    is_refusal = "_ng_refused" in error.fields["M"] or error.sqlstate in ("25006", "42501")
-    return frame.kind, "refused" if is_refusal else dict(error.fields)
+    fields = ErrorResponse.decode(b"E" + frame.raw[1:]).fields
+    is_refusal = "_ng_refused" in fields["M"] or fields["C"] in ("25006", "42501")
+    return frame.kind, "refused" if is_refusal else [fields.get(code) for code in "SVCMDH"]
 
 
 async def play(client: RawClient, script: Sequence[Message]) -> list[Frame]:

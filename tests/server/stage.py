@@ -86,6 +86,9 @@ class FewStatements:
     failure: Refusal | None = None
     limits: Limits = LIMITS
 
+    def __repr__(self) -> str:
+        return f"{self.answered} answers"  # short, for reports of failed examples
+
     async def read(self, text: str) -> Reading:
         return read(text)
 
@@ -128,6 +131,9 @@ class Stage:
     proxied: Path
     service: FewStatements
     sessions: Sessions
+
+    def __repr__(self) -> str:
+        return repr(self.service)
 
     async def client(self, *, user: str = ANALYST, **settings: str) -> RawClient:
         """Through the proxy, its greeting read."""
