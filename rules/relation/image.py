@@ -37,14 +37,16 @@ def _half_product(left: Range, right: Range) -> tuple[Fraction | None, Fraction 
 
 def divide(left: Range, right: Range) -> Range:
     """Exact quotients; where the divisor comes near zero, its step says how near."""
+    if right.low is not None and right.low == right.high == 0:
+        return Range(Fraction(0), Fraction(0), Fraction(1))  # always NULL
     largest = _largest_inverse(right)
     if largest is None or left.low is None or left.high is None:
         return Range()
     if right.low is not None and right.low >= 0:
-        smallest = Fraction(0) if right.high is None else 1 / right.high
+        smallest = 1 / right.high if right.high else Fraction(0)
         inverse = Range(smallest, largest)
     elif right.high is not None and right.high <= 0:
-        smallest = Fraction(0) if right.low is None else -1 / right.low
+        smallest = -1 / right.low if right.low else Fraction(0)
         inverse = Range(-largest, -smallest)
     else:
         inverse = Range(-largest, largest)

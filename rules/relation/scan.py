@@ -146,7 +146,7 @@ def _real_column(table: Table, name: str) -> real.Column:
 def _column(given: real.Column, table: Table, rules: TableRules, number: int) -> Column:
     kind = type_of(given)
     declared = rules.columns.get(given.name)
-    proved = domain.intersect(_type_domain(kind), bounds_of_checks(table, given, kind))
+    proved = domain.intersect(type_domain(kind), bounds_of_checks(table, given, kind))
     return Column(
         number,
         kind,
@@ -157,7 +157,7 @@ def _column(given: real.Column, table: Table, rules: TableRules, number: int) ->
     )
 
 
-def _type_domain(given: Type) -> Domain:
+def type_domain(given: Type) -> Domain:
     """What a type alone says. A double or a numeric without precision can be anything, NaN included."""
     match given.kind:
         case "integer":

@@ -6,13 +6,15 @@ from fractions import Fraction
 from rules.noise.lattice import Lattice, find_lattice
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation import domain
-from rules.relation.domain import Range
-from rules.relation.expression import Apply, Column, Constant, Expression
+from rules.relation.domain import Anything, Range
+from rules.relation.expression import Apply, Column, Constant, Expression, columns_in
 from rules.relation.functions.guard import constant
+from rules.relation.scan import type_domain
 from rules.relation.types import INT8
 from rules.relation.value import decimal_text
 
 _FITS = 2**62
+_WIDE = 10**7  # from here on a type's own range is no bound to sum by
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ def clip(given: Expression, rows: int, name: str) -> Summand:
     if not given.type.is_number:
         raise NotSupported(f"{name} of {given.type.sql} is not supported over protected rows")
     inner, bounds = _summed(given)
-    if bounds.low is None or bounds.high is None:
+    if bounds.low is None or bounds.high is None or _is_bounded_by_type(given, bounds):
         raise _unbounded(given, name)
     lattice = find_lattice(bounds.low, bounds.high, bounds.step, rows, binary=given.type.kind == "float")
     if lattice is None:
@@ -44,6 +46,16 @@ def _summed(given: Expression) -> tuple[Expression, Range]:
             own = domain.range_of(column.domain).step
             return column, Range(found.low, found.high, own if own is not None else found.step)
     return given, found
+
+
+def _is_bounded_by_type(given: Expression, bounds: Range) -> bool:
+    """Whether nothing but the width of a wide type bounds a column: noise for that would hide every answer."""
+    reach = max(abs(bounds.low or Fraction(0)), abs(bounds.high or Fraction(0)))
+    return reach >= _WIDE and any(
+        isinstance(column.declared, Anything)
+        and domain.range_of(column.domain) == domain.range_of(type_domain(column.type))
+        for column in columns_in(given)
+    )
 
 
 def _unbounded(given: Expression, name: str) -> NotAllowed:
