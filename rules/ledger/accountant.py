@@ -1,10 +1,10 @@
 """How costs add up over an adaptive sequence of releases, and when one more still fits.
 
 Two additive filters run side by side: basic composition (Σε ≤ ε) and, where there is a δ, zero-concentrated
-differential privacy (ε(Σρ) ≤ ε at δ_c). A release is granted when δ suffices and either filter grants it: on every run
-whose loss passes ε the basic sum has passed ε too, so the zCDP filter held to its end, and such runs are runs of a
-process that stops at that filter; their probability is at most δ_c. Only filters valid for adaptive parameters are
-used (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021).
+differential privacy (ε(Σρ) ≤ ε at δ_c). A release is granted when δ suffices and either filter grants it. That holds
+because δ has to cover (1 − e^(ε−L))₊ only, in expectation over the loss L: where L is above ε the basic sum has passed
+ε too, so the zCDP filter held to the end, and such runs are runs of a process that stops at that filter. Only filters
+valid for adaptive parameters are used (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021).
 """
 
 import math
