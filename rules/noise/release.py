@@ -53,7 +53,8 @@ def release_found(block: Block, found: PrivateGroups, rows: Iterable[Row], noise
     """
     exact = _tally(block, rows, None)
     candidates = sorted(exact, key=_order(block.keys))
-    threshold = find_threshold(_plain(block, found.measure), found.delta, group_size=group_size)
+    units_measure = _plain(block, found.measure)
+    threshold = find_threshold(units_measure, found.delta, group_size=group_size, at_least=found.at_least)
     drawn = _draw(block, found.measure, len(candidates), noise, group_size)
     units = dict(zip(candidates, _noise(block, exact, candidates, {found.measure: drawn})[found.measure], strict=True))
     shown = tuple(group for group in candidates if units[group] >= threshold)

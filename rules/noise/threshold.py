@@ -17,8 +17,11 @@ _DOWN = Context(prec=_PRECISION, rounding=ROUND_FLOOR)
 
 
 @lru_cache(maxsize=1024)
-def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1) -> int:
+def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1, at_least: int = 1) -> int:
     """The smallest τ with P(k + noise ≥ τ) ≤ 1 − (1−δ)^(1/(k·K)), for k units together and K groups of each.
+
+    Where groups of fewer than `at_least` units were left out before, k units more make a group of at_least − 1 + k
+    appear, so τ is that much higher.
 
     Example:
         >>> find_threshold(Measure("units", sensitivity=1, epsilon=Decimal(1)), Decimal("1e-6"))
@@ -30,7 +33,7 @@ def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1) -> in
         raise ValueError(f"a threshold needs a delta between 0 and 1, not {delta}")
     groups = units.sensitivity * group_size
     scale = Decimal(laplace_scale(groups, units.epsilon))
-    return group_size + _least_tail(scale, _share_of(delta, groups))
+    return at_least - 1 + group_size + _least_tail(scale, _share_of(delta, groups))
 
 
 def _share_of(delta: Decimal, groups: int) -> Decimal:

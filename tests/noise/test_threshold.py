@@ -24,15 +24,16 @@ def tail(scale: float, at_least: int) -> Fraction:
     epsilon=st.sampled_from(["0.05", "0.1", "0.5", "1", "2"]),
     delta=st.sampled_from(["1e-9", "1e-6", "0.01", "0.3"]),
     group_size=st.integers(1, 6),
+    at_least=st.integers(1, 20),
 )
-def test_all_groups_of_a_lone_unit_pass_together_with_at_most_delta(
-    groups: int, epsilon: str, delta: str, group_size: int
+def test_all_groups_that_exist_by_one_unit_pass_together_with_at_most_delta(
+    groups: int, epsilon: str, delta: str, group_size: int, at_least: int
 ) -> None:
     units = Measure("units", groups, Decimal(epsilon))
-    threshold = find_threshold(units, Decimal(delta), group_size=group_size)
+    threshold = find_threshold(units, Decimal(delta), group_size=group_size, at_least=at_least)
 
     scale = laplace_scale(groups * group_size, Decimal(epsilon))
-    passes = float(tail(scale, threshold - group_size))
+    passes = float(tail(scale, threshold - (at_least - 1 + group_size)))
     some_group_passes = 1 - (1 - passes) ** (groups * group_size)
     assert some_group_passes <= float(delta) * (1 + 1e-6)
 
