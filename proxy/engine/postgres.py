@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection, pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
+from psycopg.sql import Identifier, Literal
 
 from proxy.engine.catalog import read_catalog
 from proxy.engine.catalog_queries import FINGERPRINTS
@@ -41,8 +41,13 @@ PINNED = {
     "debug_print_parse": "off",
     "debug_print_rewritten": "off",
     "debug_print_plan": "off",
+    "plan_cache_mode": "force_generic_plan",  # for PROOFS: all that is asked there is by OID
 }
-BEGIN = SQL("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+PROOFS = f"{FINGERPRINTS} WHERE c.oid = ANY ($1)"
+PREPARE = f"PREPARE noisegate_proofs (regclass[]) AS {PROOFS}"  # planning it would cost more than running it
+OPENING = "; ".join(
+    ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", *(f"SET LOCAL {name} = '{PINNED[name]}'" for name in PINNED)]
+)
 TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
 GRACE_SECONDS = 2  # for the server to end a statement by its own time-out before we leave it
 CATALOG_SECONDS = 60
@@ -53,6 +58,10 @@ CONNECTION: dict[str, str | int | None] = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
+
+
+class _NotPrepared(EngineError):
+    """The connection forgot what was prepared on it."""
 
 
 class PostgresSnapshot:
@@ -90,6 +99,7 @@ class PostgresEngine:
         self._dsn = make_conninfo("", **CONNECTION | conninfo_to_dict(dsn) | {"client_encoding": "UTF8"})
         self._slots = asyncio.Semaphore(connections)
         self._idle: list[AsyncConnection[Any]] = []
+        self._prepares = True
 
     async def catalog(self) -> Catalog:
         async with self._transaction("UTC", CATALOG_SECONDS, ()) as connection:
@@ -142,22 +152,31 @@ class PostgresEngine:
 
     async def _begin(self, time_zone: str, timeout_seconds: float, tables: Sequence[Table]) -> AsyncConnection[Any]:
         """A connection in its pinned transaction. Kept connections may be stale: then all of them, so a fresh one."""
-        statements = _opening(time_zone, timeout_seconds, tables)
-        if self._idle:
-            kept = self._idle.pop()
+        while True:
+            is_fresh = not self._idle
+            connection = await self._connect() if is_fresh else self._idle.pop()
+            statements = _opening(time_zone, timeout_seconds, tables, prepared=self._prepares)
             try:
-                return await _begun(kept, statements, timeout_seconds, tables)
+                return await _begun(connection, statements, timeout_seconds, tables)
             except EngineAway:
+                if is_fresh:
+                    raise
                 await self._drop_idle()
-        return await _begun(await self._connect(), statements, timeout_seconds, tables)
+            except _NotPrepared:  # a pooler hands out other connections than it took
+                if not self._prepares:
+                    raise
+                self._prepares = False
 
     async def _connect(self) -> AsyncConnection[Any]:
         try:
-            return await AsyncConnection.connect(
+            connection = await AsyncConnection.connect(
                 self._dsn,
                 autocommit=True,  # the transaction's own statements say when it begins
                 prepare_threshold=None,
             )
+            if self._prepares:
+                await connection.execute(PREPARE)
+            return connection
         except (psycopg.Error, OSError) as error:
             raise EngineAway(f"cannot connect to the real database: {error}") from None
 
@@ -180,32 +199,30 @@ class PostgresEngine:
             await self._idle.pop().close()
 
 
-def _opening(time_zone: str, timeout_seconds: float, tables: Sequence[Table]) -> Composed:
+def _opening(time_zone: str, timeout_seconds: float, tables: Sequence[Table], *, prepared: bool) -> str:
     """All that begins a transaction, as one message: settings, locks, and the question whether the tables changed.
 
     LOCK takes no snapshot, so the snapshot that the question takes is one that no change of these tables can pass.
     """
     milliseconds = max(1, int(timeout_seconds * 1000))
-    limits = {
-        "TimeZone": time_zone,
-        "statement_timeout": milliseconds,
-        "lock_timeout": milliseconds,
-        "idle_in_transaction_session_timeout": milliseconds + GRACE_SECONDS * 1000,
-    }
-    parts: list[Composable] = [BEGIN]
-    parts += [
-        SQL("SET LOCAL {} = {}").format(SQL(name), Literal(str(value))) for name, value in (PINNED | limits).items()
+    parts = [
+        OPENING,
+        f"SET LOCAL TimeZone = '{time_zone}'",  # which has no quotes: it was looked at
+        f"SET LOCAL statement_timeout = {milliseconds}",
+        f"SET LOCAL lock_timeout = {milliseconds}",
+        f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds + GRACE_SECONDS * 1000}",
     ]
     if tables:
-        names = [Identifier(table.name.schema, table.name.name) for table in tables]
-        parts.append(SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(SQL(", ").join(names)))
-        pairs = [SQL("({}, {})").format(Literal(table.name.schema), Literal(table.name.name)) for table in tables]
-        parts.append(SQL(FINGERPRINTS + " WHERE (n.nspname, c.relname) IN ({})").format(SQL(", ").join(pairs)))
-    return SQL("; ").join(parts)
+        names = [Identifier(table.name.schema, table.name.name).as_string() for table in tables]
+        listed = ", ".join(f"{Literal(name).as_string()}::regclass" for name in names)
+        parts.append(f"LOCK TABLE {', '.join(names)} IN ACCESS SHARE MODE")
+        array = f"ARRAY[{listed}]"
+        parts.append(f"EXECUTE noisegate_proofs ({array})" if prepared else PROOFS.replace("$1", array))
+    return "; ".join(parts)
 
 
 async def _begun(
-    connection: AsyncConnection[Any], statements: Composed, timeout_seconds: float, tables: Sequence[Table]
+    connection: AsyncConnection[Any], statements: str, timeout_seconds: float, tables: Sequence[Table]
 ) -> AsyncConnection[Any]:
     """Begin; whatever goes wrong closes the connection, since no one else will."""
     try:
@@ -222,8 +239,10 @@ async def _begun(
         await connection.close()
         if isinstance(error, psycopg.errors.InvalidParameterValue):
             raise UnknownTimeZone from None
-        if isinstance(error, psycopg.errors.UndefinedTable):
+        if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
             raise SchemaChanged from None
+        if isinstance(error, psycopg.errors.InvalidSqlStatementName):
+            raise _NotPrepared from None
         if isinstance(error, psycopg.OperationalError) and gone:
             raise EngineAway("the connection to the real database was lost") from None
         if isinstance(error, psycopg.Error | OSError | TimeoutError):

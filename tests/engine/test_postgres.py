@@ -183,6 +183,17 @@ async def test_a_table_that_is_gone_stops_the_snapshot_too(engine: PostgresEngin
             pass
 
 
+async def test_a_connection_that_forgets_what_was_prepared_will_do(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    planned = await orders(engine)
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+        await snapshot.run("DEALLOCATE ALL")
+    for _ in range(2):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]) as snapshot:
+            assert await snapshot.run("SELECT 1") == [("1",)]
+
+
 @pytest.mark.parametrize("zone", ["Mars/Phobos", "UTC'; SELECT 1; --", ""])
 async def test_a_time_zone_that_the_real_database_does_not_know_is_told_before_anything_runs(
     engine: PostgresEngine, zone: str
