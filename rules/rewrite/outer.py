@@ -29,7 +29,7 @@ class Place:
 
 def outer_statement(tree: Node, places: list[Place]) -> tuple[str | int, ...]:
     """Rewrite the tree in place of its blocks, and return its text with holes."""
-    for place in places:
+    for place in reversed(places):  # a block inside another's clauses before the one around it
         _rewrite(place)
     _drop_unused_ctes(tree)
     return _with_holes(deparse(tree))
