@@ -21,7 +21,7 @@ from rules.noise.cost import mechanism_of
 from rules.noise.measures import Choice, PrivateGroups
 from rules.noise.mechanism import Noise
 from rules.noise.release import Draws, MalformedRows, Noised, draw, release, release_choice, release_found
-from rules.refusal import BadSetting, Interrupted, Mismatch, Refusal, RulesChanged, Unavailable
+from rules.refusal import BadSetting, Interrupted, Mismatch, Refusal, RulesChanged, TooComplex, Unavailable
 
 Result = TypeVar("Result")
 _MANY = 500  # draws or rows that take some milliseconds: done beside the event loop
@@ -46,6 +46,7 @@ class Asking:
         else:
             receipt = await self._see_again(questions, asker)
             drawn = [Noised(question.groups or (), {}) for question in questions]
+        _check_size(drawn, asker.rulebook.policy.groups_limit)
         return receipt, [question.complete(noised) for question, noised in zip(questions, drawn, strict=True)]
 
     async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Noised]]:
@@ -164,6 +165,15 @@ def _tables(questions: Sequence[Question], asker: Asker) -> tuple[Table, ...]:
     if not names <= known.keys():
         raise Mismatch("the plan reads a table that the catalog does not have")
     return tuple(known[name] for name in sorted(names))
+
+
+def _check_size(drawn: Sequence[Noised], limit: int) -> None:
+    """Lists known beforehand were checked by the planner. That too many groups were released is told by noise alone."""
+    if any(len(noised.groups) > limit for noised in drawn):
+        raise TooComplex(
+            f"more than {limit} groups were found, the most that the rules allow in an answer",
+            hint="Group by something coarser. What was spent stays spent.",
+        )
 
 
 async def _beside(size: int, work: Callable[[], Result]) -> Result:

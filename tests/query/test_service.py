@@ -26,6 +26,7 @@ from rules.refusal import (
     Mismatch,
     Refusal,
     RulesChanged,
+    TooComplex,
     TooManyFaults,
     Unavailable,
 )
@@ -350,6 +351,15 @@ async def test_groups_once_released_are_a_public_list_for_later_measures(desk: D
     assert answer.columns[0] == keys
     assert answer.columns[2] == (str(exact(shop, "sum(id)")["Berlin"]), "0", "0", "0")
     assert await desk.spent() == (2, 2)
+
+
+async def test_more_groups_than_the_rules_allow_are_refused_after_the_threshold(desk: Desk) -> None:
+    desk.service = desk.open(desk.policy.model_copy(update={"groups_limit": 3}))
+    for _ in range(2):
+        with pytest.raises(TooComplex):
+            await desk.ask(block_of(UNITS, groups=FOUND))
+
+    assert await desk.spent() == (1, 1)
 
 
 async def test_a_choice_brings_its_own_statement_and_is_served_again(desk: Desk) -> None:
