@@ -8,10 +8,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 from proxy.twin.embedded import Cluster
 from tests import shop as shop_data
 from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
+
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @dataclass(frozen=True)
