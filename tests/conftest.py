@@ -14,7 +14,6 @@ from proxy.twin.embedded import Cluster
 from tests import shop as shop_data
 from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
 
-
 # How long an example takes depends on what else the machine does.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
