@@ -22,7 +22,7 @@ from rules.rewrite.probe import Columns, is_probe, relations, without_rows
 from rules.rewrite.site import BlockSite
 from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import Node, items, kind, parse, strings, walk
-from rules.sql.parse import expression_from, query_from
+from rules.sql.parse import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
 
@@ -92,29 +92,46 @@ class _Cut:
     @classmethod
     def of(cls, site: BlockSite, body: Node) -> "_Cut":
         leaves = leaves_of(body, site)
-        aggregates = tuple(expression_from(node) for node in leaves.aggregates)
-        return cls(site, body, leaves, aggregates)
+        found = expressions_from(leaves.aggregates) if leaves.aggregates else ()
+        return cls(site, body, leaves, found)
 
 
 def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
     """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once."""
-    merged: dict[tuple[str, object], tuple[BlockSite, dict[Expression, None]]] = {}
-    names = []
-    for cut in cuts:
-        name = (plan_block(cut.site, cut.aggregates, request, tables.world).canonical, cut.site.sets)
-        names.append(name)
-        merged.setdefault(name, (cut.site, {}))[1].update(dict.fromkeys(cut.aggregates))
-    numbers = {name: number for number, name in enumerate(merged)}
-    for cut, name in zip(cuts, names, strict=True):
-        together = list(merged[name][1])
-        cut.block, cut.outputs = numbers[name], tuple(map(together.index, cut.aggregates))
-    shares = share(request.epsilon, [Fraction(1)] * len(merged))
+    drafts = [plan_block(cut.site, tuple(_together([cut])), request, tables.world) for cut in cuts]
+    names = [(draft.canonical, draft.sets) for draft in drafts]
+    merged = {name: [cut for cut, other in zip(cuts, names, strict=True) if other == name] for name in names}
+    for number, alike in enumerate(merged.values()):
+        together = _together(alike)
+        for cut in alike:
+            cut.block, cut.outputs = number, tuple(map(together.index, cut.aggregates))
+    if len(cuts) == 1:
+        return drafts
+    measures = [
+        {
+            measure.name
+            for draft, other in zip(drafts, names, strict=True)
+            if other == name
+            for measure in draft.measures
+        }
+        for name in merged
+    ]
+    shares = share(request.epsilon, [Fraction(max(1, len(each))) for each in measures])
+    part_of_delta = request.delta / len(merged)
     return [
         plan_block(
-            site, tuple(together), replace(request, epsilon=part, delta=request.delta / len(merged)), tables.world
+            alike[0].site,
+            tuple(_together(alike)),
+            replace(request, epsilon=part, delta=part_of_delta),
+            tables.world,
         )
-        for part, (site, together) in zip(shares, merged.values(), strict=True)
+        for part, alike in zip(shares, merged.values(), strict=True)
     ]
+
+
+def _together(cuts: list[_Cut]) -> list[Expression]:
+    """The distinct aggregates of all cuts that one block answers."""
+    return list(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
 
 
 def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request) -> list[Place]:

@@ -5,6 +5,8 @@ calls are plain calls. Every node and every argument of sqlglot's that is not co
 passes by being overlooked; and what comes out is compared with PostgreSQL's own tree.
 """
 
+from collections.abc import Sequence
+
 from rules.sql.agree import check_agreement
 from rules.sql.grammar import Json, Node, items, kind, parse
 from rules.sql.parse.dialect import parsed
@@ -13,7 +15,7 @@ from rules.sql.spell import spell_query
 from rules.sql.spelled import spelled
 from rules.sql.syntax import Expression, Query, Select
 
-__all__ = ["expression_from", "parse_expression", "parse_query", "query_from"]
+__all__ = ["expression_from", "expressions_from", "parse_expression", "parse_query", "query_from"]
 
 
 def query_from(tree: Node) -> Query:
@@ -24,11 +26,17 @@ def query_from(tree: Node) -> Query:
     return query
 
 
+def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
+    """The syntax of some expressions' trees."""
+    targets: list[Json] = [{"ResTarget": {"val": node}} for node in nodes]
+    select = query_from({"SelectStmt": {"targetList": targets, "op": "SETOP_NONE"}})
+    assert isinstance(select, Select)
+    return tuple(item.expression for item in select.items)
+
+
 def expression_from(node: Json) -> Expression:
     """The syntax of one expression's tree."""
-    select = query_from({"SelectStmt": {"targetList": [{"ResTarget": {"val": node}}], "op": "SETOP_NONE"}})
-    assert isinstance(select, Select)
-    return select.items[0].expression
+    return expressions_from([node])[0]
 
 
 def parse_query(text: str) -> Query:
