@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 OWNER = "noisegate_owner"  # the bootstrap superuser; analysts are roles of their own
 PORT = 5432  # names the socket; nothing listens on it unless a TCP port is asked for
@@ -74,7 +75,7 @@ class Cluster:
 
     def dsn(self, database: str = "postgres", user: str = OWNER) -> str:
         """How libpq reaches it by the private socket."""
-        return f"host={self.directory} port={self.tcp_port or PORT} dbname={database} user={user}"
+        return make_conninfo("", host=str(self.directory), port=self.tcp_port or PORT, dbname=database, user=user)
 
     def is_running(self) -> bool:
         return self._keeper.poll() is None

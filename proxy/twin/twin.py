@@ -13,6 +13,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import AsyncConnection
 
+from proxy.log import warn
 from proxy.twin.changes import empty, find_changes
 from proxy.twin.embedded import PORT, Cluster, ClusterError
 from proxy.twin.hardening import close_other_databases, harden, server_settings
@@ -52,6 +53,7 @@ class Twin:
         self._source = source
         self._limits = limits
         self._channel = f"noisegate_{secrets.token_hex(16)}"
+        self._catalog = catalog
         self._shown = empty(catalog)
         self._policy: Policy | None = None
         self._copied: dict[TableName, Copied] = {}
@@ -69,20 +71,14 @@ class Twin:
         limits: Limits = Limits(),
     ) -> Self:
         """Start a cluster and build the twin of this catalog in it."""
-        cluster = await asyncio.to_thread(
-            Cluster.start,
-            version=16 if catalog.version < 170000 else 18,
-            settings=server_settings(limits.sessions),
-            memory_limit_bytes=limits.memory_bytes,
-        )
-        twin = cls(cluster, catalog, source, limits)
+        twin = cls(await _start(catalog, limits), catalog, source, limits)
         try:
             await twin._found(catalog)
             await twin.refresh(catalog, policy)
         except BaseException:
             await twin.close()
             raise
-        twin._watch = asyncio.create_task(twin._watch_signals())
+        twin._watch = asyncio.create_task(twin._watch_over())
         return twin
 
     @property
@@ -134,21 +130,7 @@ class Twin:
         if catalog.database != self.database:
             raise TwinError(f'the real database is "{catalog.database}" now, and was "{self.database}"')
         async with self._changing:
-            shown = visible(catalog, policy)
-            change = find_changes(self._shown, shown)
-            closed = {name for name in self._copied if not _is_public(policy, name)} & {
-                each.name for each in shown.tables
-            }
-            async with await self._connect() as owner:
-                await apply(
-                    owner,
-                    [*change.steps, *self._rights(policy, change.touched | closed, closed)],
-                    self._limits.patience_seconds,
-                )
-                self._shown, self._policy = shown, policy
-                gone = change.touched | closed | (self._copied.keys() - {each.name for each in shown.tables})
-                self._copied = {name: copied for name, copied in self._copied.items() if name not in gone}
-                await self._copy_public(owner)
+            await self._change(catalog, policy)
 
     async def refresh_public(self) -> None:
         """Copy public tables whose rows have changed."""
@@ -177,6 +159,19 @@ class Twin:
         async with await self._connect() as owner:
             await apply(owner, list(harden(catalog.database, self._channel)))
 
+    async def _change(self, catalog: Catalog, policy: Policy) -> None:
+        shown = visible(catalog, policy)
+        names = {table.name for table in shown.tables}
+        change = find_changes(self._shown, shown)
+        closed = {name for name in self._copied if name in names and not _is_public(policy, name)}
+        emptied = change.touched | closed
+        async with await self._connect() as owner:
+            steps = [*change.steps, *self._rights(policy, emptied, closed)]
+            await apply(owner, steps, self._limits.patience_seconds)
+            self._catalog, self._shown, self._policy = catalog, shown, policy
+            self._copied = {name: each for name, each in self._copied.items() if name in names - emptied}
+            await self._copy_public(owner)
+
     def _rights(self, policy: Policy, touched: frozenset[TableName], closed: set[TableName]) -> list[Step]:
         """Rights of changed tables and of analysts; rows of a table that is public no more go at once."""
         known = self._policy.analysts if self._policy else ()
@@ -199,21 +194,50 @@ class Twin:
             self._cluster.dsn(database or self.database), autocommit=True, application_name="noisegate"
         )
 
-    async def _watch_signals(self) -> None:
-        """Hear of sessions that cancel one another, for as long as the twin lives."""
-        while self._cluster.is_running():
+    async def _watch_over(self) -> None:
+        """Hear of sessions that cancel one another, and begin again when the server has died."""
+        while True:
             try:
+                if not self._cluster.is_running():
+                    await self._begin_again()
                 async with await self._connect() as owner:
                     await owner.execute(f"LISTEN {quoted(self._channel)}")
                     async for notification in owner.notifies():
                         self._tell(notification.payload)
-            except psycopg.OperationalError:  # a crashed backend makes PostgreSQL end all of them and begin anew
-                await asyncio.sleep(RECONNECT_SECONDS)
+            except (psycopg.Error, ClusterError, self._source.failure) as error:
+                warn("twin_lost", kind=type(error).__name__)
+            await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _begin_again(self) -> None:
+        """A new twin in place of one that is gone: another directory, and no sessions."""
+        async with self._changing:
+            assert self._policy is not None
+            policy, self._policy = self._policy, None
+            try:
+                await asyncio.to_thread(self._cluster.stop)
+                self._cluster = await _start(self._catalog, self._limits)
+                self._shown, self._copied = empty(self._catalog), {}
+                await self._found(self._catalog)
+                await self._change(self._catalog, policy)
+            except BaseException:
+                self._policy = policy
+                await asyncio.to_thread(self._cluster.stop)
+                raise
 
     def _tell(self, payload: str) -> None:
         signal, _, process = payload.partition(" ")
         if self.on_signal is not None and process.isdigit():
             self.on_signal(signal, int(process))
+
+
+async def _start(catalog: Catalog, limits: Limits) -> Cluster:
+    """A server as like the real one as there is: tools ask for its version."""
+    return await asyncio.to_thread(
+        Cluster.start,
+        version=16 if catalog.version < 170000 else 18,
+        settings=server_settings(limits.sessions),
+        memory_limit_bytes=limits.memory_bytes,
+    )
 
 
 def _is_public(policy: Policy, name: TableName) -> bool:

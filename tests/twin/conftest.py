@@ -1,6 +1,7 @@
 """The twin of the shop, for tests that only look at it."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,13 @@ from tests import shop as shop_data
 from tests.conftest import RealDatabase
 
 
-@pytest.fixture(scope="package")
-async def twin(shop: RealDatabase) -> AsyncIterator[Twin]:
+@pytest.fixture(scope="package", params=[160000, 180000], ids=["16", "18"])
+async def twin(request: pytest.FixtureRequest, shop: RealDatabase) -> AsyncIterator[Twin]:
+    version: int = request.param
     engine = PostgresEngine(shop.reader_dsn)
-    twin = await Twin.open(await engine.catalog(), shop_data.policy(shop.reader_dsn), engine)
+    catalog = replace(await engine.catalog(), version=version)
+    twin = await Twin.open(catalog, shop_data.policy(shop.reader_dsn), engine)
+    assert twin.version == version // 10000
     yield twin
     await twin.close()
     await engine.close()

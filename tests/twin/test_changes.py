@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from itertools import count
 
 import psycopg
 import pytest
@@ -18,7 +17,7 @@ from proxy.twin.twin import Limits, Twin, TwinError
 from rules.catalog import Catalog, Collation, Table, TableName
 from rules.policy.model import Policy
 from tests import shop as shop_data
-from tests.conftest import RealDatabase, make_shop
+from tests.conftest import RealDatabase
 
 RULES = shop_data.RULES.replace(
     "  products: public\n",
@@ -61,7 +60,6 @@ ALTER TABLE products ADD COLUMN weight int DEFAULT double(4) CHECK (double(weigh
     "DROP TABLE extra; DROP VIEW totals; DROP SCHEMA sales CASCADE",
     "DROP TABLE parted, order_items, orders, products, customers; DROP TYPE status, segment",
 ]
-NUMBERS = count()
 LIMITS = Limits(public_rows=100, patience_seconds=1.5)
 
 
@@ -119,15 +117,36 @@ def _look(table: Table) -> object:
     return table.kind, columns, keys, links, checks, table.comment, table.partition_key
 
 
-@pytest.fixture
-async def follower(real_cluster: Cluster) -> AsyncIterator[Follower]:
-    real = make_shop(real_cluster, f"follow_{next(NUMBERS)}")
+@pytest.fixture(scope="module")
+async def first(real_cluster: Cluster) -> AsyncIterator[Follower]:
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE followed")
+    real = RealDatabase(real_cluster, "followed")
     policy = shop_data.policy(real.reader_dsn, RULES)
+    begin(real)
     engine = PostgresEngine(real.reader_dsn)
     twin = await Twin.open(await engine.catalog(), policy, engine, LIMITS)
     yield Follower(real, engine, twin, policy)
     await twin.close()
     await engine.close()
+
+
+def begin(real: RealDatabase) -> None:
+    """The shop's tables, as they were first, and a few products."""
+    with real.connect() as connection:
+        connection.execute("DROP SCHEMA IF EXISTS public, sales, noisegate CASCADE; CREATE SCHEMA public")
+        connection.execute(shop_data.SCHEMA)
+        connection.execute("INSERT INTO products SELECT n, 'x', 'y', n FROM generate_series(1, 30) AS n")
+        connection.execute(shop_data.GRANTS)
+
+
+@pytest.fixture
+async def follower(first: Follower) -> Follower:
+    """The real database and its twin as they were first, whatever the test before has made of them."""
+    begin(first.real)
+    first.twin.on_signal = None
+    await first.follow(shop_data.policy(rules=RULES))
+    return first
 
 
 async def test_the_twin_follows_every_change_of_the_schema(follower: Follower) -> None:
@@ -282,6 +301,18 @@ async def test_the_twin_comes_back_after_one_of_its_processes_died(follower: Fol
         await asyncio.sleep(0.5)
         assert heard == [("cancel", ada.info.backend_pid)]
     await follower.follow()
+
+
+async def test_a_new_twin_takes_the_place_of_one_whose_server_is_gone(follower: Follower) -> None:
+    directory = follower.twin.socket_directory
+    os.kill(int((directory / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    async with asyncio.timeout(30):
+        while follower.twin.socket_directory == directory:
+            await asyncio.sleep(0.1)
+    await follower.follow()
+    await follower.looks_right()
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
 
 
 async def test_a_twin_of_a_thousand_tables_is_built_in_seconds(real_cluster: Cluster, follower: Follower) -> None:
