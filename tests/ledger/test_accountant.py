@@ -66,7 +66,7 @@ def test_a_release_without_pure_epsilon_is_granted_by_concentration_alone() -> N
 
 @given(epsilon=epsilons, delta=deltas)
 def test_the_largest_rho_means_at_most_the_epsilon_it_was_made_for(epsilon: Decimal, delta: Decimal) -> None:
-    assert epsilon_of(largest_rho(epsilon, delta), delta) <= epsilon * (1 + Decimal("1e-6"))
+    assert epsilon_of(largest_rho(epsilon, delta), delta) <= epsilon * (1 + Decimal("1e-4"))
 
 
 @given(rho=st.floats(1e-6, 2), delta=st.sampled_from([1e-3, 1e-6, 1e-9]))
@@ -87,4 +87,4 @@ def test_what_is_granted_is_within_one_of_the_two_guarantees(spent: list[tuple[D
         more = totals.plus([Mechanism.choice(epsilon) if is_choice else Mechanism.pure(epsilon)])
         totals = more if fits(more, limit) else totals
 
-    assert loss(totals, limit) <= limit.epsilon * (1 + Decimal("1e-6"))
+    assert loss(totals, limit) <= limit.epsilon * (1 + Decimal("1e-4"))
