@@ -18,9 +18,11 @@ Job = Callable[[Connection], Result]
 class Home(Protocol):
     """Where a ledger is kept."""
 
-    @property
-    def begin(self) -> Sequence[str]:
-        """What begins a transaction that no other one of any process overlaps."""
+    def begin(self, *, durable: bool) -> Sequence[str]:
+        """What begins a transaction that no other one of any process overlaps.
+
+        One that is not durable is whole or not at all, but a power cut may take it back, until a durable one follows.
+        """
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -39,6 +41,7 @@ class Home(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     job: Job[Any]
+    durable: bool
     done: Future[Any] = field(default_factory=Future)
 
 
@@ -51,9 +54,9 @@ class Batches:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._connection: Connection | None = None
 
-    async def run(self, job: Job[Result]) -> Result:
+    async def run(self, job: Job[Result], *, durable: bool = True) -> Result:
         """Run one job; when this returns, it is on disk. A job that is cancelled before it began is not run."""
-        waiting = _Waiting(job)
+        waiting = _Waiting(job, durable)
         self._waiting.append(waiting)
         self._thread.submit(self._run_all)
         result: Result = await asyncio.wrap_future(waiting.done)
@@ -88,7 +91,7 @@ class Batches:
             self._connection = self._home.connect()
         connection = self._connection
         self._home.check()
-        for statement in self._home.begin:
+        for statement in self._home.begin(durable=any(waiting.durable for waiting in batch)):
             connection.execute(statement)
         outcomes = [_attempt(waiting.job, connection) for waiting in batch]
         connection.execute("COMMIT")

@@ -33,7 +33,8 @@ class Ledger:
         return await self._batches.run(lambda connection: entries.charge(connection, charge, budgets))
 
     async def settle(self, charge: int, releases: Sequence[Release]) -> None:
-        await self._batches.run(lambda connection: entries.settle(connection, charge, releases))
+        # What a power cut takes of this cannot be served again: that costs no privacy, so it waits for no disk.
+        await self._batches.run(lambda connection: entries.settle(connection, charge, releases), durable=False)
 
     async def fault(self, charge: int, time: datetime) -> None:
         await self._batches.run(lambda connection: entries.fault(connection, charge, time))

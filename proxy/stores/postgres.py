@@ -47,7 +47,6 @@ class _Connection:
 class LedgerDatabase:
     """The schema itself. One lock for all proxies: a transaction waits for the one before it."""
 
-    begin = ("BEGIN", "LOCK TABLE entries IN EXCLUSIVE MODE")
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
 
     def __init__(self, dsn: str, identity: str, anchor: Anchor) -> None:
@@ -82,6 +81,10 @@ class LedgerDatabase:
             raise
         return connection
 
+    def begin(self, *, durable: bool) -> tuple[str, ...]:
+        wait = f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
+        return "BEGIN", wait, "LOCK TABLE entries IN EXCLUSIVE MODE"
+
     def check(self) -> None:
         """A connection that still works leads to the same database."""
 
@@ -89,7 +92,7 @@ class LedgerDatabase:
         self._anchor.note(*entries.head(connection))
 
     def _check(self, connection: Connection) -> None:
-        for statement in self.begin:
+        for statement in self.begin(durable=True):
             connection.execute(statement)
         (text,) = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
         if int(text) > VERSION:
@@ -104,7 +107,7 @@ class LedgerDatabase:
 
     def _raw_connection(self) -> Connection:
         connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=10, application_name="noisegate")
-        for name, value in (("search_path", SCHEMA), ("synchronous_commit", "on"), ("lock_timeout", "10s")):
+        for name, value in (("search_path", SCHEMA), ("lock_timeout", "10s")):
             connection.execute("SELECT set_config(%s, %s, false)", (name, value))
         return _Connection(connection)
 

@@ -34,7 +34,6 @@ class SqliteLedger(Ledger):
 class LedgerFile:
     """The file itself: made with care, opened with suspicion."""
 
-    begin = ("BEGIN IMMEDIATE",)  # waits for other processes, and fails on a read-only file
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def __init__(self, path: Path, identity: str, anchor: Anchor) -> None:
@@ -75,6 +74,10 @@ class LedgerFile:
             return self._checked_connection()
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self._path} cannot be used: {error}") from error
+
+    def begin(self, *, durable: bool) -> tuple[str, ...]:
+        """IMMEDIATE waits for other processes, and fails on a read-only file."""
+        return f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}", "BEGIN IMMEDIATE"
 
     def check(self) -> None:
         """Whether the path still leads to the file that was opened: what is written to a deleted file is lost."""

@@ -207,6 +207,22 @@ async def test_charges_that_wait_together_share_one_commit(path: Path) -> None:
     assert len(commits) < 50
 
 
+async def test_a_charge_waits_for_the_disk_and_what_is_kept_beside_it_does_not(path: Path) -> None:
+    ledger = await SqliteLedger.open(path, IDENTITY)
+    seen: list[int] = []
+
+    def note(connection: Connection) -> None:
+        seen.append(connection.execute("PRAGMA synchronous").fetchone()[0])
+
+    await ledger._batches.run(note)
+    await ledger._batches.run(note, durable=False)
+    await asyncio.gather(ledger._batches.run(note, durable=False), ledger._batches.run(note))
+    await ledger.close()
+
+    assert seen[:2] == [2, 1]  # FULL, NORMAL
+    assert seen[3] == 2
+
+
 SPENDER = textwrap.dedent(
     """
     import asyncio, sys
