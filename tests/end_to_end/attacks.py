@@ -82,8 +82,9 @@ OTHER_PEOPLE = (
         "exists about another", "SELECT count(*) FROM customers WHERE EXISTS (SELECT 1 FROM customers v WHERE v.id = 7)"
     ),
     Attack(
-        "in a list of others",
+        "in a list of orders, which are one's own",
         "SELECT count(*) FROM customers WHERE id NOT IN (SELECT customer_id FROM orders WHERE id = 3)",
+        (*ROWS, "answer"),
     ),
     Attack(
         "scalar maximum", "SELECT count(*) FROM customers WHERE birth_date = (SELECT max(birth_date) FROM customers)"
@@ -132,7 +133,7 @@ UNBOUNDED = (
     Attack("sum without bounds", "SELECT sum(id) FROM orders"),
     Attack("sum of a product without bounds", "SELECT sum(amount * id) FROM orders"),
     Attack("power", "SELECT sum(amount ^ 100) FROM orders"),
-    Attack("exp", "SELECT sum(exp(amount)) FROM orders"),
+    Attack("exp, within bounds", "SELECT sum(exp(amount)) FROM orders", (*ROWS, "answer")),
 )
 
 ERRORS_AS_BITS = tuple(
@@ -153,7 +154,7 @@ ERRORS_AS_BITS = tuple(
         ("to_number", "to_number(name, '999') > 0"),
         ("like with a loose escape", "name LIKE 'Al\\'"),
         ("regular expression", "name ~ '('"),
-        ("regular expression from a column", "name ~ email"),
+        ("regular expression from a column", "name ~ city"),
         ("interval arithmetic", "birth_date + id * interval '100000 years' > '2020-01-01'"),
         ("make_date", "make_date(id, 13, 1) > '2020-01-01'"),
         ("time zone from a column", "joined AT TIME ZONE name > '2020-01-01'"),
@@ -226,7 +227,7 @@ HIDDEN = (
 
 PARSERS = (
     Attack("a long sum", "SELECT " + "+".join(["1"] * 30_000), ("54001", "54000", "54011", "0A000")),
-    Attack("nested arrays", "SELECT " + "ARRAY[" * 24 + "1" + "]" * 24, (*FREE, "54001")),
+    Attack("nested arrays", "SELECT " + "ARRAY[" * 24 + "1" + "]" * 24, (*FREE, "54000", "54001")),
     Attack("nested parentheses", "SELECT " + "(" * 200 + "1" + ")" * 200, (*FREE, "54001")),
     Attack("a comment that ends early", "SELECT 1 /* a */ FROM customers -- */"),
     Attack("a tail after a comment", "SELECT /* -- */ name FROM customers"),
