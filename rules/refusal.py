@@ -110,3 +110,9 @@ class Untranslatable(Refusal):
     """An answer with characters that the client's encoding does not have."""
 
     sqlstate = "22P05"  # untranslatable_character
+
+
+class Misfit(Refusal):
+    """A message of the protocol that does not fit its statement, told in PostgreSQL's words."""
+
+    sqlstate = "08P01"  # protocol_violation

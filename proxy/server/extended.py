@@ -45,10 +45,12 @@ class Extended:
         self._parts, self._relay, self._names = parts, parts.relay, parts.names
         self._has_executed = False  # since the last Sync
 
-    def refuse(self, refusal: Refusal) -> None:
-        """Let the twin fail, and the client read why."""
+    def refuse(self, refusal: Refusal, name: bytes = _REFUSED) -> None:
+        """Let the twin fail, and the client read why. A Parse fails under its own name, which it may have to free."""
         edit = in_place_of_refusal(refusal_report(refusal, self._relay.codec))
-        self._relay.send(Parse(_REFUSED, REFUSED_SQL.encode()).encode(), Expected(Parse.kind, edit))
+        self._relay.send(Parse(name, REFUSED_SQL.encode()).encode(), Expected(Parse.kind, edit))
+        if not name:
+            self._names.prepare("", None)
 
     # Parse
 
@@ -67,7 +69,7 @@ class Extended:
             reading = await self._parts.read(text)
         except Refusal as refusal:
             if not self._relay.skipping:
-                self.refuse(refusal)
+                self.refuse(refusal, name)
             return
         if not self._relay.skipping and (work := self._parse(raw, name, reading)) is not None:
             await work
@@ -76,11 +78,11 @@ class Extended:
         if name.startswith(_RESERVED):
             self.refuse(RESERVED_NAME)
         elif reading.unreadable:
-            return self._parse_unreadable(raw)
+            return self._parse_unreadable(raw, name)
         elif len(reading.statements) != 1:
             self._prepare(raw, name, None)  # nothing, or too many: the twin knows what to say
         elif refusal := find_refusal(reading.statements[0], self._parts.service):
-            self.refuse(refusal.moved(reading.statements[0].start))
+            self.refuse(refusal.moved(reading.statements[0].start), name)
         elif needs_look(reading.statements[0], self._parts.service):
             self._prepare(raw, name, Prepared(reading.statements[0], Parse.decode(raw).types))
         else:
@@ -91,19 +93,22 @@ class Extended:
         undo = self._names.prepare(self._text(name), prepared)
         self._relay.send(raw, Expected(Parse.kind, then=undo))
 
-    async def _parse_unreadable(self, raw: bytes) -> None:
+    async def _parse_unreadable(self, raw: bytes, name: bytes) -> None:
         """The twin says what is wrong with a text that we cannot read. What it can read is refused, and never run."""
         parse = replace(Parse.decode(raw), statement=_UNREAD)
         await self._relay.quiet()
         if self._relay.skipping:
             return
-        close = Close(STATEMENT, _UNREAD)
+        closes = [Close(STATEMENT, _UNREAD)]
+        if not name:
+            closes.append(Close(STATEMENT, b""))
+            self._names.prepare("", None)
         try:
-            await self._relay.ask(close, parse, close, sync=False)
+            await self._relay.ask(*closes, parse, *closes, sync=False)
         except TwinError as error:
             self._relay.client.write(error.raw)
         else:
-            self.refuse(UNREADABLE)
+            self.refuse(UNREADABLE, name)
 
     # Bind
 

@@ -17,7 +17,7 @@ from proxy.server.service_port import StatementService
 from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescription, RowDescription
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
-from rules.refusal import Interrupted, Mismatch, NotAllowed, NotSupported, Refusal, Untranslatable
+from rules.refusal import Interrupted, Misfit, Mismatch, NotAllowed, NotSupported, Refusal, Untranslatable
 from rules.rewrite.plan import Plan, Request
 from rules.sql.commands import Settings, read_settings
 from rules.sql.statement import Kind, Statement
@@ -237,13 +237,17 @@ def _described(replies: list[Frame]) -> tuple[tuple[int, ...], tuple[Field, ...]
 
 
 def _fits(asked: Asked, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
-    """Whether there are as many values as parameters, and formats as columns; if not, the twin says so in its words."""
+    """Whether there are as many values as parameters; if not, the twin says so in its own words.
+
+    It would count the formats of columns only after it has looked at privileges, so that is done here.
+    """
     if asked.bind is None:
-        return len(asked.arguments) == len(types)
+        return not types or len(asked.arguments) == len(types)  # EXECUTE ignores values where there are no parameters
     formats = len(asked.bind.result_formats)
-    return len(asked.bind.parameters) == len(types) and (
-        asked.statement.kind is not Kind.QUERY or formats in (0, 1, len(columns))
-    )
+    fits = len(asked.bind.parameters) == len(types)
+    if fits and asked.statement.kind is Kind.QUERY and formats not in (0, 1, len(columns)):
+        raise Misfit(f"bind message has {formats} result formats but query has {len(columns)} columns")
+    return fits
 
 
 def shape(columns: tuple[Field, ...]) -> list[tuple[bytes, int, int]]:

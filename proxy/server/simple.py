@@ -13,7 +13,7 @@ from proxy.server.judge import NAMES, UNREADABLE, are_plain, effect_of, find_ref
 from proxy.server.parts import Parts
 from proxy.server.private import encoded
 from proxy.server.relay import TwinError
-from proxy.server.replies import ROWS, Expected
+from proxy.server.replies import ROWS, Expected, swallow
 from proxy.server.reports import REFUSED_SQL, notice_report, nowhere, refusal_report
 from proxy.server.strings import Rewritten, Statementwise
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, ReadyForQuery, RowDescription
@@ -24,6 +24,7 @@ from rules.sql.statement import Kind, Reading, Statement
 
 Work = Coroutine[Any, Any, None]
 
+_CLOSE_UNNAMED: Final = Close(STATEMENT, b"").encode()
 _UNREAD: Final = b"_ng_unread"
 _SEVERAL: Final = "cannot insert multiple commands into a prepared statement"
 _SET_BEFORE: Final = NotSupported(
@@ -72,6 +73,7 @@ class Simple:
         await self._relay.quiet()
         if self._relay.skipping:
             return
+        self._relay.send(_CLOSE_UNNAMED, Expected(Close.kind, swallow))  # as a Query does, even one that is no SQL
         if reading.unreadable:
             await self._unreadable(raw[5:-1])
             return
