@@ -159,7 +159,9 @@ class _Names:
 
 
 def _tables(node: Node) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(scan.table) for scan in scans_in(node) if scan.facts.unit is not None))
+    """All that is read, public tables and the way to the unit too: a key of any of them may be what a proof rests on."""
+    names = [name for scan in scans_in(node) for name in (scan.table, *(hop.target for hop in scan.hops))]
+    return tuple(dict.fromkeys(map(str, names)))
 
 
 def _explanation(
