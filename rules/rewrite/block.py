@@ -159,7 +159,7 @@ class _Names:
 
 
 def _tables(node: Node) -> tuple[str, ...]:
-    """All that is read, public tables and the way to the unit too: a key of any of them may be what a proof rests on."""
+    """All that is read, public tables and the way to the unit too: a key of any of them may be what proves."""
     names = [name for scan in scans_in(node) for name in (scan.table, *(hop.target for hop in scan.hops))]
     return tuple(dict.fromkeys(map(str, names)))
 
