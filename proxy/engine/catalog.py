@@ -59,13 +59,13 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         return await cursor.fetchall()
 
     ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
-    ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.PLACE)
+    ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
     types = {row[0]: CatalogType(*row) for row in await ask(queries.TYPES)}
     checks = _grouped((row[0], _check(*row[1:])) for row in await ask(queries.checks(version)))
     return Catalog(
         database,
         version,
-        identifier,
+        identifier if readable else f"{_place(connection)}/{identifier}",
         encoding,
         tables=_tables(
             await ask(queries.TABLES),
@@ -82,6 +82,12 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         extensions=tuple(name for (name,) in await ask(queries.EXTENSIONS)),
         bypasses_row_security=bypasses,
     )
+
+
+def _place(connection: AsyncConnection[Any]) -> str:
+    """Where a provider closes pg_control_system: the server's address as our configuration writes it."""
+    given = connection.info.get_parameters()
+    return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}"
 
 
 def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: int) -> TypeName:

@@ -12,11 +12,7 @@ FROM pg_roles r WHERE r.rolname = current_user
 
 SYSTEM_IDENTIFIER = "SELECT system_identifier::text FROM pg_control_system()"
 
-# Where a provider closes pg_control_system: what tells one server from another as well as can be.
-PLACE = """
-SELECT concat_ws('/', 'at', host(inet_server_addr()), inet_server_port(), d.oid, d.datname)
-FROM pg_database d WHERE d.datname = current_database()
-"""
+DATABASE_OID = "SELECT oid::text FROM pg_database WHERE datname = current_database()"
 
 OURS = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_(toast|temp)'"
 

@@ -40,7 +40,8 @@ class Limits:
 
     sessions: int = 500
     sessions_per_analyst: int = 100
-    memory_bytes: int | None = 2**30  # of address space, for each backend
+    memory_bytes: int = 2**29  # of address space, for each backend
+    memory_bytes_per_table: int = 2**17  # more than a backend keeps of a table that its client has asked about
     public_rows: int = 100_000  # of one table; a larger one is not copied
     patience_seconds: float = 30  # so long a session may hold up a change of the schema
 
@@ -236,7 +237,7 @@ async def _start(catalog: Catalog, limits: Limits) -> Cluster:
         Cluster.start,
         version=16 if catalog.version < 170000 else 18,
         settings=server_settings(limits.sessions),
-        memory_limit_bytes=limits.memory_bytes,
+        memory_limit_bytes=limits.memory_bytes + limits.memory_bytes_per_table * len(catalog.tables),
     )
 
 

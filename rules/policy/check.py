@@ -61,7 +61,7 @@ def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
 def _analysts(policy: Policy) -> Iterator[Finding]:
     for name, analyst in policy.analysts.items():
         path = dotted(("analysts", name))
-        if name.startswith(("pg_", "_ng")) or name in ("public", "none", "postgres", "noisegate"):
+        if name.startswith(("pg_", "_ng")) or name in ("public", "none", "postgres", "noisegate", "noisegate_owner"):
             yield _error(path, "this name cannot be a role of PostgreSQL's", "choose another name")
         elif len(name.encode()) > 63 or not name:
             yield _error(path, "a role's name has 1 to 63 bytes")

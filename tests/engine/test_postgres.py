@@ -212,6 +212,16 @@ async def test_more_snapshots_than_connections_wait_in_line_or_give_up(engine: P
     assert await run(engine, "SELECT 1") == [[("1",)]]
 
 
+async def test_a_server_that_hides_its_identifier_is_known_by_its_place(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    with own_shop.connect() as connection:
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        oid = connection.execute("SELECT oid FROM pg_database WHERE datname = 'engine_shop'").fetchone()
+    assert oid is not None
+    assert (await engine.catalog()).system_identifier == f"{own_shop.cluster.directory}:5432/{oid[0]}"
+
+
 async def test_a_reader_is_no_risk_and_an_owner_is(engine: PostgresEngine, own_shop: RealDatabase) -> None:
     assert await engine.risks() == []
     owner = PostgresEngine(own_shop.dsn)

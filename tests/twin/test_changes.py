@@ -315,6 +315,7 @@ async def test_a_new_twin_takes_the_place_of_one_whose_server_is_gone(follower: 
         assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
 
 
+@pytest.mark.long
 async def test_a_twin_of_a_thousand_tables_is_built_in_seconds(real_cluster: Cluster, follower: Follower) -> None:
     catalog = await follower.engine.catalog()
     many = _many_tables(catalog, 1000)
