@@ -79,8 +79,12 @@ class Worker:
             await stdin.drain()
             (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
             return pickle.loads(await stdout.readexactly(size))  # noqa: S301  (written by our own worker)
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise WorkerDied from error
+        except (asyncio.IncompleteReadError, ConnectionError, RuntimeError) as error:
+            raise WorkerDied from error  # RuntimeError is uvloop's word for a pipe that it has closed
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
 
     async def kill(self) -> None:
         """End it, whatever it is doing."""
@@ -150,6 +154,9 @@ class PlannerPool:
     async def _ask(self, kind: str, argument: object) -> object:
         """One request to a free worker. One that did not answer in time or in full is of no use any more."""
         worker = await self._idle.get()
+        if worker is not None and not worker.is_alive:  # it died at rest: no fault of this statement
+            await self._end(worker)
+            worker = None
         answered = False
         try:
             async with asyncio.timeout(self._seconds if worker is not None else START_SECONDS):
@@ -180,9 +187,11 @@ class PlannerPool:
         self._loaded[worker] = generation
 
     async def _renew(self) -> None:
-        """Start one worker in the place of an empty one."""
+        """Start one worker in the place of an empty one, and wait until it has loaded its modules."""
         await self._idle.get()
-        self._idle.put_nowait(await self._fresh())
+        worker = await self._fresh()
+        await worker.ask("read", "SELECT 1")
+        self._idle.put_nowait(worker)
 
     async def _fresh(self) -> Worker:
         worker = await Worker.start()
