@@ -100,4 +100,5 @@ def _free_port() -> int:
         return int(free.getsockname()[1])
 
 
-main()
+if __name__ == "__main__":
+    main()
