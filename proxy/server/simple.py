@@ -57,9 +57,6 @@ class Simple:
             reading = await self._parts.read(raw[5:-1])
         except Refusal as refusal:
             await self.refuse(refusal)
-            return
-        if are_plain(reading, self._parts.service, self._names):
-            self._relay.forward(Query.kind, raw)
         else:
             await self._query(raw, reading)
 
@@ -72,6 +69,9 @@ class Simple:
     async def _query(self, raw: bytes, reading: Reading) -> None:
         await self._relay.quiet()
         if self._relay.skipping:
+            return
+        if are_plain(reading, self._parts.service, self._names):
+            self._relay.forward(Query.kind, raw)
             return
         self._relay.send(_CLOSE_UNNAMED, Expected(Close.kind, swallow))  # as a Query does, even one that is no SQL
         if reading.unreadable:
