@@ -171,7 +171,10 @@ class Twin:
             await apply(owner, steps, self._limits.patience_seconds)
             self._catalog, self._shown, self._policy = catalog, shown, policy
             self._copied = {name: each for name, each in self._copied.items() if name in names - emptied}
-            await self._copy_public(owner)
+            try:
+                await self._copy_public(owner)
+            except self._source.failure:  # the change is made; `refresh_public` brings the rows when it can
+                warn("public_rows_missing", tables=sum(_is_public(policy, name) for name in names))
 
     def _rights(self, policy: Policy, touched: frozenset[TableName], closed: set[TableName]) -> list[Step]:
         """Rights of changed tables and of analysts; rows of a table that is public no more go at once."""

@@ -11,6 +11,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from proxy.engine.catalog import read_catalog
+from proxy.engine.engine import EngineError
 from proxy.engine.postgres import PostgresEngine
 from proxy.twin.embedded import Cluster
 from proxy.twin.twin import Limits, Twin, TwinError
@@ -286,6 +287,29 @@ async def test_a_public_table_that_our_role_may_not_read_stays_closed_and_the_ot
         assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await ada.execute("SELECT count(*) FROM extra")
+
+
+async def test_a_change_is_made_though_the_real_database_went_away_before_its_rows_were_copied(
+    follower: Follower,
+) -> None:
+    follower.change("ALTER TABLE products ADD COLUMN size int NOT NULL DEFAULT 7")
+    catalog = await follower.engine.catalog()
+    with follower.real.connect() as connection:
+        connection.execute(f"ALTER ROLE {shop_data.READER} NOLOGIN")
+    await follower.engine._drop_idle()
+    try:
+        await follower.twin.refresh(catalog, follower.policy)
+        await follower.looks_right()
+        with pytest.raises(EngineError):
+            await follower.twin.refresh_public()
+    finally:
+        with follower.real.connect() as connection:
+            connection.execute(f"ALTER ROLE {shop_data.READER} LOGIN")
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await ada.execute("SELECT sum(size) FROM products")
+        await follower.twin.refresh_public()
+        assert await (await ada.execute("SELECT sum(size) FROM products")).fetchone() == (210,)
 
 
 async def test_the_twin_comes_back_after_one_of_its_processes_died(follower: Follower) -> None:
