@@ -32,8 +32,6 @@ from rules.refusal import Unavailable
 CANNOT: Final = (Failed, EngineError, TwinError, ClusterError, psycopg.Error)
 """Why a change does not come about. None of these quotes a row: the twin has none, and the engine says nothing."""
 
-TWIN_SECONDS: Final = 1.0
-
 
 @dataclass
 class Parts:
@@ -122,7 +120,6 @@ class App:
             self._on_ready()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(parts.sessions.watch())
-            tasks.create_task(self._keep_twin(parts))
             tasks.create_task(self._keep_looking(parts))
 
     async def _open(self, stack: AsyncExitStack) -> Parts:
@@ -188,22 +185,6 @@ class App:
                 except CANNOT as error:
                     tell(f"{error or 'the database is away'}\nthe schema as it was known stays in force")
                     warn("schema_not_followed", kind=type(error).__name__)
-
-    async def _keep_twin(self, parts: Parts) -> None:
-        """Make a new twin when the old one has died; its sessions have died with it."""
-        while True:
-            await asyncio.sleep(TWIN_SECONDS)
-            if parts.twin.is_running():
-                continue
-            warn("twin_lost")
-            async with self._changing:
-                await parts.twin.close()
-                try:
-                    parts.twin = await self._open_twin(parts.engine, parts.catalog, parts.sessions)
-                except CANNOT as error:
-                    tell(f"{error or 'the database is away'}; trying again")
-                else:
-                    event("twin_made")
 
     async def _put_in_force(self, policy: Policy, catalog: Catalog, parts: Parts) -> None:
         """Change twin and rules together, or not at all."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import AsyncConnection
 
-from proxy.log import warn
+from proxy.log import event, warn
 from proxy.twin.changes import empty, find_changes
 from proxy.twin.embedded import PORT, Cluster, ClusterError
 from proxy.twin.hardening import close_other_databases, harden, server_settings
@@ -223,6 +223,7 @@ class Twin:
                 self._shown, self._copied = empty(self._catalog), {}
                 await self._found(self._catalog)
                 await self._change(self._catalog, policy)
+                event("twin_made")
             except BaseException:
                 self._policy = policy
                 await asyncio.to_thread(self._cluster.stop)
@@ -236,12 +237,20 @@ class Twin:
 
 async def _start(catalog: Catalog, limits: Limits) -> Cluster:
     """A server as like the real one as there is: tools ask for its version."""
-    return await asyncio.to_thread(
-        Cluster.start,
-        version=16 if catalog.version < 170000 else 18,
-        settings=server_settings(limits.sessions),
-        memory_limit_bytes=limits.memory_bytes + limits.memory_bytes_per_table * len(catalog.tables),
+    starting = asyncio.create_task(
+        asyncio.to_thread(
+            Cluster.start,
+            version=16 if catalog.version < 170000 else 18,
+            settings=server_settings(limits.sessions),
+            memory_limit_bytes=limits.memory_bytes + limits.memory_bytes_per_table * len(catalog.tables),
+        )
     )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:  # a thread cannot be cancelled, and what it starts must not be left behind
+        cluster = await starting
+        await asyncio.to_thread(cluster.stop)
+        raise
 
 
 def _is_public(policy: Policy, name: TableName) -> bool:
