@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 from rules.rewrite.site import BlockSite, GroupKey
 from rules.sql.aggregate_names import AGGREGATES
-from rules.sql.grammar import Json, Node, kind, same, strings, walk
+from rules.sql.grammar import Json, Node, kind, strings, walk
 from rules.sql.parse import expression_from
 from rules.sql.selects import group_columns, target_value
+from rules.sql.spell import spell
+from rules.sql.spelled import spelled_expression
 
 # The clauses that are computed after grouping.
 ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
@@ -19,12 +21,18 @@ class Leaves:
 
     keys: list[Json]
     aggregates: list[Json] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their spelling
 
     def find_key(self, node: Json) -> int | None:
         return next((number for number, key in enumerate(self.keys) if is_key(node, key)), None)
 
     def find_aggregate(self, node: Json) -> int | None:
-        return next((number for number, known in enumerate(self.aggregates) if same(known, node)), None)
+        return self._numbers.get(spell(spelled_expression(node)))
+
+    def note_aggregate(self, node: Json) -> None:
+        """Take one more, unless it is known."""
+        if self._numbers.setdefault(spell(spelled_expression(node)), len(self.aggregates)) == len(self.aggregates):
+            self.aggregates.append(node)
 
 
 def leaves_of(body: Node, site: BlockSite) -> Leaves:
@@ -33,8 +41,7 @@ def leaves_of(body: Node, site: BlockSite) -> Leaves:
     leaves = Leaves(keys)
 
     def note(node: Json) -> Json:
-        if leaves.find_aggregate(node) is None:
-            leaves.aggregates.append(node)
+        leaves.note_aggregate(node)
         return node
 
     for clause in ABOVE:

@@ -11,7 +11,7 @@ from rules.noise.measures import Block, Count
 from rules.refusal import Mismatch
 from rules.rewrite.cut import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.sql.column_name import column_name
-from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings
+from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,43 +131,25 @@ def _arrays(place: Place) -> Json:
 
 def _drop_unused_ctes(tree: Node) -> None:
     """A CTE that only a block read is part of that block now; it must not stay behind and read the empty twin."""
-    changed = True
-    while changed:
-        changed = False
-        for owner in _owners(tree):
-            clause = owner["withClause"]
-            assert isinstance(clause, dict)
-            ctes = items(clause, "ctes")
-            kept = [cte for cte in ctes if _is_used(str(kind(cte)[1].get("ctename")), cte, owner)]
-            if len(kept) < len(ctes):
-                changed = True
-                clause["ctes"] = kept
-                if not kept:
-                    del owner["withClause"]
+    owners = [node for node in walk(tree) if "withClause" in node]
+    for owner in reversed(owners):  # inner ones first: what they drop may have been the last use of another
+        clause = owner.pop("withClause")
+        assert isinstance(clause, dict)
+        ctes = {str(kind(cte)[1].get("ctename")): cte for cte in items(clause, "ctes")}
+        used = _tables_in(owner) & ctes.keys()
+        waiting = list(used)
+        while waiting:
+            more = (_tables_in(ctes[waiting.pop()]) & ctes.keys()) - used
+            used |= more
+            waiting += more
+        if used:
+            kept = [cte for name, cte in ctes.items() if name in used]
+            owner["withClause"] = clause | {"ctes": kept}
 
 
-def _owners(node: Json) -> list[Node]:
-    match node:
-        case list():
-            return [owner for child in node for owner in _owners(child)]
-        case dict():
-            below = [owner for child in node.values() for owner in _owners(child)]
-            return [node, *below] if "withClause" in node else below
-    return []
-
-
-def _is_used(name: str, cte: Json, owner: Json) -> bool:
-    """Whether a table of this name stands anywhere in the statement but in the CTE itself."""
-    if owner is cte:
-        return False
-    match owner:
-        case list():
-            return any(_is_used(name, cte, child) for child in owner)
-        case dict():
-            if owner.get("relname") == name and "schemaname" not in owner:
-                return True
-            return any(_is_used(name, cte, child) for child in owner.values())
-    return False
+def _tables_in(node: Json) -> set[str]:
+    """The names without a schema that stand for tables anywhere in a tree."""
+    return {str(each["relname"]) for each in walk(node) if "relname" in each and "schemaname" not in each}
 
 
 def _with_holes(text: str) -> tuple[str | int, ...]:
