@@ -5,7 +5,18 @@ from decimal import Decimal
 from fractions import Fraction
 
 from rules.noise.allocate import share
-from rules.noise.measures import Block, Groups, Measure, PrivateGroups
+from rules.noise.measures import (
+    Block,
+    Choice,
+    FromEnd,
+    Groups,
+    Measure,
+    MostFrequent,
+    PrivateGroups,
+    Quantile,
+    Target,
+)
+from rules.noise.quantile import place_for_extreme
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import names_leaf
@@ -13,11 +24,12 @@ from rules.relation.expression import Expression, ids_in
 from rules.relation.nodes import Facts, Node, scans_in
 from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
-from rules.rewrite.bound_units import Bounding, inner_sql
+from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql
+from rules.rewrite.contributions import Contribution, Pick, Recipe, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
-from rules.rewrite.split_aggregates import Contribution, Recipe, RowSum, UnitCount, ValueCount, choose, split
+from rules.rewrite.split_aggregates import choose, split
 from rules.sql import syntax as s
 
 _DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
@@ -38,8 +50,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     names = _Names(keyed)
     epsilons = share(request.epsilon, [Fraction(1)] * len(parts)) if parts else ()
     measures = tuple(
-        Measure(names.part(part), bounding.sensitivity(part), epsilon)
-        for part, epsilon in zip(parts, epsilons, strict=True)
+        _measure(part, epsilon, names, keyed, bounding) for part, epsilon in zip(parts, epsilons, strict=True)
     )
     groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
     return Block(
@@ -57,11 +68,30 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     )
 
 
+def _measure(
+    part: Contribution, epsilon: Decimal, names: "_Names", keyed: Keyed, bounding: Bounding
+) -> Measure | Choice:  # fmt: skip
+    sensitivity = bounding.sensitivity(part)
+    if not isinstance(part, Pick):
+        return Measure(names.part(part), sensitivity, epsilon)
+    sql = histogram_sql(keyed.source.node, keyed.keys, part, bounding)
+    target = _target(part, sensitivity, epsilon)
+    return Choice(names.part(part), sensitivity, epsilon, sql, len(part.candidates), target)
+
+
+def _target(part: Pick, sensitivity: int, epsilon: Decimal) -> Target:
+    if part.fraction is not None:
+        return Quantile(part.fraction)
+    if part.largest is not None:
+        return FromEnd(place_for_extreme(len(part.candidates), sensitivity, epsilon), part.largest)
+    return MostFrequent()
+
+
 def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool) -> tuple[str, ...]:
     """Sums and counts of rows add up; units do not, since one may be in several groups."""
     if not site.sets:
         return ()
-    if any(isinstance(part, UnitCount) for recipe in recipes for part in recipe.parts):
+    if any(isinstance(part, UnitCount | Pick) for recipe in recipes for part in recipe.parts):
         hint = "Ask for each level in a query of its own."
         raise NotSupported("people counted in groups do not add up to people in all", hint=hint)
     return ("Totals are sums over the groups that are shown.",) if is_private else ()
@@ -148,6 +178,8 @@ class _Names:
                 return f"sum within {reach}{around} of {self._expression(integer)}"
             case ValueCount(integer=integer):
                 return f"values of {self._expression(integer)}"
+            case Pick(candidate=candidate, fraction=fraction, largest=largest):
+                return f"choice at {fraction} of {largest} among {self._expression(candidate)}"
         kind = "units" if isinstance(part, UnitCount) else "rows"
         return f"{kind} where {self._expression(part.condition)}"
 
@@ -165,7 +197,7 @@ def _tables(node: Node) -> tuple[str, ...]:
 
 
 def _explanation(
-    bounding: Bounding, facts: Facts, groups: Groups, measures: tuple[Measure, ...]
+    bounding: Bounding, facts: Facts, groups: Groups, measures: tuple[Measure | Choice, ...]
 ) -> tuple[tuple[str, str], ...]:  # fmt: skip
     """What EXPLAIN says of a block, from the rules and the query alone."""
     forms = {"plain": "proved by a unique key", "by unit": "scaled by unit", "ranked": "scaled by unit and group"}

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.relation.expression import TRUE, Expression, ids_in
+from rules.relation.functions.comparison import is_null
+from rules.relation.functions.guard import Setting
 from rules.relation.nodes import Node
+from rules.relation.privacy import filtered
 from rules.relation.render import Renderer, expression_sql
+from rules.rewrite.contributions import Contribution, Pick, RowCount, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import canonical_key
-from rules.rewrite.split_aggregates import Contribution, RowCount, RowSum, UnitCount, ValueCount
 
 SATURATION = 2**62
 
@@ -38,18 +41,34 @@ class Bounding:
                 return self.rows * reach
             case UnitCount():
                 return self.groups
+            case Pick():
+                return self.rows
+
+
+Summed = RowCount | ValueCount | RowSum | UnitCount  # a Pick has a statement of its own
 
 
 def inner_sql(node: Node, keys: tuple[Expression, ...], parts: tuple[Contribution, ...], bounding: Bounding) -> str:
     """A statement whose rows are the keys as text and then the measures as bigint."""
-    return _Inner(node, keys, parts).sql(bounding)
+    return _Inner(node, keys, tuple(part for part in parts if not isinstance(part, Pick))).sql(bounding)
+
+
+def histogram_sql(node: Node, keys: tuple[Expression, ...], pick: Pick, bounding: Bounding) -> str:
+    """A statement whose rows are the keys as text, a candidate's number, and how many rows have it.
+
+    The candidate is one more key: a unit's rows over all groups and candidates together are bounded by m.
+    """
+    source = filtered(node, is_null(pick.candidate, Setting(), negated=True)) if pick.candidate.nullable else node
+    form: Form = "plain" if bounding.form == "plain" else "ranked"
+    joint = Bounding(form, bounding.rows, bounding.rows, limits_groups=False)
+    return _Inner(source, (*keys, pick.candidate), (RowCount(),)).sql(joint)
 
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
     node: Node
     keys: tuple[Expression, ...]
-    parts: tuple[Contribution, ...]
+    parts: tuple[Summed, ...]
 
     def sql(self, bounding: Bounding) -> str:
         match bounding.form:
@@ -103,14 +122,14 @@ class _Inner:
         held.pop(TRUE, None)
         return {each: place for place, each in enumerate(held, start=1)}
 
-    def _place(self, part: Contribution) -> int:
+    def _place(self, part: Summed) -> int:
         return self._values().get(_held(part), 0)
 
     def _plain(self) -> str:
         measures = [_saturated(self._plain_measure(self._place(part), part)) for part in self.parts]
         return f"SELECT {', '.join([*self._shown(), *measures])} FROM ({self._rows()}) AS r{self._group_by()}"
 
-    def _plain_measure(self, place: int, part: Contribution) -> str:
+    def _plain_measure(self, place: int, part: Summed) -> str:
         match part:
             case RowCount(condition=condition):
                 return f"count(*){_filter(condition, place)}"
@@ -153,7 +172,7 @@ class _Inner:
         return f" GROUP BY {', '.join(self._names())}" if self.keys else ""
 
 
-def _held(part: Contribution) -> Expression:
+def _held(part: Summed) -> Expression:
     match part:
         case RowCount(condition=condition) | UnitCount(condition=condition):
             return condition
@@ -161,7 +180,7 @@ def _held(part: Contribution) -> Expression:
             return integer
 
 
-def _sums(part: Contribution, place: int) -> tuple[str, ...]:
+def _sums(part: Summed, place: int) -> tuple[str, ...]:
     """What one unit's rows of one group add up to: conditions (f), sums (s) and values that are there (n)."""
     match part:
         case RowCount(condition=condition) | UnitCount(condition=condition):
@@ -174,7 +193,7 @@ def _sums(part: Contribution, place: int) -> tuple[str, ...]:
             return (f"coalesce(sum(v{place}), 0) AS s{place}", f"count(v{place}) AS n{place}")
 
 
-def _is_rounded(part: Contribution) -> bool:
+def _is_rounded(part: Summed) -> bool:
     return isinstance(part, ValueCount) or (isinstance(part, RowCount) and part.condition != TRUE)
 
 
@@ -182,7 +201,7 @@ def _filter(condition: Expression, place: int) -> str:
     return "" if condition == TRUE else f" FILTER (WHERE v{place})"
 
 
-def _scaled(place: int, part: Contribution) -> str:
+def _scaled(place: int, part: Summed) -> str:
     """A unit's share of a measure in a group: t of its c rows are counted, so t/c of what they add."""
     match part:
         case RowCount(condition=condition) if condition == TRUE:

@@ -1,67 +1,29 @@
-"""Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one.
+"""Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one."""
 
-A contribution is what one row adds to a measure; `bound_units` bounds what all rows of a unit add. A recipe says which
-measures an aggregate is made of and what is shown of them.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from rules.noise.measures import Average, CentredSum, Count, Output, Sum
+from rules.noise.measures import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding
-from rules.relation.expression import TRUE, Apply, Column, Expression, all_of
-from rules.relation.functions.comparison import is_null
+from rules.relation.expression import TRUE, Column, Expression
 from rules.relation.functions.guard import as_value
 from rules.relation.nodes import Facts
 from rules.relation.types import FLOAT8, INT8, NUMERIC, Type
+from rules.rewrite.choices import extreme, most_frequent, quantile
 from rules.rewrite.clip_sums import Summand, clip
+from rules.rewrite.contributions import (
+    Contribution,
+    Recipe,
+    RowCount,
+    RowSum,
+    UnitCount,
+    ValueCount,
+    both_true,
+    present,
+    where,
+)
+from rules.rewrite.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of_two
 from rules.sql import syntax as s
 
 _AVERAGE_DIGITS = 16  # as avg of integers prints them
-
-
-@dataclass(frozen=True, slots=True)
-class RowCount:
-    """One for every row for which the condition is true."""
-
-    condition: Expression = TRUE
-
-
-@dataclass(frozen=True, slots=True)
-class ValueCount:
-    """One for every row whose integer is not NULL."""
-
-    integer: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class RowSum:
-    """An integer q for every row, or 2q − centre; what is added is at most `reach` from zero, and NULL adds nothing."""
-
-    integer: Expression
-    reach: int
-    centre: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UnitCount:
-    """One for every unit that has a row for which the condition is true."""
-
-    condition: Expression = TRUE
-
-
-Contribution = RowCount | ValueCount | RowSum | UnitCount
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """The measures of an aggregate, and its output once they have numbers."""
-
-    parts: tuple[Contribution, ...]
-    output: Callable[[tuple[int, ...]], Output]
-    type: Type
-    centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
 
 
 def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
@@ -70,16 +32,26 @@ def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
     tested = TRUE if given.filter is None else binding.condition(given.filter)
     if given.star:
         return _count(tested)
+    if given.name in ("percentile_cont", "percentile_disc"):
+        return quantile(given, tested, binding, rows)
+    if given.name == "mode":
+        return most_frequent(given, tested, binding)
     arguments = tuple(binding.bind(each) for each in given.arguments)
     match given.name, arguments:
         case "count", (argument,) if given.distinct:
             return _distinct(argument, tested, facts)
         case "count", (argument,):
-            return _count(_and(_present(argument, binding), tested))
+            return _count(both_true(present(argument, binding), tested))
         case "sum", (argument,) if not given.distinct:
             return _sum(argument, tested, binding, rows)
         case "avg", (argument,) if not given.distinct:
             return _average(argument, tested, binding, rows)
+        case (("min" | "max"), (argument,)):
+            return extreme(given.name, argument, tested, binding, rows)
+        case name, (argument,) if name in OF_ONE and not given.distinct:
+            return spread_of_one(name, argument, tested, binding, rows)
+        case name, (first, second) if name in OF_TWO and not given.distinct:
+            return spread_of_two(name, first, second, tested, binding, rows)
     raise _unknown(given)
 
 
@@ -105,14 +77,6 @@ def _unknown(given: s.Call) -> NotAllowed | NotSupported:
     return NotSupported(f'the aggregate "{given.name}({distinct}…)" is not supported over protected rows', hint=hint)
 
 
-def _and(first: Expression, second: Expression) -> Expression:
-    return all_of(tuple(each for each in (first, second) if each != TRUE))
-
-
-def _present(argument: Expression, binding: Binding) -> Expression:
-    return is_null(argument, binding.setting, negated=True) if argument.nullable else TRUE
-
-
 def _count(condition: Expression) -> Recipe:
     return Recipe((RowCount(condition),), lambda numbers: Count(numbers[0]), INT8)
 
@@ -133,18 +97,10 @@ def is_unit(argument: Expression, facts: Facts) -> bool:
     return argument.id in facts.determined and frozenset([argument.id]) in facts.determinants and not argument.nullable
 
 
-def _where(given: Summand, tested: Expression) -> Expression:
-    """The integer where the FILTER is true."""
-    if tested == TRUE:
-        return given.integer
-    arguments = (tested, given.integer)
-    return Apply("case", "CASE WHEN {0} THEN {1} END", arguments, given.integer.type, given.integer.domain)
-
-
 def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
     summand = clip(as_value(argument, binding.setting), rows, "sum")
     lattice, result = summand.lattice, _sum_type(argument.type)
-    part = RowSum(_where(summand, tested), lattice.reach)
+    part = RowSum(where(summand, tested), lattice.reach)
     middle = lattice.low + lattice.high
     centred = Recipe(
         _centred(argument, summand, tested, binding),
@@ -164,10 +120,10 @@ def _centred(
     are one measure: a NaN among them stands in the middle of the bounds.
     """
     lattice = summand.lattice
-    integer = _where(summand, tested)
+    integer = where(summand, tested)
     total = RowSum(integer, lattice.width, lattice.low + lattice.high)
     if isinstance(argument, Column) and argument.type.kind != "float":
-        return total, RowCount(_and(_present(argument, binding), tested))
+        return total, RowCount(both_true(present(argument, binding), tested))
     return total, RowCount() if not integer.nullable else ValueCount(integer)
 
 
