@@ -5,7 +5,7 @@ not know is refused. No declared number is believed: `proved` comes from unique 
 """
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.expression import TRUE, Apply, Column, Expression, conjuncts, ids_in
@@ -26,6 +26,7 @@ from rules.relation.nodes import (
 )
 from rules.relation.types import Type
 
+MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
 CROSS_UNIT_HINT = "Join protected tables on their units, or through the foreign key that the rules file names."
 
 
@@ -183,11 +184,13 @@ def _merged(
     """An outer join erases the keys, NOT NULLs and dependencies of the side that it extends with NULLs."""
     left_kept, right_kept = kind in ("inner", "left"), kind in ("inner", "right")
     columns = (*_extended(one.columns, kept=left_kept), *_extended(two.columns, kept=right_kept))
-    keys = {first | second for first in one.keys for second in two.keys} if kind == "inner" else set()
+    keys: set[frozenset[int]] = set()
     if right_unique and left_kept:
         keys |= one.keys
     if left_unique and right_kept:
         keys |= two.keys
+    if kind == "inner" and not keys:  # else each pair holds one of these, and pairs of pairs would never end
+        keys = set(islice((first | second for first in one.keys for second in two.keys), MOST_KEYS))
     both_protected = one.unit is not None and two.unit is not None
     determined = (one.determined if left_kept else frozenset()) | (two.determined if right_kept else frozenset())
     determinants = (one.determinants if left_kept else frozenset()) | (two.determinants if right_kept else frozenset())
