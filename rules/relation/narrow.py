@@ -69,7 +69,20 @@ def _said(conjunct: Expression) -> tuple[int, Domain] | None:
             return _listed(column, items)
         case Apply(name="or", arguments=arguments):
             return _either(arguments)
+        case Apply(name="and", arguments=arguments):
+            return _together(arguments)
     return None
+
+
+def _together(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
+    """x >= 1 AND x < 9 inside an OR: what they say of the column that all speak of."""
+    said = [each for each in map(_said, arguments) if each is not None]
+    if not said or len({number for number, _ in said}) != 1:
+        return None
+    found = said[0][1]
+    for _, each in said[1:]:
+        found = domain.intersect(found, each)
+    return said[0][0], found
 
 
 def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domain] | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from rules import catalog as real
 from rules.catalog import Catalog, Table
@@ -185,7 +186,10 @@ def _declared(rules: ColumnRules, given: Type) -> Domain:
         return Values(tuple(known)) if given.kind == "enum" else domain.values(known)
     if rules.lower is None or rules.upper is None:
         return ANYTHING
-    return Range(_bound(rules.lower, given, last=False), _bound(rules.upper, given, last=True), _step(given))
+    low, high = _bound(rules.lower, given, last=False), _bound(rules.upper, given, last=True)
+    if given.kind == "integer":
+        low, high = Fraction(ceil(low)), Fraction(floor(high))
+    return Range(low, high, _step(given))
 
 
 def _step(given: Type) -> Fraction | None:

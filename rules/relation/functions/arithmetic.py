@@ -8,7 +8,7 @@ from rules.relation import domain, image
 from rules.relation.domain import Range
 from rules.relation.expression import Apply, Constant, Expression, Operand
 from rules.relation.functions.coerce import typed
-from rules.relation.functions.guard import Setting, as_value, finite, safe_factor
+from rules.relation.functions.guard import Setting, as_double, as_value, finite, safe_factor
 from rules.relation.types import FLOAT8, NUMERIC, Type, integer_range, wider_number
 
 Image = Callable[[Range, Range], Range]
@@ -27,7 +27,7 @@ def arithmetic(name: str, left: Operand, right: Operand, setting: Setting) -> Ex
     if name == "^":
         return power(first, second)
     if result.kind == "float":
-        return _float(name, first, second)
+        return _float(name, as_double(first), as_double(second))
     if result.kind == "numeric":
         return _numeric(name, finite(first), finite(second))
     return _integer(name, first, second, result)
@@ -60,7 +60,8 @@ def power(base: Expression, exponent: Expression) -> Expression:
         hint = "Write it with a constant whole exponent from 0 to 8, or as products."
         raise NotSupported("this power is not supported over protected rows", hint=hint)
     result = NUMERIC if NUMERIC.kind in (base.type.kind, exponent.type.kind) and base.type.kind != "float" else FLOAT8
-    plain = Apply("cast", f"({{0}})::{result.sql}", (base,), result, base.domain, base.nullable)
+    given = as_double(base) if result.kind == "float" else base
+    plain = Apply("cast", f"({{0}})::{result.sql}", (given,), result, base.domain, given.nullable)
     times = int(exponent.value) if isinstance(exponent.value, Fraction) else 0
     found: Expression = Constant(result, "1", Fraction(1))
     for _ in range(times):

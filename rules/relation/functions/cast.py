@@ -7,7 +7,7 @@ from rules.relation import domain, value
 from rules.relation.domain import ANYTHING, Domain, Range, Values
 from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
 from rules.relation.functions.coerce import literal
-from rules.relation.functions.guard import Setting, as_passed, as_value, within
+from rules.relation.functions.guard import Setting, as_double, as_passed, as_value, within
 from rules.relation.types import WIDTHS, Type, find_type, integer_range
 from rules.relation.value import DAY, round_half_away
 
@@ -66,12 +66,23 @@ def _number(given: Expression, target: Type) -> Expression:
     if target.kind == "integer":
         return _integer(given, target)
     if target.kind == "float":
-        return _apply(given, target, Range(found.low, found.high))
+        return _double(as_double(given), target)
     if target.scale is None:
         step = found.step if given.type.kind != "float" else None
         return _apply(given, target, given.domain if step else Range(found.low, found.high))
     assert target.size is not None
     return _scaled(given, target, Fraction(10) ** -target.scale, target.size)
+
+
+def _double(given: Expression, target: Type) -> Expression:
+    """real holds less than double precision does, at both ends."""
+    found = domain.range_of(given.domain)
+    if target.base == "float8":
+        return _apply(given, target, Range(found.low, found.high))
+    limit = Fraction(10) ** 37
+    sql = "(CASE WHEN abs({0}) <= 1e37 THEN CASE WHEN abs({0}) >= 1e-37 THEN {0} ELSE 0 END END)::real"
+    image = domain.intersect(Range(found.low, found.high), Range(-limit, limit))
+    return Apply("cast", sql, (given,), target, image, nullable=True)
 
 
 def _scaled(given: Expression, target: Type, step: Fraction, precision: int) -> Expression:

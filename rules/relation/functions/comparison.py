@@ -5,7 +5,6 @@ from rules.relation.expression import (
     FALSE,
     TRUE,
     Apply,
-    Column,
     Constant,
     Expression,
     Literal,
@@ -14,7 +13,7 @@ from rules.relation.expression import (
     condition,
 )
 from rules.relation.functions.coerce import typed, unified
-from rules.relation.functions.guard import Setting, as_value
+from rules.relation.functions.guard import Setting, as_double, as_value
 from rules.relation.types import BOOLEAN, TEXT, Type
 
 COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -45,9 +44,8 @@ def _check_comparable(given: Type) -> None:
 
 
 def _as_float(given: Expression, other: Expression) -> Expression:
-    """A numeric that meets a double is converted to it, which fails for large ones unless they are guarded first."""
-    meets = given.type.kind == "numeric" and other.type.kind == "float" and isinstance(given, Column)
-    return as_value(given, Setting()) if meets else given
+    """A numeric that meets a double is converted to it."""
+    return as_double(given) if other.type.kind == "float" else given
 
 
 def distinct_from(left: Operand, right: Operand, setting: Setting, *, negated: bool) -> Expression:
@@ -112,7 +110,8 @@ def in_list(operand: Operand, items: tuple[Operand, ...], setting: Setting, *, n
         return TRUE if negated else FALSE
     given, common = unified((operand, *items), setting, "IN")
     _check_comparable(common)
-    given = tuple(_as_float(each, given[0]) for each in given)
+    if any(each.type.kind == "float" for each in given):
+        given = tuple(as_double(each) for each in given)
     holes = ", ".join(f"{{{place}}}" for place in range(1, len(given)))
     return condition("not in" if negated else "in", f"({{0}} {'NOT IN' if negated else 'IN'} ({holes}))", *given)
 

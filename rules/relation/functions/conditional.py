@@ -5,7 +5,7 @@ from rules.relation.domain import Domain
 from rules.relation.expression import FALSE, Apply, Constant, Expression, Operand
 from rules.relation.functions.coerce import unified
 from rules.relation.functions.comparison import boolean, compare
-from rules.relation.functions.guard import Setting, as_passed
+from rules.relation.functions.guard import Setting, as_double, as_passed
 from rules.relation.types import Type
 
 
@@ -73,7 +73,8 @@ def _is_null(given: Expression) -> bool:
 
 def _results(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[tuple[Expression, ...], Type]:
     given, common = unified(operands, setting, what)
-    return tuple(as_passed(each, setting) for each in given), common
+    passed = tuple(as_passed(each, setting) for each in given)
+    return tuple(as_double(each) for each in passed) if common.kind == "float" else passed, common
 
 
 def _image(given: tuple[Expression, ...]) -> Domain:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from rules.relation import domain, value
 from rules.relation.domain import Range, Values
 from rules.relation.expression import Apply, Column, Constant, Expression
-from rules.relation.types import FLOAT8, Type
+from rules.relation.types import FLOAT8, NUMERIC, Type, integer_range
 from rules.relation.value import DAY, FIRST_DAY, LAST_DAY
 
 LONGEST_TEXT = 1 << 16  # octets: a longer one is NULL to functions, whose results could pass PostgreSQL's 1 GB
@@ -56,13 +56,20 @@ def as_passed(given: Expression, setting: Setting) -> Expression:
 
 
 def constant(number: Fraction, given: Type) -> Constant:
-    """A number, date or timestamp as a constant. A float is its nearest double."""
+    """A number, date or timestamp as a constant. A float is its nearest double, for real too."""
     if given.kind == "float":
-        number = Fraction(float(number))
+        given, number = FLOAT8, Fraction(float(number))
+    if given.kind == "integer" and not _is_integer(number, given):
+        given = NUMERIC
     text = value.text_of(number, given.plain(), "UTC")
     if text is None:
         raise ValueError(f"{number} is no {given.sql}")
     return Constant(given.plain(), text, number)
+
+
+def _is_integer(number: Fraction, given: Type) -> bool:
+    first, last = integer_range(given.base)
+    return number.denominator == 1 and first <= number <= last
 
 
 def clamp(given: Expression, bounds: Range) -> Expression:
@@ -134,6 +141,18 @@ def _listed(given: Column, declared: Values) -> Expression:
     holes = ", ".join(f"{{{place}}}" for place in range(1, len(items) + 1))
     sql = f"CASE WHEN {{0}} IN ({holes}) THEN {{0}} END"
     return Apply("listed", sql, (given, *items), given.type, declared, nullable=True)
+
+
+def as_double(given: Expression) -> Expression:
+    """A number where PostgreSQL converts to double precision: a numeric too large or too near zero would fail there."""
+    if given.type.kind != "numeric" or isinstance(given, Constant):
+        return given
+    if given.type.scale is not None and isinstance(given, Column):
+        return Apply("double", "({0})::double precision", (given,), FLOAT8, given.domain, given.nullable)
+    small = finite(as_value(given, Setting()))
+    found = domain.range_of(small.domain)
+    image = Range(found.low, found.high)
+    return Apply("double", "round({0}, 200)::double precision", (small,), FLOAT8, image, small.nullable)
 
 
 def safe_factor(given: Expression) -> Expression:

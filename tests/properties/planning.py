@@ -1,0 +1,80 @@
+"""Planning and running blocks on the laboratory's database, exactly: the noise is left out."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+import psycopg
+from hypothesis import HealthCheck, Phase, settings
+
+from rules.catalog import Catalog
+from rules.noise.measures import Block, Measure, PublicGroups, Text
+from rules.policy.model import Policy
+from rules.rewrite.pipeline import plan
+from rules.rewrite.plan import Plan, Request
+
+Group = tuple[Text, ...]
+Exact = Mapping[Group, tuple[int, ...]]
+
+PINNED = """
+SET search_path = ''; SET TimeZone = 'Europe/Berlin'; SET DateStyle = 'ISO, YMD'; SET extra_float_digits = 1;
+SET client_min_messages = error
+"""
+
+
+# CI asks for some thousands.
+EXAMPLES = int(os.environ.get("NOISEGATE_EXAMPLES", "150"))
+# While the planner changes: NOISEGATE_QUICK shows the first counter-example without making it small.
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate, *([] if "NOISEGATE_QUICK" in os.environ else [Phase.shrink])]
+thorough = settings(max_examples=EXAMPLES, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+
+
+@dataclass(frozen=True, repr=False)
+class Lab:
+    """An open transaction over the laboratory's tables, and what a planner knows of them."""
+
+    connection: psycopg.Connection
+    catalog: Catalog
+
+    def script(self, text: str) -> None:
+        """Change the tables, whose names need no schema there."""
+        try:
+            self.connection.execute(f"SET LOCAL search_path = public; {text}; SET LOCAL search_path = ''")
+        except psycopg.Error as error:
+            raise AssertionError(text) from error
+
+    def plan(self, sql: str, policy: Policy, *, groups_per_unit: int | None = None) -> Plan:
+        request = Request(
+            text=sql,
+            search_path=("pg_catalog", "public"),
+            epsilon=Decimal(1),
+            delta=Decimal("1e-9"),
+            groups_per_unit=groups_per_unit,
+            time_zone="Europe/Berlin",
+            now="2024-02-15 12:00:00+00:00",
+        )
+        return plan(request, policy, self.catalog)
+
+    def exact(self, block: Block) -> Exact:
+        """The true numbers by group: of all listed groups, or of all that are found."""
+        width = len(block.keys)
+        rows = {tuple(row[:width]): tuple(row[width:]) for row in self.connection.execute(block.sql).fetchall()}
+        if isinstance(block.groups, PublicGroups):
+            nothing = (0,) * len(block.measures)
+            return {group: rows.get(group, nothing) for group in block.groups.rows}
+        return rows
+
+
+def distance(one: Exact, other: Exact, measure: int) -> int:
+    """How far two answers are apart in one measure, over all groups together."""
+    groups = one.keys() | other.keys()
+    return sum(abs(_number(one, group, measure) - _number(other, group, measure)) for group in groups)
+
+
+def _number(exact: Exact, group: Group, measure: int) -> int:
+    return exact[group][measure] if group in exact else 0
+
+
+def sensitivities(block: Block) -> list[int]:
+    return [measure.sensitivity for measure in block.measures if isinstance(measure, Measure)]

@@ -1,0 +1,99 @@
+"""Without noise an answer is PostgreSQL's own: on rows within their bounds, of which no person has too many."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+import psycopg
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from rules.noise.measures import Average, Block, CentredSum, Sum
+from rules.noise.release import Noised, columns
+from rules.refusal import Refusal
+from rules.rewrite.plan import Plan
+from tests import lab as tables
+from tests.lab import Data
+from tests.properties.planning import Lab, thorough
+from tests.strategies import Query, queries
+
+RULES = tables.rules(visits=1000, items=1000)
+MOST_ROWS = 400  # of a laboratory's join: each may be rounded by half a step
+
+Values = tuple[object, ...]
+Answer = Mapping[Values, Values]
+
+
+@thorough
+@given(rows=tables.data(tame=True), asked=st.lists(queries(), min_size=1, max_size=4))
+def test_without_noise_an_answer_is_postgresqls_own(lab: Lab, rows: Data, asked: list[Query]) -> None:
+    """Every group that PostgreSQL finds is there, with its numbers; groups that are empty may be there too."""
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(tables.insert(rows))
+        for query in asked:
+            check_one(lab, query)
+
+
+def check_one(lab: Lab, query: Query) -> None:
+    """One statement, planned and as it is. Where PostgreSQL itself fails there is nothing to compare."""
+    try:
+        plan = lab.plan(query.sql, RULES, groups_per_unit=MOST_ROWS)
+    except Refusal as refusal:
+        event(f"refused: {refusal.message[:60]}")
+        return
+    truth = _truth(lab, query)
+    event("answered" if truth is not None else "an error in PostgreSQL")
+    answer = _answer(lab, plan, len(query.keys))
+    (block,) = plan.blocks
+    for group, expected in (truth or {}).items():
+        assert group in answer, f"{query.sql}\n{block.sql}\n{group} is missing among {sorted(map(str, answer))}"
+        for place, (one, other) in enumerate(zip(answer[group], expected, strict=True)):
+            step = _step(block, query.aggregates, place)
+            assert _is_alike(one, other, step), f"{query.sql}\n{block.sql}\n{group}: {one} is not {other}"
+
+
+def _step(block: Block, aggregates: Sequence[str], place: int) -> Fraction:
+    """How coarse an answer is: equal aggregates are one output, and what is bigint is exact."""
+    at = list(dict.fromkeys(aggregates)).index(aggregates[place])
+    output = block.outputs[at]
+    if block.output_types[at] == "bigint" or not isinstance(output, Sum | CentredSum | Average):
+        return Fraction(0)
+    return output.step
+
+
+def _answer(lab: Lab, plan: Plan, keys: int) -> Answer:
+    arrays: list[list[str | None]] = []
+    for block in plan.blocks:
+        exact = lab.exact(block)
+        numbers = {index: tuple(each[index] for each in exact.values()) for index in range(len(block.measures))}
+        arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
+    text = "".join(part if isinstance(part, str) else "%s" for part in map(_escaped, plan.outer))
+    with lab.connection.transaction(force_rollback=True):
+        lab.connection.execute("SET LOCAL search_path = public")
+        return _by_group(lab.connection.execute(text, arrays).fetchall(), keys)
+
+
+def _escaped(part: str | int) -> str | int:
+    return part.replace("%", "%%") if isinstance(part, str) else part
+
+
+def _truth(lab: Lab, query: Query) -> Answer | None:
+    try:
+        with lab.connection.transaction(force_rollback=True):
+            lab.connection.execute("SET LOCAL search_path = public")
+            return _by_group(lab.connection.execute(query.sql).fetchall(), len(query.keys))
+    except psycopg.Error:
+        return None
+
+
+def _by_group(rows: Sequence[Values], keys: int) -> Answer:
+    return {row[:keys]: row[keys:] for row in rows}
+
+
+def _is_alike(given: object, expected: object, step: Fraction) -> bool:
+    """Over nobody a sum is 0 and an average the middle, where PostgreSQL has NULL."""
+    if expected is None:
+        return True
+    one, other = Decimal(str(given)), Decimal(str(expected))
+    rounded = MOST_ROWS * Decimal(step.numerator) / step.denominator / 2
+    return abs(one - other) <= rounded + abs(other) * Decimal("1e-12")

@@ -1,0 +1,42 @@
+"""The heart of the guarantee: leaving out one person moves no measure further than its noise was made for."""
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from rules.refusal import Refusal
+from tests import lab as tables
+from tests.lab import Data
+from tests.properties.planning import Lab, distance, sensitivities, thorough
+from tests.strategies import Query, queries
+
+RULES = tables.rules()
+
+
+@thorough
+@given(rows=tables.data(), asked=st.lists(queries(), min_size=1, max_size=4), leaver=st.sampled_from("1234"))
+def test_one_person_moves_no_measure_further_than_its_sensitivity(
+    lab: Lab, rows: Data, asked: list[Query], leaver: str
+) -> None:
+    """And no row makes the inner statement fail: the tables hold the worst values of every type."""
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(tables.insert(rows))
+        for query in asked:
+            check_one(lab, query.sql, leaver)
+
+
+def check_one(lab: Lab, sql: str, leaver: str) -> None:
+    """One statement with and without a person; refusals are as good as answers here."""
+    try:
+        plan = lab.plan(sql, RULES)
+    except Refusal as refusal:
+        event(f"refused: {refusal.message[:60]}")
+        return
+    event("answered")
+    for block in plan.blocks:
+        whole = lab.exact(block)
+        with lab.connection.transaction(force_rollback=True):
+            lab.script(tables.delete(leaver))
+            without = lab.exact(block)
+        for measure, most in enumerate(sensitivities(block)):
+            moved = distance(whole, without, measure)
+            assert moved <= most, f"{sql}\n{block.sql}\nmeasure {measure}: {moved} > {most}"

@@ -1,0 +1,202 @@
+"""Queries as analysts write them, and some that they should not: what the property tests of the planner draw from."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+# What an expression of each type can be made of, by the tables in FROM.
+_COLUMNS = {
+    "p": {
+        "number": ("p.age", "p.height", "p.wealth"),
+        "text": ("p.city", "p.note"),
+        "boolean": ("p.vip",),
+        "moment": ("p.born", "p.seen"),
+        "other": ("p.mood", "p.id"),
+    },
+    "v": {
+        "number": ("v.cost", "v.score", "v.rating", "v.count", "v.big"),
+        "text": ("v.kind",),
+        "boolean": (),
+        "moment": ("v.at", "v.day"),
+        "other": ("v.person_id", "v.id"),
+    },
+    "i": {"number": ("i.amount", "i.line"), "text": ("i.label",), "boolean": ("i.flag",), "moment": (), "other": ()},
+    "l": {"number": ("l.size",), "text": ("l.region",), "boolean": (), "moment": (), "other": ()},
+    "u": {"number": ("u.n", "u.s", "u.m"), "text": (), "boolean": (), "moment": (), "other": ("u.person_id",)},
+}  # fmt: skip
+_PER_UNIT = "(SELECT person_id, count(*) AS n, sum(cost) AS s, max(count) AS m FROM visits GROUP BY person_id) AS u"
+_SOURCES: tuple[tuple[str, str, str], ...] = (
+    ("people AS p", "p", "p.id"),
+    ("visits AS v", "v", "v.person_id"),
+    ("items AS i", "i", ""),
+    ("people AS p JOIN visits AS v ON v.person_id = p.id", "pv", "p.id"),
+    ("people AS p, visits AS v WHERE p.id = v.person_id", "pv", "p.id"),
+    ("people AS p LEFT JOIN visits AS v ON v.person_id = p.id AND v.count > 0", "pv", "p.id"),
+    ("visits AS v LEFT JOIN people AS p ON v.person_id = p.id AND p.vip", "vp", "v.person_id"),
+    ("people AS p RIGHT JOIN visits AS v ON v.person_id = p.id AND p.vip", "vp", "v.person_id"),
+    ("people AS p FULL JOIN visits AS v ON v.person_id = p.id AND p.vip", "pv", ""),
+    ("visits AS v FULL JOIN people AS p ON v.person_id = p.id AND v.kind = p.city", "pv", ""),
+    ("visits AS v JOIN items AS i ON i.visit_id = v.id", "vi", "v.person_id"),
+    ("items AS i JOIN visits AS v ON i.visit_id = v.id JOIN people AS p ON p.id = v.person_id", "vip", "p.id"),
+    ("visits AS v LEFT JOIN items AS i ON i.visit_id = v.id", "vi", "v.person_id"),
+    ("visits AS v JOIN visits AS w ON w.person_id = v.person_id", "v", "v.person_id"),
+    ("visits AS v JOIN places AS l ON l.id = v.place_id", "vl", "v.person_id"),
+    ("visits AS v LEFT JOIN places AS l ON l.id = v.place_id", "vl", "v.person_id"),
+    ("visits AS v JOIN places AS l ON l.size > v.count", "vl", "v.person_id"),
+    (_PER_UNIT, "u", "u.person_id"),
+    (f"people AS p LEFT JOIN {_PER_UNIT} ON u.person_id = p.id", "pu", "p.id"),
+    ("(SELECT * FROM visits WHERE kind = 'a' UNION ALL SELECT * FROM visits) AS v", "v", "v.person_id"),
+    ("people AS p WHERE EXISTS (SELECT 1 FROM visits AS w WHERE w.person_id = p.id AND w.count > 0)", "p", "p.id"),
+    ("people AS p WHERE NOT EXISTS (SELECT FROM visits AS w WHERE w.person_id = p.id AND w.kind = 'a')", "p", "p.id"),
+    ("people AS p WHERE p.id IN (SELECT person_id FROM visits WHERE person_id IS NOT NULL)", "p", "p.id"),
+    ("visits AS v WHERE v.place_id IN (SELECT id FROM places WHERE region = 'north')", "v", "v.person_id"),
+)
+_CONSTANTS = ("0", "1", "-1", "2.5", "10", "100", "1e10", "0.001")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A SELECT in its parts; `unit` is how the unit is called, if it has a name."""
+
+    source: str
+    tables: str
+    unit: str
+    where: tuple[str, ...]
+    keys: tuple[str, ...]
+    aggregates: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        items = [f"{key} AS k{place}" for place, key in enumerate(self.keys, start=1)]
+        items += [f"{each} AS m{place}" for place, each in enumerate(self.aggregates, start=1)]
+        word = "AND" if self._has_where() else "WHERE"
+        where = f" {word} {' AND '.join(self.where)}" if self.where else ""
+        group = f" GROUP BY {', '.join(str(place) for place in range(1, len(self.keys) + 1))}" if self.keys else ""
+        return f"SELECT {', '.join(items)} FROM {self.source}{where}{group}"
+
+    def _has_where(self) -> bool:
+        depth = 0
+        for at, letter in enumerate(self.source):
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+            if depth == 0 and self.source.startswith(" WHERE ", at):
+                return True
+        return False
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> Query:
+    """One aggregating SELECT over one to three tables."""
+    source, tables, unit = draw(st.sampled_from(_SOURCES))
+    pick = _Expressions(draw, tables)
+    where = tuple(pick.condition(2) for _ in range(draw(st.integers(0, 2))))
+    keys = tuple(pick.key() for _ in range(draw(st.integers(0, 2))))
+    aggregates = tuple(pick.aggregate(unit) for _ in range(draw(st.integers(1, 3))))
+    return Query(source, tables, unit, where, keys, aggregates)
+
+
+class _Expressions:
+    """Draws expressions over the columns of some tables."""
+
+    def __init__(self, draw: st.DrawFn, tables: str) -> None:
+        self._draw = draw
+        self._tables = tables
+
+    def _column(self, kind: str) -> str | None:
+        known = [column for table in self._tables for column in _COLUMNS[table][kind]]
+        return self._draw(st.sampled_from(known)) if known else None
+
+    def _one(self, *choices: str) -> str:
+        return self._draw(st.sampled_from(choices))
+
+    def number(self, depth: int) -> str:
+        column = self._column("number") or "1"
+        shape = self._draw(st.integers(0, 13)) if depth > 0 else 0
+        if shape <= 3:
+            return column
+        inner = self.number(depth - 1)
+        match shape:
+            case 4 | 5 | 6:
+                return f"({inner} {self._one('+', '-', '*', '/', '%')} {self.number(depth - 1)})"
+            case 7:
+                return f"least(greatest({inner}, {self._one('0', '-5')}), {self._one('7', '100')})"
+            case 8:
+                return f"CASE WHEN {self.condition(depth - 1)} THEN {inner} ELSE {self._one('0', 'NULL', '1.5')} END"
+            case 9:
+                return f"coalesce({inner}, {self._one(*_CONSTANTS)})"
+            case 10:
+                return (
+                    f"{self._one('floor', 'ceil', 'round', 'abs', '-', 'sign', 'sqrt', 'ln', 'exp', 'trunc')}({inner})"
+                )
+            case 11:
+                return f"{inner}::{self._one('numeric', 'float8', 'integer', 'bigint', 'smallint', 'numeric(6,2)')}"
+            case 12:
+                moment = self._column("moment")
+                return f"extract({self._one('year', 'dow', 'day', 'epoch')} FROM {moment})" if moment else inner
+            case _:
+                text = self._column("text")
+                return f"length({text})" if text else f"nullif({inner}, {self._one(*_CONSTANTS)})"
+
+    def condition(self, depth: int) -> str:
+        shape = self._draw(st.integers(0, 11 if depth > 0 else 6))
+        number, text, flag = self._column("number"), self._column("text"), self._column("boolean")
+        match shape:
+            case 0 if flag:
+                return f"({flag} {self._one('IS TRUE', 'IS NOT TRUE', 'IS NULL')})"
+            case 1 if text:
+                return f"({text} {self._one('=', '<>', '<', 'LIKE', 'ILIKE', 'NOT LIKE')} {self._one(*_TEXTS)})"
+            case 2 if text:
+                return f"({text} IN ('a', 'Berlin', 'x'))"
+            case 3 if moment := self._column("moment"):
+                return f"({moment} {self._one('<', '>=', '=')} '2024-01-15')"
+            case 4:
+                return f"({number or '1'} BETWEEN {self._one('0', '-1')} AND {self._one('5', '50')})"
+            case 5:
+                return f"({number or '1'} IS {self._one('NULL', 'NOT NULL')})"
+            case 7:
+                return f"({self.condition(depth - 1)} {self._one('AND', 'OR')} {self.condition(depth - 1)})"
+            case 8:
+                return f"(NOT {self.condition(depth - 1)})"
+            case 9:
+                return f"({self.number(depth - 1)} IS DISTINCT FROM {self._one(*_CONSTANTS)})"
+            case 10:
+                return (
+                    f"({self.number(depth - 1)} {self._one('<', '<=', '=', '<>', '>', '>=')} {self.number(depth - 1)})"
+                )
+        return f"({number or '1'} {self._one('<', '<=', '=', '<>', '>', '>=')} {self._one(*_CONSTANTS)})"
+
+    def key(self) -> str:
+        text, flag, moment = self._column("text"), self._column("boolean"), self._column("moment")
+        match self._draw(st.integers(0, 10)):
+            case 0 | 1 if text:
+                return text
+            case 2 if flag:
+                return flag
+            case 3 | 4 if moment:
+                return f"date_trunc('{self._one('month', 'week', 'year', 'day')}', {moment})"
+            case 5 if moment:
+                return f"extract({self._one('year', 'month', 'dow')} FROM {moment})"
+            case 6 if moment:
+                return moment
+            case 7:
+                return f"CASE WHEN {self.condition(1)} THEN 'yes' ELSE 'no' END"
+            case 8:
+                return f"floor(({self._column('number') or '1'})::numeric / 10)"
+            case 9 if text:
+                return f"coalesce({text}, 'none')"
+        return self._column("number") or self._column("other") or "1"
+
+    def aggregate(self, unit: str) -> str:
+        test = f" FILTER (WHERE {self.condition(1)})" if self._draw(st.integers(0, 3)) == 0 else ""
+        match self._draw(st.integers(0, 6)):
+            case 0:
+                return f"count(*){test}"
+            case 1 if unit:
+                return f"count(DISTINCT {unit}){test}"
+            case 2:
+                return f"count({self.number(1)}){test}"
+            case 3 | 4:
+                return f"sum({self.number(2)}){test}"
+        return f"avg({self.number(2)}){test}"
+
+
+_TEXTS = ("'a'", "'Berlin'", "'%a%'", "'50\\%'", "''", "'O''Hara'")
