@@ -82,8 +82,12 @@ class Session:
 
     def cancel(self) -> None:
         """Stop what runs now, inside or on the twin; nothing, if nothing runs: a late cancel must not hit the next."""
-        if not self._parts.private.cancel() and self._relay.busy_since is not None:
+        if not self.cancel_inside() and self._relay.busy_since is not None:
             self._relay.link.cancel()
+
+    def cancel_inside(self) -> bool:
+        """Stop what runs outside the twin; False: nothing does."""
+        return self._parts.private.cancel()
 
     def drain(self) -> None:
         self._is_draining = True

@@ -37,7 +37,7 @@ class Sessions:
     def __init__(
         self, service: StatementService, *, socket: Callable[[], Path], database: str, settings: SessionSettings
     ) -> None:
-        self._service, self._socket, self._database, self._settings = service, socket, database, settings
+        self._service, self._socket, self._database, self.settings = service, socket, database, settings
         self._readings = Readings()
         self._by_backend: dict[int, Session] = {}
 
@@ -49,7 +49,7 @@ class Sessions:
                 user=login.user,
                 database=self._database,
                 parameters=login.parameters,
-                timeout_seconds=self._settings.connect_timeout_seconds,
+                timeout_seconds=self.settings.connect_timeout_seconds,
             )
         except StartupRefused as refused:
             client.close(refused.raw)
@@ -62,10 +62,14 @@ class Sessions:
         self._by_backend[process_id] = session
         return session
 
+    def all(self) -> list[Session]:
+        """Those that are open now."""
+        return list(self._by_backend.values())
+
     def cancel_backend(self, process_id: int) -> None:
         """Somebody who may do so has called pg_cancel_backend on the twin: what runs inside stops too."""
         if session := self._by_backend.get(process_id):
-            session.cancel()
+            session.cancel_inside()
 
     def terminate_backend(self, process_id: int) -> None:
         """The same for pg_terminate_backend."""
@@ -76,8 +80,8 @@ class Sessions:
         """Keep the wall-clock limit of statements on the twin, for a client may SET statement_timeout = 0."""
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            for session in list(self._by_backend.values()):
-                session.check_time(self._settings.statement_timeout_seconds, _GRACE_SECONDS)
+            for session in self.all():
+                session.check_time(self.settings.statement_timeout_seconds, _GRACE_SECONDS)
 
     def _session(self, login: Login, client: ClientPort, relay: Relay, greeting: Greeting) -> Session:
         private = Private(
@@ -85,7 +89,7 @@ class Sessions:
             self._service,
             analyst=login.user,
             session=secrets.token_hex(8),
-            timeout_seconds=self._settings.inner_timeout_seconds,
+            timeout_seconds=self.settings.inner_timeout_seconds,
         )
         parts = Parts(relay, Names(), private, self._service, self._readings)
         session = Session(client, parts, lambda: self._forget(greeting.key.process_id, session))

@@ -89,7 +89,7 @@ def _whole(name: str, values: Mapping[str, str | None]) -> int | None:
 
 
 def _switch(name: str, values: Mapping[str, str | None]) -> bool:
-    text = (values.get(name) or "on").strip().lower()
+    text = (values.get(name) or "").strip().lower() or "on"
     if text not in _SWITCHES:
         raise BadSetting(f"{name} takes on or off")
     return _SWITCHES[text]

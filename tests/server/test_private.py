@@ -530,7 +530,7 @@ async def test_cancel_stops_what_runs_inside(stage: Stage) -> None:
     client.send(Query(COUNT))
     await until_answering(stage)
 
-    session = next(iter(stage.sessions._by_backend.values()))
+    (session,) = stage.sessions.all()
     session.cancel()
 
     assert errors(await client.until())[0].sqlstate == "57014"
@@ -540,7 +540,7 @@ async def test_cancel_stops_what_runs_inside(stage: Stage) -> None:
 
 async def test_cancel_stops_what_runs_on_the_twin_and_only_while_it_runs(stage: Stage) -> None:
     client = await stage.client()
-    session = next(iter(stage.sessions._by_backend.values()))
+    (session,) = stage.sessions.all()
     client.send(Query(b"SELECT pg_sleep(30)"))
     await asyncio.sleep(0.1)
     session.cancel()
@@ -579,7 +579,7 @@ async def test_a_client_that_leaves_stops_what_runs_for_it(stage: Stage) -> None
     await client.close()
     await asyncio.sleep(0.1)
 
-    assert stage.sessions._by_backend == {}
+    assert stage.sessions.all() == []
 
 
 async def test_messages_behind_a_slow_answer_wait_in_order_and_are_held_when_they_are_many(stage: Stage) -> None:

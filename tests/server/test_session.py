@@ -1,0 +1,154 @@
+"""A session's life: greeting, encodings, time limits, draining, and what becomes of it when the twin goes."""
+
+import asyncio
+import contextlib
+
+import psycopg
+import pytest
+
+from proxy.server.encodings import find_codec
+from proxy.server.literals import literal, text_array
+from proxy.server.sessions import SessionSettings
+from proxy.twin.embedded import Cluster
+from proxy.wire.backend import DataRow, ErrorResponse
+from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
+from tests.server.raw import errors, kinds
+from tests.server.stage import Stage
+
+COUNT = b"SELECT count(*) FROM orders"
+
+
+async def test_a_client_in_another_encoding_reads_and_writes_its_own_bytes(stage: Stage) -> None:
+    client = await stage.client(client_encoding="LATIN1")
+
+    text = "SELECT 'é' AS é, note FROM orders"
+    (error,) = errors(await client.ask(Query(text.encode("latin-1"))))
+    assert (error.sqlstate, error.fields["P"]) == ("42501", str(text.index("note") + 1))
+    frames = await client.ask(Query(COUNT))
+
+    assert kinds(frames) == "TDCZ"
+    assert b"? 0.1 spent" in b"".join(frame.raw for frame in frames if frame.kind == b"N")
+
+
+@pytest.mark.parametrize(
+    "encoding", ["UTF8", "LATIN1", "LATIN9", "WIN1252", "SJIS", "EUC_JP", "KOI8R", "GB18030", "SQL_ASCII"]
+)
+def test_the_encodings_of_postgresql_have_codecs(encoding: str) -> None:
+    assert find_codec(encoding) is not None
+
+
+def test_an_encoding_that_nobody_knows_has_none() -> None:
+    assert find_codec("MULE_INTERNAL") is None
+
+
+async def test_arrays_and_literals_come_back_as_they_were(stage: Stage) -> None:
+    values = ["", "NULL", None, "a,b", '"', "\\", "'", "{}", "é\n\t", "\\'"]
+    client = await stage.client()
+
+    frames = await client.ask(Query(f"SELECT unnest({literal(text_array(values))}::text[])".encode()))
+
+    rows = [DataRow.decode(frame.raw).values[0] for frame in frames if frame.kind == DataRow.kind]
+    assert [None if row is None else row.decode() for row in rows] == values
+
+
+async def test_a_statement_of_the_twin_that_takes_too_long_is_cancelled_and_then_ended(stage: Stage) -> None:
+    client = await stage.client()
+    (session,) = stage.sessions.all()
+    await client.ask(Query(b"SET statement_timeout = 0"))
+    client.send(Query(b"SELECT pg_sleep(30)"))
+    await asyncio.sleep(0.1)
+
+    session.check_time(0.05, 30)
+    assert errors(await client.until())[0].sqlstate == "57014"
+
+    client.send(Query(b"SELECT pg_sleep(30)"))
+    await asyncio.sleep(0.1)
+    session.check_time(0.05, 0.01)
+    assert [error.sqlstate for error in errors(await client.rest())] == ["57014"]
+
+
+async def test_the_watch_looks_at_all_sessions(stage: Stage) -> None:
+    stage.sessions.settings = SessionSettings(statement_timeout_seconds=0.1)
+    client = await stage.client()
+    watching = asyncio.create_task(stage.sessions.watch())
+
+    frames = await client.ask(Query(b"SELECT pg_sleep(30)"))
+
+    assert errors(frames)[0].sqlstate == "57014"
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
+async def test_a_drained_session_ends_when_its_transaction_does(stage: Stage) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"BEGIN"))
+    (session,) = stage.sessions.all()
+
+    session.drain()
+    assert kinds(await client.ask(Query(b"SELECT 1"))) == "TDCZ"
+    client.send(Query(b"COMMIT"))
+
+    frames = await client.rest()
+    assert kinds(frames) == "CZE"
+    assert ErrorResponse.decode(frames[-1].raw).sqlstate == "57P01"
+
+
+async def test_a_drained_session_that_is_idle_ends_at_once(stage: Stage) -> None:
+    client = await stage.client()
+    (session,) = stage.sessions.all()
+
+    session.drain()
+
+    assert [error.sqlstate for error in errors(await client.rest())] == ["57P01"]
+
+
+async def test_the_end_of_the_twins_backend_is_the_end_of_the_session_in_its_words(
+    stage: Stage, twin_cluster: Cluster
+) -> None:
+    client = await stage.client()
+    with psycopg.connect(twin_cluster.dsn(), autocommit=True) as owner:
+        owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ada'")
+
+    assert [error.sqlstate for error in errors(await client.rest())] == ["57P01"]
+
+
+async def test_a_backend_that_is_cancelled_by_sql_stops_what_runs_inside(stage: Stage) -> None:
+    client = await stage.client()
+    frames = await client.ask(Query(b"SELECT pg_backend_pid()"))
+    process_id = int(DataRow.decode(frames[1].raw).values[0] or 0)
+    stage.service.seconds = 30
+    client.send(Query(COUNT))
+    await asyncio.sleep(0.2)
+
+    stage.sessions.cancel_backend(process_id)
+
+    assert errors(await client.until())[0].sqlstate == "57014"
+
+
+async def test_a_slow_reader_gets_every_row(stage: Stage) -> None:
+    client = await stage.client()
+    client.send(Query(b"SELECT repeat('x', 1000) FROM generate_series(1, 30000)"))
+    await asyncio.sleep(0.5)  # meanwhile all buffers fill up, and the twin has to wait
+
+    frames = await client.until()
+
+    assert len([frame for frame in frames if frame.kind == DataRow.kind]) == 30_000
+
+
+async def test_a_large_pipeline_is_answered_in_order(stage: Stage) -> None:
+    client = await stage.client()
+    batch = [
+        message
+        for number in range(500)
+        for message in (
+            Parse(b"", COUNT if number % 50 == 0 else f"SELECT {number}".encode()),
+            Bind(b"", b""),
+            Execute(b""),
+        )
+    ]
+
+    frames = await client.ask(*batch, Sync())
+
+    rows = [DataRow.decode(frame.raw).values[0] for frame in frames if frame.kind == DataRow.kind]
+    assert rows == [b"42" if number % 50 == 0 else str(number).encode() for number in range(500)]

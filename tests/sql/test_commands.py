@@ -1,0 +1,62 @@
+"""Settings of ours are read strictly."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.refusal import BadSetting
+from rules.sql.commands import LEAST_EPSILON, Limits, check_setting, read_settings
+
+LIMITS = Limits(epsilon=Decimal("0.1"), max_epsilon=Decimal(1), delta=Decimal(0))
+
+
+@given(st.one_of(st.text(), st.decimals().map(str), st.floats().map(repr), st.integers().map(str)))
+def test_an_epsilon_that_is_accepted_is_finite_and_within_the_rules(text: str) -> None:
+    try:
+        epsilon = read_settings({"noisegate.epsilon": text}, LIMITS).epsilon
+    except BadSetting:
+        return
+    assert epsilon.is_finite()
+    assert LEAST_EPSILON <= epsilon <= LIMITS.max_epsilon
+
+
+@pytest.mark.parametrize("text", ["0.5", " 0.5 ", "5e-1", ".5", "+0.50"])
+def test_numbers_are_written_in_many_ways(text: str) -> None:
+    assert read_settings({"noisegate.epsilon": text}, LIMITS).epsilon == Decimal("0.5")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0", "-0.1", "NaN", "nan", "Infinity", "1e-320", "1e308", "1.0001", "1,5", "0x1", "1_0", "١", "1e9999", "on"],
+)
+def test_what_is_no_sensible_epsilon_is_refused(text: str) -> None:
+    with pytest.raises(BadSetting):
+        read_settings({"noisegate.epsilon": text}, LIMITS)
+
+
+@pytest.mark.parametrize("text", ["", " ", None])
+def test_what_was_never_set_or_was_reset_is_what_the_rules_say(text: str | None) -> None:
+    settings = read_settings(
+        {"noisegate.epsilon": text, "noisegate.rows_per_unit": text, "noisegate.reuse": text}, LIMITS
+    )
+
+    assert (settings.epsilon, settings.rows_per_unit, settings.reuse) == (Decimal("0.1"), None, True)
+
+
+@pytest.mark.parametrize("name", ["noisegate.rows_per_unit", "noisegate.groups_per_unit"])
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "x", "99999999", "1000001"])
+def test_bounds_are_whole_numbers_from_one(name: str, text: str) -> None:
+    with pytest.raises(BadSetting):
+        check_setting(name, text, LIMITS)
+
+
+@pytest.mark.parametrize(("text", "is_on"), [("on", True), ("OFF", False), ("0", False), ("yes", True)])
+def test_switches_are_spelled_as_in_postgresql(text: str, is_on: bool) -> None:
+    assert read_settings({"noisegate.reuse": text}, LIMITS).reuse is is_on
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
+    with pytest.raises(BadSetting):
+        check_setting("noisegate.notices", "maybe", LIMITS)
