@@ -11,13 +11,14 @@ from rules.catalog import Catalog, Table, TableName
 from rules.noise.allocate import share
 from rules.noise.measures import Block, PrivateGroups
 from rules.policy.model import Policy
-from rules.refusal import Mismatch, NotAllowed, NotSupported
+from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal
 from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import plan_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.outer import Place, outer_statement
 from rules.rewrite.plan import Plan, Request
+from rules.rewrite.position import find_position
 from rules.rewrite.probe import Columns, is_probe, relations, without_rows
 from rules.rewrite.site import BlockSite
 from rules.sql.canonical import canonical_tree
@@ -32,7 +33,14 @@ CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "cloc
 def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan:
     """The plan of a statement that reads protected tables; raises a Refusal."""
     (piece,) = parse(request.text)
-    tree = canonical_tree(piece.tree)
+    try:
+        return _plan_tree(canonical_tree(piece.tree), request, policy, catalog)
+    except Refusal as refusal:
+        refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
+        raise
+
+
+def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -> Plan:
     query = query_of(tree)
     if query is None:
         raise NotAllowed(

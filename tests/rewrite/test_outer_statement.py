@@ -221,3 +221,18 @@ def test_parameters_keep_their_numbers_and_arrays_come_after_them(
 def test_rows_are_never_given_out(text: str, catalog: Catalog) -> None:
     with pytest.raises(Refusal):
         planned(text, catalog)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("/* ä */ SELECT status, array_agg(amount) FROM orders GROUP BY 1", "array_agg"),
+        ("SELECT count(*) FROM orders WHERE lower(note) = 'ö' AND reverse(note) = 'x'", "reverse"),
+        ("COPY (SELECT sum(o.id) FROM orders AS o) TO STDOUT", "o.id"),
+    ],
+)
+def test_a_refusal_points_at_what_it_names(text: str, named: str, catalog: Catalog) -> None:
+    with pytest.raises(Refusal) as refused:
+        planned(text, catalog)
+
+    assert refused.value.position == text.index(named) + 1
