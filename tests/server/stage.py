@@ -148,10 +148,10 @@ class Stage:
         return client
 
 
-@pytest.fixture(scope="session")
-def twin_cluster() -> Iterator[Cluster]:
-    """A PostgreSQL that plays the twin, with empty protected tables."""
-    cluster = Cluster.start()
+@pytest.fixture(scope="session", params=[18, 16], ids=["on 18", "on 16"])
+def twin_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A PostgreSQL that plays the twin, with empty protected tables, in the versions that a twin may have."""
+    cluster = Cluster.start(version=request.param)
     with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
         owner.execute(f"CREATE DATABASE {DATABASE}")
     with psycopg.connect(cluster.dsn(DATABASE), autocommit=True) as owner:
