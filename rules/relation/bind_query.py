@@ -119,7 +119,7 @@ class Binder(Where, Sources):
     def _over_rows(self, given: s.Select, source: Relation, ctes: Ctes) -> Relation | Outer:
         """Rows of units, one row for each of a unit's groups, or a block."""
         is_grouped = bool(given.group_by or given.having) or bool(aggregates(given.items, given.order_by))
-        if not is_grouped and not given.distinct:
+        if not is_grouped and (given.distinct_on or not given.distinct):
             _check_rows(given)
             return self._rows(given, source)
         keys = self._keys(given, source) if is_grouped else self._distinct_keys(given, source)

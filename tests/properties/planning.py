@@ -37,6 +37,9 @@ class Lab:
     connection: psycopg.Connection
     catalog: Catalog
 
+    def __repr__(self) -> str:
+        return "lab"
+
     def script(self, text: str) -> None:
         """Change the tables, whose names need no schema there."""
         try:

@@ -104,12 +104,11 @@ def _integer(given: Expression, target: Type) -> Expression:
         return _apply(given, target, given.domain)
     fitting = _kept(given, Range(Fraction(first), Fraction(last)))
     found = domain.range_of(fitting.domain)
-    one = Fraction(1)
-    image = (
-        given.domain
-        if given.type.kind == "integer"
-        else Range(_to_step(found.low, one), _to_step(found.high, one), one)
-    )
+    if given.type.kind == "float":  # a double rounds ties to even, a numeric away from zero
+        low, high = (None if bound is None else Fraction(round(bound)) for bound in (found.low, found.high))
+    else:
+        low, high = (_to_step(bound, domain.ONE) for bound in (found.low, found.high))
+    image = given.domain if given.type.kind == "integer" else Range(low, high, domain.ONE)
     return _apply(fitting, target, image, nullable=fitting.nullable)
 
 

@@ -1,0 +1,82 @@
+"""Planning over the shop of tests/shop.py, and running what was planned, exactly."""
+
+import asyncio
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import psycopg
+
+from proxy.engine.catalog import read_catalog
+from rules.catalog import Catalog
+from rules.noise.measures import Block, Measure
+from rules.policy.model import Policy
+from rules.refusal import Refusal
+from rules.rewrite.pipeline import plan
+from rules.rewrite.plan import Plan, Request
+from tests import shop
+
+Rows = list[tuple[object, ...]]
+
+
+@dataclass
+class Planner:
+    """A database, its catalog, and rules that a test may change."""
+
+    dsn: str
+    rules: str = shop.RULES
+    catalog: Catalog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.catalog = asyncio.run(_catalog(self.dsn))
+
+    @property
+    def policy(self) -> Policy:
+        return shop.policy(rules=self.rules)
+
+    def plan(
+        self, sql: str, *, rows_per_unit: int | None = None, groups_per_unit: int | None = None, delta: str = "1e-9"
+    ) -> Plan:
+        request = Request(
+            text=sql,
+            search_path=("pg_catalog", "public"),
+            epsilon=Decimal(1),
+            delta=Decimal(delta),
+            rows_per_unit=rows_per_unit,
+            groups_per_unit=groups_per_unit,
+            now="2025-06-15 12:00:00+00:00",
+        )
+        return plan(request, self.policy, self.catalog)
+
+    def block(self, sql: str, *, rows_per_unit: int | None = None) -> Block:
+        """The only block of a statement."""
+        (block,) = self.plan(sql, rows_per_unit=rows_per_unit).blocks
+        return block
+
+    def sensitivities(self, sql: str, *, rows_per_unit: int | None = None) -> list[int]:
+        measures = self.block(sql, rows_per_unit=rows_per_unit).measures
+        return [measure.sensitivity for measure in measures if isinstance(measure, Measure)]
+
+    def refusal(self, sql: str, *, delta: str = "1e-9") -> Refusal:
+        """Why a statement is not answered."""
+        try:
+            planned = self.plan(sql, delta=delta)
+        except Refusal as refusal:
+            return refusal
+        raise AssertionError(f"answered: {[block.sql for block in planned.blocks]}")
+
+    def run(self, sql: str, *before: str) -> Rows:
+        """The exact rows of the only block, after changes that are taken back."""
+        block = self.block(sql)
+        with psycopg.connect(self.dsn) as connection:
+            for change in before:
+                connection.execute(change)
+            connection.execute("SET LOCAL search_path = ''; SET LOCAL TimeZone = 'UTC'")
+            rows = connection.execute(block.sql).fetchall()
+            connection.rollback()
+        return rows
+
+
+async def _catalog(dsn: str) -> Catalog:
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await connection.execute("SET search_path = ''")
+        return await read_catalog(connection)

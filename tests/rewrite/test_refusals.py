@@ -1,0 +1,60 @@
+"""What is not answered is refused with a code, a plain message, and a hint that works."""
+
+import pytest
+
+from tests.rewrite.planned import Planner
+
+REFUSED = [
+    ("SELECT * FROM customers", "42501", "rows"),
+    ("SELECT name FROM customers", "42501", "rows"),
+    ("SELECT id, count(*) FROM customers GROUP BY id", "42501", "rows"),
+    ("SELECT customer_id, sum(amount) FROM orders GROUP BY 1 ORDER BY 2 DESC", "42501", "rows"),
+    ("SELECT c FROM customers AS c", "42501", "whole row"),
+    ("SELECT count(c) FROM customers AS c", "42501", "whole row"),
+    ("SELECT count(*) FROM customers WHERE ctid = '(0,1)'", "42501", "system column"),
+    ("SELECT count(email) FROM customers", "42501", "not known"),
+    ("SELECT count(*) FROM staff, customers", "0A000", ""),
+    ("SELECT array_agg(name) FROM customers", "42501", "values of single rows"),
+    ("SELECT string_agg(name, ',') FROM customers", "42501", "values of single rows"),
+    ("SELECT json_agg(name) FROM customers", "42501", "values of single rows"),
+    ("SELECT bool_or(is_vip) FROM customers", "42501", "values of single rows"),
+    ("SELECT count(*) FROM customers AS a JOIN customers AS b ON a.city = b.city", "42501", "units"),
+    ("SELECT count(*) FROM customers, orders", "42501", "units"),
+    ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "42501", "LIMIT"),
+    ("SELECT count(*) FROM (SELECT DISTINCT ON (customer_id) * FROM orders) AS t", "42501", "DISTINCT ON"),
+    ("SELECT sum(id) FROM orders", "42501", "no bounds"),
+    ("SELECT avg(id * 2.5) FROM orders", "42501", "no bounds"),
+    ("SELECT count(*) FROM customers WHERE md5(name) < 'a'", "0A000", '"md5"'),
+    ("SELECT count(*) FROM customers WHERE name::integer > 0", "0A000", "could fail"),
+    ("SELECT count(*) FROM customers WHERE pg_sleep(1) IS NULL", "0A000", '"pg_sleep"'),
+    ("SELECT count(*) FROM customers WHERE random() < 0.5", "0A000", '"random"'),
+    ("SELECT count(*) FROM products LEFT JOIN order_items ON product_id = id", "42501", "public rows"),
+    ("SELECT count(*) FROM customers EXCEPT SELECT id FROM customers", "0A000", ""),
+    ("SELECT sum(amount) OVER () FROM orders", "0A000", "window"),
+]
+
+
+@pytest.mark.parametrize(("sql", "sqlstate", "words"), REFUSED)
+def test_what_is_not_private_is_refused_in_plain_words(planner: Planner, sql: str, sqlstate: str, words: str) -> None:
+    refusal = planner.refusal(sql)
+    assert (refusal.sqlstate, words in refusal.message) == (sqlstate, True), refusal.message
+
+
+def test_groups_that_only_the_data_know_are_refused_without_delta(planner: Planner) -> None:
+    refusal = planner.refusal("SELECT name, count(*) FROM customers GROUP BY name", delta="0")
+    assert refusal.sqlstate == "42501"
+    assert "delta" in refusal.hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        ("SELECT sum(id) FROM orders", "SELECT sum(least(greatest(id, 0), 100)) FROM orders"),
+        ("SELECT bool_or(is_vip) FROM customers", "SELECT count(*) FILTER (WHERE is_vip) FROM customers"),
+        ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "SELECT count(*) FROM orders LIMIT 10"),
+        ("SELECT * FROM customers", "SELECT count(*) FROM customers"),
+    ],
+)
+def test_what_a_hint_says_works(planner: Planner, sql: str, mended: str) -> None:
+    assert planner.refusal(sql).hint
+    assert planner.plan(mended).blocks

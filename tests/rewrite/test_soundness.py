@@ -1,0 +1,173 @@
+"""Careless readings that break privacy, each with the rule that closes it; numbers are those of the findings."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from rules.noise.lattice import find_lattice
+from rules.refusal import NotAllowed, NotSupported
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.rewrite.planned import Planner
+
+MANY = """
+INSERT INTO orders (customer_id, ordered_at, status, amount)
+SELECT 1, '2024-05-05', 'open', 500 FROM generate_series(1, 400)
+"""
+
+
+def test_01_a_lowered_cap_is_enforced_not_believed(planner: Planner) -> None:
+    """SET noisegate.rows_per_unit = 1 is no proof that a customer has one order."""
+    sql = "SELECT count(*) FROM orders"
+    (one,) = planner.block(sql, rows_per_unit=1).measures
+    assert one.sensitivity == 1
+    assert "least(c, 1)" in planner.block(sql, rows_per_unit=1).sql
+
+
+def test_01_only_a_unique_key_leaves_truncation_out(planner: Planner) -> None:
+    assert "per_unit" not in planner.block("SELECT count(*) FROM customers").sql
+    assert "per_unit" in planner.block("SELECT count(*) FROM orders").sql
+
+
+def test_01_a_table_with_inheritance_children_proves_nothing(shop: RealDatabase) -> None:
+    planner = Planner(
+        shop.dsn, _rules("  customers:\n    unit: id\n", "  customers:\n    unit: id\n    rows_per_unit: 1\n")
+    )
+    tables = tuple(replace(table, has_children=table.name.name == "customers") for table in planner.catalog.tables)
+    planner.catalog = replace(planner.catalog, tables=tables)
+    assert "per_unit" in planner.block("SELECT count(*) FROM customers").sql
+
+
+def _rules(old: str, new: str) -> str:
+    assert old in shop_data.RULES
+    return shop_data.RULES.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("join", "rows"),
+    [
+        ("customers AS c JOIN orders AS o ON o.customer_id = c.id", 40),
+        ("customers AS c LEFT JOIN orders AS o ON o.customer_id = c.id", 40),
+        ("orders AS o LEFT JOIN customers AS c ON o.customer_id = c.id", 40),
+        ("customers AS c FULL JOIN customers AS d ON c.id = d.id AND c.city = d.city", 2),
+        ("orders AS c RIGHT JOIN order_items AS o ON o.order_id = c.id", 120),
+        ("order_items AS c RIGHT JOIN orders AS o ON c.order_id = o.id", 4800),
+        ("orders AS c FULL JOIN customers AS o ON c.customer_id = o.id", 41),
+        ("orders AS c JOIN orders AS o ON c.customer_id = o.customer_id", 1600),
+    ],
+)
+def test_02_joins_multiply_rows_as_their_keys_allow(planner: Planner, join: str, rows: int) -> None:
+    assert planner.sensitivities(f"SELECT count(*) FROM {join}") == [rows]
+
+
+def test_02_a_key_on_the_extended_side_of_an_outer_join_is_not_determined(planner: Planner) -> None:
+    """A customer's city and NULL are two groups of one unit there."""
+    join = "orders AS o LEFT JOIN customers AS c ON c.id = o.customer_id"
+    sql = f"SELECT c.country, count(DISTINCT o.customer_id) FROM {join}"
+    assert planner.sensitivities(f"{sql} AND o.amount > 100 GROUP BY c.country") == [40]
+    assert planner.sensitivities(f"{sql.replace('LEFT', '')} GROUP BY c.country") == [1]
+
+
+def test_02_an_equality_below_or_links_nothing(planner: Planner) -> None:
+    refusal = planner.refusal(
+        "SELECT count(*) FROM orders AS o JOIN customers AS c ON o.customer_id = c.id OR c.is_vip"
+    )
+    assert isinstance(refusal, NotAllowed)
+
+
+def test_03_a_centre_off_the_lattice_counts_in_halves(planner: Planner) -> None:
+    """Values 0 and 1 are at most 1 from the middle in halves of a step, never 1/2 rounded down to 0."""
+    total, rows = planner.sensitivities("SELECT avg(CASE WHEN is_vip THEN 1 ELSE 0 END) FROM customers")
+    assert (total, rows) == (1, 1)
+
+
+def test_03_bounds_are_rounded_inward() -> None:
+    lattice = find_lattice(Fraction("0.004"), Fraction("99.996"), Fraction("0.01"), 1, binary=False)
+    assert lattice is not None
+    assert (lattice.low, lattice.high) == (1, 9999)
+
+
+def test_04_large_bounds_take_a_coarser_step_instead_of_overflowing(planner: Planner) -> None:
+    (measure,) = planner.block("SELECT sum(least(greatest(amount * 1e12, 0), 5e14)) FROM orders").measures
+    assert measure.sensitivity <= 2**60
+
+
+def test_04_the_last_sum_is_saturated(planner: Planner) -> None:
+    assert "least(greatest(coalesce(sum(" in planner.block("SELECT sum(amount) FROM orders").sql
+
+
+def test_07_a_count_below_a_block_is_clamped_before_it_is_believed(planner: Planner) -> None:
+    """A customer with 400 orders more adds no more than 40 to a sum of counts."""
+    sql = "SELECT sum(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) AS t"
+    assert planner.sensitivities(sql) == [40]
+    ((before,),), ((after,),) = planner.run(sql), planner.run(sql, MANY)
+    assert abs(int(str(after)) - int(str(before))) <= 40
+
+
+def test_08_a_null_in_a_list_says_nothing_for_everybody(planner: Planner) -> None:
+    inner = "SELECT o.customer_id FROM customers AS x LEFT JOIN orders AS o ON o.customer_id = x.id"
+    refusal = planner.refusal(f"SELECT count(*) FROM customers AS c WHERE c.id NOT IN ({inner})")
+    assert "NULL" in refusal.message
+
+
+def test_08_public_rows_are_not_chosen_by_protected_ones(planner: Planner) -> None:
+    for sql in (
+        "SELECT name FROM products AS p WHERE EXISTS (SELECT 1 FROM order_items AS i WHERE i.product_id = p.id)",
+        "SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT 1 FROM orders AS o WHERE o.amount > 400)",
+        "SELECT name FROM products LIMIT (SELECT id FROM customers WHERE is_vip)",
+    ):
+        assert planner.refusal(sql).sqlstate in ("42501", "0A000")
+
+
+def test_09_equal_keys_have_one_text(planner: Planner) -> None:
+    """5.0 and 5.000000 are one group, whoever brought which."""
+    sql = planner.block("SELECT amount * 1.00, count(*) FROM orders GROUP BY 1").sql
+    assert "trim_scale" in sql
+    assert 'COLLATE "C"' in planner.block("SELECT name, count(*) FROM customers GROUP BY name").sql
+
+
+def test_14_a_check_bounds_integers_only(planner: Planner) -> None:
+    assert planner.sensitivities("SELECT sum(quantity) FROM order_items") == [120 * 100]
+
+
+def test_15_a_foreign_key_links_only_as_the_rules_name_it(shop: RealDatabase) -> None:
+    """A row that names its customer itself is not linked by the order that it also names."""
+    rules = _rules("unit: order_id -> orders.id", "unit: product_id")
+    refusal = Planner(shop.dsn, rules).refusal(
+        "SELECT count(*) FROM order_items AS i JOIN orders AS o ON i.order_id = o.id"
+    )
+    assert "without joining their units" in refusal.message
+
+
+def test_18_clamping_leaves_null_alone(planner: Planner) -> None:
+    """least(greatest(NULL, 0), 500) is 0 in PostgreSQL: NULLs would become bounds."""
+    ((total, rows),) = planner.run(
+        "SELECT avg(CASE WHEN status = 'open' THEN amount END) FROM orders WHERE false OR amount > 499"
+    )
+    assert int(str(rows)) >= 0
+    assert abs(int(str(total))) <= 50000 * int(str(rows))
+
+
+def test_18_shares_of_a_long_unit_are_not_bent(planner: Planner) -> None:
+    """400 rows of which a quarter is paid stay a quarter when 40 are counted."""
+    sql = "SELECT count(*), count(*) FILTER (WHERE status = 'paid') FROM orders WHERE customer_id = 1"
+    paid = MANY.replace("'open'", "CASE WHEN generate_series % 4 = 0 THEN 'paid'::status ELSE 'open' END")
+    ((rows, share),) = planner.run(sql, "DELETE FROM order_items", "DELETE FROM orders WHERE customer_id = 1", paid)
+    assert (int(str(rows)), int(str(share))) in ((40, 10), (40, 11))
+
+
+def test_25_patterns_that_fail_on_some_rows_are_refused_when_planned(planner: Planner) -> None:
+    refusal = planner.refusal("SELECT count(*) FROM customers WHERE name LIKE 'Al\\'")
+    assert isinstance(refusal, NotSupported)
+    assert "backslash" in refusal.message
+
+
+def test_26_a_block_for_each_row_is_refused(planner: Planner) -> None:
+    sql = "SELECT p.name, (SELECT count(*) FROM order_items AS i WHERE i.product_id = p.id) FROM products AS p"
+    assert planner.refusal(sql).sqlstate in ("42501", "0A000")
+
+
+def test_disjoint_units_of_a_row_are_refused_in_a_union(planner: Planner) -> None:
+    sql = "SELECT count(*) FROM (SELECT id FROM customers UNION ALL SELECT id FROM products) AS t"
+    assert planner.refusal(sql).sqlstate in ("42501", "0A000")
