@@ -8,7 +8,6 @@ from proxy.wire.backend import Field
 from proxy.wire.frontend import Bind
 from rules.rewrite.plan import Plan, Text
 from rules.sql.around import Around, split_around
-from rules.sql.commands import Settings
 from rules.sql.statement import Kind, Statement
 
 
@@ -55,7 +54,7 @@ class Answered:
     parameters: Parameters
     arrays: tuple[tuple[Text, ...], ...]
     notices: tuple[str, ...]
-    settings: Settings
+    is_parsed: bool  # whether the twin has the outer statement of a query ready, under its name
 
     def with_parameters(self) -> str:
         """The statement to be bound: the client's values and then `array_values` are its parameters."""

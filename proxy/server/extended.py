@@ -184,7 +184,7 @@ class Extended:
     def _bind_answered(self, bind: Bind, kind: Kind, answered: Answered) -> None:
         """Bind the client's portal to the outer statement, so that all that follows is the twin's own business."""
         codec = self._relay.codec
-        messages = [] if kind is Kind.QUERY else self._outer(kind, answered)
+        messages = [] if kind is Kind.QUERY and answered.is_parsed else self._outer(kind, answered)
         arrays = tuple(encoded(array, codec) for array in answered.array_values())
         if kind in (Kind.QUERY, Kind.DECLARE):
             formats = tuple(map(bind.format_of, range(len(bind.parameters)))) + (0,) * len(arrays)
@@ -201,7 +201,7 @@ class Extended:
 
     def _outer(self, kind: Kind, answered: Answered) -> list[Message]:
         """The whole statement, where what was compared is not all of it or cannot take parameters."""
-        if kind is Kind.DECLARE:
+        if kind in (Kind.QUERY, Kind.DECLARE):
             text = answered.with_parameters()
             types = answered.parameters.types + (TEXT_ARRAY_OID,) * len(answered.arrays)
         else:

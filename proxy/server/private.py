@@ -6,6 +6,7 @@ client's implicit transaction; in the simple protocol each ends with one.
 
 import asyncio
 from collections.abc import Coroutine
+from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 from proxy.query.service import Answer
@@ -29,6 +30,7 @@ _TYPES: Final = b"_ng_types"
 
 _OID_ARRAY_OID: Final = 1028
 _MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
+_MOST_MATCHED: Final = 50
 _SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-outs
 _TYPES_SQL: Final = (
     b"SELECT pg_catalog.format_type(t, NULL) FROM pg_catalog.unnest($1) WITH ORDINALITY AS o(t, n) ORDER BY n"
@@ -46,6 +48,7 @@ class Private:
         self._timeout_seconds = timeout_seconds
         self._has_probe = False
         self._type_names: dict[int, str] = {}
+        self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
         self._running: asyncio.Task[Any] | None = None
 
     def forget(self) -> None:
@@ -77,11 +80,11 @@ class Private:
         settings = read_settings(moment.settings, self._service.limits)
         parameters = await self._parameters(asked, types, sync=sync)
         plan = await self._plan(asked, _request(asked.around.query, moment, settings, parameters, self._service))
-        await self._compare(plan, types, columns, sync=sync)
+        is_parsed = await self._compare(plan, types, columns, sync=sync)
         seconds = self._seconds_left(moment, since)
         answer = await self._answer(plan, settings, seconds)
         notices = answer.notices if _wants_notices(moment, settings) else ()
-        return Answered(plan, asked.around, columns, parameters, answer.columns, notices, settings)
+        return Answered(plan, asked.around, columns, parameters, answer.columns, notices, is_parsed)
 
     async def _look(
         self, asked: Asked, *, sync: bool
@@ -158,9 +161,15 @@ class Private:
         except Refusal as refusal:
             raise _placed(refusal, asked.place) from None
 
-    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> None:
-        """Before anything is charged: the outer statement must look to PostgreSQL as the original does."""
+    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool:
+        """Before anything is charged: the outer statement must look to PostgreSQL as the original does.
+
+        Returns whether the twin has the outer statement as OUTER now. What has matched before is not asked again.
+        """
         text = self._encoded(plan.outer_with_parameters())
+        key = blake2b(text, digest_size=16).digest(), types, tuple(shape(columns))
+        if key in self._matched:
+            return False
         arrays = (TEXT_ARRAY_OID,) * (max(_holes(plan), default=plan.parameters) - plan.parameters)
         mismatch = Mismatch("this statement is not read by the proxy as PostgreSQL reads it, so nothing was run")
         messages = [*_parse(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
@@ -170,6 +179,10 @@ class Private:
             raise TwinError(refusal_report(mismatch, self._relay.codec)) from None
         if plan.parameters != len(types) or shape(_described(replies[2])[1]) != shape(columns):
             raise mismatch
+        if len(self._matched) >= _MOST_MATCHED:
+            self._matched.clear()
+        self._matched.add(key)
+        return not sync
 
     async def _answer(self, plan: Plan, settings: Settings, seconds: float) -> Answer:
         work = self._service.answer(
