@@ -127,8 +127,8 @@ class App:
         policy, settings = self.policy, self.settings
         engine = PostgresEngine(policy.database)
         stack.push_async_callback(engine.close)
-        catalog = await self._first_look(engine)
-        for line in (*check_rules(policy, catalog), *(f"warning: {risk}" for risk in await engine.risks())):
+        catalog, risks = await self._first_look(engine)
+        for line in (*check_rules(policy, catalog), *(f"warning: {risk}" for risk in risks)):
             tell(str(line))
         ledger = await open_ledger(settings, catalog)
         stack.push_async_callback(ledger.close)
@@ -158,11 +158,11 @@ class App:
         twin.on_signal = lambda name, process_id: signals[name](process_id)
         return twin
 
-    async def _first_look(self, engine: PostgresEngine) -> Catalog:
-        """The catalog, as soon as the database lets us in."""
+    async def _first_look(self, engine: PostgresEngine) -> tuple[Catalog, list[str]]:
+        """The catalog, and what our role may do too much, as soon as the database lets us in."""
         while True:
             try:
-                return await engine.catalog()
+                return await engine.catalog(), await engine.risks()
             except EngineError as error:
                 tell(f"{error or 'the catalog cannot be read'}; trying again")
                 warn("database_away", retry_seconds=self.settings.retry_seconds)

@@ -1,6 +1,7 @@
 """The command line: arguments in, exit code out."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,7 +122,7 @@ def _add_ledger(names: "Names[argparse.ArgumentParser]") -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     init = actions.add_parser("init", help="make an empty ledger for the database that the rules name")
     show = actions.add_parser("show", help="what each analyst, and all together, have spent and may spend")
-    for action, run in ((init, commands.make_ledger), (show, commands.show_ledger)):
+    for action, run in ((init, commands.init_ledger), (show, commands.show_ledger)):
         _add_rules(action)
         _add_ledger_file(action)
         action.set_defaults(run=lambda given, run=run: run(_settings(given)))
@@ -145,15 +146,24 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
 
 def _add_ledger_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--ledger", type=Path, metavar="FILE", help="the ledger (default: the rules file's name, ending in .ledger)"
+        "--ledger",
+        metavar="PLACE",
+        default=os.environ.get("NOISEGATE_LEDGER"),
+        help="a file, or postgresql://… to be shared by several proxies (default: the variable NOISEGATE_LEDGER, or a "
+        "file beside the rules that ends in .ledger)",
     )
     parser.add_argument(
         "--anchor", type=Path, metavar="FILE", help="a second place, best on another disk, that knows the ledger's end"
     )
 
 
+def _ledger_place(given: argparse.Namespace) -> Path | str:
+    place = given.ledger or str(given.rules.with_suffix(".ledger"))
+    return place if place.startswith(("postgresql://", "postgres://")) else Path(place)
+
+
 def _settings(given: argparse.Namespace) -> Settings:
-    ledger = given.ledger or given.rules.with_suffix(".ledger")
+    ledger = _ledger_place(given)
     if "host" not in given:
         return Settings(given.rules, ledger, given.anchor)
     server = ServerSettings(

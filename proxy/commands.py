@@ -16,20 +16,19 @@ from proxy.app import App
 from proxy.certificate import write_certificate
 from proxy.engine.engine import EngineError
 from proxy.engine.postgres import PostgresEngine
-from proxy.given import Failed, ledger_identity, open_ledger, read_rules
+from proxy.given import Failed, make_ledger, open_ledger, read_rules
 from proxy.log import start_logging
 from proxy.query.clock import system_clock
 from proxy.settings import Settings
-from proxy.stores.sqlite import SqliteLedger
 from proxy.wire.scram import Verifier
 from rules.catalog import Catalog
 from rules.ledger.book import budgets_of
-from rules.ledger.store import Balance, LedgerError
+from rules.ledger.store import Balance
 from rules.policy.check import Severity, check_policy
 from rules.policy.model import table_name
 from rules.policy.suggest import suggest_rules
 
-__all__ = ["Failed", "certificate", "check", "make_ledger", "password", "serve", "show_ledger", "suggest", "version"]
+__all__ = ["Failed", "certificate", "check", "init_ledger", "password", "serve", "show_ledger", "suggest", "version"]
 
 Result = TypeVar("Result")
 
@@ -97,14 +96,11 @@ def certificate(folder: Path, names: Sequence[str]) -> int:
     return 0
 
 
-def make_ledger(settings: Settings) -> int:
+def init_ledger(settings: Settings) -> int:
     """Make an empty ledger, bound to the database."""
     catalog, _ = _run(_look_at(read_rules(settings.rules).database))
-    try:
-        SqliteLedger.create(settings.ledger, ledger_identity(catalog), anchor=settings.anchor)
-    except LedgerError as error:
-        raise Failed(str(error)) from None
-    _say(f"made {settings.ledger}: nothing is spent yet")
+    make_ledger(settings, catalog)
+    _say("made the ledger: nothing is spent yet")
     return 0
 
 

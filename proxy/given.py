@@ -10,6 +10,8 @@ from psycopg.conninfo import conninfo_to_dict
 from proxy.server.house import is_loopback
 from proxy.server.tls import Tls
 from proxy.settings import ServerSettings, Settings
+from proxy.stores.ledger import Ledger
+from proxy.stores.postgres import PostgresLedger
 from proxy.stores.sqlite import SqliteLedger
 from proxy.wire.scram import Accounts, Verifier
 from rules.catalog import Catalog
@@ -83,12 +85,27 @@ def ledger_identity(catalog: Catalog) -> str:
     return f"{catalog.system_identifier}/{catalog.database}"
 
 
-async def open_ledger(settings: Settings, catalog: Catalog) -> SqliteLedger:
+async def open_ledger(settings: Settings, catalog: Catalog) -> Ledger:
     """The ledger of this database, checked from its first entry to its last."""
+    identity, place = ledger_identity(catalog), settings.ledger
     try:
-        return await SqliteLedger.open(settings.ledger, ledger_identity(catalog), anchor=settings.anchor)
+        if isinstance(place, str):
+            return await PostgresLedger.open(place, identity, anchor=settings.anchor)
+        return await SqliteLedger.open(place, identity, anchor=settings.anchor)
     except LedgerError as error:
         raise Failed(f"{error}. {error.hint}".rstrip(". ")) from None
+
+
+def make_ledger(settings: Settings, catalog: Catalog) -> None:
+    """An empty ledger for this database, where none is yet."""
+    identity, place = ledger_identity(catalog), settings.ledger
+    try:
+        if isinstance(place, str):
+            PostgresLedger.create(place, identity, anchor=settings.anchor)
+        else:
+            SqliteLedger.create(place, identity, anchor=settings.anchor)
+    except LedgerError as error:
+        raise Failed(str(error)) from None
 
 
 def tell(text: str) -> None:

@@ -27,7 +27,7 @@ class Settings:
     """One proxy in front of one database."""
 
     rules: Path
-    ledger: Path
+    ledger: Path | str  # a SQLite file, or the URL of a PostgreSQL database
     anchor: Path | None = None  # where the ledger's end is noted too, so that an older copy is told apart
     server: ServerSettings = ServerSettings()
     look_seconds: float = 300  # between two looks at the real database: its schema, and its small public tables

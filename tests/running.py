@@ -83,15 +83,16 @@ def command(*arguments: str, database: str = "") -> subprocess.CompletedProcess[
 
 @contextmanager
 def noisegate(
-    directory: Path, database_dsn: str, *, rules: str = shop.RULES, name: str = "shop", arguments: tuple[str, ...] = ()
+    directory: Path, database_dsn: str, *, rules: str = shop.RULES, name: str = "shop", ledger: str = ""
 ) -> Iterator[Noisegate]:
     """Serve a database by these rules, with a certificate and a ledger made for it, until the block is left."""
     path = shop.rules_file(directory, rules)
     certificate, key = write_certificate(directory)
-    made = command("ledger", "init", str(path), database=database_dsn)
+    place = ("--ledger", ledger) if ledger else ()
+    made = command("ledger", "init", str(path), *place, database=database_dsn)
     assert made.returncode == 0, made.stderr
     tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))
-    running = start(path, database_dsn, name=name, arguments=(*tls, *arguments))
+    running = start(path, database_dsn, name=name, arguments=(*tls, *place))
     try:
         running.wait_for("ready")
         yield running

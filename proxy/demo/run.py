@@ -16,9 +16,8 @@ import uvloop
 from proxy.app import App
 from proxy.certificate import write_certificate
 from proxy.engine.postgres import PostgresEngine
-from proxy.given import Failed, ledger_identity
+from proxy.given import Failed, make_ledger
 from proxy.settings import ServerSettings, Settings
-from proxy.stores.sqlite import SqliteLedger
 from proxy.twin.embedded import Cluster, ClusterError, server_binaries
 from proxy.wire.scram import Verifier
 
@@ -97,10 +96,11 @@ async def prepare(shop: Shop, port: int) -> Settings:
     rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.ledger"
     shutil.copyfile(HERE / "rules.yaml", rules)
     engine = PostgresEngine(shop.dsn)
-    SqliteLedger.create(ledger, ledger_identity(await engine.catalog()))
-    await engine.close()
     server = ServerSettings(port=port, certificate=certificate, private_key=private_key)
-    return Settings(rules, ledger, server=server)
+    settings = Settings(rules, ledger, server=server)
+    make_ledger(settings, await engine.catalog())
+    await engine.close()
+    return settings
 
 
 async def _serve(settings: Settings, shop: Shop, began: float) -> int:

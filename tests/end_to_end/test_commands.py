@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from proxy.twin.embedded import OWNER, Cluster
 from proxy.wire.scram import Verifier
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
@@ -99,6 +100,29 @@ def test_the_ledger_is_made_once_and_never_over_another(shop: RealDatabase, rule
     shown = command("ledger", "show", str(rules_path), database=shop.reader_dsn)
     assert shown.returncode == 0
     assert [line.split()[0] for line in shown.stdout.splitlines()] == ["ε", "ada", "bob", "all"]
+
+
+def test_two_proxies_share_one_ledger_in_a_database(shop: RealDatabase, real_cluster: Cluster, tmp_path: Path) -> None:
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE shared_ledger")
+    ledger = f"postgresql://{OWNER}@/shared_ledger?host={real_cluster.directory}"
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    rules = shop_data.RULES.replace("budget: {epsilon: 1000,", "budget: {epsilon: 1,")
+
+    with noisegate(first, shop.reader_dsn, rules=rules, ledger=ledger) as one:
+        with psycopg.connect(one.dsn(), autocommit=True) as session:
+            assert session.execute("SELECT count(*) FROM customers").fetchone() is not None
+        other = start(shop_data.rules_file(second, rules), shop.reader_dsn, arguments=("--ledger", ledger))
+        try:
+            other.wait_for("ready")
+            with psycopg.connect(other.dsn(sslmode="disable"), autocommit=True) as session:
+                assert session.execute("SELECT count(*) FROM customers").fetchone() is not None  # served again
+                with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
+                    session.execute("SELECT count(*) FROM orders")
+        finally:
+            other.stop()
 
 
 def test_without_a_ledger_the_proxy_does_not_start_and_says_how_to_make_one(
