@@ -58,13 +58,16 @@ class Link(asyncio.Protocol):
         self._loop = loop
         self._buffer = FrameBuffer(MOST_FRAME_BYTES)
         self._transport: asyncio.Transport | None = None
+        self._unsent: list[bytes] = []
         self._reports: list[bytes] = []
         self._greeting: asyncio.Future[Greeting] = loop.create_future()
         self._cancelling: asyncio.Task[None] | None = None
 
     def write(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.write(data)
+        """Send with all else that is written in this turn of the loop: one system call wakes the twin once."""
+        if not self._unsent:
+            self._loop.call_soon(self._send)
+        self._unsent.append(data)
 
     def pause_reading(self) -> None:
         if self._transport is not None:
@@ -81,13 +84,20 @@ class Link(asyncio.Protocol):
 
     def close(self) -> None:
         if self._transport is not None:
-            self._transport.write(Terminate().encode())
+            self.write(Terminate().encode())
+            self._send()
             self._transport.close()
 
     async def greet(self, parameters: Mapping[str, str]) -> Greeting:
         """Begin the session; raises StartupRefused."""
         self.write(StartupMessage(parameters).encode())
         return await self._greeting
+
+    def _send(self) -> None:
+        data = b"".join(self._unsent)
+        self._unsent.clear()
+        if self._transport is not None and data:
+            self._transport.write(data)
 
     async def _cancel(self) -> None:
         try:
