@@ -187,9 +187,13 @@ class _Expressions:
 
     def aggregate(self, unit: str) -> str:
         test = f" FILTER (WHERE {self.condition(1)})" if self._draw(st.integers(0, 3)) == 0 else ""
-        match self._draw(st.integers(0, 6)):
+        match self._draw(st.integers(0, 8)):
             case 0:
                 return f"count(*){test}"
+            case 7:
+                return f"count(DISTINCT {self._column('text') or self._column('number') or '1'}){test}"
+            case 8:
+                return f"{self._one('stddev', 'var_pop', 'variance', 'stddev_pop')}({self.number(1)}){test}"
             case 1 if unit:
                 return f"count(DISTINCT {unit}){test}"
             case 2:

@@ -25,7 +25,7 @@ from rules.relation.nodes import Facts, Node, scans_in
 from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
 from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql
-from rules.rewrite.contributions import Contribution, Pick, Recipe, RowSum, UnitCount, ValueCount
+from rules.rewrite.contributions import Contribution, DistinctCount, Pick, Recipe, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
@@ -60,7 +60,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         groups=groups,
         measures=measures,
         outputs=tuple(recipe.output(tuple(map(parts.index, recipe.parts))) for recipe in recipes),
-        output_types=tuple(recipe.type.sql for recipe in recipes),
+        output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in recipes),
         tables=_tables(keyed.source.node),
         explanation=_explanation(bounding, facts, groups, measures),
         notices=notices,
@@ -91,7 +91,7 @@ def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool
     """Sums and counts of rows add up; units do not, since one may be in several groups."""
     if not site.sets:
         return ()
-    if any(isinstance(part, UnitCount | Pick) for recipe in recipes for part in recipe.parts):
+    if any(isinstance(part, UnitCount | DistinctCount | Pick) for recipe in recipes for part in recipe.parts):
         hint = "Ask for each level in a query of its own."
         raise NotSupported("people counted in groups do not add up to people in all", hint=hint)
     return ("Totals are sums over the groups that are shown.",) if is_private else ()
@@ -178,6 +178,8 @@ class _Names:
                 return f"sum within {reach}{around} of {self._expression(integer)}"
             case ValueCount(integer=integer):
                 return f"values of {self._expression(integer)}"
+            case DistinctCount(value=value):
+                return f"different {self._expression(value)}"
             case Pick(candidate=candidate, fraction=fraction, largest=largest):
                 return f"choice at {fraction} of {largest} among {self._expression(candidate)}"
         kind = "units" if isinstance(part, UnitCount) else "rows"

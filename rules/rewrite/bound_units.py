@@ -15,7 +15,7 @@ from rules.relation.functions.guard import Setting
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered
 from rules.relation.render import Renderer, expression_sql
-from rules.rewrite.contributions import Contribution, Pick, RowCount, RowSum, UnitCount, ValueCount
+from rules.rewrite.contributions import Contribution, DistinctCount, Pick, RowCount, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import canonical_key
 
 SATURATION = 2**62
@@ -35,17 +35,15 @@ class Bounding:
     def sensitivity(self, part: Contribution) -> int:
         """How far one unit moves the measure, over all groups together."""
         match part:
-            case RowCount() | ValueCount():
+            case RowCount() | ValueCount() | DistinctCount() | Pick():
                 return self.rows
             case RowSum(reach=reach):
                 return self.rows * reach
             case UnitCount():
                 return self.groups
-            case Pick():
-                return self.rows
 
 
-Summed = RowCount | ValueCount | RowSum | UnitCount  # a Pick has a statement of its own
+Summed = RowCount | ValueCount | RowSum | UnitCount | DistinctCount  # a Pick has a statement of its own
 
 
 def inner_sql(node: Node, keys: tuple[Expression, ...], parts: tuple[Contribution, ...], bounding: Bounding) -> str:
@@ -76,7 +74,7 @@ class _Inner:
                 return self._plain()
             case "by unit":
                 kept = f"SELECT *, least(c, {bounding.rows}) AS t{self._remainder()} FROM per_unit"
-                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)])
+                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)], bounding.rows)
             case "ranked":
                 return self._ranked(bounding)
 
@@ -92,7 +90,7 @@ class _Inner:
             f"SELECT *, least(c, {bounding.rows} - before) AS t{self._remainder()} "
             f"FROM ranked WHERE before < {bounding.rows}{few}"
         )
-        return self._grouped([("per_unit", self._per_unit()), ("ranked", ranked), ("kept", kept)])
+        return self._grouped([("per_unit", self._per_unit()), ("ranked", ranked), ("kept", kept)], bounding.rows)
 
     def _names(self) -> list[str]:
         return [f"g{place}" for place in range(1, len(self.keys) + 1)]
@@ -135,6 +133,8 @@ class _Inner:
                 return f"count(*){_filter(condition, place)}"
             case ValueCount():
                 return f"count(v{place})"
+            case DistinctCount():
+                return f"count(DISTINCT v{place})"
             case RowSum(centre=None):
                 return f"sum(v{place})"
             case RowSum(centre=centre):
@@ -159,11 +159,25 @@ class _Inner:
             return ""
         return f", mod(abs({_hash(self._own(), 'r')}::numeric), c) AS h"
 
-    def _grouped(self, steps: Sequence[tuple[str, str]]) -> str:
-        """The kept rows of all units, summed by group."""
+    def _grouped(self, steps: Sequence[tuple[str, str]], rows: int) -> str:
+        """The kept rows of all units, summed by group; different values come in rows of their own, to be added."""
         measures = [_saturated(_scaled(self._place(part), part)) for part in self.parts]
         steps_sql = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
-        return f"WITH {steps_sql} SELECT {', '.join([*self._shown(), *measures])} FROM kept{self._group_by()}"
+        selects = [f"SELECT {', '.join([*self._shown(), *measures])} FROM kept{self._group_by()}"]
+        selects += [self._distinct(part, rows) for part in self.parts if isinstance(part, DistinctCount)]
+        return f"WITH {steps_sql} {' UNION ALL '.join(selects)}"
+
+    def _distinct(self, counted: DistinctCount, rows: int) -> str:
+        """At most m triples of unit, group and value of each unit, whichever groups they are in (finding 5)."""
+        value = f"v{self._place(counted)}"
+        names = [*self._names(), value]
+        order = f"PARTITION BY u ORDER BY {_hash(['u', *names])}, {', '.join(names)}"
+        triples = f"SELECT DISTINCT u, {', '.join(names)} FROM ({self._rows()}) AS r WHERE {value} IS NOT NULL"
+        ranked = f"SELECT {', '.join(names)}, row_number() OVER ({order}) AS rn FROM ({triples}) AS d"
+        measures = [f"count(DISTINCT {value})" if part == counted else "0::int8" for part in self.parts]
+        return (
+            f"SELECT {', '.join([*self._shown(), *measures])} FROM ({ranked}) AS e WHERE rn <= {rows}{self._group_by()}"
+        )
 
     def _shown(self) -> list[str]:
         return [f"{name}::text" for name in self._names()]
@@ -178,6 +192,8 @@ def _held(part: Summed) -> Expression:
             return condition
         case RowSum(integer=integer) | ValueCount(integer=integer):
             return integer
+        case DistinctCount(value=value):
+            return value
 
 
 def _sums(part: Summed, place: int) -> tuple[str, ...]:
@@ -187,6 +203,8 @@ def _sums(part: Summed, place: int) -> tuple[str, ...]:
             return () if condition == TRUE else (f"count(*) FILTER (WHERE v{place}) AS f{place}",)
         case ValueCount():
             return (f"count(v{place}) AS n{place}",)
+        case DistinctCount():
+            return ()
         case RowSum(centre=None):
             return (f"coalesce(sum(v{place}), 0) AS s{place}",)
         case RowSum():
@@ -210,6 +228,8 @@ def _scaled(place: int, part: Summed) -> str:
             return _share(f"f{place}", " + h")
         case ValueCount():
             return _share(f"n{place}", " + h")
+        case DistinctCount():
+            return "0::int8"
         case RowSum(centre=None):
             return _share(f"s{place}")
         case RowSum(centre=centre):
@@ -225,7 +245,7 @@ def _share(total: str, rounding: str = "") -> str:
 
 def _saturated(measure: str) -> str:
     """A sum of any size as bigint: saturation moves no difference further."""
-    if measure.startswith("count("):
+    if measure.startswith(("count(", "0::")):
         return measure
     return f"least(greatest(coalesce({measure}, 0), -{SATURATION}), {SATURATION})::int8"
 

@@ -47,6 +47,13 @@ class UnitCount:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctCount:
+    """One for every value that some unit's counted rows have: of each unit at most m values, over all groups."""
+
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Pick:
     """One of a list of candidates, chosen by how many rows lie where: each row's candidate by its number, from 0."""
 
@@ -56,7 +63,7 @@ class Pick:
     largest: bool | None = None  # or the largest, or the smallest; neither: the most frequent one
 
 
-Contribution = RowCount | ValueCount | RowSum | UnitCount | Pick
+Contribution = RowCount | ValueCount | RowSum | UnitCount | DistinctCount | Pick
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +73,20 @@ class Recipe:
     parts: tuple[Contribution, ...]
     output: Callable[[tuple[int, ...]], Output]
     type: Type
+    is_array: bool = False  # of the type
     centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
 
 
 def where(given: Summand, tested: Expression) -> Expression:
     """The integer where the FILTER is true."""
+    return value_where(given.integer, tested)
+
+
+def value_where(given: Expression, tested: Expression) -> Expression:
+    """Any value where the FILTER is true."""
     if tested == TRUE:
-        return given.integer
-    arguments = (tested, given.integer)
-    return Apply("case", "CASE WHEN {0} THEN {1} END", arguments, given.integer.type, given.integer.domain)
+        return given
+    return Apply("case", "CASE WHEN {0} THEN {1} END", (tested, given), given.type, given.domain)
 
 
 def both_true(first: Expression, second: Expression) -> Expression:

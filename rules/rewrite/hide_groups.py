@@ -27,7 +27,7 @@ from rules.relation.value import Value, text_of
 from rules.rewrite.site import GroupKey
 from rules.sql.syntax import Expression as Written
 
-_KINDS = ("boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "text", "enum", "uuid")
+KEY_KINDS = ("boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "text", "enum", "uuid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def with_keys(source: Relation, written: tuple[GroupKey, ...], world: World) -> 
 def _bind(source: Relation, written: Written, world: World, setting: Setting) -> Expression:
     leaf = names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
     key = Binding(leaf, world, setting).bind(written)
-    if key.type.kind not in _KINDS:
+    if key.type.kind not in KEY_KINDS:
         hint = "Cast it to a plain type, such as text or numeric."
         raise NotSupported(f"values of type {key.type.sql} cannot be grouped over protected rows", hint=hint)
     return key

@@ -11,6 +11,7 @@ from rules.rewrite.choices import extreme, most_frequent, quantile
 from rules.rewrite.clip_sums import Summand, clip
 from rules.rewrite.contributions import (
     Contribution,
+    DistinctCount,
     Recipe,
     RowCount,
     RowSum,
@@ -18,8 +19,10 @@ from rules.rewrite.contributions import (
     ValueCount,
     both_true,
     present,
+    value_where,
     where,
 )
+from rules.rewrite.hide_groups import KEY_KINDS, canonical_key
 from rules.rewrite.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of_two
 from rules.sql import syntax as s
 
@@ -70,7 +73,7 @@ def _check(given: s.Call) -> None:
 
 
 def _unknown(given: s.Call) -> NotAllowed | NotSupported:
-    hint = _HINTS.get(given.name, "These are: count, sum and avg, with FILTER, and count(DISTINCT unit).")
+    hint = _HINTS.get(given.name, "These are: count, sum and avg, with FILTER, and count(DISTINCT x).")
     if given.name in _HINTS or given.name.startswith(("json", "xml", "range", "bit", "any_value")):
         return NotAllowed(f'the aggregate "{given.name}" would give out values of single rows', hint=hint)
     distinct = "DISTINCT " if given.distinct else ""
@@ -82,10 +85,14 @@ def _count(condition: Expression) -> Recipe:
 
 
 def _distinct(argument: Expression, tested: Expression, facts: Facts) -> Recipe:
-    if not is_unit(argument, facts):
-        hint = "Only units can be counted DISTINCT; or group by the column and count the groups."
-        raise NotSupported("count(DISTINCT …) of something else than the unit is not supported", hint=hint)
-    return Recipe((UnitCount(tested),), lambda numbers: Count(numbers[0]), INT8)
+    """Units are counted from the groups that are kept; of any other value a unit brings at most as many as its rows."""
+    if is_unit(argument, facts):
+        return Recipe((UnitCount(tested),), lambda numbers: Count(numbers[0]), INT8)
+    if argument.type.kind not in KEY_KINDS:
+        hint = "Cast it to a plain type, such as text or numeric."
+        raise NotSupported(f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint)
+    part = DistinctCount(value_where(canonical_key(argument), tested))
+    return Recipe((part,), lambda numbers: Count(numbers[0]), INT8)
 
 
 def is_unit(argument: Expression, facts: Facts) -> bool:
@@ -108,7 +115,7 @@ def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) 
         result,
     )
     better = None if middle == 0 else centred
-    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), result, better)
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), result, centred=better)
 
 
 def _centred(

@@ -62,7 +62,10 @@ class Lab:
     def exact(self, block: Block) -> Exact:
         """The true numbers by group: of all listed groups, or of all that are found."""
         width = len(block.keys)
-        rows = {tuple(row[:width]): tuple(row[width:]) for row in self.connection.execute(block.sql).fetchall()}
+        rows: dict[Group, tuple[int, ...]] = {}
+        for row in self.connection.execute(block.sql).fetchall():
+            group, numbers = tuple(row[:width]), tuple(row[width:])
+            rows[group] = tuple(map(int.__add__, rows[group], numbers)) if group in rows else numbers
         if isinstance(block.groups, PublicGroups):
             nothing = (0,) * len(block.measures)
             return {group: rows.get(group, nothing) for group in block.groups.rows}

@@ -140,6 +140,16 @@ def test_the_best_candidate_is_postgresqls_own_quantile(lab: Lab, rows: Data, fr
         assert Fraction(truth) in best
 
 
+def test_an_array_of_fractions_is_one_choice_each(lab: Lab) -> None:
+    (block,) = lab.plan(
+        "SELECT percentile_disc(ARRAY[0, 0.5, 1]) WITHIN GROUP (ORDER BY count) FROM visits", FEW
+    ).blocks
+
+    assert [measure.sensitivity for measure in block.measures] == [3, 3, 3]
+    assert block.output_types == ("integer[]",)
+    assert show(block.outputs[0], (0, 3, 10)) == '{"-3","0","7"}'
+
+
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
@@ -149,7 +159,7 @@ def test_the_best_candidate_is_postgresqls_own_quantile(lab: Lab, rows: Data, fr
         ("SELECT mode() WITHIN GROUP (ORDER BY note) FROM people", "values are listed"),
         ("SELECT percentile_cont(age) WITHIN GROUP (ORDER BY age) FROM people GROUP BY age", "between 0 and 1"),
         ("SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY age) FROM people", "between 0 and 1"),
-        ("SELECT percentile_cont(ARRAY[0.5]) WITHIN GROUP (ORDER BY age) FROM people", "several fractions"),
+        ("SELECT percentile_cont(ARRAY[0.5, 2]) WITHIN GROUP (ORDER BY age) FROM people", "between 0 and 1"),
         ("SELECT variance(DISTINCT age) FROM people", "is not supported"),
     ],
 )

@@ -171,3 +171,13 @@ def test_26_a_block_for_each_row_is_refused(planner: Planner) -> None:
 def test_disjoint_units_of_a_row_are_refused_in_a_union(planner: Planner) -> None:
     sql = "SELECT count(*) FROM (SELECT id FROM customers UNION ALL SELECT id FROM products) AS t"
     assert planner.refusal(sql).sqlstate in ("42501", "0A000")
+
+
+def test_05_different_values_are_bounded_over_all_groups(planner: Planner) -> None:
+    """A customer with one note in twelve months moves twelve counts: m triples of unit, month and note are kept."""
+    sql = "SELECT date_trunc('month', ordered_at), count(DISTINCT note) FROM orders GROUP BY 1"
+    assert planner.sensitivities(sql) == [40]
+    notes = MANY.replace("amount)", "amount, note)").replace("'2024-05-05'", "'2024-01-01'::date + generate_series * 2")
+    notes = notes.replace("500 FROM", "500, 'the same' FROM")
+    before, after = planner.run(sql), planner.run(sql, notes)
+    assert 0 < sum(int(str(row[1])) for row in after) - sum(int(str(row[1])) for row in before) <= 40
