@@ -6,7 +6,6 @@ worker processes only. The JSON form of the tree is used since the protobuf one 
 
 import ctypes
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -32,8 +31,6 @@ __all__ = [
     "walk",
 ]
 
-DEEPEST = 20_000  # of Python's stack: the limits of `limits.py` keep texts far below
-
 
 class Unreadable(Exception):
     """A text that PostgreSQL's grammar does not accept."""
@@ -50,7 +47,6 @@ class Piece:
 
 def parse(text: str) -> list[Piece]:
     """The statements of a text."""
-    sys.setrecursionlimit(DEEPEST)
     result = lib.pg_query_parse(text.encode())
     try:
         if result.error:

@@ -101,15 +101,13 @@ def print_expression(node: s.Expression) -> str:
             return ".".join((*map(quoted, qualifier), "*"))
         case s.Constant(kind, text):
             return _constant(kind, text)
-        case s.Cast(argument, type_name):
-            return f"CAST({print_expression(argument)} AS {quoted(f'{RESERVED} {type_name}')})"
         case s.Operator(name, arguments):
             return _operator(name, arguments)
         case s.Call():
             return _call(node)
         case s.Case():
             return _case(node)
-        case s.Parameter() | s.Array() | s.Quantified():
+        case s.Parameter() | s.Cast() | s.Array() | s.Quantified():
             return _reserved(node)
     return _with_query(node)
 
@@ -156,8 +154,10 @@ def _operator(name: str, arguments: tuple[s.Expression, ...]) -> str:
     return f"{quoted(RESERVED)}.{quoted(name)}({', '.join(texts)})"
 
 
-def _reserved(node: s.Parameter | s.Array | s.Quantified) -> str:
+def _reserved(node: s.Parameter | s.Cast | s.Array | s.Quantified) -> str:
     match node:
+        case s.Cast(argument, type_name):
+            return _operator("cast", (argument, s.Constant("string", type_name)))
         case s.Parameter(number):
             return _operator("$", (s.Constant("number", str(number)),))
         case s.Array(items):

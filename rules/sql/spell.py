@@ -21,9 +21,6 @@ def spell(node: Json) -> str:
             return ".".join(_name_or_star(field) for field in items(body, "fields"))
         case "A_Const":
             return _constant(body)
-        case "TypeCast":
-            (type_name,) = strings(kind({"TypeName": body["typeName"]})[1].get("names"))
-            return f"CAST({spell(body['arg'])} AS {quoted(type_name)})"
         case "FuncCall":
             return _call(body)
         case "A_Expr":

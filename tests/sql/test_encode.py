@@ -1,5 +1,8 @@
 """The tree as bytes: exactly what protobuf's own reader of dicts makes of it."""
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 from google.protobuf import json_format
 from postgast import pg_query_pb2
@@ -18,6 +21,15 @@ TEXTS = (
 )
 
 
+@pytest.fixture
+def deep_stack() -> Iterator[None]:
+    """As the workers have it."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_bytes_are_those_of_protobuf_itself(text: str) -> None:
     (piece,) = parse(text)
@@ -30,7 +42,7 @@ def test_bytes_are_those_of_protobuf_itself(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["select " + " + ".join(["1"] * 1900), "select * from (" * 40 + "select 1" + ") as x" * 40]
 )
-def test_deep_trees_are_printed(text: str) -> None:
+def test_deep_trees_are_printed(text: str, deep_stack: None) -> None:
     (piece,) = parse(text)
     (again,) = parse(deparse(piece.tree))
 

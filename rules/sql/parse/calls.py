@@ -35,10 +35,12 @@ def _inside(arguments: list[exp.Expression]) -> Inside:
 
 
 def special(call: s.Call) -> s.Expression:
-    """What is no function in PostgreSQL's grammar: parameters, arrays, = ANY, operators without a sign of ours."""
+    """What is no function in PostgreSQL's grammar: parameters, casts, arrays, = ANY, other signs."""
     match call.name, call.arguments:
         case "$", (s.Constant("number", number),):
             return s.Parameter(int(number))
+        case "cast", (argument, s.Constant("string", type_name)):
+            return s.Cast(argument, type_name)
         case "array", items if not any(isinstance(item, s.ScalarQuery) for item in items):
             return s.Array(items)
     name, _, word = call.name.rpartition(" ")

@@ -11,11 +11,11 @@ from rules.refusal import NotSupported, Refusal
 
 
 class PlainPostgres(Postgres):
-    """A call is a name and its arguments; only CAST and CASE have a syntax of their own."""
+    """A call is a name and its arguments; only CASE has a syntax of its own."""
 
     class Parser(Postgres.Parser):
         FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
-        FUNCTION_PARSERS = {"CAST": Postgres.Parser.FUNCTION_PARSERS["CAST"]}  # noqa: RUF012
+        FUNCTION_PARSERS: dict[str, Any] = {}  # noqa: RUF012
         NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
         NO_PAREN_FUNCTION_PARSERS = {"CASE": Postgres.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}  # noqa: RUF012
 

@@ -49,10 +49,6 @@ class Expressions(ABC):
                 return _column(node)
             case exp.Literal() | exp.Boolean() | exp.Null():
                 return _constant(node)
-            case exp.Cast():
-                argument, to = take(node, "this", "to")
-                _, name = take(to, "this", "kind")
-                return s.Cast(self.expression(argument), identifier(name).removeprefix(f"{RESERVED} "))
             case exp.Case():
                 return self._case(node)
             case exp.Anonymous() | exp.Dot() | exp.Filter() | exp.WithinGroup() | exp.Window():

@@ -77,12 +77,11 @@ class Expressions(ABC):
         return {"List": {"items": self.all(kind(node)[1], "items")}}
 
     def _cast(self, body: Node) -> Node:
+        """A type's name is a constant: it may be longer than a name can be, and no parser has an idea of it."""
         type_name = body["typeName"]
         printed = type_text(type_name if isinstance(type_name, dict) else {})
-        if printed is None:
-            return operator("cast", self.expression(body["arg"]))
-        names: Json = [{"String": {"sval": f"{RESERVED} {printed}"}}]  # no parser knows such a type
-        return {"TypeCast": {"arg": self.expression(body["arg"]), "typeName": {"names": names, "typemod": -1}}}
+        argument = self.expression(body["arg"])
+        return operator("cast", argument) if printed is None else operator("cast", argument, text(printed))
 
     def _case(self, body: Node) -> Node:
         branches: list[Json] = [
