@@ -148,8 +148,16 @@ class Chosen:
     candidates: tuple[Text, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenList:
+    """Several choices as one array, as percentile_cont of an array of fractions gives them."""
+
+    measures: tuple[int, ...]
+    candidates: tuple[Text, ...]
+
+
 # Each is computed from noised integers alone.
-Output = Count | Sum | CentredSum | Average | Statistic | Chosen
+Output = Count | Sum | CentredSum | Average | Statistic | Chosen | ChosenList
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import assert_never
 
-from rules.noise.measures import Average, CentredSum, Chosen, Count, Output, Statistic, Sum, Text
+from rules.noise.measures import Average, CentredSum, Chosen, ChosenList, Count, Output, Statistic, Sum, Text
 from rules.noise.moments import Root, compute
 
 
@@ -28,6 +28,8 @@ def show(output: Output, measures: Sequence[int]) -> Text:
             return _number(compute(output, measures), digits)
         case Chosen(measure=measure, candidates=candidates):
             return candidates[measures[measure]]
+        case ChosenList(measures=places, candidates=candidates):
+            return "{" + ",".join(f'"{candidates[measures[place]]}"' for place in places) + "}"
         case _:
             assert_never(output)
 

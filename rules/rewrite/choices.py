@@ -7,7 +7,7 @@ bins where these are too many. Which candidate each row has is a number, counted
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from rules.noise.measures import Chosen, Text
+from rules.noise.measures import Chosen, ChosenList, Text
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation import domain
 from rules.relation.bind_expression import Binding
@@ -45,14 +45,20 @@ class _Candidates:
 
 
 def quantile(given: s.Call, tested: Expression, binding: Binding, rows: int) -> Recipe:
-    """percentile_cont and percentile_disc of one fraction."""
+    """percentile_cont and percentile_disc, of one fraction or of an array of them."""
     argument, descending = _ordered(given, binding)
-    fraction = _fraction(given, binding)
+    (written,) = given.arguments
+    asked = written.items if isinstance(written, s.Array) else (written,)
+    fractions = tuple(_fraction(each, given, binding) for each in asked)
     if given.name == "percentile_cont" and not argument.type.is_number:
         raise NotSupported("percentile_cont of dates is not supported", hint="percentile_disc gives a date.")
     found = _candidates(argument, tested, binding, rows, given.name)
     result = FLOAT8 if given.name == "percentile_cont" else argument.type.plain()
-    return _recipe(Pick(found.number, _texts(found, result), 1 - fraction if descending else fraction), result)
+    texts = _texts(found, result)
+    picks = tuple(Pick(found.number, texts, 1 - each if descending else each) for each in fractions)
+    if not isinstance(written, s.Array):
+        return _recipe(picks[0], result)
+    return Recipe(picks, lambda numbers: ChosenList(numbers, texts), result, is_array=True)
 
 
 def extreme(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
@@ -90,10 +96,7 @@ def _ordered(given: s.Call, binding: Binding) -> tuple[Expression, bool]:
     return binding.bind(item.expression), item.descending
 
 
-def _fraction(given: s.Call, binding: Binding) -> Fraction:
-    (written,) = given.arguments
-    if isinstance(written, s.Array):
-        raise NotSupported("several fractions at once are not supported", hint="Ask for each in a column of its own.")
+def _fraction(written: s.Expression, given: s.Call, binding: Binding) -> Fraction:
     bound = binding.bind(written)
     value = bound.value if isinstance(bound, Constant) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
