@@ -12,6 +12,7 @@ def find_position(refusal: Refusal, tree: Node, text: str) -> int | None:
     """Characters from 1; None when the refusal names nothing that stands in the text.
 
     Example:
+        >>> from rules.sql.grammar import parse
         >>> (piece,) = parse("SELECT a, foo(b) FROM t")
         >>> find_position(Refusal('the function "foo" is not supported'), piece.tree, "SELECT a, foo(b) FROM t")
         11
