@@ -148,16 +148,22 @@ def _copied(tree: Path) -> Path:
     """A readable copy for a tree below a home that is closed to others, kept for the next start."""
     made = int(tree.stat().st_mtime)
     copy = Path(tempfile.gettempdir()) / f"noisegate-server-{tree.name}-{made}"
-    if not (copy.is_dir() and copy.stat().st_uid == os.geteuid() and (copy / "complete").exists()):
+    if not _is_whole(copy):
         fresh = Path(tempfile.mkdtemp(prefix="noisegate-server-"))
         shutil.copytree(tree, fresh, dirs_exist_ok=True, symlinks=True)
         (fresh / "complete").touch()
         fresh.chmod(0o755)
         try:
             fresh.rename(copy)
-        except OSError:  # another process was first, or the place is taken by a stranger
-            return fresh
+        except OSError:
+            if not _is_whole(copy):  # the place is taken by a stranger
+                return fresh
+            shutil.rmtree(fresh)  # another process was first
     return copy
+
+
+def _is_whole(copy: Path) -> bool:
+    return copy.is_dir() and copy.stat().st_uid == os.geteuid() and (copy / "complete").exists()
 
 
 def _prepare(home: Path, binaries: Path, uid: int | None, template: Path | None) -> None:
