@@ -103,19 +103,35 @@ class Binding:
         match given:
             case s.Array(items=items):
                 return tuple(map(self.operand, items))
+            case s.Cast(argument=s.Array(items=items), type=written) if self._is_enum(written):
+                return tuple(map(self.operand, items))
             case s.Cast(argument=s.Array(items=items), type=written):
                 element = _element(written)
                 return tuple(cast(self.operand(item), element.sql, self.setting) for item in items)
             case s.Constant(kind="string", text=text):
                 return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
             case s.Cast(argument=s.Constant(kind="string", text=text), type=written):
-                return tuple(literal(item, _element(written), self.setting) for item in array_items(text))
+                return self._items(text, written)
             case s.Parameter(number=index) if 0 < index <= len(self.world.parameters):
-                element = _element(self.world.parameter_types[index - 1])
-                text_of_array = self.world.parameters[index - 1]
-                items_of_array = () if text_of_array is None else array_items(text_of_array)
-                return tuple(literal(item, element, self.setting) for item in items_of_array)
+                bound = self.world.parameters[index - 1]
+                return () if bound is None else self._items(bound, self.world.parameter_types[index - 1])
         raise NotSupported("an array that is no constant is not supported over protected rows")
+
+    def _items(self, text: str, written: str) -> tuple[Operand, ...]:
+        """The items of an array's text; a label of an enum takes its type from what it is compared with."""
+        if self._is_enum(written):
+            return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
+        return tuple(literal(item, _element(written), self.setting) for item in array_items(text))
+
+    def _is_enum(self, written: str) -> bool:
+        """Whether a type is an array of an enum of the database; the twin has checked which one it is."""
+        name = written.removesuffix("[]").replace('"', "")
+        known = {
+            text
+            for each in self.world.catalog.enums
+            for text in (each.name.name, f"{each.name.schema}.{each.name.name}")
+        }
+        return written.endswith("[]") and name in known
 
 
 def _element(written: str) -> Type:
