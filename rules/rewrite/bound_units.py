@@ -7,6 +7,7 @@ measures alike, so that means and shares are not bent (soundness, finding 18).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from rules.relation.expression import TRUE, Expression, ids_in
@@ -62,7 +63,7 @@ def histogram_sql(node: Node, keys: tuple[Expression, ...], pick: Pick, bounding
     return _Inner(source, (*keys, pick.candidate), (RowCount(),)).sql(joint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Inner:
     node: Node
     keys: tuple[Expression, ...]
@@ -111,9 +112,10 @@ class _Inner:
         items += [
             f"{expression_sql(key, source.names)} AS {name}" for key, name in zip(self.keys, self._names(), strict=True)
         ]
-        items += [f"{expression_sql(each, source.names)} AS v{place}" for each, place in self._values().items()]
+        items += [f"{expression_sql(each, source.names)} AS v{place}" for each, place in self._values.items()]
         return f"SELECT {', '.join(items)} {source.clause()}"
 
+    @cached_property
     def _values(self) -> dict[Expression, int]:
         """What the measures are made of, numbered from 1."""
         held = dict.fromkeys(_held(part) for part in self.parts)
@@ -121,7 +123,7 @@ class _Inner:
         return {each: place for place, each in enumerate(held, start=1)}
 
     def _place(self, part: Summed) -> int:
-        return self._values().get(_held(part), 0)
+        return self._values.get(_held(part), 0)
 
     def _plain(self) -> str:
         measures = [_saturated(self._plain_measure(self._place(part), part)) for part in self.parts]
