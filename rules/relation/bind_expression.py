@@ -74,7 +74,8 @@ class Binding:
 
     def _call(self, given: s.Call) -> Expression:
         if given.over is not None:
-            raise NotSupported(f"the window function {given.name} is not supported here over protected rows")
+            hint = "A window over the answer works, as sum(count(*)) OVER () does; over single rows it does not."
+            raise NotSupported(f"the window function {given.name} is not supported over protected rows", hint=hint)
         if given.name in AGGREGATES or given.star or given.distinct or given.filter or given.within_group:
             raise NotSupported(f"the aggregate {given.name} cannot stand here")
         if given.schema is not None:
@@ -182,7 +183,8 @@ def _refusal(given: s.Expression) -> NotSupported | NotAllowed:
             hint = "Move it to the top level of WHERE, joined by AND."
             return NotSupported("EXISTS and IN (SELECT …) are supported only as conditions of WHERE", hint=hint)
         case s.ScalarQuery():
-            return NotSupported("a subquery in an expression over protected rows is not supported here")
+            hint = "Ask for the inner value first, and write its number here; or join the two answers."
+            return NotSupported("a subquery in an expression over protected rows is not supported", hint=hint)
         case s.Array():
             return NotSupported("arrays are not supported over protected rows")
     return NotSupported("this expression is not supported over protected rows")

@@ -78,7 +78,8 @@ class Scope:
             return NotAllowed(f'"{name}" as a whole row cannot be used over protected rows', hint=ROW_HINT)
         if name in SYSTEM_COLUMNS:
             return NotAllowed(f'the system column "{name}" tells of single rows', hint=ROW_HINT)
-        return NotAllowed(f'the column "{".".join(parts)}" is not known here')
+        hint = "The rules may hide it; \\d lists the columns that there are."
+        return NotAllowed(f'the column "{".".join(parts)}" is not known here', hint=hint)
 
 
 def merge(left: Scope, right: Scope, merged: Names = ()) -> Scope:

@@ -67,14 +67,18 @@ _HINTS = {
 }
 
 
+_ANSWERED = "There are count, sum, avg, min, max, variance, stddev, covar_…, corr, regr_…, percentile_… and mode."
+
+
 def _check(given: s.Call) -> None:
     if given.order_by and given.name not in _HINTS:
         raise NotSupported(f"ORDER BY inside {given.name} is not supported over protected rows")
 
 
 def _unknown(given: s.Call) -> NotAllowed | NotSupported:
-    hint = _HINTS.get(given.name, "These are: count, sum and avg, with FILTER, and count(DISTINCT x).")
+    hint = _HINTS.get(given.name, _ANSWERED)
     if given.name in _HINTS or given.name.startswith(("json", "xml", "range", "bit", "any_value")):
+        hint = _HINTS.get(given.name, _HINTS["array_agg"])
         return NotAllowed(f'the aggregate "{given.name}" would give out values of single rows', hint=hint)
     distinct = "DISTINCT " if given.distinct else ""
     return NotSupported(f'the aggregate "{given.name}({distinct}…)" is not supported over protected rows', hint=hint)
