@@ -146,20 +146,23 @@ def _can_run(tree: Path, uid: int) -> bool:
 
 def _copied(tree: Path) -> Path:
     """A readable copy for a tree below a home that is closed to others, kept for the next start."""
-    made = int(tree.stat().st_mtime)
-    copy = Path(tempfile.gettempdir()) / f"noisegate-server-{tree.name}-{made}"
+    package = tree.parent
+    libraries = package.with_name(f"{package.name}.libs")  # found by the programs from where they are themselves
+    copy = Path(tempfile.gettempdir()) / f"noisegate-server-{tree.name}-{int(tree.stat().st_mtime)}"
     if not _is_whole(copy):
         fresh = Path(tempfile.mkdtemp(prefix="noisegate-server-"))
-        shutil.copytree(tree, fresh, dirs_exist_ok=True, symlinks=True)
+        shutil.copytree(tree, fresh / package.name / tree.name, symlinks=True)
+        if libraries.is_dir():
+            shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
         (fresh / "complete").touch()
         fresh.chmod(0o755)
         try:
             fresh.rename(copy)
         except OSError:
             if not _is_whole(copy):  # the place is taken by a stranger
-                return fresh
+                return fresh / package.name / tree.name
             shutil.rmtree(fresh)  # another process was first
-    return copy
+    return copy / package.name / tree.name
 
 
 def _is_whole(copy: Path) -> bool:

@@ -5,12 +5,14 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from proxy.twin import embedded
 from proxy.twin.embedded import Cluster, ClusterError
 
 CHILD = """
@@ -96,3 +98,20 @@ def _alive(process: int) -> bool:
         return False
     status = Path(f"/proc/{process}/status")
     return not status.exists() or "State:\tZ" not in status.read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as somebody else")
+def test_a_server_below_a_home_that_is_closed_to_others_runs_from_a_copy(
+    cluster_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_home.chmod(0o755)
+    monkeypatch.setattr(embedded, "_can_run", lambda tree, uid: False)
+    monkeypatch.setattr(tempfile, "tempdir", str(cluster_home))
+
+    for _ in range(2):
+        cluster = Cluster.start()
+        with psycopg.connect(cluster.dsn()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        cluster.stop()
+
+    assert len(list(cluster_home.iterdir())) == 1
