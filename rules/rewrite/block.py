@@ -13,11 +13,12 @@ from rules.noise.measures import (
     Measure,
     MostFrequent,
     PrivateGroups,
+    PublicGroups,
     Quantile,
     Target,
 )
 from rules.noise.quantile import place_for_extreme
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotAllowed, NotSupported, TooComplex
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import names_leaf
 from rules.relation.expression import Expression, ids_in
@@ -32,6 +33,7 @@ from rules.rewrite.site import BlockSite
 from rules.rewrite.split_aggregates import choose, split
 from rules.sql import syntax as s
 
+_MOST_CELLS = 1_000_000  # of the histograms of one answer
 _DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
 
 
@@ -46,6 +48,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     bounding = _bounding(facts, keyed.keys, cap, request, is_private=public is None)
     recipes = _recipes(aggregates, keyed, world, bounding.rows)
     parts = _parts(recipes, needs_units=public is None)
+    _check_choices(parts, public)
     notices += _rolled_up(site, recipes, is_private=public is None)
     names = _Names(keyed)
     epsilons = share(request.epsilon, [Fraction(1)] * len(parts)) if parts else ()
@@ -85,6 +88,15 @@ def _target(part: Pick, sensitivity: int, epsilon: Decimal) -> Target:
     if part.largest is not None:
         return FromEnd(place_for_extreme(len(part.candidates), sensitivity, epsilon), part.largest)
     return MostFrequent()
+
+
+def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None) -> None:
+    """Every group has a histogram of its own, and a draw for each of its candidates."""
+    groups = 1 if public is None else len(public.rows)
+    candidates = sum(len(part.candidates) for part in parts if isinstance(part, Pick))
+    if groups * candidates > _MOST_CELLS:
+        hint = "Group by less, or narrow the groups in WHERE."
+        raise TooComplex(f"quantiles in {groups:,} groups are too many", hint=hint)
 
 
 def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rules.noise.measures import Block, Choice, Measure, Text
 from rules.noise.outputs import show
 from rules.noise.quantile import score_candidates
-from rules.refusal import Refusal
+from rules.refusal import Refusal, TooComplex
 from tests import lab as tables
 from tests.lab import Data
 from tests.properties.planning import Lab, thorough
@@ -165,4 +165,10 @@ def test_an_array_of_fractions_is_one_choice_each(lab: Lab) -> None:
 )
 def test_what_would_give_out_a_value_is_refused(lab: Lab, sql: str, words: str) -> None:
     with pytest.raises(Refusal, match=words):
+        lab.plan(sql, FEW)
+
+
+def test_histograms_of_too_many_groups_are_refused_before_anything_is_asked(lab: Lab) -> None:
+    sql = "SELECT day, at::date, percentile_cont(0.5) WITHIN GROUP (ORDER BY cost) FROM visits GROUP BY 1, 2"
+    with pytest.raises(TooComplex, match="groups are too many"):
         lab.plan(sql, FEW)
