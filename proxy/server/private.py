@@ -306,7 +306,7 @@ def _without_answer(statement: Statement) -> Refusal:
         analyze = " ANALYZE" if statement.analyze else ""
         return NotSupported(
             f"EXPLAIN{analyze} of a statement that reads protected tables is not supported",
-            hint="Run the statement itself: a NOTICE tells what it cost and how exact it is.",
+            hint="EXPLAIN without ANALYZE tells what it would cost and how exact it would be, and runs nothing.",
         )
     return NotAllowed(
         "this statement would show rows of protected tables",

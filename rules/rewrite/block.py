@@ -65,7 +65,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         outputs=tuple(recipe.output(tuple(map(parts.index, recipe.parts))) for recipe in recipes),
         output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in recipes),
         tables=_tables(keyed.source.node),
-        explanation=_explanation(bounding, facts, groups, measures),
+        explanation=_explanation(bounding, facts, groups),
         notices=notices,
         sets=site.sets,
     )
@@ -210,21 +210,13 @@ def _tables(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, names)))
 
 
-def _explanation(
-    bounding: Bounding, facts: Facts, groups: Groups, measures: tuple[Measure | Choice, ...]
-) -> tuple[tuple[str, str], ...]:  # fmt: skip
-    """What EXPLAIN says of a block, from the rules and the query alone."""
+def _explanation(bounding: Bounding, facts: Facts, groups: Groups) -> tuple[tuple[str, str], ...]:
+    """What EXPLAIN says of a block besides its measures, from the rules and the query alone."""
     forms = {"plain": "proved by a unique key", "by unit": "scaled by unit", "ranked": "scaled by unit and group"}
     listed = "found in the data, by threshold" if isinstance(groups, PrivateGroups) else str(len(groups.rows))
-    lines = [
+    return (
         ("unit", "" if facts.unit is None else facts.unit.kind),
         ("rows per unit", f"{bounding.rows}, {forms[bounding.form]}"),
         ("groups per unit", str(bounding.groups)),
         ("groups", listed),
-    ]
-    lines += [(each.name, f"sensitivity {each.sensitivity}, epsilon {_plain(each.epsilon)}") for each in measures]
-    return tuple(lines)
-
-
-def _plain(number: Decimal) -> str:
-    return f"{number.normalize():f}"
+    )

@@ -15,6 +15,7 @@ from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal
 from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import plan_block
 from rules.rewrite.cut import Leaves, leaves_of
+from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.outer import Place, outer_statement
 from rules.rewrite.plan import Plan, Request
@@ -33,7 +34,12 @@ CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "cloc
 def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan:
     """The plan of a statement that reads protected tables; raises a Refusal."""
     (piece,) = parse(request.text)
+    name, explain = kind(piece.tree)
+    query = explain.get("query")
     try:
+        if name == "ExplainStmt" and isinstance(query, dict):
+            shown = _plan_tree(canonical_tree(query), request, policy, catalog)
+            return explained(shown, explain, policy.group_size)
         return _plan_tree(canonical_tree(piece.tree), request, policy, catalog)
     except Refusal as refusal:
         refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)

@@ -42,6 +42,8 @@ def split_around(statement: Statement) -> Around | None:
     match statement.kind:
         case Kind.QUERY:
             return Around("", statement.text, "")
+        case Kind.EXPLAIN if not statement.analyze:
+            return Around("", statement.text, "")  # the planner explains; what it says is the whole answer
         case Kind.DECLARE:
             return _after_for(statement.text)
         case Kind.COPY_OUT:

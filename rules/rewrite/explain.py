@@ -1,0 +1,80 @@
+"""EXPLAIN of a private statement: what would be asked, how it is bounded, how much noise it gets, what it costs.
+
+Nothing is run and nothing is paid: all of it follows from the statement and the rules. The answer is a plan without
+blocks, whose outer statement shows the lines as PostgreSQL shows its own. The words are ASCII, for any client.
+"""
+
+import json
+import math
+from decimal import Decimal
+
+from rules.noise.measures import Block, Choice, Measure
+from rules.refusal import NotSupported
+from rules.rewrite.plan import Plan
+from rules.sql.grammar import Node, items, kind
+
+Fact = tuple[str, str]
+FORMATS = ("text", "json")
+LEVEL = 0.95
+
+
+def explained(plan: Plan, explain: Node, group_size: int) -> Plan:
+    """A free plan that shows what another one is."""
+    facts = [_facts(block, group_size) for block in plan.blocks]
+    given = _format(explain)
+    shown = _as_json(plan, facts) if given == "json" else _as_text(plan, facts)
+    return Plan((), (shown,), plan.parameters, Decimal(0), Decimal(0))
+
+
+def _format(explain: Node) -> str:
+    chosen = "text"
+    for option in items(explain, "options"):
+        _, element = kind(option)
+        if element.get("defname") == "format":
+            chosen = str(kind(element.get("arg"))[1].get("sval")).lower()
+    if chosen not in FORMATS:
+        raise NotSupported(f"EXPLAIN (FORMAT {chosen.upper()}) is not supported here", hint="There are TEXT and JSON.")
+    return chosen
+
+
+def _facts(block: Block, group_size: int) -> list[Fact]:
+    facts = [*block.explanation, *(_measure(measure, group_size) for measure in block.measures)]
+    return [("tables", ", ".join(block.tables)), *facts, ("inner SQL", block.sql)]
+
+
+def _measure(measure: Measure | Choice, group_size: int) -> Fact:
+    """A sum's noise is discrete Laplace; a choice has no scale that means a distance."""
+    sensitivity = measure.sensitivity * group_size
+    words = f"sensitivity {sensitivity}, epsilon {_plain(measure.epsilon)}"
+    if isinstance(measure, Choice):
+        return measure.name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
+    scale = sensitivity / float(measure.epsilon)
+    margin = math.ceil(scale * math.log(1 / (1 - LEVEL)))
+    return measure.name, f"{words}, noise scale {scale:.6g}, {LEVEL:.0%} of draws within +/- {margin} steps"
+
+
+def _as_text(plan: Plan, facts: list[list[Fact]]) -> str:
+    delta = f" delta={_plain(plan.delta)}" if plan.delta else ""
+    cost = f"Private answer  (epsilon={_plain(plan.epsilon)}{delta})"
+    lines = [cost if plan.blocks else "Free: no protected row is read"]
+    for number, block in enumerate(facts, start=1):
+        lines.append(f"  ->  Block {number}")
+        lines += [f"        {name}: {words}" for name, words in block]
+    array = ", ".join(map(_quoted, lines))
+    return f'SELECT pg_catalog.unnest(ARRAY[{array}]::pg_catalog.text[]) AS "QUERY PLAN"'
+
+
+def _as_json(plan: Plan, facts: list[list[Fact]]) -> str:
+    blocks = [dict(block) | {"tables": list(of.tables)} for of, block in zip(plan.blocks, facts, strict=True)]
+    whole = {"Plan": {"epsilon": str(plan.epsilon), "delta": str(plan.delta), "blocks": blocks}}
+    return f'SELECT {_quoted(json.dumps([whole]))}::pg_catalog.json AS "QUERY PLAN"'
+
+
+def _quoted(text: str) -> str:
+    """A literal that means the same whatever standard_conforming_strings says."""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number.normalize():f}"
