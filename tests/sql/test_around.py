@@ -32,7 +32,7 @@ def test_what_stands_around_a_query_is_kept(head: str, tail: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["COPY orders TO STDOUT", "COPY orders (id, note) TO STDOUT", "EXPLAIN SELECT 1", "BEGIN"]
+    "text", ["COPY orders TO STDOUT", "COPY orders (id, note) TO STDOUT", "EXPLAIN ANALYZE SELECT 1", "BEGIN"]
 )
 def test_where_no_query_is_none_is_found(text: str) -> None:
     (statement,) = read(text).statements
@@ -44,3 +44,9 @@ def test_a_query_by_itself_has_nothing_around_it() -> None:
     (statement,) = read("SELECT 1").statements
 
     assert split_around(statement) == Around("", "SELECT 1", "")
+
+
+def test_what_is_explained_is_left_to_the_planner_as_a_whole() -> None:
+    (statement,) = read("EXPLAIN (FORMAT JSON) SELECT 1").statements
+
+    assert split_around(statement) == Around("", "EXPLAIN (FORMAT JSON) SELECT 1", "")
