@@ -83,5 +83,5 @@ async def test_no_answer_outlives_its_charge_or_differs_from_what_was_kept(shop:
 
 
 @pytest.mark.long
-async def test_no_answer_outlives_its_charge_in_hundreds_of_deaths(shop: RealDatabase, tmp_path: Path) -> None:
-    await kill_while_answering(shop, tmp_path / "ledger", rounds=500)
+async def test_no_answer_outlives_its_charge_in_a_thousand_deaths(shop: RealDatabase, tmp_path: Path) -> None:
+    await kill_while_answering(shop, tmp_path / "ledger", rounds=1000)

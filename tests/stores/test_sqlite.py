@@ -290,5 +290,5 @@ async def test_no_answer_outlives_its_charge_when_the_process_is_killed(path: Pa
 
 
 @pytest.mark.long
-async def test_no_answer_outlives_its_charge_in_a_thousand_deaths(path: Path) -> None:
-    await kill_while_spending(path, rounds=1000)
+async def test_no_answer_outlives_its_charge_in_thousands_of_deaths(path: Path) -> None:
+    await kill_while_spending(path, rounds=2000)
