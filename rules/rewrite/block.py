@@ -49,7 +49,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     recipes = _recipes(aggregates, keyed, world, bounding.rows)
     parts = _parts(recipes, needs_units=public is None)
     _check_choices(parts, public)
-    notices += _rolled_up(site, recipes, is_private=public is None)
+    notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
     names = _Names(keyed)
     epsilons = share(request.epsilon, [Fraction(1)] * len(parts)) if parts else ()
     measures = tuple(
@@ -107,6 +107,13 @@ def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool
         hint = "Ask for each level in a query of its own."
         raise NotSupported("people counted in groups do not add up to people in all", hint=hint)
     return ("Totals are sums over the groups that are shown.",) if is_private else ()
+
+
+def _limited(bounding: Bounding) -> tuple[str, ...]:
+    """A unit in more groups than count is told of by the rules alone, whether there is one or not."""
+    if not bounding.limits_groups:
+        return ()
+    return (f"At most {bounding.groups} groups of each unit are counted; SET noisegate.groups_per_unit says how many.",)
 
 
 def _cap(node: Node, request: Request, world: World) -> tuple[int, tuple[str, ...]]:
