@@ -17,7 +17,7 @@ from proxy.log import event
 from rules.catalog import Catalog
 from rules.policy.model import Policy
 from rules.refusal import Refusal, TooComplex, Unavailable
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import First, Plan, Request
 from rules.sql.limits import check_size
 from rules.sql.statement import Reading
 
@@ -105,7 +105,7 @@ class PlannerPool:
         self._loaded: dict[Worker, int] = {}
         self._generation = 0
         self._readings: Recent[str, Reading] = Recent(REMEMBERED)
-        self._plans: Recent[tuple[int, Request], Plan] = Recent(REMEMBERED)
+        self._plans: Recent[tuple[int, Request], Plan | First] = Recent(REMEMBERED)
         for _ in range(size):
             self._idle.put_nowait(None)
 
@@ -134,14 +134,14 @@ class PlannerPool:
         self._readings.keep(text, reading)
         return reading
 
-    async def plan(self, request: Request) -> Plan:
+    async def plan(self, request: Request) -> Plan | First:
         """The plan of one private statement, or a refusal."""
         key = (self._generation, replace(request, now=""))
         known = self._plans.find(key)
-        if known is not None and not known.depends_on_time:
+        if known is not None and (isinstance(known, First) or not known.depends_on_time):
             return known
         plan = await self._ask("plan", request)
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, Plan | First)
         self._plans.keep(key, plan)
         return plan
 

@@ -15,7 +15,7 @@ from proxy.query.asking import Asking
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
 from proxy.query.grid import on_grid
-from proxy.query.notices import cost_notice, reuse_notice
+from proxy.query.notices import bound_notices, cost_notice, reuse_notice
 from proxy.query.reuse import Question, block_key, find_known, nothing_known
 from proxy.query.rulebook import Rulebook
 from rules.catalog import Catalog, TableName
@@ -25,7 +25,7 @@ from rules.noise.mechanism import Noise
 from rules.noise.release import Noised, columns
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import First, Plan, Request
 from rules.sql.commands import Limits
 from rules.sql.statement import Reading, Statement
 
@@ -45,7 +45,7 @@ class Planner(Protocol):
 
     async def read(self, text: str) -> Reading: ...
 
-    async def plan(self, request: Request) -> Plan: ...
+    async def plan(self, request: Request) -> Plan | First: ...
 
 
 class Service:
@@ -90,10 +90,12 @@ class Service:
         """Whether this very table is protected."""
         return TableName(schema, name) in self._rulebook.protected
 
-    async def plan(self, request: Request) -> Plan:
-        """Plan one statement, or refuse it."""
+    async def plan(self, request: Request) -> Plan | First:
+        """Plan one statement, or refuse it, or say what must be answered before."""
         generation = self._rulebook.generation
         plan = await self._planner.plan(request)
+        if isinstance(plan, First):
+            return plan
         return replace(plan, time_zone=request.time_zone, generation=generation)
 
     async def answer(
@@ -121,11 +123,11 @@ class Service:
                 await find_known(block, key, self._ledger, asker, self._clock()) if reuse else nothing_known(block, key)
                 for block, key in zip(plan.blocks, keys, strict=True)
             ]
-            receipt, answers = await self._asking.ask(questions, asker)
+            receipt, answered = await self._asking.ask(questions, asker)
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
         audit.answered(asker.analyst, receipt, fresh=fresh, reused=reused)
-        return _answer(plan, questions, answers, receipt, asker.rulebook)
+        return _answer(plan, answered, receipt, asker.rulebook)
 
     @asynccontextmanager
     async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:
@@ -140,12 +142,10 @@ class Service:
             yield
 
 
-def _answer(
-    plan: Plan, questions: Sequence[Question], answers: Sequence[Noised], receipt: Receipt, rulebook: Rulebook
-) -> Answer:
-    answered = zip(questions, answers, strict=True)
+def _answer(plan: Plan, answered: Sequence[tuple[Question, Noised]], receipt: Receipt, rulebook: Rulebook) -> Answer:
+    questions = [question for question, _ in answered]
     holes = tuple(column for question, noised in answered for column in columns(question.block, noised))
-    told = (cost_notice(receipt, questions, rulebook), reuse_notice(questions))
+    told = (cost_notice(receipt, questions, rulebook), *bound_notices(questions), reuse_notice(questions))
     return Answer(holes, plan.notices + tuple(notice for notice in told if notice is not None))
 
 

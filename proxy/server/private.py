@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from proxy.query.service import Answer
 from proxy.server.asked import Answered, Asked, Parameters
+from proxy.server.first import Firsts, Run
 from proxy.server.probe import TEXT_ARRAY_OID, Moment, decode_probe, prepare_probe, run_probe
 from proxy.server.relay import Message, Relay, TwinError
 from proxy.server.reports import moved, nowhere, refusal_report
@@ -19,7 +20,7 @@ from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescript
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
 from rules.refusal import Interrupted, Misfit, Mismatch, NotAllowed, NotSupported, Refusal, Untranslatable
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import First, Plan, Request
 from rules.sql.commands import Settings, read_settings
 from rules.sql.statement import Kind, Statement
 
@@ -39,7 +40,7 @@ _TYPES_SQL: Final = (
 Result = TypeVar("Result")
 
 
-class Private:
+class Private(Firsts):
     """Answers the private statements of one session."""
 
     def __init__(self, relay: Relay, service: StatementService, *, analyst: str, session: str, timeout_seconds: float):
@@ -79,11 +80,12 @@ class Private:
         moment.check_plain()
         settings = read_settings(moment.settings, self._service.limits)
         parameters = await self._parameters(asked, types, sync=sync)
-        plan = await self._plan(asked, _request(asked.around.query, moment, settings, parameters, self._service))
+        run = Run(parameters, settings, self._end(moment, since), sync)
+        request = _request(asked.around.query, moment, settings, parameters, self._service)
+        plan, told = await self._planned(asked.place, request, run)
         is_parsed = await self._compare(plan, types, columns, sync=sync)
-        seconds = self._seconds_left(moment, since)
-        answer = await self._answer(plan, settings, seconds)
-        notices = answer.notices if _wants_notices(moment, settings) else ()
+        answer = await self._answer(plan, run)
+        notices = told + answer.notices if _wants_notices(moment, settings) else ()
         return Answered(plan, asked.around, columns, parameters, answer.columns, notices, is_parsed)
 
     async def _look(
@@ -155,11 +157,11 @@ class Private:
         values = DataRow.decode(replies[3][0].raw).values
         return tuple(None if value is None else value.decode(self._relay.codec) for value in values)
 
-    async def _plan(self, asked: Asked, request: Request) -> Plan:
+    async def _plan(self, place: int | None, request: Request) -> Plan | First:
         try:
             return await self._interruptible(self._service.plan(request))
         except Refusal as refusal:
-            raise _placed(refusal, asked.place) from None
+            raise _placed(refusal, place) from None
 
     async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool:
         """Before anything is charged: the outer statement must look to PostgreSQL as the original does.
@@ -184,9 +186,12 @@ class Private:
         self._matched.add(key)
         return not sync
 
-    async def _answer(self, plan: Plan, settings: Settings, seconds: float) -> Answer:
+    async def _answer(self, plan: Plan, run: Run) -> Answer:
+        left = run.ends - asyncio.get_running_loop().time()
+        if left <= 0:
+            raise Interrupted("canceling statement due to statement timeout")
         work = self._service.answer(
-            plan, analyst=self._analyst, session=self._session, timeout_seconds=seconds, reuse=settings.reuse
+            plan, analyst=self._analyst, session=self._session, timeout_seconds=left, reuse=run.settings.reuse
         )
         return await self._interruptible(work)
 
@@ -202,16 +207,13 @@ class Private:
         finally:
             self._running = None
 
-    def _seconds_left(self, moment: Moment, since: float) -> float:
-        """The least of the client's time-outs and ours, so that we say 57014 before the twin ends the session."""
-        passed = asyncio.get_running_loop().time() - since
+    def _end(self, moment: Moment, since: float) -> float:
+        """By the least of the client's time-outs and ours, so that we say 57014 before the twin ends the session."""
         limits = [moment.seconds("statement_timeout"), moment.seconds("transaction_timeout")]
         if self._relay.state == IN_TRANSACTION:
             limits.append(moment.seconds("idle_in_transaction_session_timeout"))
-        left = min([self._timeout_seconds, *(limit - passed - _SPARE_SECONDS for limit in limits if limit is not None)])
-        if left <= 0:
-            raise Interrupted("canceling statement due to statement timeout")
-        return left
+        ours = asyncio.get_running_loop().time() + self._timeout_seconds
+        return min([ours, *(since + limit - _SPARE_SECONDS for limit in limits if limit is not None)])
 
     def _encoded(self, text: str) -> bytes:
         return encoded(text, self._relay.codec)
@@ -284,6 +286,7 @@ def _request(
         delta=service.limits.delta,
         rows_per_unit=settings.rows_per_unit,
         groups_per_unit=settings.groups_per_unit,
+        rows_auto=settings.rows_auto,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
     )

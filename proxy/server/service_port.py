@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from proxy.query.service import Answer
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import First, Plan, Request
 from rules.sql.commands import Limits
 from rules.sql.statement import Reading, Statement
 
@@ -21,7 +21,7 @@ class StatementService(Protocol):
 
     def is_protected(self, schema: str, name: str) -> bool: ...
 
-    async def plan(self, request: Request) -> Plan: ...
+    async def plan(self, request: Request) -> Plan | First: ...
 
     async def answer(
         self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True

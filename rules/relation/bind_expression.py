@@ -58,19 +58,26 @@ class Binding:
                 return self._in(argument, items, negated=negated)
             case s.Quantified():
                 return self._quantified(given)
+            case s.ScalarQuery() | s.Exists() | s.InQuery():
+                return self._answered(given)
         raise _refusal(given)
 
     def _parameter(self, index: int) -> Operand:
         if not 0 < index <= len(self.world.parameters):
             raise NotSupported(f"the parameter ${index} has no value here")
-        written = self.world.parameter_types[index - 1]
-        given, text = find_type(written), self.world.parameters[index - 1]
+        written, text = self.world.parameter_types[index - 1], self.world.parameters[index - 1]
+        if self._is_enum(written):
+            return null_of(UNKNOWN) if text is None else Literal(text)
+        given = find_type(written)
         if given is None or given.kind == "other":
             raise NotSupported(f"a parameter of type {written} is not supported over protected rows")
         return literal(text, given, self.setting)
 
-    def _cast(self, argument: s.Expression, written: str) -> Expression:
-        return cast(self.operand(argument), written, self.setting)
+    def _cast(self, argument: s.Expression, written: str) -> Operand:
+        given = self.operand(argument)
+        if isinstance(given, Literal) and self._is_enum(written):
+            return given  # a label takes its type from what it is compared with
+        return cast(given, written, self.setting)
 
     def _call(self, given: s.Call) -> Expression:
         if given.over is not None:
@@ -89,6 +96,17 @@ class Binding:
             return conditional.case(branches, default, self.setting)
         return conditional.simple_case(self.operand(given.operand), branches, default, self.setting)
 
+    def _answered(self, given: s.ScalarQuery | s.Exists | s.InQuery) -> Operand:
+        """A subquery over answers, whose rows are known before protected ones are asked for."""
+        match given:
+            case s.ScalarQuery(query=query):
+                return self.world.released_value(query, "value")
+            case s.Exists(query=query):
+                return self.world.released_value(query, "exists")
+            case s.InQuery(argument=argument, query=query, negated=negated):
+                listed = self.world.released_list(query)
+                return comparison.in_list(self.operand(argument), listed, self.setting, negated=negated)
+
     def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
         found = tuple(map(self.operand, items))
         return comparison.in_list(self.operand(argument), found, self.setting, negated=negated)
@@ -104,7 +122,7 @@ class Binding:
         match given:
             case s.Array(items=items):
                 return tuple(map(self.operand, items))
-            case s.Cast(argument=s.Array(items=items), type=written) if self._is_enum(written):
+            case s.Cast(argument=s.Array(items=items), type=written) if self._has_enums(written):
                 return tuple(map(self.operand, items))
             case s.Cast(argument=s.Array(items=items), type=written):
                 element = _element(written)
@@ -120,19 +138,22 @@ class Binding:
 
     def _items(self, text: str, written: str) -> tuple[Operand, ...]:
         """The items of an array's text; a label of an enum takes its type from what it is compared with."""
-        if self._is_enum(written):
+        if self._has_enums(written):
             return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
         return tuple(literal(item, _element(written), self.setting) for item in array_items(text))
 
+    def _has_enums(self, written: str) -> bool:
+        return written.endswith("[]") and self._is_enum(written.removesuffix("[]"))
+
     def _is_enum(self, written: str) -> bool:
-        """Whether a type is an array of an enum of the database; the twin has checked which one it is."""
-        name = written.removesuffix("[]").replace('"', "")
+        """Whether a type is an enum of the database; the twin has checked which one it is."""
+        name = written.replace('"', "")
         known = {
             text
             for each in self.world.catalog.enums
             for text in (each.name.name, f"{each.name.schema}.{each.name.name}")
         }
-        return written.endswith("[]") and name in known
+        return name in known
 
 
 def _element(written: str) -> Type:
@@ -179,12 +200,6 @@ def _refusal(given: s.Expression) -> NotSupported | NotAllowed:
     match given:
         case s.Star():
             return NotAllowed("* cannot stand here over protected rows")
-        case s.Exists() | s.InQuery():
-            hint = "Move it to the top level of WHERE, joined by AND."
-            return NotSupported("EXISTS and IN (SELECT …) are supported only as conditions of WHERE", hint=hint)
-        case s.ScalarQuery():
-            hint = "Ask for the inner value first, and write its number here; or join the two answers."
-            return NotSupported("a subquery in an expression over protected rows is not supported", hint=hint)
         case s.Array():
             return NotSupported("arrays are not supported over protected rows")
     return NotSupported("this expression is not supported over protected rows")

@@ -13,10 +13,11 @@ from rules.relation.bind_where import Where
 from rules.relation.expression import Column, Constant, Expression, Literal, Operand
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, per_unit, projected, tells_unit
+from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, Scope, World, single
 from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
-from rules.relation.walk_syntax import aggregates, column_name, has_window, subqueries
+from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries
 from rules.sql import syntax as s
 
 
@@ -46,6 +47,13 @@ class Binder(Where, Sources):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.blocks: dict[int, Found] = {}
+
+    def found(self) -> frozenset[int]:
+        return frozenset(self.blocks)
+
+    def leave_out(self, blocks: frozenset[int]) -> None:
+        for number in blocks:
+            del self.blocks[number]
 
     def query(self, given: s.Query, ctes: Ctes) -> Relation | Outer:
         match given:
@@ -112,7 +120,7 @@ class Binder(Where, Sources):
             try:
                 source = self.filtered(given, tree, provisional(tree), ctes)
                 return self._rows(given, Relation(source, tree.scope))
-            except NotSupported:
+            except (NotSupported, AnswerFirst):
                 pass  # the twin has public rows and can compute what we cannot
         return self._outer(given, ctes)
 
@@ -129,7 +137,8 @@ class Binder(Where, Sources):
         if flat and not sets and tells_unit(source.node.facts, bound):
             return self._per_unit(given, source, flat, bound)
         self.blocks.setdefault(given.index, Found(given, source, flat, not is_grouped, sets))
-        self._visit(ctes, given.items, given.having, given.order_by, given.limit, given.offset)
+        inside = tuple(key.expression for key in flat)
+        self._visit(ctes, *above(inside, given.items, given.having, given.order_by, given.limit, given.offset))
         return Outer()
 
     def _keys(self, given: s.Select, source: Relation) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:

@@ -10,7 +10,8 @@ from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
 from rules.relation.functions.comparison import compare
 from rules.relation.nodes import JoinKind, Node
-from rules.relation.privacy import filtered, joined, projected
+from rules.relation.privacy import filtered, joined, known, projected
+from rules.relation.released import columns, constants, keys
 from rules.relation.scan import Names, scan
 from rules.relation.scope import Scope, World, merge, single
 from rules.sql import syntax as s
@@ -75,6 +76,14 @@ class Sources(ABC):
     @abstractmethod
     def query(self, given: s.Query, ctes: Ctes) -> Relation | Outer: ...
 
+    @abstractmethod
+    def found(self) -> frozenset[int]:
+        """The blocks that were met so far."""
+
+    @abstractmethod
+    def leave_out(self, blocks: frozenset[int]) -> None:
+        """Forget blocks: they are answered first, in a statement of their own."""
+
     def tree(self, given: s.Source | None, ctes: Ctes) -> "_Tree | Outer":
         """FROM as a tree of joins whose order and links are not decided yet."""
         match given:
@@ -109,18 +118,54 @@ class Sources(ABC):
         return _Leaf(found.node, single(name, found.scope.star(()), columns))
 
     def _join(self, given: s.Join, ctes: Ctes) -> "_Tree | Outer":
-        left, right = self.tree(given.left, ctes), self.tree(given.right, ctes)
+        before = self.found()
+        left = self.tree(given.left, ctes)
+        between = self.found()
+        right = self.tree(given.right, ctes)
+        if isinstance(left, Outer) and _is_protected(right):
+            self.leave_out(between - before)
+            left = self.answered(given.left, ctes)
+        elif isinstance(right, Outer) and _is_protected(left):
+            self.leave_out(self.found() - between)
+            right = self.answered(given.right, ctes)
         if isinstance(left, Outer) or isinstance(right, Outer):
-            for side in (left, right):
-                if not isinstance(side, Outer) and any(node.facts.unit is not None for node in _nodes(side)):
-                    raise NotSupported("protected rows are joined here with something computed", hint=RELEASED_HINT)
             return Outer()
+        return self._joined(given, left, right)
+
+    def _joined(self, given: s.Join, left: "_Tree", right: "_Tree") -> _Pair:
         kind: JoinKind = "inner" if given.kind == "cross" else given.kind
         names = given.using
         if given.natural:
             right_names = {name for name, _ in right.scope.star(())}
             names = tuple(name for name, _ in left.scope.star(()) if name in right_names)
         return self._pair(kind, left, right, given.on, names)
+
+    def answered(self, given: s.Source | None, ctes: Ctes) -> "_Tree":
+        """What the twin computes, as rows that are known before protected ones meet them."""
+        match given:
+            case s.QuerySource(query=query, alias=alias, columns=columns):
+                return self._released(query, alias, columns)
+            case s.TableSource(schema=None, name=name) if name in ctes.known:
+                cte, _ = ctes.known[name]
+                return self._released(cte.query, given.alias or name, given.columns or cte.columns)
+            case s.Join(left=left, right=right):
+                return self._joined(given, self._public_side(left, ctes), self._public_side(right, ctes))
+        raise NotSupported("protected rows are joined here with something computed", hint=RELEASED_HINT)
+
+    def _public_side(self, given: s.Source, ctes: Ctes) -> "_Tree":
+        before = self.found()
+        tree = self.tree(given, ctes)
+        if not isinstance(tree, Outer):
+            return tree
+        self.leave_out(self.found() - before)
+        return self.answered(given, ctes)
+
+    def _released(self, query: s.Query, name: str | None, aliases: tuple[str, ...]) -> _Leaf:
+        found = self.world.find_released(query)
+        rows = constants(found, self.world.catalog, self.world.setting())
+        numbers = tuple(self.fresh() for _ in found.names)
+        node = known(rows, columns(found, rows, numbers, self.world.catalog), keys(rows, numbers))
+        return _Leaf(node, single(name, tuple(zip(found.names, numbers, strict=True)), aliases))
 
     def _pair(
         self, kind: JoinKind, left: "_Tree", right: "_Tree", on: s.Expression | None, names: tuple[str, ...]
@@ -221,6 +266,10 @@ def provisional(tree: "_Tree") -> dict[int, Column]:
 
 def is_public(tree: "_Tree") -> bool:
     return all(node.facts.unit is None for node in _nodes(tree))
+
+
+def _is_protected(tree: "_Tree | Outer") -> bool:
+    return not isinstance(tree, Outer) and not is_public(tree)
 
 
 def _nodes(tree: "_Tree") -> Iterator[Node]:

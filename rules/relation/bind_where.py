@@ -5,12 +5,12 @@ from abc import abstractmethod
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, _Tree, names_leaf, provisional
-from rules.relation.expression import Column, Expression, Operand, all_of, conjuncts, ids_in
-from rules.relation.functions.comparison import compare
+from rules.relation.expression import FALSE, TRUE, Column, Expression, Operand, all_of, conjuncts, ids_in
+from rules.relation.functions.comparison import compare, in_list
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, projected, semi_joined
 from rules.relation.scope import Scope
-from rules.relation.walk_syntax import aggregates
+from rules.relation.walk_syntax import aggregates, has_window
 from rules.relation.walk_syntax import conjuncts as written_conjuncts
 from rules.sql import syntax as s
 
@@ -51,15 +51,15 @@ class Where(Sources):
         self, node: Node, scope: Scope, query: s.Query, member: Expression | None, ctes: Ctes, *, negated: bool
     ) -> Node:
         """EXISTS as it is; x IN (SELECT y …) as EXISTS (… WHERE y = x), which a NULL among the y cannot empty."""
-        if not isinstance(query, s.Select) or query.ctes:
-            return self._exists_bound(node, self.query(query, ctes), member, (), negated=negated)
-        if query.group_by or query.having or aggregates(query.items) or query.distinct or query.distinct_on:
-            return self._exists_bound(node, self.query(query, ctes), member, (), negated=negated)
-        if query.limit is not None or query.offset is not None or query.locking:
-            raise NotAllowed("LIMIT and row locks are not supported in EXISTS and IN over protected rows")
+        if not isinstance(query, s.Select) or query.ctes or _is_computed(query):
+            return self._whole(node, query, member, ctes, negated=negated)
+        before = self.found()
         tree = self.tree(query.source, ctes)
         if isinstance(tree, Outer):
-            return self._exists_bound(node, tree, member, (), negated=negated)
+            self.leave_out(self.found() - before)
+            if member is not None or query.source is None:
+                return self._answered(node, query, member, negated=negated)
+            tree = self.answered(query.source, ctes)
         outside = {column.id: column for column in node.facts.columns}
         plain, tests = _sorted(query.where)
         early = self._conditions_of(plain, _either(tree.scope, provisional(tree), scope, outside))
@@ -75,6 +75,23 @@ class Where(Sources):
         linking = tuple(each for each in late if ids_in(each) & outside.keys())
         return self._exists_bound(node, found, member, linking, negated=negated)
 
+    def _whole(self, node: Node, query: s.Query, member: Expression | None, ctes: Ctes, *, negated: bool) -> Node:
+        """A subquery that is more than rows of FROM and WHERE: groups of units, or an answer."""
+        before = self.found()
+        found = self.query(query, ctes)
+        if not isinstance(found, Outer):
+            return self._exists_bound(node, found, member, (), negated=negated)
+        self.leave_out(self.found() - before)
+        return self._answered(node, query, member, negated=negated)
+
+    def _answered(self, node: Node, query: s.Query, member: Expression | None, *, negated: bool) -> Node:
+        """A test against what is released first, and enters as constants."""
+        if member is not None:
+            listed = self.world.released_list(query)
+            return filtered(node, in_list(member, listed, self.world.setting(), negated=negated))
+        holds = self.world.released_value(query, "exists") == TRUE
+        return filtered(node, TRUE if holds != negated else FALSE)
+
     def _one_column(self, query: s.Select, found: Relation) -> Relation:
         """The column that IN compares with, under a name of its own."""
         if len(query.items) != 1 or isinstance(query.items[0].expression, s.Star):
@@ -86,12 +103,8 @@ class Where(Sources):
         return Relation(projected(found.node, ((number, bound),)), Scope(merged=(("", number),)))
 
     def _exists_bound(
-        self, node: Node, found: Relation | Outer, member: Expression | None, linking: tuple[Expression, ...], *,
-        negated: bool,
-    ) -> Node:  # fmt: skip
-        if isinstance(found, Outer):
-            hint = "Compare with constants, or with rows of the same unit."
-            raise NotSupported("protected rows are compared here with something computed", hint=hint)
+        self, node: Node, found: Relation, member: Expression | None, linking: tuple[Expression, ...], *, negated: bool
+    ) -> Node:
         if member is None:
             return semi_joined(node, found.node, all_of(linking), negated=negated)
         names = found.scope.star(())
@@ -105,6 +118,14 @@ class Where(Sources):
             )
         equal = compare("=", member, column, self.world.setting())
         return semi_joined(node, found.node, all_of((*linking, equal)), negated=negated)
+
+
+def _is_computed(query: s.Select) -> bool:
+    """Whether more is done than choosing rows."""
+    if query.locking:
+        raise NotAllowed("row locks tell of protected rows")
+    chosen = query.distinct or query.distinct_on or query.limit is not None or query.offset is not None
+    return bool(query.group_by or query.having or aggregates(query.items) or chosen or has_window(query.items))
 
 
 def _sorted(where: s.Expression | None) -> tuple[tuple[s.Expression, ...], tuple[tuple[_Subquery, bool], ...]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog import TableName
-from rules.relation.expression import Column, Expression
+from rules.relation.expression import Column, Constant, Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,14 @@ class Scan:
     drops_null_units: bool
     facts: Facts
     collated: frozenset[int] = frozenset()  # columns with a collation of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Public rows that are known before anything is asked: what was released earlier."""
+
+    rows: tuple[tuple[Constant, ...], ...]
+    facts: Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +151,13 @@ class Union:
     facts: Facts
 
 
-Node = Scan | Filter | Project | Join | SemiJoin | PerUnit | Union
+Node = Scan | Given | Filter | Project | Join | SemiJoin | PerUnit | Union
 
 
 def below(node: Node) -> tuple[Node, ...]:
     """The nodes that this one is made of."""
     match node:
-        case Scan():
+        case Scan() | Given():
             return ()
         case Filter(source=source) | Project(source=source) | PerUnit(source=source):
             return (source,)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 from rules.refusal import NotAllowed, NotSupported
-from rules.relation.expression import TRUE, Apply, Column, Expression, conjuncts, ids_in
+from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.relation.narrow import narrowed
 from rules.relation.nodes import (
     Aggregate,
     Facts,
     Filter,
+    Given,
     Join,
     JoinKind,
     Node,
@@ -28,6 +29,11 @@ from rules.relation.types import Type
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
 CROSS_UNIT_HINT = "Join protected tables on their units, or through the foreign key that the rules file names."
+
+
+def known(rows: tuple[tuple[Constant, ...], ...], columns: tuple[Column, ...], keys: frozenset[frozenset[int]]) -> Node:
+    """Rows that were released before: as public as the analyst's own constants."""
+    return Given(rows, Facts(columns, keys=keys))
 
 
 def filtered(source: Node, holding: Expression) -> Node:

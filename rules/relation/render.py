@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from rules.catalog import TableName
 from rules.refusal import TooComplex
-from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, ids_in
-from rules.relation.nodes import Aggregate, Filter, Join, Node, PerUnit, Project, Scan, SemiJoin, Union
+from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, ids_in, null_of
+from rules.relation.nodes import Aggregate, Filter, Given, Join, Node, PerUnit, Project, Scan, SemiJoin, Union
 from rules.relation.types import Type
 
 LONGEST = 200_000  # characters of one inner statement; guards repeat what they guard
@@ -84,6 +84,8 @@ class Renderer:
         match node:
             case Scan():
                 return self._scan(node, used)
+            case Given():
+                return self._given(node, used)
             case Filter(source=source, condition=condition):
                 inner = self.render(source, used | ids_in(condition))
                 return From(inner.source, inner.names, (*inner.where, expression_sql(condition, inner.names)))
@@ -125,6 +127,17 @@ class Renderer:
         names[unit.column] = f"{alias}.{quoted(node.unit_column)}"
         dropped = (f"{names[unit.column]} IS NOT NULL",) if node.drops_null_units else ()
         return From(source, _read(node, names), dropped)
+
+    def _given(self, node: Given, used: frozenset[int]) -> From:
+        """Constants, in an order of their own: equal rows have equal texts."""
+        places = [place for place, column in enumerate(node.facts.columns) if column.id in used] or [0]
+        columns = [node.facts.columns[place] for place in places]
+        rows = sorted(f"({', '.join(constant_sql(row[place]) for place in places)})" for row in node.rows)
+        nothing = ", ".join(constant_sql(null_of(column.type)) for column in columns)
+        source = f"VALUES {', '.join(rows)}" if rows else f"SELECT {nothing} WHERE FALSE"
+        alias, called = self.alias(), [self._called(column.id) for column in columns]
+        names = {column.id: f"{alias}.{name}" for column, name in zip(columns, called, strict=True)}
+        return From(f"({source}) AS {alias}({', '.join(called)})", names)
 
     def _project(self, node: Project, used: frozenset[int]) -> From:
         """Computed columns stand in a sub-select of their own, so that each is written once."""

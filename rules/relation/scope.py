@@ -6,8 +6,11 @@ from datetime import datetime
 from rules.catalog import Catalog
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
+from rules.relation.expression import Constant
 from rules.relation.functions.guard import Setting
+from rules.relation.released import Released, Use, constants, find_released, value
 from rules.relation.scan import Names
+from rules.sql.syntax import Query
 
 SYSTEM_COLUMNS = frozenset(("ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"))
 ROW_HINT = "Ask for an aggregate, such as count(*) or avg(x), instead of rows."
@@ -24,6 +27,20 @@ class World:
     parameters: tuple[str | None, ...] = ()
     time_zone: str = "UTC"
     now: str = ""
+    released: tuple[Released, ...] = ()  # the answers of inner queries that must be known before
+
+    def find_released(self, query: Query, use: Use = "rows") -> Released:
+        """The rows of an inner query; raises AnswerFirst when they are not known yet."""
+        return find_released(query, use, self.released)
+
+    def released_value(self, query: Query, use: Use) -> Constant:
+        """What a scalar subquery or EXISTS over released answers says."""
+        return value(self.find_released(query, use), self.catalog, self.setting())
+
+    def released_list(self, query: Query) -> tuple[Constant, ...]:
+        """The values of the one column that IN (SELECT …) compares with."""
+        rows = constants(self.find_released(query), self.catalog, self.setting())
+        return tuple(dict.fromkeys(sorted((row[0] for row in rows), key=lambda cell: (cell.text is None, cell.text))))
 
     def setting(self, *, as_key: bool = False) -> Setting:
         return Setting(self.time_zone, datetime.fromisoformat(self.now) if self.now else None, as_key)

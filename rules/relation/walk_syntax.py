@@ -44,6 +44,19 @@ def aggregates(*given: object) -> tuple[s.Call, ...]:
     return tuple(found)
 
 
+def above(keys: tuple[s.Expression, ...], *given: object) -> Iterator[object]:
+    """What is computed from a block's keys and aggregates: these themselves are left out."""
+    for each in given:
+        if each in keys or is_aggregate(each):
+            continue
+        if isinstance(each, _QUERIES) or not (isinstance(each, tuple) or is_dataclass(each)):
+            yield each
+        elif isinstance(each, tuple):
+            yield from above(keys, *each)
+        else:
+            yield from above(keys, *(getattr(each, field.name) for field in fields(each)))
+
+
 def has_window(*given: object) -> bool:
     return any(isinstance(part, s.Call) and part.over is not None for part in parts(given))
 

@@ -6,9 +6,11 @@ blocks, whose outer statement shows the lines as PostgreSQL shows its own. The w
 
 import json
 import math
+from dataclasses import replace
 from decimal import Decimal
 
-from rules.noise.measures import Block, Choice, Measure
+from rules.noise.ladder import filled
+from rules.noise.measures import Block, Choice, Ladder, Measure
 from rules.refusal import NotSupported
 from rules.rewrite.plan import Plan
 from rules.sql.grammar import Node, items, kind
@@ -18,11 +20,19 @@ FORMATS = ("text", "json")
 LEVEL = 0.95
 
 
-def explained(plan: Plan, explain: Node, group_size: int) -> Plan:
-    """A free plan that shows what another one is."""
-    facts = [_facts(block, group_size) for block in plan.blocks]
-    given = _format(explain)
-    shown = _as_json(plan, facts) if given == "json" else _as_text(plan, facts)
+def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ...]) -> Plan:
+    """A free plan that shows what another one is, and what is answered before it."""
+    parts = (*firsts, plan)
+    whole = replace(
+        plan,
+        blocks=tuple(block for part in parts for block in part.blocks),
+        epsilon=sum((part.epsilon for part in parts), Decimal(0)),
+        delta=sum((part.delta for part in parts), Decimal(0)),
+    )
+    facts = [_facts(block, group_size) for block in whole.blocks]
+    for number in range(sum(len(first.blocks) for first in firsts)):
+        facts[number].insert(0, ("answered first", "the blocks below use its answer, and show an example in its place"))
+    shown = _as_json(whole, facts) if _format(explain) == "json" else _as_text(whole, facts)
     return Plan((), (shown,), plan.parameters, Decimal(0), Decimal(0))
 
 
@@ -38,19 +48,29 @@ def _format(explain: Node) -> str:
 
 
 def _facts(block: Block, group_size: int) -> list[Fact]:
-    facts = [*block.explanation, *(_measure(measure, group_size) for measure in block.measures)]
-    return [("tables", ", ".join(block.tables)), *facts, ("inner SQL", block.sql)]
+    ladders = [_ladder(ladder) for ladder in block.ladders]
+    facts = [*block.explanation, *ladders, *(_measure(measure, group_size) for measure in block.measures)]
+    tally = [("tally SQL", block.tally)] if block.tally else []
+    holes = [f"<{ladder.what} chosen>" for ladder in block.ladders]
+    return [("tables", ", ".join(block.tables)), *facts, *tally, ("inner SQL", filled(block.sql, holes))]
+
+
+def _ladder(ladder: Ladder) -> Fact:
+    """Which bound is chosen is an answer about the data, so it is not told here."""
+    rungs = ", ".join(map(str, ladder.rungs))
+    return f"{ladder.what} that count", f"chosen privately with epsilon {_plain(ladder.epsilon)} among {rungs}"
 
 
 def _measure(measure: Measure | Choice, group_size: int) -> Fact:
     """A sum's noise is discrete Laplace; a choice has no scale that means a distance."""
     sensitivity = measure.sensitivity * group_size
-    words = f"sensitivity {sensitivity}, epsilon {_plain(measure.epsilon)}"
+    most = "at most " if measure.bounds else ""
+    words = f"sensitivity {most}{sensitivity}, epsilon {_plain(measure.epsilon)}"
     if isinstance(measure, Choice):
         return measure.name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
     scale = sensitivity / float(measure.epsilon)
     margin = math.ceil(scale * math.log(1 / (1 - LEVEL)))
-    return measure.name, f"{words}, noise scale {scale:.6g}, {LEVEL:.0%} of draws within +/- {margin} steps"
+    return measure.name, f"{words}, noise scale {most}{scale:.6g}, {LEVEL:.0%} of draws within +/- {margin} steps"
 
 
 def _as_text(plan: Plan, facts: list[list[Fact]]) -> str:

@@ -12,13 +12,15 @@ from rules.noise.allocate import share
 from rules.noise.measures import Block, PrivateGroups
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal
+from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import plan_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks
+from rules.rewrite.first import statement_of
 from rules.rewrite.outer import Place, outer_statement
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import First, Plan, Request
 from rules.rewrite.position import find_position
 from rules.rewrite.probe import Columns, is_probe, relations, without_rows
 from rules.rewrite.site import BlockSite
@@ -31,22 +33,24 @@ from rules.sql.syntax import Expression
 CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"))
 
 
-def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan:
-    """The plan of a statement that reads protected tables; raises a Refusal."""
+def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
+    """The plan of a statement that reads protected tables, or what must be answered first; raises a Refusal."""
     (piece,) = parse(request.text)
     name, explain = kind(piece.tree)
     query = explain.get("query")
     try:
         if name == "ExplainStmt" and isinstance(query, dict):
             shown = _plan_tree(canonical_tree(query), request, policy, catalog)
-            return explained(shown, explain, policy.group_size)
+            if isinstance(shown, First):
+                return replace(shown, is_shown=True)
+            return explained(shown, explain, policy.group_size, request.firsts)
         return _plan_tree(canonical_tree(piece.tree), request, policy, catalog)
     except Refusal as refusal:
         refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
         raise
 
 
-def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -> Plan:
+def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
     query = query_of(tree)
     if query is None:
         raise NotAllowed(
@@ -60,19 +64,23 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         parameters=request.parameters,
         time_zone=request.time_zone,
         now=request.now,
+        released=request.released,
     )
     tables = _Tables(world)
     if is_probe(query):
         return _empty_plan(without_rows(tree, tables.find_columns), request)
     _check_locking(query)
-    return _plan(tree, query, request, tables)
+    try:
+        return _plan(tree, query, request, tables)
+    except AnswerFirst as missing:
+        return First(missing.inner, statement_of(query, missing.inner))
 
 
 def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
     syntax = query_from(query)
     sites = find_blocks(syntax, tables.world)
-    if not sites:
+    if not sites and tables.are_read(tree):
         raise NotAllowed("this would give out protected rows", hint=ROW_HINT)
     bodies = numbered(query)
     cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
@@ -85,7 +93,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
         blocks=tuple(blocks),
         outer=outer,
         parameters=len(request.parameter_types),
-        epsilon=sum((measure.epsilon for block in blocks for measure in block.measures), Decimal(0)),
+        epsilon=sum((block.epsilon for block in blocks), Decimal(0)),
         delta=delta,
         notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)),
         depends_on_time=depends_on_time,
@@ -171,12 +179,8 @@ def _check_locking(query: Node) -> None:
 
 def _check_nothing_left(tree: Node, tables: "_Tables") -> None:
     """No protected table may stay in what runs on the twin, whose protected tables are empty."""
-    names = {str(kind(cte)[1].get("ctename")) for owner in walk(tree) for cte in items(owner, "ctes")}
-    for relation in relations(tree):
-        schema, name = relation.get("schemaname"), str(relation.get("relname"))
-        is_cte = schema is None and name in names
-        if not is_cte and tables.find_columns(None if schema is None else str(schema), name) is not None:
-            raise Mismatch("a protected table would be left in the outer statement")
+    if tables.are_read(tree):
+        raise Mismatch("a protected table would be left in the outer statement")
 
 
 def _is_clock(node: Node) -> bool:
@@ -199,6 +203,16 @@ class _Tables:
         assert rules is not None
         hidden = {column for column, given in rules.columns.items() if given.hidden}
         return tuple((column.name, column.type.sql) for column in table.columns if column.name not in hidden)
+
+    def are_read(self, tree: Node) -> bool:
+        """Whether a statement reads a protected table."""
+        ctes = {str(kind(cte)[1].get("ctename")) for owner in walk(tree) for cte in items(owner, "ctes")}
+        for relation in relations(tree):
+            schema, name = relation.get("schemaname"), str(relation.get("relname"))
+            is_cte = schema is None and name in ctes
+            if not is_cte and self.find_columns(None if schema is None else str(schema), name) is not None:
+                return True
+        return False
 
     def _find(self, schema: str | None, name: str) -> Table | None:
         for each in (schema,) if schema is not None else self.world.search_path:

@@ -29,6 +29,7 @@ from rules.noise.measures import (
     Sum,
     Text,
 )
+from rules.relation.released import Inner, Released
 
 __all__ = [
     "Average",
@@ -36,6 +37,7 @@ __all__ = [
     "Choice",
     "Chosen",
     "Count",
+    "First",
     "FromEnd",
     "Groups",
     "KeyColumn",
@@ -80,6 +82,15 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """What must be answered before a statement can be planned: an inner query whose rows its protected rows meet."""
+
+    inner: Inner
+    text: str  # a statement of its own
+    is_shown: bool = False  # the whole is only explained, so nothing is to be answered
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Everything that a plan depends on besides the rules and the catalog."""
 
@@ -91,5 +102,8 @@ class Request:
     delta: Decimal = Decimal(0)
     rows_per_unit: int | None = None  # lowered for the session
     groups_per_unit: int | None = None
+    rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
     time_zone: str = "UTC"
     now: str = ""  # the statement's clock, ISO with offset
+    released: tuple[Released, ...] = ()  # what was answered first
+    firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN

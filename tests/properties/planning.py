@@ -13,6 +13,7 @@ from rules.noise.measures import Block, Measure, PublicGroups, Text
 from rules.policy.model import Policy
 from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import Plan, Request
+from tests.rewrite.planned import whole
 
 Group = tuple[Text, ...]
 Exact = Mapping[Group, tuple[int, ...]]
@@ -57,7 +58,7 @@ class Lab:
             time_zone="Europe/Berlin",
             now="2024-02-15 12:00:00+00:00",
         )
-        return plan(request, policy, self.catalog)
+        return whole(plan(request, policy, self.catalog))
 
     def exact(self, block: Block) -> Exact:
         """The true numbers by group: of all listed groups, or of all that are found."""

@@ -30,13 +30,14 @@ from rules.refusal import (
     TooManyFaults,
     Unavailable,
 )
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import Request
 from rules.sql.statement import Kind, RelationName, Statement
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.noise.sources import ConstantNoise
 from tests.query.plans import FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
 from tests.query.watched_engine import WatchedEngine
+from tests.rewrite.planned import whole
 
 SLEEP = "SELECT city, count(pg_sleep(0.05)) FROM public.customers GROUP BY city"
 
@@ -421,7 +422,7 @@ async def test_plans_carry_the_session_s_time_zone_and_the_rules_generation(desk
         noise=desk.noise,
         clock=lambda: desk.now,
     )
-    plan: Plan = await service.plan(Request("0", ("public",), time_zone="Europe/Lisbon"))
+    plan = whole(await service.plan(Request("0", ("public",), time_zone="Europe/Lisbon")))
 
     assert (plan.time_zone, plan.generation) == ("Europe/Lisbon", 7)
 

@@ -12,10 +12,16 @@ from rules.noise.measures import Block, Measure
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.rewrite.pipeline import plan
-from rules.rewrite.plan import Plan, Request
+from rules.rewrite.plan import First, Plan, Request
 from tests import shop
 
 Rows = list[tuple[object, ...]]
+
+
+def whole(made: Plan | First) -> Plan:
+    """A plan that needs no other answer first."""
+    assert isinstance(made, Plan), f"to be answered first: {made.text}"
+    return made
 
 
 @dataclass
@@ -45,7 +51,7 @@ class Planner:
             groups_per_unit=groups_per_unit,
             now="2025-06-15 12:00:00+00:00",
         )
-        return plan(request, self.policy, self.catalog)
+        return whole(plan(request, self.policy, self.catalog))
 
     def block(self, sql: str, *, rows_per_unit: int | None = None) -> Block:
         """The only block of a statement."""

@@ -16,6 +16,7 @@ from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import Plan, Request
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.rewrite.planned import whole
 
 TEXT_ARRAY = 1009
 
@@ -57,7 +58,7 @@ def planned(text: str, catalog: Catalog, parameters: tuple[str, ...] = (), types
         delta=Decimal("1e-9"),
         now="2026-11-21T12:00:00+00:00",
     )
-    return plan(request, shop_data.policy(), catalog)
+    return whole(plan(request, shop_data.policy(), catalog))
 
 
 def answered(block: Block) -> tuple[tuple[Text, ...], ...]:

@@ -1,0 +1,124 @@
+"""Inner queries that must be answered before the statement around them can be planned.
+
+Each is a private statement of its own on half of what the rest may spend: described and compared on the twin, charged,
+noised, and computed there. Its rows come back as text and enter the statement around it as constants.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Final
+
+from proxy.query.service import Answer
+from proxy.server.asked import Parameters
+from proxy.server.literals import text_array
+from proxy.server.probe import TEXT_ARRAY_OID
+from proxy.server.relay import Message, Relay, TwinError
+from proxy.wire.backend import DataRow, Field, RowDescription
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
+from rules.refusal import NotSupported, Refusal, TooComplex
+from rules.relation.released import Released, stand_in
+from rules.rewrite.plan import First, Plan, Request
+from rules.sql.commands import Settings
+
+_FIRST: Final = b"_ng_first"
+_MOST_FIRSTS: Final = 8
+_MOST_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all parts of one statement have in common."""
+
+    parameters: Parameters
+    settings: Settings
+    ends: float  # when the event loop's clock says that it has taken too long
+    sync: bool
+
+
+class Firsts(ABC):
+    """Plans statements of one session, and answers what comes first."""
+
+    _relay: Relay
+
+    @abstractmethod
+    async def _plan(self, place: int | None, request: Request) -> Plan | First: ...
+
+    @abstractmethod
+    async def _names_of(self, types: tuple[int, ...], *, sync: bool) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool: ...
+
+    @abstractmethod
+    async def _answer(self, plan: Plan, run: Run) -> Answer: ...
+
+    @abstractmethod
+    def _encoded(self, text: str) -> bytes: ...
+
+    async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, tuple[str, ...]]:
+        """The plan, once all that it needs is known; and what is to be told of the parts answered before."""
+        notices: tuple[str, ...] = ()
+        for _ in range(_MOST_FIRSTS + 1):
+            made = await self._plan(place, request)
+            if isinstance(made, Plan):
+                return made, notices
+            request, told = await self._with_answer(made, place, request, run)
+            notices += told
+        raise TooComplex(f"more than {_MOST_FIRSTS} inner queries would have to be answered first")
+
+    async def _with_answer(
+        self, first: First, place: int | None, request: Request, run: Run
+    ) -> tuple[Request, tuple[str, ...]]:
+        """The request with the rows of an inner query, and with what is left to spend."""
+        columns = await self._describe_first(first, run)
+        types = await self._names_of(tuple(column.type for column in columns), sync=run.sync)
+        names = tuple(column.name.decode(self._relay.codec) for column in columns)
+        half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
+        plan, told = await self._planned(None, replace(half, text=first.text, released=(), firsts=()), run)
+        rest = half if plan.blocks else request
+        example = stand_in(first.inner, names, types)
+        tried = replace(rest, released=(*request.released, example))
+        if first.is_shown:
+            return replace(tried, firsts=(*request.firsts, plan)), ()
+        await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
+        await self._compare(plan, run.parameters.types, columns, sync=run.sync)
+        answer = await self._answer(plan, run)
+        rows = await self._rows(plan, answer, len(columns), run)
+        known = Released(first.inner, names, types, rows)
+        notices = (*told, *(f"answered first: {notice}" for notice in answer.notices))
+        return replace(rest, released=(*request.released, known)), notices
+
+    async def _describe_first(self, first: First, run: Run) -> tuple[Field, ...]:
+        parse = Parse(_FIRST, self._encoded(first.text), run.parameters.types)
+        messages: list[Message] = [Close(STATEMENT, _FIRST), parse, Describe(STATEMENT, _FIRST)]
+        try:
+            replies = await self._relay.ask(*messages, Close(STATEMENT, _FIRST), sync=run.sync)
+        except TwinError:  # it was read as a part of the whole, so it needs the row around it
+            raise _correlated() from None
+        (_, columns) = replies[2]
+        return RowDescription.decode(columns.raw).fields
+
+    async def _rows(self, plan: Plan, answer: Answer, width: int, run: Run) -> tuple[tuple[str | None, ...], ...]:
+        """The outer statement of an inner query, run on the twin."""
+        columns = [f"c{number}" for number in range(width)]
+        shown = ", ".join(f"noisegate.canon(a.{column})" for column in columns)
+        outer = f"({plan.outer_with_parameters()}) AS a({', '.join(columns)})"
+        text = f"SELECT {shown} FROM {outer} LIMIT {_MOST_ROWS + 1}"
+        types = run.parameters.types + (TEXT_ARRAY_OID,) * len(answer.columns)
+        values = [*run.parameters.values, *map(text_array, answer.columns)]
+        bind = Bind(_FIRST, _FIRST, (), tuple(None if each is None else self._encoded(each) for each in values))
+        messages: list[Message] = [Close(STATEMENT, _FIRST), Parse(_FIRST, self._encoded(text), types), bind]
+        ends = Execute(_FIRST), Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST)
+        replies = await self._relay.ask(*messages, *ends, sync=run.sync)
+        found = [DataRow.decode(frame.raw).values for frame in replies[3] if frame.kind == DataRow.kind]
+        if len(found) > _MOST_ROWS:
+            raise TooComplex(f"an inner query gives more than {_MOST_ROWS} rows", hint="Give it a LIMIT.")
+        codec = self._relay.codec
+        return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in found)
+
+
+def _correlated() -> Refusal:
+    return NotSupported(
+        "a subquery over answers depends on the row around it",
+        hint="Write it as a CTE grouped by what it depends on, and join that.",
+    )
