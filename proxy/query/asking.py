@@ -17,13 +17,14 @@ from proxy.query.faults import Faults
 from proxy.query.reuse import Question
 from rules.catalog import Table
 from rules.ledger.store import Charge, LedgerStore, Receipt
-from rules.noise.cost import mechanism_of
+from rules.noise.ladder import choose_bound, tallies
 from rules.noise.measures import Choice, PrivateGroups
 from rules.noise.mechanism import Noise
 from rules.noise.release import Draws, MalformedRows, Noised, draw, release, release_choice, release_found
 from rules.refusal import BadSetting, Interrupted, Mismatch, Refusal, RulesChanged, TooComplex, Unavailable
 
 Result = TypeVar("Result")
+Answered = tuple[Question, Noised]  # as it was asked in the end, its bounds chosen
 _MANY = 500  # draws or rows that take some milliseconds: done beside the event loop
 
 
@@ -38,18 +39,18 @@ class Asking:
     faults: Faults
     schema_changed: asyncio.Event  # set when the catalog must be read again
 
-    async def ask(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Noised]]:
+    async def ask(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:
         """Answer all questions for one charge, from memory or from one snapshot."""
         if any(question.fresh for question in questions):
             receipt, drawn = await self._ask_database(questions, asker)
-            await self._settle(receipt, questions, drawn)
+            await self._settle(receipt, drawn)
         else:
             receipt = await self._see_again(questions, asker)
-            drawn = [Noised(question.groups or (), {}) for question in questions]
-        _check_size(drawn, asker.rulebook.policy.groups_limit)
-        return receipt, [question.complete(noised) for question, noised in zip(questions, drawn, strict=True)]
+            drawn = [(question, Noised(question.groups or (), {})) for question in questions]
+        _check_size([noised for _, noised in drawn], asker.rulebook.policy.groups_limit)
+        return receipt, [(question, question.complete(noised)) for question, noised in drawn]
 
-    async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Noised]]:
+    async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:
         receipt: Receipt | None = None
         try:
             async with asyncio.timeout_at(asker.deadline):
@@ -68,15 +69,14 @@ class Asking:
 
     async def _see_again(self, questions: Sequence[Question], asker: Asker) -> Receipt:
         """Nothing is asked: only what this analyst sees for the first time is charged."""
-        if all(kept.paid for question in questions for kept in question.known.values()):
+        if all(kept.paid for question in questions for kept in question.kept):
             balances = await self.ledger.balances(asker.analyst, asker.rulebook.budgets, self.clock())
             return Receipt(0, Decimal(0), *balances)
         return await self._charge(questions, asker)
 
-    async def _settle(self, receipt: Receipt, questions: Sequence[Question], drawn: Sequence[Noised]) -> None:
-        pairs = zip(questions, drawn, strict=True)
+    async def _settle(self, receipt: Receipt, drawn: Sequence[Answered]) -> None:
         await self.ledger.settle(
-            receipt.charge, [each for question, noised in pairs for each in question.releases(noised)]
+            receipt.charge, [each for question, noised in drawn for each in question.releases(noised)]
         )
 
     async def _charge(self, questions: Sequence[Question], asker: Asker) -> Receipt:
@@ -88,18 +88,18 @@ class Asking:
             fingerprint=" ".join(question.key for question in questions),
             unit=asker.rulebook.policy.unit,
             tables=tuple(str(table.name) for table in _tables(questions, asker)),
-            mechanisms=tuple(mechanism_of(question.block, index) for question in questions for index in question.fresh),
-            sights=tuple(sight for question in questions for sight in question.sights),
+            mechanisms=tuple(mechanism for question in questions for mechanism in question.mechanisms),
+            sights=tuple(kept.id for question in questions for kept in question.kept),
         )
         return await self.ledger.charge(self.faults.counted(charge, asker.rulebook), asker.rulebook.budgets)
 
     async def _draw(self, questions: Sequence[Question], asker: Asker) -> list[Draws]:
-        """Draw for every list of groups that is known before the database is asked."""
+        """Draw for every list of groups that is known before the database is asked, unless bounds must be chosen."""
         return [await self._draw_for(question, asker.rulebook.policy.group_size) for question in questions]
 
     async def _draw_for(self, question: Question, group_size: int) -> Draws:
         groups = question.groups
-        if groups is None:
+        if groups is None or question.fresh_ladders:
             return {}
         return await _beside(
             len(groups) * len(question.fresh),
@@ -108,18 +108,21 @@ class Asking:
 
     async def _look(
         self, questions: Sequence[Question], draws: Sequence[Draws], snapshot: Snapshot, asker: Asker
-    ) -> list[Noised]:
+    ) -> list[Answered]:
         """Run the inner statements, one after the other; when we are stopped, so is the database."""
-        size = asker.rulebook.policy.group_size
         try:
             pairs = zip(questions, draws, strict=True)
-            return [await self._run(question, each, snapshot, size) for question, each in pairs]
+            return [await self._run(question, each, snapshot, asker) for question, each in pairs]
         except asyncio.CancelledError:
             await snapshot.cancel()
             raise
 
-    async def _run(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
+    async def _run(self, question: Question, draws: Draws, snapshot: Snapshot, asker: Asker) -> Answered:
         """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
+        group_size = asker.rulebook.policy.group_size
+        if question.fresh_ladders:
+            question = await self._choose_bounds(question, snapshot, asker)
+            draws = await self._draw_for(question, group_size)
         noised = await self._sum(question, draws, snapshot, group_size)
         values = dict(noised.values)
         for index in question.fresh:
@@ -129,7 +132,17 @@ class Asking:
                     values[index] = await asyncio.to_thread(
                         release_choice, question.block, choice, noised.groups, rows, self.noise, group_size=group_size
                     )
-        return Noised(noised.groups, values)
+        return question, Noised(noised.groups, values)
+
+    async def _choose_bounds(self, question: Question, snapshot: Snapshot, asker: Asker) -> Question:
+        """Choose the bounds that are not known; with them the block is one as any other."""
+        block, size = question.block, asker.rulebook.policy.group_size
+        found = tallies(block, await snapshot.run(block.tally))
+        chosen = {
+            index: choose_bound(block.ladders[index], found[index], self.noise, group_size=size)
+            for index in question.fresh_ladders
+        }
+        return question.settled(chosen, asker)
 
     async def _sum(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
         block, groups = question.block, question.groups

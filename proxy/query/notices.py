@@ -25,9 +25,19 @@ def cost_notice(receipt: Receipt, questions: Sequence[Question], rulebook: Ruleb
     return f"{spent} left{rulebook.budgets.phrase}{whose}{_margins(questions, rulebook)}"
 
 
+def bound_notices(questions: Sequence[Question]) -> tuple[str, ...]:
+    """One line for each bound that was chosen: what is more of one unit was cut."""
+    bounds = [bound for question in questions for bound in question.bounds]
+    return tuple(
+        f"of each unit {ladder.what} up to {bound:,} count, chosen with ε {_short(ladder.epsilon, _UP)}; "
+        f"the rules allow {ladder.rungs[-1]:,}"
+        for ladder, bound in bounds
+    )
+
+
 def reuse_notice(questions: Sequence[Question]) -> str | None:
     """Says so when an answer was given before, and how a fresh one is had."""
-    times = [kept.time for question in questions for kept in question.known.values()]
+    times = [kept.time for question in questions for kept in question.kept]
     if not times:
         return None
     return f"answered with noise of {min(times):%Y-%m-%d %H:%M} UTC; SET noisegate.reuse = off asks, and pays, anew"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Self
 
-from rules.noise.measures import Block, Choice, Measure, PrivateGroups
+from rules.noise.measures import Block, Choice, Ladder, Measure, PrivateGroups
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
 UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
@@ -38,3 +38,8 @@ def mechanism_of(block: Block, index: int) -> Mechanism:
             return Mechanism.pure(epsilon, delta)
         case Measure(epsilon=epsilon), _:
             return Mechanism.pure(epsilon)
+
+
+def mechanism_of_ladder(ladder: Ladder) -> Mechanism:
+    """What it costs to choose a bound, whichever is chosen."""
+    return Mechanism.choice(ladder.epsilon)

@@ -12,12 +12,32 @@ Text = str | None  # a value as PostgreSQL prints it; None is NULL
 
 
 @dataclass(frozen=True, slots=True)
+class Ladder:
+    """Bounds of what one unit adds over all groups, of which one is chosen privately (`noise.ladder`)."""
+
+    name: str  # canonical
+    what: str  # that the bound is for, in words: "rows"
+    epsilon: Decimal
+    rungs: tuple[int, ...]  # rising, the last is what the rules declare
+    price: int  # how many more units may be cut where a rung lower is taken: by the query and the rules alone
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Whatever is chosen on a ladder, one unit moves the measure by at most `reach` times that."""
+
+    ladder: int  # which of the block's
+    reach: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """One integer column of the inner statement, over all groups: one vector, one draw of noise."""
 
     name: str  # canonical: equal blocks and equal names mean equal numbers
     sensitivity: int  # L1, over all groups together, for ONE unit: `release` multiplies it by the rules' group_size
     epsilon: Decimal
+    bounds: tuple[Bound, ...] = ()  # by which it may be less than what the rules declare
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +82,7 @@ class Choice:
     sql: str
     candidates: int
     target: Target
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +217,7 @@ class Block:
     """One private aggregate: an inner statement whose rows are keys (as text) and then measures (as int8).
 
     A Choice among the measures has no column there: it brings a statement of its own.
+    A block with ladders is not run as it is: its SQL has holes, which `ladder.settled` fills with the bounds chosen.
     """
 
     canonical: str  # equal canonical text means equal block: the key of reuse
@@ -209,3 +231,10 @@ class Block:
     explanation: tuple[tuple[str, str], ...] = ()  # for EXPLAIN: (what, how)
     notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut
     sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS, as numbers of keys; columns then have the set's number too
+    ladders: tuple[Ladder, ...] = ()
+    tally: str = ""  # a statement whose rows are a ladder, a rung and the units whose total needs that rung
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What a fresh answer costs."""
+        return sum((each.epsilon for each in (*self.measures, *self.ladders)), Decimal(0))

@@ -1,5 +1,6 @@
 """From the text of a rules file to a policy, or to everything that is wrong with it, line by line."""
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
@@ -8,6 +9,9 @@ from pydantic_core import ErrorDetails
 
 from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Policy, TableRules
 from rules.policy.yaml_source import Path, Problem, RulesError, Source, Tree, dotted
+
+AUTO = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>[0-9]+))?")  # rows_per_unit: auto up to 200
+AUTO_CEILING = 1000  # where "auto" stands alone
 
 WORDS = {
     "missing": "this key is missing",
@@ -49,7 +53,7 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
 
 
 def _spelled_out(tree: dict[str, Tree]) -> dict[str, Tree]:
-    """`products: public` and `email: hidden` stand for what they say."""
+    """`products: public`, `email: hidden` and `rows_per_unit: auto up to 200` stand for what they say."""
     tables = tree.get("tables")
     if not isinstance(tables, dict):
         return tree
@@ -59,8 +63,13 @@ def _spelled_out(tree: dict[str, Tree]) -> dict[str, Tree]:
 def _table(rules: Tree) -> Tree:
     if rules == "public":
         return {"public": True}
-    if isinstance(rules, dict) and isinstance(columns := rules.get("columns"), dict):
-        return rules | {"columns": {name: _column(column) for name, column in columns.items()}}
+    if not isinstance(rules, dict):
+        return rules
+    columns, rows = rules.get("columns"), rules.get("rows_per_unit")
+    if isinstance(columns, dict):
+        rules = rules | {"columns": {name: _column(column) for name, column in columns.items()}}
+    if isinstance(rows, str) and (found := AUTO.fullmatch(rows.strip())):
+        rules = rules | {"rows_per_unit": found["ceiling"] or AUTO_CEILING, "rows_auto": True}
     return rules
 
 

@@ -109,6 +109,7 @@ class TableRules(Model):
     public: bool = False
     unit: str | None = None  # "customer_id", or "order_id -> orders.id" through a foreign key
     rows_per_unit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    rows_auto: bool = False  # "rows_per_unit: auto up to 200": how many count is chosen privately for each query
     columns: dict[str, ColumnRules] = {}
 
     @model_validator(mode="after")

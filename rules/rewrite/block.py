@@ -25,7 +25,8 @@ from rules.relation.expression import Expression, ids_in
 from rules.relation.nodes import Facts, Node, scans_in
 from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
-from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql
+from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql, tally_sql
+from rules.rewrite.choose_bounds import WEIGHT, find_ladders, is_auto, with_choice
 from rules.rewrite.contributions import Contribution, DistinctCount, Pick, Recipe, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
 from rules.rewrite.plan import Request
@@ -49,13 +50,17 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     recipes = _recipes(aggregates, keyed, world, bounding.rows)
     parts = _parts(recipes, needs_units=public is None)
     _check_choices(parts, public)
+    if is_auto(keyed.source.node, request, world):
+        bounding = with_choice(bounding, parts, facts)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
     names = _Names(keyed)
-    epsilons = share(request.epsilon, [Fraction(1)] * len(parts)) if parts else ()
+    weights = [Fraction(1)] * len(parts) + [WEIGHT] * bounding.is_chosen
+    epsilons = share(request.epsilon, weights) if parts else ()
     measures = tuple(
-        _measure(part, epsilon, names, keyed, bounding) for part, epsilon in zip(parts, epsilons, strict=True)
+        _measure(part, epsilon, names, keyed, bounding) for part, epsilon in zip(parts, epsilons, strict=False)
     )
     groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
+    ladders = find_ladders(bounding, measures, epsilons[len(parts) :], groups=1 if public is None else len(public.rows))
     return Block(
         canonical=names.block(bounding, request, world),
         sql=inner_sql(keyed.source.node, keyed.keys, parts, bounding),
@@ -69,6 +74,8 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         notices=notices,
         sets=site.sets,
     )
+        ladders=ladders,
+        tally=tally_sql(keyed.source.node, keyed.keys, bounding, ladders[0].rungs) if ladders else "",
 
 
 def _measure(
@@ -76,10 +83,10 @@ def _measure(
 ) -> Measure | Choice:  # fmt: skip
     sensitivity = bounding.sensitivity(part)
     if not isinstance(part, Pick):
-        return Measure(names.part(part), sensitivity, epsilon)
+        return Measure(names.part(part), sensitivity, epsilon, bounding.bounds(part))
     sql = histogram_sql(keyed.source.node, keyed.keys, part, bounding)
     target = _target(part, sensitivity, epsilon)
-    return Choice(names.part(part), sensitivity, epsilon, sql, len(part.candidates), target)
+    return Choice(names.part(part), sensitivity, epsilon, sql, len(part.candidates), target, bounding.bounds(part))
 
 
 def _target(part: Pick, sensitivity: int, epsilon: Decimal) -> Target:

@@ -6,10 +6,12 @@ measures alike, so that means and shares are not bent (soundness, finding 18).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from rules.noise.ladder import hole
+from rules.noise.measures import Bound
 from rules.relation.expression import TRUE, Expression, ids_in
 from rules.relation.functions.comparison import is_null
 from rules.relation.functions.guard import Setting
@@ -32,6 +34,12 @@ class Bounding:
     rows: int  # m: rows of a unit in the whole answer
     groups: int  # K: groups that a unit appears in
     limits_groups: bool  # whether K has to be enforced, being less than m
+    is_chosen: bool = False  # whether m is only the ceiling of a ladder, the block's first
+
+    @property
+    def limit(self) -> str:
+        """m as it stands in SQL."""
+        return hole(0) if self.is_chosen else str(self.rows)
 
     def sensitivity(self, part: Contribution) -> int:
         """How far one unit moves the measure, over all groups together."""
@@ -42,6 +50,12 @@ class Bounding:
                 return self.rows * reach
             case UnitCount():
                 return self.groups
+
+    def bounds(self, part: Contribution) -> tuple[Bound, ...]:
+        """By which the sensitivity is less once m is chosen. A unit is in no more groups than it has rows."""
+        if not self.is_chosen:
+            return ()
+        return (Bound(0, part.reach if isinstance(part, RowSum) else 1),)
 
 
 Summed = RowCount | ValueCount | RowSum | UnitCount | DistinctCount  # a Pick has a statement of its own
@@ -59,8 +73,16 @@ def histogram_sql(node: Node, keys: tuple[Expression, ...], pick: Pick, bounding
     """
     source = filtered(node, is_null(pick.candidate, Setting(), negated=True)) if pick.candidate.nullable else node
     form: Form = "plain" if bounding.form == "plain" else "ranked"
-    joint = Bounding(form, bounding.rows, bounding.rows, limits_groups=False)
+    joint = replace(bounding, form=form, groups=bounding.rows, limits_groups=False)
     return _Inner(source, (*keys, pick.candidate), (RowCount(),)).sql(joint)
+
+
+def tally_sql(node: Node, keys: tuple[Expression, ...], bounding: Bounding, rungs: tuple[int, ...]) -> str:
+    """A statement whose rows are a ladder's number, a rung's, and the units whose rows need that rung."""
+    inner = _Inner(node, keys if bounding.limits_groups else (), ())
+    thresholds = f"ARRAY[{', '.join(str(rung + 1) for rung in rungs)}]::int8[]"
+    needed = f"width_bucket(total, {thresholds})"  # how many rungs a total is above
+    return f"SELECT 0, {needed} AS rung, count(*) FROM ({inner.totals(bounding)}) AS t GROUP BY rung"
 
 
 @dataclass(frozen=True)
@@ -74,24 +96,37 @@ class _Inner:
             case "plain":
                 return self._plain()
             case "by unit":
-                kept = f"SELECT *, least(c, {bounding.rows}) AS t{self._remainder()} FROM per_unit"
-                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)], bounding.rows)
+                kept = f"SELECT *, least(c, {bounding.limit}) AS t{self._remainder()} FROM per_unit"
+                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)], bounding.limit)
             case "ranked":
                 return self._ranked(bounding)
 
+    def totals(self, bounding: Bounding) -> str:
+        """The rows of each unit in the groups that count."""
+        if not bounding.limits_groups:
+            return f"SELECT c AS total FROM ({self._per_unit()}) AS p"
+        return (
+            f"WITH per_unit AS ({self._per_unit()}), ranked AS ({self._in_order()}) "
+            f"SELECT sum(c)::int8 AS total FROM ranked WHERE rn <= {bounding.groups} GROUP BY u"
+        )
+
     def _ranked(self, bounding: Bounding) -> str:
-        """Groups of a unit in an order that depends on the unit and the group alone; as many as m and K allow."""
+        """Groups of a unit, as many as m and K allow."""
+        few = f" AND rn <= {bounding.groups}" if bounding.limits_groups else ""
+        kept = (
+            f"SELECT *, least(c, {bounding.limit} - before) AS t{self._remainder()} "
+            f"FROM ranked WHERE before < {bounding.limit}{few}"
+        )
+        steps = [("per_unit", self._per_unit()), ("ranked", self._in_order()), ("kept", kept)]
+        return self._grouped(steps, bounding.limit)
+
+    def _in_order(self) -> str:
+        """The groups of each unit in an order that depends on the unit and the group alone."""
         order = f"PARTITION BY u ORDER BY {_hash(self._own())}, {', '.join(self._own())}"
-        ranked = (
+        return (
             "SELECT *, coalesce(sum(c) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before, "
             f"row_number() OVER w AS rn FROM per_unit WINDOW w AS ({order})"
         )
-        few = f" AND rn <= {bounding.groups}" if bounding.limits_groups else ""
-        kept = (
-            f"SELECT *, least(c, {bounding.rows} - before) AS t{self._remainder()} "
-            f"FROM ranked WHERE before < {bounding.rows}{few}"
-        )
-        return self._grouped([("per_unit", self._per_unit()), ("ranked", ranked), ("kept", kept)], bounding.rows)
 
     def _names(self) -> list[str]:
         return [f"g{place}" for place in range(1, len(self.keys) + 1)]
@@ -161,7 +196,7 @@ class _Inner:
             return ""
         return f", mod(abs({_hash(self._own(), 'r')}::numeric), c) AS h"
 
-    def _grouped(self, steps: Sequence[tuple[str, str]], rows: int) -> str:
+    def _grouped(self, steps: Sequence[tuple[str, str]], rows: str) -> str:
         """The kept rows of all units, summed by group; different values come in rows of their own, to be added."""
         measures = [_saturated(_scaled(self._place(part), part)) for part in self.parts]
         steps_sql = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
@@ -169,7 +204,7 @@ class _Inner:
         selects += [self._distinct(part, rows) for part in self.parts if isinstance(part, DistinctCount)]
         return f"WITH {steps_sql} {' UNION ALL '.join(selects)}"
 
-    def _distinct(self, counted: DistinctCount, rows: int) -> str:
+    def _distinct(self, counted: DistinctCount, rows: str) -> str:
         """At most m triples of unit, group and value of each unit, whichever groups they are in (finding 5)."""
         value = f"v{self._place(counted)}"
         names = [*self._names(), value]

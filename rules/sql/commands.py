@@ -14,6 +14,7 @@ MOST_ROWS: Final = 1_000_000
 
 _NUMBER: Final = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
+_AUTO: Final = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>\S+))?")
 _SWITCHES: Final = {
     **dict.fromkeys(("on", "true", "yes", "t", "y", "1"), True),
     **dict.fromkeys(("off", "false", "no", "f", "n", "0"), False),
@@ -36,6 +37,7 @@ class Settings:
     epsilon: Decimal
     rows_per_unit: int | None = None
     groups_per_unit: int | None = None
+    rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
     reuse: bool = True
     notices: bool = True
 
@@ -48,10 +50,12 @@ def read_settings(values: Mapping[str, str | None], limits: Limits) -> Settings:
         >>> read_settings({"noisegate.epsilon": "0.5"}, rules).epsilon
         Decimal('0.5')
     """
+    rows, rows_auto = _rows(values.get("noisegate.rows_per_unit"))
     return Settings(
         epsilon=_epsilon(values.get("noisegate.epsilon") or "", limits),
-        rows_per_unit=_whole("noisegate.rows_per_unit", values),
-        groups_per_unit=_whole("noisegate.groups_per_unit", values),
+        rows_per_unit=rows,
+        groups_per_unit=_whole(values.get("noisegate.groups_per_unit"), "noisegate.groups_per_unit"),
+        rows_auto=rows_auto,
         reuse=_switch("noisegate.reuse", values),
         notices=_switch("noisegate.notices", values),
     )
@@ -77,13 +81,20 @@ def _epsilon(text: str, limits: Limits) -> Decimal:
     return epsilon
 
 
-def _whole(name: str, values: Mapping[str, str | None]) -> int | None:
-    text = (values.get(name) or "").strip()
+def _rows(text: str | None) -> tuple[int | None, bool | None]:
+    """ "40", "auto" or "auto up to 40": how many rows of a unit count at most, and whether fewer may be chosen."""
+    found = _AUTO.fullmatch((text or "").strip().lower())
+    number = _whole(found["ceiling"] if found else text, "noisegate.rows_per_unit", ", auto, or auto up to 40")
+    return number, True if found else None if number is None else False
+
+
+def _whole(given: str | None, name: str, more: str = "") -> int | None:
+    text = (given or "").strip()
     if not text:
         return None
     if _WHOLE.fullmatch(text) is None or not 1 <= int(text) <= MOST_ROWS:
         raise BadSetting(
-            f"{name} takes a whole number from 1 to {MOST_ROWS}", hint=f"RESET {name} goes back to the rules."
+            f"{name} takes a whole number from 1 to {MOST_ROWS}{more}", hint=f"RESET {name} goes back to the rules."
         )
     return int(text)
 

@@ -1,0 +1,114 @@
+"""rows_per_unit: auto — how much of each customer counts is chosen privately, for a stated part of ε."""
+
+import re
+
+import psycopg
+import pytest
+
+from tests.running import Noisegate
+
+COUNT = "SELECT count(*) FROM orders"
+
+
+class Session:
+    """A session whose bounds are chosen, and what it is told."""
+
+    def __init__(self, proxy: Noisegate, user: str = "ada") -> None:
+        self.connection = psycopg.connect(proxy.dsn(user), autocommit=True)
+        self.told: list[str] = []
+        self.connection.add_notice_handler(lambda notice: self.told.append(notice.message_primary or ""))
+        self.connection.execute("SET noisegate.rows_per_unit = auto; SET noisegate.epsilon = 1")
+
+    def ask(self, sql: str) -> list[tuple[object, ...]]:
+        self.told.clear()
+        return self.connection.execute(sql).fetchall()
+
+    def notice(self, pattern: str) -> re.Match[str] | None:
+        return next((found for each in self.told if (found := re.search(pattern, each))), None)
+
+
+@pytest.fixture
+def session(proxy: Noisegate) -> Session:
+    return Session(proxy)
+
+
+def test_the_chosen_bound_is_told_and_its_choice_is_part_of_the_price(session: Session) -> None:
+    session.ask(COUNT)
+
+    assert session.notice("ε 1 spent")
+    chosen = session.notice(r"of each unit rows up to (\d+) count, chosen with ε 0.2; the rules allow 40")
+    assert chosen is not None and int(chosen[1]) in (1, 2, 3, 5, 10, 20, 40)
+
+
+def test_asked_again_the_same_bound_and_noise_are_served_at_no_cost(session: Session) -> None:
+    once = session.ask(COUNT)
+    bound = session.notice("of each unit rows up to (.*) count")
+    again = session.ask(COUNT)
+
+    assert again == once
+    assert session.notice("ε 0 spent")
+    other = session.notice("of each unit rows up to (.*) count")
+    assert bound is not None and other is not None and other[0] == bound[0]
+
+
+def test_another_measure_of_the_block_needs_no_other_choice(session: Session) -> None:
+    session.ask("SELECT count(*) FROM orders WHERE status = 'sent'")
+    session.ask("SELECT sum(amount) FROM orders WHERE status = 'sent'")
+
+    assert session.notice("ε 0.8 spent")
+
+
+def test_explain_shows_the_ladder_and_never_what_was_chosen(session: Session) -> None:
+    before = [str(row[0]) for row in session.ask(f"EXPLAIN {COUNT}")]
+    session.ask(COUNT)
+
+    after = [str(row[0]) for row in session.ask(f"EXPLAIN {COUNT}")]
+
+    assert after == before
+    text = "\n".join(after)
+    assert "rows that count: chosen privately with epsilon 0.2 among 1, 2, 3, 5, 10, 20, 40" in text
+    assert "sensitivity at most 40" in text
+    assert "least(c, <rows chosen>)" in text
+    assert "tally SQL: SELECT 0, width_bucket(" in text
+
+
+def test_a_number_goes_back_to_a_bound_that_is_not_chosen(session: Session) -> None:
+    session.connection.execute("SET noisegate.rows_per_unit = 40")
+    session.ask(COUNT)
+
+    assert session.notice("of each unit") is None
+
+
+def test_the_session_may_lower_the_ceiling_of_the_choice(session: Session) -> None:
+    session.connection.execute("SET noisegate.rows_per_unit = 'auto up to 6'")
+
+    session.ask(COUNT)
+
+    assert session.notice("the rules allow 6$")
+
+
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM customers", "SELECT count(DISTINCT customer_id) FROM orders"])
+def test_where_nothing_can_be_gained_nothing_is_chosen(session: Session, sql: str) -> None:
+    session.ask(sql)
+
+    assert session.notice("of each unit") is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT status, count(*), sum(amount), avg(amount) FROM orders GROUP BY status",
+        "SELECT name, count(*) FROM customers JOIN orders ON customer_id = customers.id GROUP BY name",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount), max(amount) FROM orders",
+        "SELECT count(DISTINCT ordered_at) FROM orders",
+        "SELECT city, count(DISTINCT customer_id), stddev(amount) FROM customers JOIN orders "
+        "ON customer_id = customers.id GROUP BY city",
+        "SELECT status, count(*) FROM orders GROUP BY ROLLUP (status)",
+    ],
+)
+def test_all_kinds_of_answers_have_chosen_bounds(session: Session, sql: str) -> None:
+    session.connection.execute("SET noisegate.reuse = off")
+
+    session.ask(sql)
+
+    assert session.notice("of each unit rows up to")

@@ -1,0 +1,113 @@
+"""A bound is chosen by how many units it cuts, and no unit moves a rung's score by more than it is made private for."""
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.noise.ladder import (
+    choose_bound,
+    filled,
+    hole,
+    price_of,
+    rungs_to,
+    score_rungs,
+    settled,
+    tallies,
+)
+from rules.noise.measures import Block, Bound, Choice, FromEnd, Ladder, Measure, PublicGroups, Quantile
+from rules.noise.quantile import place_for_extreme
+from rules.noise.release import MalformedRows
+from tests.noise.sources import NoNoise
+
+ROWS = Ladder("rows of a unit", "rows", Decimal("0.1"), rungs_to(40), price=10)
+BLOCK = Block(
+    canonical="orders",
+    sql=f"SELECT least(c, {hole(0)}), '{{0}}' WHERE {hole(0)} > 0",
+    keys=(),
+    groups=PublicGroups(((),)),
+    measures=(
+        Measure("rows", 40, Decimal(1), (Bound(0),)),
+        Measure("sum", 40 * 500, Decimal(1), (Bound(0, 500),)),
+        Measure("units", 3, Decimal(1), (Bound(0),)),
+        Choice("median", 40, Decimal(1), f"SELECT {hole(0)}", 100, Quantile(Fraction(1, 2)), (Bound(0),)),
+        Choice("max", 40, Decimal(1), "SELECT 1", 100, FromEnd(999, largest=True), (Bound(0),)),
+    ),
+    outputs=(),
+    output_types=(),
+    tables=("orders",),
+    ladders=(ROWS,),
+    tally="SELECT 0, 1, 2",
+)
+
+
+@given(st.integers(1, 2**60))
+def test_rungs_rise_by_at_most_twice_to_the_ceiling(ceiling: int) -> None:
+    rungs = rungs_to(ceiling)
+
+    assert rungs[-1] == ceiling
+    assert all(low < high <= 2 * low for low, high in pairwise(rungs))
+    assert rungs[0] >= 1
+
+
+@given(tally=st.lists(st.integers(0, 1000), min_size=7, max_size=7), needed=st.integers(0, 6))
+def test_one_unit_moves_all_scores_down_by_two_at_most_and_none_up(tally: list[int], needed: int) -> None:
+    """Twice a change that has one direction is what exp(ε·score/2) is ε-private for."""
+    more = [units + (rung == needed) for rung, units in enumerate(tally)]
+
+    moved = [one - other for one, other in zip(score_rungs(ROWS, tally), score_rungs(ROWS, more), strict=True)]
+
+    assert set(moved) <= {0, 2}
+
+
+def test_the_best_rung_cuts_few_units_and_spares_much_noise() -> None:
+    #                             rungs: 1, 2, 3, 5, 10, 20, 40
+    assert choose_bound(ROWS, [900, 500, 200, 100, 3, 2, 1], NoNoise(), group_size=1) == 5
+    assert choose_bound(ROWS, [0, 0, 0, 0, 0, 0, 900], NoNoise(), group_size=1) == 40
+    assert choose_bound(ROWS, [0] * 7, NoNoise(), group_size=1) == 1
+
+
+def test_the_choice_is_made_private_for_as_many_units_as_the_rules_protect_together() -> None:
+    noise = NoNoise()
+
+    choose_bound(ROWS, [0] * 7, noise, group_size=4)
+
+    assert noise.asked == [(7, 4, Decimal("0.1"))]
+
+
+def test_a_rung_is_worth_the_noise_of_all_groups_and_never_less_than_the_choice_can_tell() -> None:
+    assert price_of(8, Decimal("0.5"), Decimal("0.1")) == 16
+    assert price_of(1, Decimal("0.5"), Decimal("0.1")) == 10
+
+
+def test_a_settled_block_is_as_if_the_bound_had_been_declared() -> None:
+    block = settled(BLOCK, (3,))
+
+    assert [measure.sensitivity for measure in block.measures] == [3, 1500, 3, 3, 3]
+    assert block.sql == "SELECT least(c, 3), '{0}' WHERE 3 > 0"
+    assert (block.ladders, block.tally) == ((), "")
+    assert block.canonical != settled(BLOCK, (5,)).canonical
+    median, largest = block.measures[3:]
+    assert isinstance(median, Choice) and median.sql == "SELECT 3"
+    assert isinstance(largest, Choice) and largest.target == FromEnd(place_for_extreme(100, 3, Decimal(1)), True)
+
+
+def test_the_ceiling_settles_a_block_to_what_the_rules_declare() -> None:
+    assert [measure.sensitivity for measure in settled(BLOCK, (40,)).measures] == [40, 20_000, 3, 40, 40]
+
+
+def test_holes_are_filled_wherever_they_stand() -> None:
+    assert filled(f"{hole(1)} and {hole(0)} and {hole(1)}", ("a", 7)) == "7 and a and 7"
+
+
+def test_units_above_the_ceiling_need_none_of_its_rungs() -> None:
+    assert tallies(BLOCK, [("0", "2", "5"), ("0", "7", "4"), ("0", "2", "1")]) == ([0, 0, 6, 0, 0, 0, 0],)
+
+
+@pytest.mark.parametrize("row", [("0", "1"), ("1", "1", "1"), ("0", "x", "1"), ("-1", "0", "1")])
+def test_a_tally_that_is_none_is_malformed(row: tuple[str, ...]) -> None:
+    with pytest.raises(MalformedRows):
+        tallies(BLOCK, [row])
