@@ -7,6 +7,7 @@ from fractions import Fraction
 from rules.relation import domain
 from rules.relation.domain import Domain, Range, Values
 from rules.relation.expression import Apply, Column, Constant, Expression, conjuncts
+from rules.relation.value import DAY
 
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _STRICT = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in", "like", "ilike", "not like", "not ilike"))
@@ -22,11 +23,27 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
         for number in _never_null(conjunct):
             if number in known:
                 known[number] = replace(known[number], nullable=False)
+        known |= _equated(conjunct, known)
         found = _said(conjunct)
         if found is not None and found[0] in known:
             column = known[found[0]]
             known[column.id] = replace(column, domain=_met(column, found[1]))
     return tuple(known[column.id] for column in columns)
+
+
+def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column]:
+    """x = y: each is one of the other's values, where these are listed."""
+    match conjunct:
+        case Apply(name="=", arguments=(Column(id=first), Column(id=second))) if {first, second} <= known.keys():
+            one, two = known[first], known[second]
+            if one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base):
+                pairs = ((one, two), (two, one))
+                return {each.id: replace(each, domain=_met(each, of.domain)) for each, of in pairs if _is_listed(of)}
+    return {}
+
+
+def _is_listed(column: Column) -> bool:
+    return isinstance(column.domain, Values)
 
 
 def _met(column: Column, said: Domain) -> Domain:
@@ -86,16 +103,30 @@ def _together(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
 
 
 def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domain] | None:
-    item = constant.value
-    if not _comparable(column, constant) or item is None or not isinstance(item, Fraction | str | bool):
+    item = _told(column, constant)
+    if not _comparable(column, constant) or item is None:
         return None
     if name == "=":
-        return column.id, domain.values((item,))
+        return column.id, domain.values(_that_can_be(column, (item,)))
     if not isinstance(item, Fraction):
         return None
     below = name in ("<", "<=")
     inside = _inside(item, name, column)
     return column.id, Range(None, inside) if below else Range(inside, None)
+
+
+def _told(column: Column, constant: Constant) -> Fraction | str | bool | None:
+    """The constant on the column's scale: of dates, noon lies between two of them."""
+    item = constant.value
+    if column.type.kind == "date" and constant.type.kind == "timestamp" and isinstance(item, Fraction):
+        return item / DAY
+    return item if isinstance(item, Fraction | str | bool) else None
+
+
+def _that_can_be(column: Column, items: Iterable[Fraction | str | bool]) -> Iterable[Fraction | str | bool]:
+    """No date is noon."""
+    is_date = column.type.kind == "date"
+    return (item for item in items if not (is_date and isinstance(item, Fraction) and item.denominator > 1))
 
 
 def _inside(bound: Fraction, name: str, column: Column) -> Fraction:
@@ -109,18 +140,20 @@ def _inside(bound: Fraction, name: str, column: Column) -> Fraction:
 
 
 def _comparable(column: Column, constant: Constant) -> bool:
-    """A date compared with a timestamp is another scale, and a double is compared inexactly."""
+    """Instants and local times are different scales, and a double is compared inexactly."""
     if column.type.is_number and constant.type.is_number:
         return column.type.kind != "float"
+    if (column.type.kind, constant.type.kind) == ("date", "timestamp"):
+        return True
     return column.type.kind == constant.type.kind and column.type.base != "bpchar"
 
 
 def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:
     constants = [each for each in items if isinstance(each, Constant) and _comparable(column, each)]
-    found = [each.value for each in constants if isinstance(each.value, Fraction | str | bool)]
+    found = [item for item in (_told(column, each) for each in constants) if item is not None]
     if len(constants) < len(items) or len(found) < len([each for each in constants if each.text is not None]):
         return None
-    return column.id, domain.values(found)
+    return column.id, domain.values(_that_can_be(column, found))
 
 
 def _either(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:

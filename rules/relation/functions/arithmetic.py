@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from operator import add, mul, sub
 
 from rules.refusal import NotSupported
 from rules.relation import domain, image
-from rules.relation.domain import Range
+from rules.relation.domain import Domain, Range, Values
 from rules.relation.expression import Apply, Constant, Expression, Operand
 from rules.relation.functions.coerce import typed
 from rules.relation.functions.guard import Setting, as_double, as_value, finite, safe_factor
@@ -13,6 +14,8 @@ from rules.relation.types import FLOAT8, NUMERIC, Type, integer_range, wider_num
 
 Image = Callable[[Range, Range], Range]
 
+_LISTED = 1000  # values of a finite domain that are followed one by one
+_EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {"+": add, "-": sub, "*": mul}
 _IMAGES: dict[str, Image] = {
     "+": image.add,
     "-": lambda left, right: image.add(left, image.negate(right)),
@@ -113,8 +116,8 @@ def _float(name: str, left: Expression, right: Expression) -> Expression:
 def _numeric(name: str, left: Expression, right: Expression) -> Expression:
     ranges = domain.range_of(left.domain), domain.range_of(right.domain)
     if name in _IMAGES:
-        found = _IMAGES[name](*ranges)
-        return Apply(name, f"({{0}} {name} {{1}})", (left, right), NUMERIC, found, _nullable(left, right))
+        exact = _listed(name, left, right) or _IMAGES[name](*ranges)
+        return Apply(name, f"({{0}} {name} {{1}})", (left, right), NUMERIC, exact, _nullable(left, right))
     maker = _quotient if name == "/" else _remainder
     return maker(left, right, NUMERIC)
 
@@ -151,11 +154,26 @@ def _integer(name: str, left: Expression, right: Expression, result: Type) -> Ex
         found = image.truncated_quotient(*ranges)
         guarded = "{0} / nullif({1}, 0)" if domain.contains(right.domain, Fraction(0)) else "{0} / {1}"
         return _fitted(name, guarded, (left, right), result, found, maybe_null=guarded.endswith("0)"))
-    return _fitted(name, f"{{0}} {name} {{1}}", (left, right), result, _IMAGES[name](*ranges))
+    exact = _listed(name, left, right) or _IMAGES[name](*ranges)
+    return _fitted(name, f"{{0}} {name} {{1}}", (left, right), result, exact)
+
+
+def _listed(name: str, left: Expression, right: Expression) -> Values | None:
+    """Each value of a short list with a constant: bins that begin at 25 lie 50 apart, and not at every 25."""
+    if not (isinstance(left, Constant) or isinstance(right, Constant)):
+        return None
+    first, second = (domain.items_of(each.domain, _LISTED) for each in (left, right))
+    if not first or not second:
+        return None
+    operation = _EXACT[name]
+    pairs = ((one, two) for one in first for two in second)
+    return domain.values(
+        operation(one, two) for one, two in pairs if isinstance(one, Fraction) and isinstance(two, Fraction)
+    )
 
 
 def _fitted(
-    name: str, sql: str, given: tuple[Expression, ...], result: Type, found: Range, *, maybe_null: bool = False
+    name: str, sql: str, given: tuple[Expression, ...], result: Type, found: Domain, *, maybe_null: bool = False
 ) -> Expression:
     """An integer operation whose result may not fit: computed wider, NULL where PostgreSQL would report overflow."""
     first, last = integer_range(result.base)

@@ -14,6 +14,7 @@ from rules.relation.expression import (
 )
 from rules.relation.functions.coerce import typed, unified
 from rules.relation.functions.guard import Setting, as_double, as_value
+from rules.relation.functions.moments import constant_beside
 from rules.relation.types import BOOLEAN, TEXT, Type
 
 COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -35,6 +36,7 @@ def compare(name: str, left: Operand, right: Operand, setting: Setting) -> Expre
     (first, second), common = unified((left, right), setting, f'the comparison "{name}"')
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
+    first, second = constant_beside(first, second, setting), constant_beside(second, first, setting)
     return condition(COMPARISONS[name], f"({{0}} {COMPARISONS[name]} {{1}})", first, second)
 
 

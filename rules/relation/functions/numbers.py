@@ -1,5 +1,6 @@
 """round, floor, abs, mod, sqrt … over numbers: outside their domain they are NULL, not errors."""
 
+import math
 from fractions import Fraction
 
 from rules.refusal import NotSupported
@@ -37,8 +38,18 @@ def rounding(name: str, operands: Operands, setting: Setting) -> Expression:
     given = _as_numeric_or_float(_number(operands[0], setting))
     if len(operands) == 2:
         return _to_digits(name, given, operands[1], setting)
-    found = image.rounded(domain.range_of(given.domain), Fraction(1))
+    found = _whole(name, given)
     return Apply(name, f"{name}({{0}})", (given,), given.type.plain(), found, given.nullable)
+
+
+def _whole(name: str, given: Expression) -> Range:
+    """What is known of a double is not exact, so it is taken outward."""
+    found = domain.range_of(given.domain)
+    if given.type.kind == "float" or name not in ("floor", "ceil", "ceiling"):
+        return image.rounded(found, Fraction(1))
+    move = math.floor if name == "floor" else math.ceil
+    low, high = (None if bound is None else Fraction(move(bound)) for bound in (found.low, found.high))
+    return Range(low, high, domain.ONE)
 
 
 def _to_digits(name: str, given: Expression, digits: Operand, setting: Setting) -> Expression:
