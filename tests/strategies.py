@@ -22,9 +22,11 @@ _COLUMNS = {
     },
     "i": {"number": ("i.amount", "i.line"), "text": ("i.label",), "boolean": ("i.flag",), "moment": (), "other": ()},
     "l": {"number": ("l.size",), "text": ("l.region",), "boolean": (), "moment": (), "other": ()},
+    "r": {"number": ("r.c",), "text": ("r.city",), "boolean": (), "moment": (), "other": ()},
     "u": {"number": ("u.n", "u.s", "u.m"), "text": (), "boolean": (), "moment": (), "other": ("u.person_id",)},
 }  # fmt: skip
 _PER_UNIT = "(SELECT person_id, count(*) AS n, sum(cost) AS s, max(count) AS m FROM visits GROUP BY person_id) AS u"
+_RANKED = "(SELECT city, count(*) AS c FROM people GROUP BY city ORDER BY c DESC, city LIMIT 2) AS r"
 _SOURCES: tuple[tuple[str, str, str], ...] = (
     ("people AS p", "p", "p.id"),
     ("visits AS v", "v", "v.person_id"),
@@ -50,6 +52,17 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
     ("people AS p WHERE NOT EXISTS (SELECT FROM visits AS w WHERE w.person_id = p.id AND w.kind = 'a')", "p", "p.id"),
     ("people AS p WHERE p.id IN (SELECT person_id FROM visits WHERE person_id IS NOT NULL)", "p", "p.id"),
     ("visits AS v WHERE v.place_id IN (SELECT id FROM places WHERE region = 'north')", "v", "v.person_id"),
+    # answers that are released first
+    ("visits AS v WHERE v.count < (SELECT count(*) FROM people)", "v", "v.person_id"),
+    ("visits AS v WHERE EXISTS (SELECT FROM people HAVING count(*) > 2)", "v", "v.person_id"),
+    (
+        "people AS p WHERE p.city NOT IN (SELECT city FROM people WHERE vip GROUP BY 1 ORDER BY city LIMIT 1)",
+        "p",
+        "p.id",
+    ),
+    (f"people AS p JOIN {_RANKED} ON r.city = p.city", "pr", "p.id"),
+    (f"people AS p LEFT JOIN {_RANKED} ON r.city = p.city AND r.c > 1", "pr", "p.id"),
+    (f"people AS p WHERE EXISTS (SELECT FROM {_RANKED} WHERE r.city = p.city AND r.c < p.age)", "p", "p.id"),
 )
 _CONSTANTS = ("0", "1", "-1", "2.5", "10", "100", "1e10", "0.001")
 

@@ -85,7 +85,7 @@ class Firsts(ABC):
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
         known = Released(first.inner, names, types, rows)
-        notices = (*told, *(f"answered first: {notice}" for notice in answer.notices))
+        notices = (*told, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
     async def _describe_first(self, first: First, run: Run) -> tuple[Field, ...]:

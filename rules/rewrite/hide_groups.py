@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
 
 from rules.noise.measures import KeyColumn, PublicGroups, Text
 from rules.refusal import NotAllowed, NotSupported
@@ -20,6 +19,7 @@ from rules.relation.domain import Anything, Range, Values
 from rules.relation.expression import Apply, Column, Constant, Expression, all_of
 from rules.relation.functions.comparison import both, compare, either, in_list, is_null
 from rules.relation.functions.guard import Setting, constant
+from rules.relation.joint import Joint
 from rules.relation.privacy import filtered
 from rules.relation.scope import World
 from rules.relation.types import Type
@@ -27,6 +27,7 @@ from rules.relation.value import Value, text_of
 from rules.rewrite.site import GroupKey
 from rules.sql.syntax import Expression as Written
 
+_Item = tuple[Value | None, Text]
 KEY_KINDS = ("boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "text", "enum", "uuid")
 
 
@@ -120,31 +121,55 @@ def canonical_key(key: Expression) -> Expression:
     return Apply("canonical", sql, (key,), key.type, key.domain, key.nullable)
 
 
-def find_groups(keys: tuple[Expression, ...], limit: int, time_zone: str) -> PublicGroups | None:
-    """All groups that can be, in the order of their keys with NULL last; None when they cannot be listed."""
-    lists: list[tuple[Text, ...]] = []
-    size = 1
-    for key in keys:
-        found = _texts(key, limit, time_zone)
+def find_groups(
+    keys: tuple[Expression, ...], limit: int, time_zone: str, known: tuple[Joint, ...] = ()
+) -> PublicGroups | None:
+    """All groups that can be, in the order of their keys with NULL last; None when they cannot be listed.
+
+    `known` are the combinations of values that go together.
+    """
+    groups: list[tuple[_Item, ...]] = [()]
+    for place, key in enumerate(keys):
+        found = _items(key, limit, time_zone)
         if found is None:
             return None
-        lists.append(found)
-        size *= len(found)
-        if size > limit:
+        groups = [(*group, item) for group in groups for item in found]
+        for joint in known:
+            groups = _possible(groups, keys[: place + 1], joint)
+        if len(groups) > limit:
             return None
-    return PublicGroups(tuple(product(*lists)))
+    return PublicGroups(tuple(tuple(text for _, text in group) for group in groups))
 
 
-def _texts(key: Expression, limit: int, time_zone: str) -> tuple[Text, ...] | None:
+def _possible(groups: list[tuple[_Item, ...]], keys: tuple[Expression, ...], joint: Joint) -> list[tuple[_Item, ...]]:
+    """The groups whose values some known row has."""
+    numbers = [_column_of(key) for key in keys]
+    places = [place for place, number in enumerate(numbers) if number in joint.columns]
+    if len(places) < 2 or places[-1] != len(keys) - 1:
+        return groups
+    columns = [joint.columns.index(number) for number in numbers if number in joint.columns]
+    rows = {tuple(row[column] for column in columns) for row in joint.rows}
+    return [group for group in groups if tuple(group[place][0] for place in places) in rows]
+
+
+def _column_of(key: Expression) -> int | None:
+    """The column that a key is, as it is or in its canonical form."""
+    match key:
+        case Column(id=number) | Apply(name="canonical", arguments=(Column(id=number),)):
+            return number
+    return None
+
+
+def _items(key: Expression, limit: int, time_zone: str) -> tuple[_Item, ...] | None:
+    """The values of a key with their texts."""
     items = domain.items_of(key.domain, limit)
     if items is None or (key.type.kind == "float" and not all(map(_is_short, items))):
         return None
     shown = key.type if isinstance(key, Column) else key.type.plain()
-    texts = [text_of(item, shown, time_zone) for item in items]
-    known = [text for text in texts if text is not None]
-    if len(known) < len(texts):
+    texts = [(item, text_of(item, shown, time_zone)) for item in items]
+    if any(text is None for _, text in texts):
         return None
-    return (*known, None) if key.nullable else tuple(known)
+    return (*texts, (None, None)) if key.nullable else tuple(texts)
 
 
 def _is_short(item: Value) -> bool:

@@ -127,7 +127,7 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
         together = _together(alike)
         for cut in alike:
             cut.block, cut.outputs = number, tuple(map(together.index, cut.aggregates))
-    if len(cuts) == 1:
+    if len(cuts) <= 1:
         return drafts
     measures = [
         {

@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import psycopg
 from hypothesis import HealthCheck, Phase, settings
 
 from rules.catalog import Catalog
 from rules.noise.measures import Block, Measure, PublicGroups, Text
+from rules.noise.release import Noised, columns
 from rules.policy.model import Policy
+from rules.relation.released import Released
 from rules.rewrite.pipeline import plan
-from rules.rewrite.plan import Plan, Request
-from tests.rewrite.planned import whole
+from rules.rewrite.plan import First, Plan, Request
 
 Group = tuple[Text, ...]
 Exact = Mapping[Group, tuple[int, ...]]
@@ -58,7 +60,40 @@ class Lab:
             time_zone="Europe/Berlin",
             now="2024-02-15 12:00:00+00:00",
         )
-        return whole(plan(request, policy, self.catalog))
+        while isinstance(made := plan(request, policy, self.catalog), First):
+            request = replace(request, released=(*request.released, self._answered(made, request, policy)))
+        return made
+
+    def _answered(self, first: First, request: Request, policy: Policy) -> Released:
+        """The rows of an inner query, exactly."""
+        made = self.plan(first.text, policy, groups_per_unit=request.groups_per_unit)
+        outer = self.outer(made)
+        found = self.run(f"SELECT * FROM ({outer}) AS a LIMIT 0", made)
+        names = tuple(column.name for column in found.description or ())
+        types = self.connection.execute(
+            "SELECT pg_catalog.format_type(t, NULL) FROM pg_catalog.unnest(%s::oid[]) AS t",
+            [[column.type_code for column in found.description or ()]],
+        ).fetchall()
+        columns = [f"c{place}" for place in range(len(names))]
+        shown = ", ".join(f"a.{column}::text" for column in columns)
+        rows = self.run(f"SELECT {shown} FROM ({outer}) AS a({', '.join(columns)})", made).fetchall()
+        return Released(first.inner, names, tuple(name for (name,) in types), tuple(rows))
+
+    @staticmethod
+    def outer(made: Plan) -> str:
+        """The outer statement as psycopg reads it."""
+        return "".join(part.replace("%", "%%") if isinstance(part, str) else "%s" for part in made.outer)
+
+    def run(self, text: str, made: Plan) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run an outer statement, or something around it, over the exact answers of its blocks."""
+        arrays: list[list[Text]] = []
+        for block in made.blocks:
+            exact = self.exact(block)
+            numbers = {index: tuple(each[index] for each in exact.values()) for index in range(len(block.measures))}
+            arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
+        with self.connection.transaction(force_rollback=True):
+            self.connection.execute("SET LOCAL search_path = public")
+            return self.connection.execute(text, arrays)
 
     def exact(self, block: Block) -> Exact:
         """The true numbers by group: of all listed groups, or of all that are found."""

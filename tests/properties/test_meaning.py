@@ -9,7 +9,6 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from rules.noise.measures import Average, Block, CentredSum, Count, Sum
-from rules.noise.release import Noised, columns
 from rules.refusal import Refusal
 from rules.rewrite.plan import Plan
 from tests import lab as tables
@@ -65,19 +64,7 @@ def _step(block: Block, aggregates: Sequence[str], place: int) -> Fraction | Non
 
 
 def _answer(lab: Lab, plan: Plan, keys: int) -> Answer:
-    arrays: list[list[str | None]] = []
-    for block in plan.blocks:
-        exact = lab.exact(block)
-        numbers = {index: tuple(each[index] for each in exact.values()) for index in range(len(block.measures))}
-        arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
-    text = "".join(part if isinstance(part, str) else "%s" for part in map(_escaped, plan.outer))
-    with lab.connection.transaction(force_rollback=True):
-        lab.connection.execute("SET LOCAL search_path = public")
-        return _by_group(lab.connection.execute(text, arrays).fetchall(), keys)
-
-
-def _escaped(part: str | int) -> str | int:
-    return part.replace("%", "%%") if isinstance(part, str) else part
+    return _by_group(lab.run(lab.outer(plan), plan).fetchall(), keys)
 
 
 def _truth(lab: Lab, query: Query) -> Answer | None:

@@ -1,0 +1,67 @@
+"""Columns whose values go together: of rows that were released before, every combination is known.
+
+A list of groups made from each column by itself would hold pairs that no row can have. It would be sound, and full of
+groups of nobody.
+"""
+
+from dataclasses import dataclass, replace
+
+from rules.relation.expression import Apply, Column, Expression, conjuncts
+from rules.relation.nodes import Filter, Given, Join, Node, Project, SemiJoin
+from rules.relation.value import Span, Value
+
+Cells = tuple[Value | Span | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Columns, and all rows that they can form."""
+
+    columns: tuple[int, ...]
+    rows: frozenset[Cells]
+
+
+def joints(node: Node) -> tuple[Joint, ...]:
+    """The combinations that hold for the rows of a relation."""
+    match node:
+        case Given(rows=rows, facts=facts):
+            cells = frozenset(tuple(cell.value for cell in row) for row in rows)
+            return (Joint(tuple(column.id for column in facts.columns), cells),)
+        case Filter(source=source, condition=condition):
+            return _equated(joints(source), condition)
+        case Project(source=source) | SemiJoin(source=source):
+            return joints(source)
+        case Join():
+            return _joined(node)
+    return ()
+
+
+def _joined(node: Join) -> tuple[Joint, ...]:
+    """An outer join adds the row of NULLs to the side that it extends."""
+    left, right = joints(node.left), joints(node.right)
+    if node.kind in ("right", "full"):
+        left = tuple(map(_extended, left))
+    if node.kind in ("left", "full"):
+        right = tuple(map(_extended, right))
+    return _equated((*left, *right), node.condition) if node.kind == "inner" else (*left, *right)
+
+
+def _extended(joint: Joint) -> Joint:
+    return replace(joint, rows=joint.rows | {(None,) * len(joint.columns)})
+
+
+def _equated(known: tuple[Joint, ...], holding: Expression) -> tuple[Joint, ...]:
+    """A column that equals one of the known ones goes with the others too."""
+    for each in conjuncts(holding):
+        match each:
+            case Apply(name="=", arguments=(Column() as one, Column() as two)) if one.type.kind == two.type.kind:
+                known = tuple(_with(_with(joint, one.id, two.id), two.id, one.id) for joint in known)
+    return known
+
+
+def _with(joint: Joint, column: int, other: int) -> Joint:
+    if column not in joint.columns or other in joint.columns:
+        return joint
+    place = joint.columns.index(column)
+    rows = frozenset((*row, row[place]) for row in joint.rows if row[place] is not None)
+    return Joint((*joint.columns, other), rows)

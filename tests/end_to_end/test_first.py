@@ -1,0 +1,122 @@
+# ruff: noqa: E501  (a statement a line)
+"""Statements with an inner query whose answer enters the rest, through a running proxy."""
+
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from tests.running import Noisegate
+
+BUSY = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
+TOP = "(SELECT city, count(*) AS n FROM customers GROUP BY city ORDER BY n DESC LIMIT 2)"
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def session(proxy: Noisegate, told: list[str]) -> psycopg.Connection:
+    made = psycopg.connect(proxy.dsn(), autocommit=True)
+    made.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    return made
+
+
+def spent(told: list[str]) -> Decimal:
+    """What the notices say that was paid."""
+    return sum((Decimal(each.split("ε ")[1].split(" spent")[0]) for each in told if " spent" in each), Decimal(0))
+
+
+def test_both_parts_together_cost_what_the_statement_may(session: psycopg.Connection, told: list[str]) -> None:
+    session.execute("SET noisegate.epsilon = 0.5; SET noisegate.reuse = off")
+
+    row = session.execute(BUSY).fetchone()
+
+    assert row is not None and isinstance(row[0], int)
+    assert spent(told) == Decimal("0.5")
+
+
+def test_asked_again_both_parts_are_free(session: psycopg.Connection, told: list[str]) -> None:
+    answers = {session.execute(BUSY).fetchone() for _ in range(2)}
+    told.clear()
+    answers.add(session.execute(BUSY).fetchone())
+
+    assert len(answers) == 1
+    assert spent(told) == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT c.city, count(*), max(t.n) FROM customers AS c JOIN {TOP} AS t ON t.city = c.city GROUP BY 1",
+        f"WITH t AS {TOP} SELECT c.city, count(*), max(t.n) FROM t JOIN customers AS c USING (city) GROUP BY 1",
+        "SELECT city, count(*), 1 FROM customers WHERE city IN (SELECT city FROM customers GROUP BY 1 ORDER BY count(*) DESC LIMIT 2) GROUP BY 1",
+    ],
+)
+def test_a_ranking_chooses_the_groups(session: psycopg.Connection, sql: str) -> None:
+    assert len(session.execute(sql).fetchall()) == 2
+
+
+def test_parameters_are_known_in_both_parts(session: psycopg.Connection) -> None:
+    sql = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) + %s FROM orders WHERE status = %s::status) AND amount < %s"
+    for binary in (False, True):
+        row = session.execute(sql, (Decimal("1.5"), "paid", 400), binary=binary, prepare=binary).fetchone()
+        assert row is not None and row[0] > 0
+
+
+def test_in_a_transaction_a_cursor_and_a_copy(session: psycopg.Connection) -> None:
+    with session.transaction():
+        with session.cursor(name="c") as cursor:
+            assert len(cursor.execute(BUSY).fetchall()) == 1
+        with session.cursor().copy(f"COPY ({BUSY}) TO STDOUT") as copy:
+            assert len(list(copy.rows())) == 1
+    session.execute(f"PREPARE p AS {BUSY}")
+    assert len(session.execute("EXECUTE p").fetchall()) == 1
+
+
+def test_public_rows_cost_nothing_before(session: psycopg.Connection, told: list[str]) -> None:
+    session.execute("SET noisegate.epsilon = 0.25; SET noisegate.reuse = off")
+    session.execute(
+        "SELECT count(*) FROM order_items WHERE product_id IN (SELECT id FROM products WHERE price > (SELECT avg(price) FROM products))"
+    )
+
+    assert spent(told) == Decimal("0.25")
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        (
+            "SELECT string_agg(note, ',') FROM orders WHERE amount > (SELECT avg(amount) FROM orders)",
+            "42501",
+        ),
+        ("SELECT * FROM orders WHERE amount > (SELECT avg(amount) FROM orders)", "42501"),
+        ("SELECT count(*) FROM orders WHERE amount > (SELECT amount FROM orders LIMIT 1)", "42501"),
+        ("SELECT count(*) FROM orders WHERE amount IN (SELECT array_agg(city) FROM customers)", "42883"),
+        (
+            "SELECT count(*) FROM orders AS o WHERE amount > (SELECT avg(amount) FROM orders AS p WHERE p.amount < o.amount)",
+            "0A000",
+        ),
+    ],
+)
+def test_what_is_refused_anyway_is_refused_before_anything_is_paid(
+    session: psycopg.Connection, told: list[str], sql: str, sqlstate: str
+) -> None:
+    with pytest.raises(psycopg.Error) as caught:
+        session.execute(sql)
+
+    assert (caught.value.sqlstate, told) == (sqlstate, [])
+
+
+def test_explain_shows_what_is_answered_first(session: psycopg.Connection, told: list[str]) -> None:
+    text = "\n".join(str(row[0]) for row in session.execute(f"EXPLAIN {BUSY}").fetchall())
+
+    assert "answered first" in text and "Block 2" in text
+    assert told == []
+
+
+def test_more_than_one_row_where_one_value_is_asked_is_postgresqls_own_error(session: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.errors.CardinalityViolation):
+        session.execute("SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders GROUP BY status)")

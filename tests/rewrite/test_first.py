@@ -1,0 +1,122 @@
+# ruff: noqa: E501  (a statement a line)
+"""Inner queries that are answered first: which they are, what is asked, and what their answers become."""
+
+from decimal import Decimal
+
+import pytest
+
+from rules.noise.measures import PublicGroups
+from rules.refusal import NotSupported
+from rules.relation.released import Released
+from rules.rewrite.pipeline import plan
+from rules.rewrite.plan import First, Plan, Request
+from tests.rewrite.planned import Planner, whole
+
+Rows = tuple[tuple[str | None, ...], ...]
+
+
+def request(sql: str, *released: Released) -> Request:
+    return Request(
+        sql, ("pg_catalog", "public"), epsilon=Decimal(1), delta=Decimal("1e-9"), released=released
+    )  # fmt: skip
+
+
+def first(planner: Planner, sql: str) -> First:
+    made = plan(request(sql), planner.policy, planner.catalog)
+    assert isinstance(made, First)
+    return made
+
+
+def planned(planner: Planner, sql: str, names: tuple[str, ...], types: tuple[str, ...], rows: Rows) -> Plan:
+    """The plan, once the inner query has given these rows."""
+    released = Released(first(planner, sql).inner, names, types, rows)
+    return whole(plan(request(sql, released), planner.policy, planner.catalog))
+
+
+@pytest.mark.parametrize(
+    ("sql", "inner"),
+    [
+        (
+            "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)",
+            "SELECT (SELECT avg(amount) FROM orders)",
+        ),
+        (
+            "SELECT count(*) FROM customers WHERE city IN (SELECT city FROM customers GROUP BY 1 ORDER BY count(*) DESC LIMIT 3)",
+            "SELECT city FROM customers GROUP BY 1 ORDER BY count(*) DESC LIMIT 3",
+        ),
+        (
+            "SELECT count(*) FROM customers WHERE EXISTS (SELECT 1 FROM orders HAVING count(*) > 5)",
+            "SELECT EXISTS (SELECT 1 FROM orders HAVING count(*) > 5)",
+        ),
+        (
+            "WITH a AS (SELECT count(*) AS n FROM orders), b AS (SELECT n FROM a) SELECT count(*) FROM orders CROSS JOIN b",
+            "WITH a AS (SELECT count(*) AS n FROM orders) SELECT n FROM a",
+        ),
+        (
+            "WITH a AS (SELECT 1 AS n) SELECT count(*) FROM orders, (WITH b AS (SELECT n FROM a) SELECT n FROM b) AS c",
+            'WITH a AS (SELECT 1 AS n) SELECT * FROM (WITH b AS (SELECT n FROM a) SELECT n FROM b) "inner"',
+        ),
+        (
+            "SELECT sum(CASE WHEN amount > (SELECT count(*) FROM customers UNION SELECT 5) THEN 1 END) FROM orders",
+            "SELECT (SELECT count(*) FROM customers UNION SELECT 5)",
+        ),
+        (
+            "SELECT count(*) FROM customers WHERE city IN ((SELECT city FROM customers GROUP BY 1 UNION SELECT 'a') EXCEPT SELECT 'b')",
+            "(SELECT city FROM customers GROUP BY 1 UNION SELECT 'a') EXCEPT SELECT 'b'",
+        ),
+    ],
+)  # fmt: skip
+def test_an_inner_query_is_a_statement_of_its_own(planner: Planner, sql: str, inner: str) -> None:
+    assert first(planner, sql).text.replace('""', "") == inner
+
+
+@pytest.mark.parametrize(
+    ("sql", "written", "type_name", "rows"),
+    [
+        ("SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)", "SELECT count(*) FROM orders WHERE amount > 12.5", "numeric", (("12.5",),)),
+        ("SELECT city, count(*) FROM customers WHERE city IN (SELECT city FROM customers GROUP BY 1) GROUP BY 1", "SELECT city, count(*) FROM customers WHERE city IN ('Berlin', 'Lyon') GROUP BY 1", "text", (("Lyon",), ("Berlin",))),
+        ("SELECT status, count(*) FROM orders WHERE status NOT IN (SELECT status FROM orders GROUP BY 1 LIMIT 1) GROUP BY 1", "SELECT status, count(*) FROM orders WHERE status NOT IN ('paid') GROUP BY 1", "status", (("paid",),)),
+        ("SELECT count(*) FROM orders WHERE EXISTS (SELECT FROM customers HAVING count(*) > 3)", "SELECT count(*) FROM orders", "boolean", (("true",),)),
+        ("SELECT count(*) FROM orders WHERE amount > 1 OR NOT EXISTS (SELECT FROM customers HAVING count(*) > 3)", "SELECT count(*) FROM orders WHERE amount > 1 OR NOT true", "boolean", (("true",),)),
+    ],
+)  # fmt: skip
+def test_an_answer_enters_as_if_the_analyst_had_written_it(
+    planner: Planner, sql: str, written: str, type_name: str, rows: Rows
+) -> None:
+    (block,) = planned(planner, sql, ("x",), (type_name,), rows).blocks
+    (other,) = planner.plan(written).blocks
+
+    assert (block.sql, block.groups, block.measures) == (other.sql, other.groups, other.measures)
+
+
+def test_a_block_that_is_answered_first_is_not_asked_again(planner: Planner) -> None:
+    sql = "WITH top AS (SELECT city, count(*) AS n FROM customers GROUP BY city) SELECT c.segment, count(*) FROM customers AS c JOIN top ON top.city = c.city WHERE top.n > 3 GROUP BY 1"
+
+    made = planned(planner, sql, ("city", "n"), ("text", "bigint"), (("Lyon", "12"), ("Berlin", "7")))
+
+    assert len(made.blocks) == 1
+    assert "top" not in made.outer_with_parameters()
+
+
+def test_groups_are_the_combinations_that_an_answer_has(planner: Planner) -> None:
+    sql = "SELECT c.city, top.n, count(*) FROM customers AS c JOIN (SELECT city, count(*) AS n FROM customers GROUP BY 1) AS top ON top.city = c.city GROUP BY 1, 2"
+
+    (block,) = planned(planner, sql, ("city", "n"), ("text", "bigint"), (("Lyon", "12"), ("Berlin", "7"))).blocks
+
+    assert block.groups == PublicGroups((("Berlin", "7"), ("Lyon", "12")))
+
+
+def test_rows_that_an_answer_has_twice_multiply_a_units_rows(planner: Planner) -> None:
+    sql = "SELECT count(*) FROM customers AS c JOIN (SELECT city AS s, count(*) FROM customers GROUP BY city, segment) AS r ON r.s = c.city"
+
+    once = planned(planner, sql, ("s", "count"), ("text", "bigint"), (("Lyon", "1"), ("Berlin", "2")))
+    twice = planned(planner, sql.replace("FROM customers AS c", "FROM customers AS c JOIN orders AS o ON o.customer_id = c.id"), ("s", "count"), ("text", "bigint"), (("Lyon", "1"), ("Lyon", "2")))  # fmt: skip
+
+    assert once.notices == ()
+    assert any("A join multiplies rows" in notice for notice in twice.notices)
+
+
+def test_values_of_a_type_that_cannot_be_bounded_are_refused(planner: Planner) -> None:
+    sql = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
+    with pytest.raises(NotSupported, match="is of type json"):
+        planned(planner, sql, ("x",), ("json",), (("{}",),))
