@@ -27,11 +27,11 @@ def cost_notice(receipt: Receipt, questions: Sequence[Question], rulebook: Ruleb
 
 def bound_notices(questions: Sequence[Question]) -> tuple[str, ...]:
     """One line for each bound that was chosen: what is more of one unit was cut."""
-    bounds = [bound for question in questions for bound in question.bounds]
     return tuple(
-        f"of each unit {ladder.what} up to {bound:,} count, chosen with ε {_short(ladder.epsilon, _UP)}; "
-        f"the rules allow {ladder.rungs[-1]:,}"
-        for ladder, bound in bounds
+        f"{ladder.what} of each unit: up to {ladder.told(bound)} counted, chosen with ε "
+        f"{_short(ladder.epsilon, _UP)}; the rules allow {ladder.told(ladder.rungs[-1])}"
+        for question in questions
+        for ladder, bound in question.bounds
     )
 
 

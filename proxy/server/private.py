@@ -287,6 +287,7 @@ def _request(
         rows_per_unit=settings.rows_per_unit,
         groups_per_unit=settings.groups_per_unit,
         rows_auto=settings.rows_auto,
+        sums_auto=settings.sums_auto,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
     )

@@ -32,6 +32,7 @@ SETTINGS: Final = (
     "transform_null_equals",
     "noisegate.epsilon",
     "noisegate.rows_per_unit",
+    "noisegate.sum_per_unit",
     "noisegate.groups_per_unit",
     "noisegate.reuse",
     "noisegate.notices",

@@ -34,6 +34,7 @@ def default_settings(policy: Policy, database: str) -> Mapping[str, Step]:
     values = {
         "epsilon": str(policy.defaults.epsilon),
         "rows_per_unit": "",
+        "sum_per_unit": "",
         "groups_per_unit": "",
         "reuse": "on",
         "notices": "on",

@@ -60,10 +60,9 @@ def tallies(block: Block, rows: Iterable[Sequence[Text]]) -> tuple[list[int], ..
             number, rung, units = (int(cell or 0) for cell in row)
         except ValueError:
             raise MalformedRows from None
-        if not 0 <= number < len(found):
+        if not (0 <= number < len(found) and 0 <= rung < len(found[number])):
             raise MalformedRows
-        if 0 <= rung < len(found[number]):  # a unit above the ceiling needs none of them
-            found[number][rung] += units
+        found[number][rung] += units
     return found
 
 
@@ -84,9 +83,10 @@ def score_rungs(ladder: Ladder, tally: Sequence[int]) -> list[int]:
 
 def settled(block: Block, bounds: Sequence[int]) -> Block:
     """The block with these bounds of its ladders, as if the rules had declared them."""
+    named = (f"{bound} of {ladder.name}" for ladder, bound in zip(block.ladders, bounds, strict=True))
     return replace(
         block,
-        canonical=f"{block.canonical} with bounds {', '.join(map(str, bounds))}",
+        canonical=f"{block.canonical} with at most {', '.join(named)}",
         sql=filled(block.sql, bounds),
         measures=tuple(_bounded(measure, bounds) for measure in block.measures),
         ladders=(),

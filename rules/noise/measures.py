@@ -20,6 +20,12 @@ class Ladder:
     epsilon: Decimal
     rungs: tuple[int, ...]  # rising, the last is what the rules declare
     price: int  # how many more units may be cut where a rung lower is taken: by the query and the rules alone
+    step: Fraction = Fraction(1)  # what one of a rung stands for
+
+    def told(self, bound: int) -> str:
+        """A bound as a number to be read."""
+        number = bound * self.step
+        return f"{number.numerator:,}" if number.denominator == 1 else f"{float(number):,.6g}"
 
 
 @dataclass(frozen=True, slots=True)

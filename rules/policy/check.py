@@ -103,6 +103,7 @@ def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catal
             yield _error(f"{path}.unit", "the unit is the row, so a table needs none")
     else:
         yield from _path_to_unit(path, table, rules, policy, catalog)
+    yield from _auto(path, rules)
     for name, column_rules in rules.columns.items():
         column = table.find_column(name)
         here = f"{path}.columns.{name}"
@@ -111,6 +112,15 @@ def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catal
             yield _error(here, f"{table.name} has no such column", _nearest(name, names))
         else:
             yield from _column(here, column, column_rules)
+
+
+def _auto(path: str, rules: TableRules) -> Iterator[Finding]:
+    if rules.rows_auto:
+        words = f"how many rows of a unit count is chosen privately for each query, up to {rules.rows_per_unit:,}"
+        yield _note(f"{path}.rows_per_unit", f"auto: {words}, for a fifth of ε or less")
+    if rules.sum_per_unit:
+        words = "how much of a unit's sums counts is chosen privately for each query"
+        yield _note(f"{path}.sum_per_unit", f"auto: {words}, for a fifth of ε or less")
 
 
 def _kind(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
@@ -199,6 +209,8 @@ def _column(here: str, column: Column, rules: ColumnRules) -> Iterator[Finding]:
     for value in (*(rules.values or ()), rules.lower, rules.upper):
         if value is not None and (wrong := misfit(value, column.type)):
             yield _error(here, wrong)
+    if rules.sum_per_unit is not None and kind not in ("integer", "number", "float"):
+        yield _error(f"{here}.sum_per_unit", f"{column.type.sql} is not summed", "sums are of numbers")
     if rules.lower is not None and kind not in ("integer", "number", "float", "date", "timestamp"):
         yield _error(here, f"{column.type.sql} has no bounds", "bounds are for numbers, dates and timestamps")
     if rules.values is not None and not column.deterministic:

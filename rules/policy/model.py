@@ -73,6 +73,7 @@ class ColumnRules(Model):
     upper: Bound | None = None
     values: Annotated[tuple[Value, ...], Field(min_length=1)] | None = None
     hidden: bool = False
+    sum_per_unit: Literal["auto"] | None = None  # how much of each unit's sums counts is chosen privately
 
     @model_validator(mode="after")
     def _one_of_a_kind(self) -> Self:
@@ -84,7 +85,7 @@ class ColumnRules(Model):
             raise ValueError("give values, or lower and upper, not both")
         if self.values is not None and len(set(map(str, self.values))) < len(self.values):
             raise ValueError("a value is listed twice")
-        if self.hidden and (self.values is not None or self.lower is not None):
+        if self.hidden and (self.values is not None or self.lower is not None or self.sum_per_unit is not None):
             raise ValueError("a hidden column has no values and no bounds")
         return self
 
@@ -110,12 +111,13 @@ class TableRules(Model):
     unit: str | None = None  # "customer_id", or "order_id -> orders.id" through a foreign key
     rows_per_unit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     rows_auto: bool = False  # "rows_per_unit: auto up to 200": how many count is chosen privately for each query
+    sum_per_unit: Literal["auto"] | None = None  # of all its columns
     columns: dict[str, ColumnRules] = {}
 
     @model_validator(mode="after")
     def _public_or_protected(self) -> Self:
-        if self.public and (self.unit is not None or self.rows_per_unit is not None):
-            raise ValueError("a public table has no unit and no rows_per_unit")
+        if self.public and (self.unit or self.rows_per_unit or self.sum_per_unit):
+            raise ValueError("a public table has no unit, no rows_per_unit and no sum_per_unit")
         if self.unit is not None:
             self.unit_step()
         return self

@@ -22,11 +22,12 @@ from rules.refusal import NotAllowed, NotSupported, TooComplex
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import names_leaf
 from rules.relation.expression import Expression, ids_in
+from rules.relation.joint import joints
 from rules.relation.nodes import Facts, Node, scans_in
 from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
 from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql, tally_sql
-from rules.rewrite.choose_bounds import WEIGHT, find_ladders, is_auto, with_choice
+from rules.rewrite.choose_bounds import WEIGHT, Auto, Shares, find_ladders
 from rules.rewrite.contributions import Contribution, DistinctCount, Pick, Recipe, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
 from rules.rewrite.plan import Request
@@ -43,24 +44,24 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
     keyed = with_keys(site.source, site.keys, world)
     facts = keyed.source.node.facts
     cap, notices = _cap(keyed.source.node, request, world)
-    public = find_groups(keyed.keys, world.policy.groups_limit, world.time_zone)
+    public = find_groups(keyed.keys, world.policy.groups_limit, world.time_zone, joints(keyed.source.node))
     if public is None:
         check_threshold(keyed.keys, site.keys, request.delta)
     bounding = _bounding(facts, keyed.keys, cap, request, is_private=public is None)
-    recipes = _recipes(aggregates, keyed, world, bounding.rows)
+    auto = Auto.of(keyed.source.node, request, world)
+    recipes = choose(auto.with_own_bounds(_recipes(aggregates, keyed, world, bounding.rows)))
     parts = _parts(recipes, needs_units=public is None)
+    bounding = auto.bounding(bounding, recipes, parts, facts)
     _check_choices(parts, public)
-    if is_auto(keyed.source.node, request, world):
-        bounding = with_choice(bounding, parts, facts)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
     names = _Names(keyed)
-    weights = [Fraction(1)] * len(parts) + [WEIGHT] * bounding.is_chosen
+    weights = [Fraction(1)] * len(parts) + [WEIGHT] * bounding.ladders
     epsilons = share(request.epsilon, weights) if parts else ()
-    measures = tuple(
-        _measure(part, epsilon, names, keyed, bounding) for part, epsilon in zip(parts, epsilons, strict=False)
-    )
+    own, others = epsilons[: len(parts)], epsilons[len(parts) :]
+    measures = tuple(_measure(part, epsilon, names, keyed, bounding) for part, epsilon in zip(parts, own, strict=True))
+    shares = Shares(others, min(own, default=request.epsilon), 1 if public is None else len(public.rows))
+    ladders = find_ladders(bounding, recipes, shares, names.part)
     groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
-    ladders = find_ladders(bounding, measures, epsilons[len(parts) :], groups=1 if public is None else len(public.rows))
     return Block(
         canonical=names.block(bounding, request, world),
         sql=inner_sql(keyed.source.node, keyed.keys, parts, bounding),
@@ -73,9 +74,9 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         explanation=_explanation(bounding, facts, groups),
         notices=notices,
         sets=site.sets,
-    )
         ladders=ladders,
-        tally=tally_sql(keyed.source.node, keyed.keys, bounding, ladders[0].rungs) if ladders else "",
+        tally=tally_sql(keyed.source.node, keyed.keys, bounding, [each.rungs for each in ladders]) if ladders else "",
+    )
 
 
 def _measure(
@@ -173,7 +174,7 @@ def _recipes(
         if not isinstance(each, s.Call):
             raise NotSupported("this aggregate is not understood")
         found.append(split(each, binding, node.facts, rows))
-    return choose(tuple(found))
+    return tuple(found)
 
 
 def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribution, ...]:

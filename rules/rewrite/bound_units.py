@@ -20,8 +20,18 @@ from rules.relation.privacy import filtered
 from rules.relation.render import Renderer, expression_sql
 from rules.rewrite.contributions import Contribution, DistinctCount, Pick, RowCount, RowSum, UnitCount, ValueCount
 from rules.rewrite.hide_groups import canonical_key
-
-SATURATION = 2**62
+from rules.rewrite.shares import (
+    Summed,
+    clipped,
+    filter_of,
+    hash_of,
+    held,
+    is_rounded,
+    saturated,
+    scaled,
+    shared,
+    sums_of,
+)
 
 Form = Literal["plain", "by unit", "ranked"]
 
@@ -35,11 +45,21 @@ class Bounding:
     groups: int  # K: groups that a unit appears in
     limits_groups: bool  # whether K has to be enforced, being less than m
     is_chosen: bool = False  # whether m is only the ceiling of a ladder, the block's first
+    own: tuple[RowSum, ...] = ()  # sums of which a unit's total has a ladder of its own
 
     @property
     def limit(self) -> str:
         """m as it stands in SQL."""
         return hole(0) if self.is_chosen else str(self.rows)
+
+    @property
+    def ladders(self) -> int:
+        """How many bounds are chosen."""
+        return self.is_chosen + len(self.own)
+
+    def find_ladder(self, part: Contribution) -> int | None:
+        """The number of a sum's own ladder, after that of the rows."""
+        return self.is_chosen + self.own.index(part) if isinstance(part, RowSum) and part in self.own else None
 
     def sensitivity(self, part: Contribution) -> int:
         """How far one unit moves the measure, over all groups together."""
@@ -52,18 +72,15 @@ class Bounding:
                 return self.groups
 
     def bounds(self, part: Contribution) -> tuple[Bound, ...]:
-        """By which the sensitivity is less once m is chosen. A unit is in no more groups than it has rows."""
-        if not self.is_chosen:
-            return ()
-        return (Bound(0, part.reach if isinstance(part, RowSum) else 1),)
-
-
-Summed = RowCount | ValueCount | RowSum | UnitCount | DistinctCount  # a Pick has a statement of its own
+        """By which the sensitivity is less once they are chosen. A unit is in no more groups than it has rows."""
+        ladder = self.find_ladder(part)
+        by_rows = (Bound(0, part.reach if isinstance(part, RowSum) else 1),) if self.is_chosen else ()
+        return by_rows if ladder is None else (*by_rows, Bound(ladder))
 
 
 def inner_sql(node: Node, keys: tuple[Expression, ...], parts: tuple[Contribution, ...], bounding: Bounding) -> str:
     """A statement whose rows are the keys as text and then the measures as bigint."""
-    return _Inner(node, keys, tuple(part for part in parts if not isinstance(part, Pick))).sql(bounding)
+    return _Inner(node, keys, tuple(part for part in parts if not isinstance(part, Pick)), bounding).sql()
 
 
 def histogram_sql(node: Node, keys: tuple[Expression, ...], pick: Pick, bounding: Bounding) -> str:
@@ -73,16 +90,24 @@ def histogram_sql(node: Node, keys: tuple[Expression, ...], pick: Pick, bounding
     """
     source = filtered(node, is_null(pick.candidate, Setting(), negated=True)) if pick.candidate.nullable else node
     form: Form = "plain" if bounding.form == "plain" else "ranked"
-    joint = replace(bounding, form=form, groups=bounding.rows, limits_groups=False)
-    return _Inner(source, (*keys, pick.candidate), (RowCount(),)).sql(joint)
+    joint = replace(bounding, form=form, groups=bounding.rows, limits_groups=False, own=())
+    return _Inner(source, (*keys, pick.candidate), (RowCount(),), joint).sql()
 
 
-def tally_sql(node: Node, keys: tuple[Expression, ...], bounding: Bounding, rungs: tuple[int, ...]) -> str:
-    """A statement whose rows are a ladder's number, a rung's, and the units whose rows need that rung."""
-    inner = _Inner(node, keys if bounding.limits_groups else (), ())
-    thresholds = f"ARRAY[{', '.join(str(rung + 1) for rung in rungs)}]::int8[]"
-    needed = f"width_bucket(total, {thresholds})"  # how many rungs a total is above
-    return f"SELECT 0, {needed} AS rung, count(*) FROM ({inner.totals(bounding)}) AS t GROUP BY rung"
+def tally_sql(
+    node: Node, keys: tuple[Expression, ...], bounding: Bounding, ladders: Sequence[tuple[int, ...]]
+) -> str:  # fmt: skip
+    """A statement whose rows are a ladder's number, a rung's, and the units whose total needs that rung."""
+    splits = bounding.limits_groups or (bounding.groups > 1 and bool(bounding.own))
+    inner = _Inner(node, keys if splits else (), bounding.own, bounding)
+    needed = (
+        f"({number}, width_bucket(t{number}, ARRAY[{', '.join(str(rung + 1) for rung in rungs[:-1])}]::int8[]))"
+        for number, rungs in enumerate(ladders)
+    )
+    return (
+        f"SELECT ladder, rung, count(*) FROM ({inner.totals()}) AS t "
+        f"CROSS JOIN LATERAL (VALUES {', '.join(needed)}) AS n (ladder, rung) GROUP BY ladder, rung"
+    )
 
 
 @dataclass(frozen=True)
@@ -90,39 +115,46 @@ class _Inner:
     node: Node
     keys: tuple[Expression, ...]
     parts: tuple[Summed, ...]
+    bounding: Bounding
 
-    def sql(self, bounding: Bounding) -> str:
-        match bounding.form:
+    def sql(self) -> str:
+        match self.bounding.form:
             case "plain":
                 return self._plain()
             case "by unit":
-                kept = f"SELECT *, least(c, {bounding.limit}) AS t{self._remainder()} FROM per_unit"
-                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)], bounding.limit)
+                kept = f"SELECT *, least(c, {self.bounding.limit}) AS t{self._remainder()} FROM per_unit"
+                return self._grouped([("per_unit", self._per_unit()), ("kept", kept)])
             case "ranked":
-                return self._ranked(bounding)
+                return self._ranked()
 
-    def totals(self, bounding: Bounding) -> str:
-        """The rows of each unit in the groups that count."""
-        if not bounding.limits_groups:
-            return f"SELECT c AS total FROM ({self._per_unit()}) AS p"
-        return (
-            f"WITH per_unit AS ({self._per_unit()}), ranked AS ({self._in_order()}) "
-            f"SELECT sum(c)::int8 AS total FROM ranked WHERE rn <= {bounding.groups} GROUP BY u"
-        )
+    def totals(self) -> str:
+        """One row for each unit: its rows, if their bound is to be chosen, and the totals of sums with a ladder."""
+        if self.bounding.form == "plain":
+            return f"SELECT {self._totals('abs(v{}::int8)')} FROM ({self._rows()}) AS r"
+        if not self.keys:
+            return f"SELECT {self._totals('abs(s{})', 'c')} FROM ({self._per_unit()}) AS p"
+        steps = f"per_unit AS ({self._per_unit()})"
+        source = "per_unit"
+        if self.bounding.limits_groups:
+            steps, source = f"{steps}, ranked AS ({self._in_order()})", f"ranked WHERE rn <= {self.bounding.groups}"
+        return f"WITH {steps} SELECT {self._totals('sum(abs(s{}))', 'sum(c)')} FROM {source} GROUP BY u"
 
-    def _ranked(self, bounding: Bounding) -> str:
+    def _totals(self, total: str, rows: str = "1") -> str:
+        found = [rows] * self.bounding.is_chosen + [total.format(self._place(part)) for part in self.bounding.own]
+        return ", ".join(f"{saturated(each)} AS t{number}" for number, each in enumerate(found))
+
+    def _ranked(self) -> str:
         """Groups of a unit, as many as m and K allow."""
-        few = f" AND rn <= {bounding.groups}" if bounding.limits_groups else ""
+        few = f" AND rn <= {self.bounding.groups}" if self.bounding.limits_groups else ""
         kept = (
-            f"SELECT *, least(c, {bounding.limit} - before) AS t{self._remainder()} "
-            f"FROM ranked WHERE before < {bounding.limit}{few}"
+            f"SELECT *, least(c, {self.bounding.limit} - before) AS t{self._remainder()} "
+            f"FROM ranked WHERE before < {self.bounding.limit}{few}"
         )
-        steps = [("per_unit", self._per_unit()), ("ranked", self._in_order()), ("kept", kept)]
-        return self._grouped(steps, bounding.limit)
+        return self._grouped([("per_unit", self._per_unit()), ("ranked", self._in_order()), ("kept", kept)])
 
     def _in_order(self) -> str:
         """The groups of each unit in an order that depends on the unit and the group alone."""
-        order = f"PARTITION BY u ORDER BY {_hash(self._own())}, {', '.join(self._own())}"
+        order = f"PARTITION BY u ORDER BY {hash_of(self._own())}, {', '.join(self._own())}"
         return (
             "SELECT *, coalesce(sum(c) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before, "
             f"row_number() OVER w AS rn FROM per_unit WINDOW w AS ({order})"
@@ -138,7 +170,7 @@ class _Inner:
     def _rows(self) -> str:
         """The rows with their unit (u), keys (g…), integers and conditions (v…), each written once."""
         unit = self.node.facts.unit
-        used = ids_in(*self.keys, *(_held(part) for part in self.parts))
+        used = ids_in(*self.keys, *(held(part) for part in self.parts))
         own = frozenset() if unit is None or unit.column is None else frozenset([unit.column])
         source = Renderer().render(self.node, used | own)
         items = [
@@ -153,67 +185,92 @@ class _Inner:
     @cached_property
     def _values(self) -> dict[Expression, int]:
         """What the measures are made of, numbered from 1."""
-        held = dict.fromkeys(_held(part) for part in self.parts)
-        held.pop(TRUE, None)
-        return {each: place for place, each in enumerate(held, start=1)}
+        values = dict.fromkeys(held(part) for part in self.parts)
+        values.pop(TRUE, None)
+        return {each: place for place, each in enumerate(values, start=1)}
 
     def _place(self, part: Summed) -> int:
-        return self._values.get(_held(part), 0)
+        return self._values.get(held(part), 0)
 
     def _plain(self) -> str:
-        measures = [_saturated(self._plain_measure(self._place(part), part)) for part in self.parts]
+        measures = [saturated(self._plain_measure(self._place(part), part)) for part in self.parts]
         return f"SELECT {', '.join([*self._shown(), *measures])} FROM ({self._rows()}) AS r{self._group_by()}"
 
     def _plain_measure(self, place: int, part: Summed) -> str:
         match part:
             case RowCount(condition=condition):
-                return f"count(*){_filter(condition, place)}"
+                return f"count(*){filter_of(condition, place)}"
             case ValueCount():
                 return f"count(v{place})"
             case DistinctCount():
                 return f"count(DISTINCT v{place})"
             case RowSum(centre=None):
-                return f"sum(v{place})"
+                ladder = self.bounding.find_ladder(part)
+                return f"sum(v{place})" if ladder is None else f"sum({clipped(f'v{place}', hole(ladder))})"
             case RowSum(centre=centre):
                 return f"2 * sum(v{place})::numeric - {centre} * count(v{place})::numeric"
             case UnitCount(condition=condition):
                 # Without identity every row is a unit of its own.
                 unit = self.node.facts.unit
                 of = "*" if unit is None or unit.column is None else "DISTINCT u"
-                return f"count({of}){_filter(condition, place)}"
+                return f"count({of}){filter_of(condition, place)}"
 
     def _per_unit(self) -> str:
         """One row for each unit and group: its rows (c), and what they add to each measure (s…)."""
         own = ", ".join(self._own())
         sums = {"count(*) AS c": None}
         for part in self.parts:
-            sums.update(dict.fromkeys(_sums(part, self._place(part))))
+            sums.update(dict.fromkeys(sums_of(part, self._place(part))))
         return f"SELECT {own}, {', '.join(sums)} FROM ({self._rows()}) AS r GROUP BY {own}"
 
     def _remainder(self) -> str:
         """0 ≤ h < c: rounds shares up for some units and groups and down for others, always alike for the same."""
-        if not any(_is_rounded(part) for part in self.parts):
+        if not any(is_rounded(part) for part in self.parts):
             return ""
-        return f", mod(abs({_hash(self._own(), 'r')}::numeric), c) AS h"
+        return f", mod(abs({hash_of(self._own(), 'r')}::numeric), c) AS h"
 
-    def _grouped(self, steps: Sequence[tuple[str, str]], rows: str) -> str:
+    def _grouped(self, steps: Sequence[tuple[str, str]]) -> str:
         """The kept rows of all units, summed by group; different values come in rows of their own, to be added."""
-        measures = [_saturated(_scaled(self._place(part), part)) for part in self.parts]
+        steps = [*steps, *self._clipping()]
+        measures = [saturated(self._measure(part)) for part in self.parts]
         steps_sql = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
-        selects = [f"SELECT {', '.join([*self._shown(), *measures])} FROM kept{self._group_by()}"]
-        selects += [self._distinct(part, rows) for part in self.parts if isinstance(part, DistinctCount)]
+        selects = [f"SELECT {', '.join([*self._shown(), *measures])} FROM {steps[-1][0]}{self._group_by()}"]
+        selects += [self._distinct(part) for part in self.parts if isinstance(part, DistinctCount)]
         return f"WITH {steps_sql} {' UNION ALL '.join(selects)}"
 
-    def _distinct(self, counted: DistinctCount, rows: str) -> str:
+    def _clipping(self) -> list[tuple[str, str]]:
+        """What is kept of sums with a ladder (x…), and the total of that over all groups of a unit (y…)."""
+        places = {part: self._place(part) for part in self.bounding.own}
+        if not places:
+            return []
+        shares = "".join(f", {shared(place, part)} AS x{place}" for part, place in places.items())
+        steps = [("shared", f"SELECT *{shares} FROM kept")]
+        if self.bounding.form == "ranked":
+            totals = "".join(f", sum(abs(x{place})) OVER (PARTITION BY u) AS y{place}" for place in places.values())
+            steps.append(("totalled", f"SELECT *{totals} FROM shared"))
+        return steps
+
+    def _measure(self, part: Summed) -> str:
+        """A unit's share of a measure in a group, and no more of a sum with a ladder than the bound chosen on it."""
+        place, ladder = self._place(part), self.bounding.find_ladder(part)
+        if ladder is None:
+            return scaled(place, part)
+        if self.bounding.form == "by unit":
+            return f"sum({clipped(f'x{place}', hole(ladder))})"
+        in_proportion = f"div(x{place}::numeric * {hole(ladder)}, y{place})::int8"
+        return f"sum(CASE WHEN y{place} <= {hole(ladder)} THEN x{place} ELSE {in_proportion} END)"
+
+    def _distinct(self, counted: DistinctCount) -> str:
         """At most m triples of unit, group and value of each unit, whichever groups they are in (finding 5)."""
         value = f"v{self._place(counted)}"
         names = [*self._names(), value]
-        order = f"PARTITION BY u ORDER BY {_hash(['u', *names])}, {', '.join(names)}"
+        order = f"PARTITION BY u ORDER BY {hash_of(['u', *names])}, {', '.join(names)}"
         triples = f"SELECT DISTINCT u, {', '.join(names)} FROM ({self._rows()}) AS r WHERE {value} IS NOT NULL"
         ranked = f"SELECT {', '.join(names)}, row_number() OVER ({order}) AS rn FROM ({triples}) AS d"
         measures = [f"count(DISTINCT {value})" if part == counted else "0::int8" for part in self.parts]
         return (
-            f"SELECT {', '.join([*self._shown(), *measures])} FROM ({ranked}) AS e WHERE rn <= {rows}{self._group_by()}"
+            f"SELECT {', '.join([*self._shown(), *measures])} FROM ({ranked}) AS e "
+            f"WHERE rn <= {self.bounding.limit}{self._group_by()}"
         )
 
     def _shown(self) -> list[str]:
@@ -221,74 +278,3 @@ class _Inner:
 
     def _group_by(self) -> str:
         return f" GROUP BY {', '.join(self._names())}" if self.keys else ""
-
-
-def _held(part: Summed) -> Expression:
-    match part:
-        case RowCount(condition=condition) | UnitCount(condition=condition):
-            return condition
-        case RowSum(integer=integer) | ValueCount(integer=integer):
-            return integer
-        case DistinctCount(value=value):
-            return value
-
-
-def _sums(part: Summed, place: int) -> tuple[str, ...]:
-    """What one unit's rows of one group add up to: conditions (f), sums (s) and values that are there (n)."""
-    match part:
-        case RowCount(condition=condition) | UnitCount(condition=condition):
-            return () if condition == TRUE else (f"count(*) FILTER (WHERE v{place}) AS f{place}",)
-        case ValueCount():
-            return (f"count(v{place}) AS n{place}",)
-        case DistinctCount():
-            return ()
-        case RowSum(centre=None):
-            return (f"coalesce(sum(v{place}), 0) AS s{place}",)
-        case RowSum():
-            return (f"coalesce(sum(v{place}), 0) AS s{place}", f"count(v{place}) AS n{place}")
-
-
-def _is_rounded(part: Summed) -> bool:
-    return isinstance(part, ValueCount) or (isinstance(part, RowCount) and part.condition != TRUE)
-
-
-def _filter(condition: Expression, place: int) -> str:
-    return "" if condition == TRUE else f" FILTER (WHERE v{place})"
-
-
-def _scaled(place: int, part: Summed) -> str:
-    """A unit's share of a measure in a group: t of its c rows are counted, so t/c of what they add."""
-    match part:
-        case RowCount(condition=condition) if condition == TRUE:
-            return "sum(t)"
-        case RowCount():
-            return _share(f"f{place}", " + h")
-        case ValueCount():
-            return _share(f"n{place}", " + h")
-        case DistinctCount():
-            return "0::int8"
-        case RowSum(centre=None):
-            return _share(f"s{place}")
-        case RowSum(centre=centre):
-            return _share(f"(2 * s{place}::numeric - {centre} * n{place}::numeric)")
-        case UnitCount(condition=condition):
-            return "count(*)" if condition == TRUE else f"count(*) FILTER (WHERE f{place} > 0)"
-
-
-def _share(total: str, rounding: str = "") -> str:
-    """div() is exact where / is not: 0 ≤ div(n·t + h, c) ≤ t for 0 ≤ n ≤ c and 0 ≤ h < c, |div(s·t, c)| ≤ t·M."""
-    return f"sum(CASE WHEN c = t THEN {total}::int8 ELSE div({total}::numeric * t{rounding}, c)::int8 END)"
-
-
-def _saturated(measure: str) -> str:
-    """A sum of any size as bigint: saturation moves no difference further."""
-    if measure.startswith(("count(", "0::")):
-        return measure
-    return f"least(greatest(coalesce({measure}, 0), -{SATURATION}), {SATURATION})::int8"
-
-
-def _hash(names: Sequence[str], *more: str) -> str:
-    """A hash of canonical texts, each with its length before it, so that no two lists look alike."""
-    parts = [f"coalesce(length({name}::text) || ':' || {name}::text, 'N')" for name in names]
-    parts += [f"'{each}'" for each in more]
-    return f"hashtextextended({' || '.join(parts)}, 0)"

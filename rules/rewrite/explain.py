@@ -51,14 +51,14 @@ def _facts(block: Block, group_size: int) -> list[Fact]:
     ladders = [_ladder(ladder) for ladder in block.ladders]
     facts = [*block.explanation, *ladders, *(_measure(measure, group_size) for measure in block.measures)]
     tally = [("tally SQL", block.tally)] if block.tally else []
-    holes = [f"<{ladder.what} chosen>" for ladder in block.ladders]
+    holes = [f"<bound of {ladder.what}>" for ladder in block.ladders]
     return [("tables", ", ".join(block.tables)), *facts, *tally, ("inner SQL", filled(block.sql, holes))]
 
 
 def _ladder(ladder: Ladder) -> Fact:
     """Which bound is chosen is an answer about the data, so it is not told here."""
-    rungs = ", ".join(map(str, ladder.rungs))
-    return f"{ladder.what} that count", f"chosen privately with epsilon {_plain(ladder.epsilon)} among {rungs}"
+    rungs = "; ".join(map(ladder.told, ladder.rungs))
+    return f"bound of {ladder.what}", f"chosen privately with epsilon {_plain(ladder.epsilon)} among {rungs}"
 
 
 def _measure(measure: Measure | Choice, group_size: int) -> Fact:

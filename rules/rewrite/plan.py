@@ -105,5 +105,6 @@ class Request:
     rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
     time_zone: str = "UTC"
     now: str = ""  # the statement's clock, ISO with offset
+    sums_auto: bool | None = None  # whether the bounds of sums are
     released: tuple[Released, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN

@@ -38,6 +38,7 @@ class Settings:
     rows_per_unit: int | None = None
     groups_per_unit: int | None = None
     rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
+    sums_auto: bool | None = None  # whether the bounds of sums are
     reuse: bool = True
     notices: bool = True
 
@@ -56,6 +57,7 @@ def read_settings(values: Mapping[str, str | None], limits: Limits) -> Settings:
         rows_per_unit=rows,
         groups_per_unit=_whole(values.get("noisegate.groups_per_unit"), "noisegate.groups_per_unit"),
         rows_auto=rows_auto,
+        sums_auto=_sums(values.get("noisegate.sum_per_unit")),
         reuse=_switch("noisegate.reuse", values),
         notices=_switch("noisegate.notices", values),
     )
@@ -86,6 +88,15 @@ def _rows(text: str | None) -> tuple[int | None, bool | None]:
     found = _AUTO.fullmatch((text or "").strip().lower())
     number = _whole(found["ceiling"] if found else text, "noisegate.rows_per_unit", ", auto, or auto up to 40")
     return number, True if found else None if number is None else False
+
+
+def _sums(text: str | None) -> bool | None:
+    known = {"": None, "auto": True, "off": False}
+    given = (text or "").strip().lower()
+    if given not in known:
+        hint = "RESET noisegate.sum_per_unit goes back to the rules."
+        raise BadSetting("noisegate.sum_per_unit takes auto or off", hint=hint)
+    return known[given]
 
 
 def _whole(given: str | None, name: str, more: str = "") -> int | None:

@@ -137,12 +137,18 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
         case "TransactionStmt":
             return replace(statement, transaction=TRANSACTIONS.get(_text(body, "kind"), ""))
         case "VariableSetStmt":
-            return replace(statement, name=_text(body, "name"))
+            return replace(statement, name=_text(body, "name"), arguments=tuple(map(_constant, items(body, "args"))))
     return statement
 
 
 def _text(body: Node, key: str) -> str:
     return str(body.get(key, ""))
+
+
+def _constant(node: Json) -> str:
+    """The word, text or number that SET is given; PostgreSQL's tree leaves out a zero."""
+    given = [value for value in kind(node)[1].values() if isinstance(value, dict)]
+    return str(next(iter(given[0].values()), 0)) if given else ""
 
 
 def _inner(body: Node) -> str:

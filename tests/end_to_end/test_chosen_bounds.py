@@ -36,18 +36,18 @@ def test_the_chosen_bound_is_told_and_its_choice_is_part_of_the_price(session: S
     session.ask(COUNT)
 
     assert session.notice("ε 1 spent")
-    chosen = session.notice(r"of each unit rows up to (\d+) count, chosen with ε 0.2; the rules allow 40")
+    chosen = session.notice(r"rows of each unit: up to (\d+) counted, chosen with ε 0.2; the rules allow 40")
     assert chosen is not None and int(chosen[1]) in (1, 2, 3, 5, 10, 20, 40)
 
 
 def test_asked_again_the_same_bound_and_noise_are_served_at_no_cost(session: Session) -> None:
     once = session.ask(COUNT)
-    bound = session.notice("of each unit rows up to (.*) count")
+    bound = session.notice("rows of each unit: up to (.*) counted")
     again = session.ask(COUNT)
 
     assert again == once
     assert session.notice("ε 0 spent")
-    other = session.notice("of each unit rows up to (.*) count")
+    other = session.notice("rows of each unit: up to (.*) counted")
     assert bound is not None and other is not None and other[0] == bound[0]
 
 
@@ -66,10 +66,10 @@ def test_explain_shows_the_ladder_and_never_what_was_chosen(session: Session) ->
 
     assert after == before
     text = "\n".join(after)
-    assert "rows that count: chosen privately with epsilon 0.2 among 1, 2, 3, 5, 10, 20, 40" in text
+    assert "bound of rows: chosen privately with epsilon 0.2 among 1; 2; 3; 5; 10; 20; 40" in text
     assert "sensitivity at most 40" in text
-    assert "least(c, <rows chosen>)" in text
-    assert "tally SQL: SELECT 0, width_bucket(" in text
+    assert "least(c, <bound of rows>)" in text
+    assert "tally SQL: SELECT ladder, rung, count(*)" in text
 
 
 def test_a_number_goes_back_to_a_bound_that_is_not_chosen(session: Session) -> None:
@@ -111,4 +111,55 @@ def test_all_kinds_of_answers_have_chosen_bounds(session: Session, sql: str) -> 
 
     session.ask(sql)
 
-    assert session.notice("of each unit rows up to")
+    assert session.notice("rows of each unit: up to")
+
+
+@pytest.fixture
+def summing(session: Session) -> Session:
+    """A session that has the bounds of sums chosen, but not those of rows."""
+    session.connection.execute("RESET noisegate.rows_per_unit; SET noisegate.sum_per_unit = auto")
+    return session
+
+
+def test_a_sum_has_a_ladder_of_its_own_in_what_its_numbers_stand_for(summing: Session) -> None:
+    summing.ask("SELECT sum(amount) FROM orders")
+
+    chosen = summing.notice(
+        r"^sum\(amount\) of each unit: up to (\S+) counted, chosen with ε 0.2; the rules allow 20,000$"
+    )
+    assert chosen is not None
+    assert float(chosen[1].replace(",", "")) <= 20_000
+
+
+@pytest.mark.parametrize(
+    ("sql", "sums"),
+    [
+        ("SELECT status, sum(amount), count(*), avg(amount) FROM orders GROUP BY status", 1),
+        ("SELECT city, sum(amount) FROM customers JOIN orders ON customer_id = customers.id GROUP BY city", 1),
+        ("SELECT sum(amount), sum(amount) FILTER (WHERE status = 'sent') FROM orders", 2),
+        ("SELECT name, sum(amount) FROM customers JOIN orders ON customer_id = customers.id GROUP BY name", 1),
+        ("SELECT sum(id % 1000) FROM customers", 1),
+        ("SELECT avg(amount), count(*), max(amount) FROM orders", 0),
+    ],
+)
+def test_only_plain_sums_have_ladders_of_their_own(summing: Session, sql: str, sums: int) -> None:
+    summing.connection.execute("SET noisegate.reuse = off")
+
+    summing.ask(sql)
+
+    assert sum("of each unit: up to" in each for each in summing.told) == sums
+
+
+def test_both_kinds_of_bounds_are_chosen_for_one_price(session: Session) -> None:
+    session.connection.execute("SET noisegate.sum_per_unit = auto; SET noisegate.reuse = off")
+
+    session.ask("SELECT status, count(*), sum(amount) FROM orders GROUP BY status")
+
+    assert session.notice("ε 1 spent")
+    assert session.notice("rows of each unit: up to") and session.notice(r"sum\(amount\) of each unit: up to")
+
+
+def test_a_setting_that_cannot_be_is_refused(session: Session) -> None:
+    for setting in ("sum_per_unit = 5", "rows_per_unit = 'auto up to x'", "rows_per_unit = 'auto 5'"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="takes"):
+            session.connection.execute(f"SET noisegate.{setting}")

@@ -103,11 +103,17 @@ def test_holes_are_filled_wherever_they_stand() -> None:
     assert filled(f"{hole(1)} and {hole(0)} and {hole(1)}", ("a", 7)) == "7 and a and 7"
 
 
-def test_units_above_the_ceiling_need_none_of_its_rungs() -> None:
-    assert tallies(BLOCK, [("0", "2", "5"), ("0", "7", "4"), ("0", "2", "1")]) == ([0, 0, 6, 0, 0, 0, 0],)
+def test_a_tally_adds_up_by_rung() -> None:
+    assert tallies(BLOCK, [("0", "2", "5"), ("0", "2", "1")]) == ([0, 0, 6, 0, 0, 0, 0],)
 
 
-@pytest.mark.parametrize("row", [("0", "1"), ("1", "1", "1"), ("0", "x", "1"), ("-1", "0", "1")])
+@pytest.mark.parametrize("row", [("0", "1"), ("1", "1", "1"), ("0", "7", "1"), ("0", "x", "1"), ("-1", "0", "1")])
 def test_a_tally_that_is_none_is_malformed(row: tuple[str, ...]) -> None:
     with pytest.raises(MalformedRows):
         tallies(BLOCK, [row])
+
+
+def test_bounds_are_told_as_what_they_stand_for() -> None:
+    cents = Ladder("sum of amount", "sum(amount)", Decimal(1), (125, 2_000_000), 1, Fraction(1, 100))
+
+    assert (cents.told(125), cents.told(2_000_000)) == ("1.25", "20,000")
