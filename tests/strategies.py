@@ -60,6 +60,8 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         "p",
         "p.id",
     ),
+    ("people AS p WHERE p.age < (SELECT count(*) FROM people AS q WHERE q.city = p.city AND q.vip)", "p", "p.id"),
+    ("visits AS v WHERE v.count <= (SELECT sum(w.count) FROM visits AS w WHERE v.kind = w.kind)", "v", "v.person_id"),
     (f"people AS p JOIN {_RANKED} ON r.city = p.city", "pr", "p.id"),
     (f"people AS p LEFT JOIN {_RANKED} ON r.city = p.city AND r.c > 1", "pr", "p.id"),
     (f"people AS p WHERE EXISTS (SELECT FROM {_RANKED} WHERE r.city = p.city AND r.c < p.age)", "p", "p.id"),

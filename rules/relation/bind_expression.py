@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rules.refusal import NotAllowed, NotSupported
-from rules.relation.expression import FALSE, TRUE, Expression, Literal, Operand, null_of
+from rules.relation.expression import FALSE, TRUE, Expression, Literal, Operand, all_of, null_of
 from rules.relation.functions import comparison, conditional
 from rules.relation.functions.cast import cast
 from rules.relation.functions.coerce import literal, number, typed
 from rules.relation.functions.guard import Setting
 from rules.relation.functions.registry import call, operate
+from rules.relation.lookup import Link, links_of, of_nothing
 from rules.relation.scope import World
 from rules.relation.types import UNKNOWN, Type, find_type
 from rules.sql import syntax as s
@@ -100,12 +101,24 @@ class Binding:
         """A subquery over answers, whose rows are known before protected ones are asked for."""
         match given:
             case s.ScalarQuery(query=query):
-                return self.world.released_value(query, "value")
+                links = links_of(query, self.world)
+                return self._lookup(query, links) if links else self.world.released_value(query, "value")
             case s.Exists(query=query):
                 return self.world.released_value(query, "exists")
             case s.InQuery(argument=argument, query=query, negated=negated):
                 listed = self.world.released_list(query)
                 return comparison.in_list(self.operand(argument), listed, self.setting, negated=negated)
+
+    def _lookup(self, query: s.Query, links: tuple[Link, ...]) -> Operand:
+        """The answer for what the row around the subquery has."""
+        outside = tuple(self.operand(link.outside) for link in links)
+        rows = self.world.released_rows(query, tuple((link.written, link.inside_first) for link in links))
+        branches = []
+        for *keys, answer in rows:
+            pairs = zip(outside, keys, strict=True)
+            tests = tuple(comparison.compare("=", one, other, self.setting) for one, other in pairs)
+            branches.append((all_of(tests), answer))
+        return conditional.case(tuple(branches), self.operand(of_nothing(query)), self.setting)
 
     def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
         found = tuple(map(self.operand, items))

@@ -22,7 +22,8 @@ from rules.relation.functions.guard import Setting
 from rules.relation.types import Type, find_type
 from rules.sql import syntax as s
 
-Use = Literal["rows", "value", "exists"]
+Use = Literal["rows", "value", "exists", "lookup"]
+Links = tuple[tuple[s.Expression, bool], ...]
 
 _WIDEST_KEY = 3  # columns; a proof that is not looked for costs rows, never privacy
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -46,6 +47,7 @@ class Inner:
     select: int  # its first SELECT
     depth: int = 0  # how many set operations stand around that one
     use: Use = "rows"
+    links: Links = ()  # for a lookup: inside = outside, and whether in this order
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,9 @@ class AnswerFirst(Exception):
         self.inner = inner
 
 
-def find_released(query: s.Query, use: Use, known: tuple[Released, ...]) -> Released:
+def find_released(query: s.Query, use: Use, known: tuple[Released, ...], links: Links = ()) -> Released:
     """The rows of an inner query, or a demand for them."""
-    inner = _inner(query, use)
+    inner = _inner(query, use, links)
     for released in known:
         if released.inner == inner:
             return released
@@ -141,14 +143,14 @@ def _domain(given: Type, cells: list[Constant]) -> Domain:
     return domain.values(items)
 
 
-def _inner(query: s.Query, use: Use) -> Inner:
+def _inner(query: s.Query, use: Use, links: Links) -> Inner:
     depth = 0
     while isinstance(query, s.SetOperation):
         query, depth = query.left, depth + 1
     if isinstance(query, s.Values):
         hint = "Write it as SELECT … UNION ALL SELECT …."
         raise NotSupported("VALUES is not supported where protected rows are compared with it", hint=hint)
-    return Inner(query.index, depth, use)
+    return Inner(query.index, depth, use, links)
 
 
 def _types(released: Released, catalog: Catalog) -> tuple[Type, ...]:

@@ -8,7 +8,7 @@ from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.expression import Constant
 from rules.relation.functions.guard import Setting
-from rules.relation.released import Released, Use, constants, find_released, value
+from rules.relation.released import Links, Released, Use, constants, find_released, value
 from rules.relation.scan import Names
 from rules.sql.syntax import Query
 
@@ -32,6 +32,11 @@ class World:
     def find_released(self, query: Query, use: Use = "rows") -> Released:
         """The rows of an inner query; raises AnswerFirst when they are not known yet."""
         return find_released(query, use, self.released)
+
+    def released_rows(self, query: Query, links: Links) -> tuple[tuple[Constant, ...], ...]:
+        """What a scalar subquery gives for each value of what it depends on: these, and then the answer."""
+        found = find_released(query, "lookup", self.released, links)
+        return constants(found, self.catalog, self.setting())
 
     def released_value(self, query: Query, use: Use) -> Constant:
         """What a scalar subquery or EXISTS over released answers says."""

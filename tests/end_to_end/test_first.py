@@ -66,6 +66,18 @@ def test_parameters_are_known_in_both_parts(session: psycopg.Connection) -> None
         assert row is not None and row[0] > 0
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM orders AS o WHERE amount > (SELECT avg(amount) FROM orders AS p WHERE p.status = o.status)",
+        "SELECT avg(i.quantity) FROM order_items AS i, products AS p WHERE p.id = i.product_id AND i.quantity < (SELECT 0.8 * avg(quantity) FROM order_items WHERE order_items.product_id = p.id)",
+        "SELECT city, count(*) FILTER (WHERE 3 < (SELECT count(*) FROM customers AS d WHERE d.city = c.city AND d.is_vip)) FROM customers AS c GROUP BY 1",
+    ],
+)
+def test_an_inner_query_may_depend_on_the_row_around_it_by_equality(session: psycopg.Connection, sql: str) -> None:
+    assert session.execute(sql).fetchall()
+
+
 def test_in_a_transaction_a_cursor_and_a_copy(session: psycopg.Connection) -> None:
     with session.transaction():
         with session.cursor(name="c") as cursor:

@@ -1,0 +1,125 @@
+"""Scalar subqueries that depend on the row around them by equalities: x > (SELECT avg(y) … WHERE a = outer.a).
+
+The inner query is answered first for all values of a, by GROUP BY a. Where the row around it stands, the answer of its
+own a is looked up; a value that has no answer gets what an aggregate of no rows gives.
+"""
+
+from dataclasses import dataclass
+
+from rules.catalog import TableName
+from rules.refusal import NotSupported
+from rules.relation.scope import World
+from rules.relation.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
+from rules.sql import syntax as s
+
+CORRELATED_HINT = "Compare by = in its WHERE, or write it as a CTE grouped by what it depends on, and join that."
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A condition inside = outside of the inner query's WHERE."""
+
+    written: s.Operator
+    inside_first: bool
+
+    @property
+    def outside(self) -> s.Expression:
+        return self.written.arguments[self.inside_first]
+
+
+def links_of(query: s.Query, world: World) -> tuple[Link, ...]:
+    """The conditions by which a scalar subquery depends on the row around it; none when it does not."""
+    if not isinstance(query, s.Select):
+        return ()
+    inside = _Inside.of(query, world)
+    if not any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
+        return ()
+    found = tuple(link for each in conjuncts(query.where) if (link := inside.link(each)) is not None)
+    linking = [link.written for link in found]
+    rest = [each for each in conjuncts(query.where) if each not in linking]
+    others = (query.items, query.group_by, query.having, query.order_by, rest)
+    depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
+    if not found or depends or not _is_one_aggregate(query):
+        raise NotSupported("a subquery over answers depends on the row around it", hint=CORRELATED_HINT)
+    return found
+
+
+def of_nothing(query: s.Query) -> s.Expression:
+    """What the inner query gives where no row has the value: 0 for a bare count, else NULL."""
+    assert isinstance(query, s.Select), "only a SELECT has links"
+    item = query.items[0].expression
+    if isinstance(item, s.Call) and item.name == "count":
+        return s.Constant("number", "0")
+    if any(call.name == "count" for call in aggregates(item)):
+        hint = "Write the count alone in the subquery, and compute with it outside."
+        raise NotSupported("what is computed from a count of no rows is not known here", hint=hint)
+    return s.Constant("null")
+
+
+def _is_one_aggregate(query: s.Select) -> bool:
+    plain = not (query.ctes or query.group_by or query.having or query.distinct or query.distinct_on or query.locking)
+    plain = plain and query.limit is None and query.offset is None and not has_window(query.items)
+    return plain and len(query.items) == 1 and any(is_aggregate(part) for part in parts(query.items[0].expression))
+
+
+def _clauses(query: s.Select) -> tuple[object, ...]:
+    return (query.items, query.where, query.group_by, query.having, query.order_by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """The names that the inner query's own FROM brings."""
+
+    tables: frozenset[str]
+    columns: frozenset[str] | None  # None: not all are known here, so a bare name is taken for one of its own
+
+    @classmethod
+    def of(cls, query: s.Select, world: World) -> "_Inside":
+        tables: set[str] = set()
+        columns: set[str] | None = set()
+        for source in _sources(query.source):
+            tables.add(source.alias or (source.name if isinstance(source, s.TableSource) else ""))
+            known = _columns(source, world)
+            columns = None if columns is None or known is None else columns | known
+        return cls(frozenset(tables), None if columns is None else frozenset(columns))
+
+    def lacks(self, name: s.Name) -> bool:
+        """Whether a name means something outside."""
+        *qualifier, last = name.parts
+        if qualifier:
+            return qualifier[-1] not in self.tables
+        return self.columns is not None and last not in self.columns
+
+    def link(self, condition: s.Expression) -> Link | None:
+        match condition:
+            case s.Operator(name="=", arguments=(one, two)):
+                sides = [self._side(each) for each in (one, two)]
+                if sorted(sides, key=str) == ["inside", "outside"]:
+                    return Link(condition, inside_first=sides[0] == "inside")
+        return None
+
+    def _side(self, given: s.Expression) -> str | None:
+        names = [part for part in parts(given) if isinstance(part, s.Name)]
+        lacking = [self.lacks(name) for name in names]
+        if not names or any(isinstance(part, s.Select | s.SetOperation | s.Values) for part in parts(given)):
+            return None
+        return "outside" if all(lacking) else None if any(lacking) else "inside"
+
+
+def _sources(source: s.Source | None) -> list[s.TableSource | s.QuerySource | s.FunctionSource]:
+    match source:
+        case None:
+            return []
+        case s.Join(left=left, right=right):
+            return [*_sources(left), *_sources(right)]
+    return [source]
+
+
+def _columns(source: s.TableSource | s.QuerySource | s.FunctionSource, world: World) -> set[str] | None:
+    if not isinstance(source, s.TableSource) or source.columns:
+        return None
+    for schema in (source.schema,) if source.schema else world.search_path:
+        table = world.catalog.find_table(TableName(schema, source.name))
+        if table is not None and world.policy.find_table(table.name) is not None:
+            return {column.name for column in table.columns}
+    return None
