@@ -4,7 +4,7 @@ A block is an aggregate over protected rows whose keys do not tell the unit. Eve
 everything below one is a relation whose every row belongs to one unit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding, Leaf
@@ -17,7 +17,8 @@ from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, Scope, World, single
 from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
-from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries
+from rules.relation.unit_windows import with_windows
+from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, windows
 from rules.sql import syntax as s
 
 
@@ -183,6 +184,8 @@ class Binder(Where, Sources):
         return self._projected(given, source.node, self.leaf(source), source.scope)
 
     def _projected(self, given: s.Select, node: Node, leaf: Leaf, scope: Scope) -> Relation:
+        node, leaf = self._with_windows(node, leaf, windows(given.items))
+        node = self._first_of_each(given, node, leaf)
         binding = Binding(leaf, self.world, self.world.setting())
         names: list[tuple[str, int]] = []
         computed: list[tuple[int, Expression]] = []
@@ -196,6 +199,25 @@ class Binder(Where, Sources):
                 computed.append((number, bound))
             names.append((item.alias or column_name(item.expression), number))
         return Relation(projected(node, tuple(computed)), single(None, tuple(names)))
+
+    def _with_windows(self, node: Node, leaf: Leaf, calls: tuple[s.Call, ...]) -> tuple[Node, Leaf]:
+        """The rows with their windows computed, and a reading in which each window is its column."""
+        if not calls:
+            return node, leaf
+        node, numbers = with_windows(node, calls, Binding(leaf, self.world, self.world.setting()), self.fresh)
+        columns = {call: node.facts.column(number) for call, number in numbers.items()}
+        return node, lambda given: columns[given] if isinstance(given, s.Call) and given in columns else leaf(given)
+
+    def _first_of_each(self, given: s.Select, node: Node, leaf: Leaf) -> Node:
+        """DISTINCT ON keeps the rows whose row_number() over the same keys is 1."""
+        if not given.distinct_on:
+            return node
+        keys = tuple(_output(each, given) for each in given.distinct_on)
+        order = tuple(replace(each, expression=_output(each.expression, given)) for each in given.order_by)
+        number = s.Call("row_number", over=s.Window(keys, order))
+        node, leaf = self._with_windows(node, leaf, (number,))
+        first = s.Operator("=", (number, s.Constant("number", "1")))
+        return filtered(node, Binding(leaf, self.world, self.world.setting()).condition(first))
 
     def _per_unit(
         self, given: s.Select, source: Relation, keys: tuple[Key, ...], bound: tuple[Expression, ...]
@@ -233,6 +255,17 @@ def _plain_names(given: s.Select) -> tuple[s.Name, ...]:
     return tuple(item.expression for item in given.items if isinstance(item.expression, s.Name))
 
 
+def _output(written: s.Expression, given: s.Select) -> s.Expression:
+    """What a key of ORDER BY or DISTINCT ON means: a number or a name of the select list comes first."""
+    match written:
+        case s.Constant(kind="number", text=text):
+            return _item_key(given, int(text) - 1).expression
+        case s.Name(parts=(name,)):
+            named = (each.expression for each in given.items if each.alias == name)
+            return next(named, written)
+    return written
+
+
 def _place(keys: list[Key], key: Key) -> int:
     """Where a key stands in the list; equal ones are one."""
     for at, known in enumerate(keys):
@@ -253,8 +286,6 @@ def _check_rows(given: s.Select) -> None:
     if given.limit is not None or given.offset is not None:
         hint = "Ask for an aggregate, such as count(*) or avg(x), and limit its answer."
         raise NotAllowed("LIMIT would give out, or choose, single rows of a protected table", hint=hint)
-    if given.distinct_on:
-        raise NotAllowed("DISTINCT ON chooses rows by their order", hint="Use GROUP BY with min or max of each unit.")
     if given.locking:
         raise NotAllowed("row locks tell of protected rows")
 
@@ -268,7 +299,7 @@ def _grouped_leaf(
     def leaf(given: s.Expression) -> Operand | None:
         if isinstance(given, s.Call) and given in calls:
             return columns[calls[given]]
-        if aggregates(given) or isinstance(given, s.Star | s.Constant | s.Parameter):
+        if aggregates(given) or has_window(given) or isinstance(given, s.Star | s.Constant | s.Parameter):
             return None
         bound = inside.operand(given)
         if isinstance(bound, Constant | Literal):

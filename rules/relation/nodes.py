@@ -125,7 +125,7 @@ class SemiJoin:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate over the rows of one unit and key; its template is ours, as an expression's is."""
+    """A function of the rows of one unit and key; its template is ours, with {over} where OVER goes."""
 
     sql: str
     arguments: tuple[Expression, ...]
@@ -142,6 +142,42 @@ class PerUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """One key of an ORDER BY."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which rows of a unit lie together, and in which order."""
+
+    partition: tuple[Expression, ...]
+    order: tuple[Order, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function of its unit's rows. One that tells equal rows apart sees them in a total order."""
+
+    function: Aggregate
+    frame: str = ""
+    is_ordinal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """The source's columns, and ones computed over a window of each unit's rows."""
+
+    source: "Node"
+    window: Window
+    computed: tuple[tuple[int, WindowCall], ...]
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
 class Union:
     """UNION ALL: the branches' columns, place by place, under numbers of its own."""
 
@@ -151,7 +187,7 @@ class Union:
     facts: Facts
 
 
-Node = Scan | Given | Filter | Project | Join | SemiJoin | PerUnit | Union
+Node = Scan | Given | Filter | Project | Join | SemiJoin | PerUnit | Windowed | Union
 
 
 def below(node: Node) -> tuple[Node, ...]:
@@ -159,7 +195,7 @@ def below(node: Node) -> tuple[Node, ...]:
     match node:
         case Scan() | Given():
             return ()
-        case Filter(source=source) | Project(source=source) | PerUnit(source=source):
+        case Filter(source=source) | Project(source=source) | PerUnit(source=source) | Windowed(source=source):
             return (source,)
         case SemiJoin(source=source, other=other):
             return (source, other)

@@ -4,7 +4,7 @@ Every node but a Scan is made here. The rules are the table of DESIGN section 4;
 not know is refused. No declared number is believed: `proved` comes from unique keys alone.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 from rules.refusal import NotAllowed, NotSupported
@@ -24,7 +24,11 @@ from rules.relation.nodes import (
     SemiJoin,
     Union,
     Unit,
+    Window,
+    WindowCall,
+    Windowed,
 )
+from rules.relation.rows_left import rows_left
 from rules.relation.types import Type
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
@@ -40,7 +44,17 @@ def filtered(source: Node, holding: Expression) -> Node:
     """Rows for which a condition is true."""
     if holding == TRUE:
         return source
-    return Filter(source, holding, replace(source.facts, columns=narrowed(source.facts.columns, holding)))
+    return Filter(source, holding, _fewer(replace(source.facts, columns=narrowed(source.facts.columns, holding))))
+
+
+def _fewer(facts: Facts) -> Facts:
+    """A unique key whose values are few leaves a unit as few rows: of row_number() = 1 there is one."""
+    left = None if facts.unit is None else rows_left(facts)
+    if left is None:
+        return facts
+    rows = Rows(*(left if each is None else min(each, left) for each in (facts.rows.proved, facts.rows.cap)))
+    every = frozenset(column.id for column in facts.columns)
+    return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
 
 
 def projected(source: Node, computed: tuple[tuple[int, Expression], ...]) -> Node:
@@ -262,6 +276,33 @@ def per_unit(
         anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
     )
     return PerUnit(source, keys, tuple((number, each) for number, each, _ in aggregates), made)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A window function and its column: whether it numbers the rows of its partition, whether all rows have it."""
+
+    call: WindowCall
+    column: Column
+    is_key: bool = False
+    is_same: bool = False
+
+
+def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
+    """Columns that follow from the rows of the unit; the partition tells it, and is rendered with it."""
+    facts = source.facts
+    assert facts.unit is not None and facts.unit.column is not None
+    keys = set(facts.keys)
+    apart = [each for each in window.partition if not ids_in(each) <= facts.determined]
+    if all(isinstance(each, Column) for each in apart):
+        keys |= {frozenset([facts.unit.column, each.column.id, *ids_in(*apart)]) for each in made if each.is_key}
+    held = replace(
+        facts,
+        columns=(*facts.columns, *(each.column for each in made)),
+        keys=frozenset(keys),
+        determined=facts.determined | {each.column.id for each in made if each.is_same or facts.rows.proved == 1},
+    )
+    return Windowed(source, window, tuple((each.column.id, each.call) for each in made), held)
 
 
 def _key_column(number: int, given: Expression) -> Column:

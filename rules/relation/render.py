@@ -10,7 +10,23 @@ from dataclasses import dataclass
 from rules.catalog import TableName
 from rules.refusal import TooComplex
 from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, ids_in, null_of
-from rules.relation.nodes import Aggregate, Filter, Given, Join, Node, PerUnit, Project, Scan, SemiJoin, Union
+from rules.relation.nodes import (
+    Aggregate,
+    Filter,
+    Given,
+    Join,
+    Node,
+    Order,
+    PerUnit,
+    Project,
+    Scan,
+    SemiJoin,
+    Union,
+    Window,
+    WindowCall,
+    Windowed,
+)
+from rules.relation.ties import identity_sql, tie_breakers
 from rules.relation.types import Type
 
 LONGEST = 200_000  # characters of one inner statement; guards repeat what they guard
@@ -68,8 +84,8 @@ def expression_sql(given: Expression, names: Mapping[int, str]) -> str:
             return found
 
 
-def aggregate_sql(given: Aggregate, names: Mapping[int, str]) -> str:
-    return given.sql.format(*(expression_sql(each, names) for each in given.arguments))
+def aggregate_sql(given: Aggregate, names: Mapping[int, str], over: str = "") -> str:
+    return given.sql.format(*(expression_sql(each, names) for each in given.arguments), over=over)
 
 
 class Renderer:
@@ -97,6 +113,8 @@ class Renderer:
                 return self._semi_join(node, used)
             case PerUnit():
                 return self._per_unit(node, used)
+            case Windowed():
+                return self._windowed(node, used)
             case Union():
                 return self._union(node, used)
 
@@ -204,6 +222,26 @@ class Renderer:
         sql = f"SELECT {', '.join(items)} {inner.clause()} GROUP BY {by}"
         return self._sub_select(sql, [*groups, *(number for number, _ in aggregates)])
 
+    def _windowed(self, node: Windowed, used: frozenset[int]) -> From:
+        """Always partitioned by the unit, whatever the analyst's partition is known to tell."""
+        unit = node.source.facts.unit
+        assert unit is not None and unit.column is not None
+        computed = [(number, call) for number, call in node.computed if number in used]
+        if not computed:
+            return self.render(node.source, used)
+        held = [argument for _, call in computed for argument in call.function.arguments]
+        held += [*node.window.partition, *(each.expression for each in node.window.order)]
+        below = used | {unit.column} | ids_in(*held)
+        ties = tie_breakers(node, below)
+        inner = self.render(node.source, below | {column.id for column in ties})
+        items = [f"{inner.names[number]} AS {self._called(number)}" for number in inner.names if number in used]
+        kept = [number for number in inner.names if number in used]
+        for number, call in computed:
+            over = f" OVER ({_over(node.window, unit.column, call, ties, inner.names)})"
+            items.append(f"{aggregate_sql(call.function, inner.names, over)} AS {self._called(number)}")
+        sql = f"SELECT {', '.join(items)} {inner.clause()}"
+        return self._sub_select(sql, [*kept, *(number for number, _ in computed)])
+
     def _union(self, node: Union, used: frozenset[int]) -> From:
         places = [(place, column) for place, column in enumerate(node.facts.columns) if column.id in used]
         parts = []
@@ -215,6 +253,21 @@ class Renderer:
             )
             parts.append(f"SELECT {items} {inner.clause()}")
         return self._sub_select(" UNION ALL ".join(parts), [column.id for _, column in places])
+
+
+def _over(window: Window, unit: int, call: WindowCall, ties: tuple[Column, ...], names: Mapping[int, str]) -> str:
+    """What stands in OVER (…): the unit first, and the last word on order to columns that no two rows share."""
+    partition = dict.fromkeys([names[unit], *(expression_sql(each, names) for each in window.partition)])
+    order = [_ordered(each, names) for each in window.order]
+    if call.is_ordinal:
+        order += [identity_sql(column, names[column.id]) for column in ties]
+    by = f" ORDER BY {', '.join(dict.fromkeys(order))}" if order else ""
+    return f"PARTITION BY {', '.join(partition)}{by}{f' {call.frame}' if call.frame else ''}"
+
+
+def _ordered(given: Order, names: Mapping[int, str]) -> str:
+    nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[given.nulls_first]
+    return f"{expression_sql(given.expression, names)}{' DESC' if given.descending else ''}{nulls}"
 
 
 def _unioned(given: Type) -> str:

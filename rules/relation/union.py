@@ -1,6 +1,7 @@
 """UNION ALL of rows of units: place by place, under common types."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rules.refusal import NotSupported
 from rules.relation import domain
@@ -14,7 +15,7 @@ from rules.relation.types import Type, find_common
 
 
 def unite(left: Relation, right: Relation, fresh: Callable[[], int]) -> Relation:
-    """Both branches' rows. The unit is one more column of the union, whether an analyst selects it or not."""
+    """Both branches' rows. The unit is a column of the union, whether an analyst selects it or not."""
     names, others = left.scope.star(()), right.scope.star(())
     if len(names) != len(others):
         raise NotSupported("both sides of a UNION ALL need the same number of columns")
@@ -27,7 +28,11 @@ def unite(left: Relation, right: Relation, fresh: Callable[[], int]) -> Relation
         taken.append(numbers)
     shown = tuple((name, column.id) for (name, _), column in zip(names, columns, strict=True))
     unit = _unit(nodes, fresh())
-    if unit is not None:
+    if unit is not None and unit[1] in taken:
+        place = taken.index(unit[1])
+        unit = replace(columns[place], nullable=False), unit[1]
+        columns[place] = unit[0]
+    elif unit is not None:
         taken.append(unit[1])
         columns.append(unit[0])
     sources = (tuple(first for first, _ in taken), tuple(second for _, second in taken))

@@ -42,6 +42,7 @@ def unit_aggregate(given: s.Call, number: int, binding: Binding, facts: Facts) -
     if given.filter is not None:
         held = (*held, binding.condition(given.filter))
         sql = f"{sql} FILTER (WHERE {{{len(held) - 1}}})"
+    sql = f"{sql}{{over}}"
     result = _type(given, arguments)
     sql = f"({sql})::{result.sql}" if result.kind in ("float", "numeric") else sql
     column = Column(number, result, image, declared, nullable=given.name != "count", name=given.name)

@@ -61,6 +61,12 @@ def has_window(*given: object) -> bool:
     return any(isinstance(part, s.Call) and part.over is not None for part in parts(given))
 
 
+def windows(*given: object) -> tuple[s.Call, ...]:
+    """The distinct window calls, in the order of the text."""
+    calls = (part for part in parts(given) if isinstance(part, s.Call) and part.over is not None)
+    return tuple(dict.fromkeys(calls))
+
+
 def subqueries(*given: object) -> Iterator[s.Query]:
     for part in parts(given):
         if isinstance(part, _QUERIES):

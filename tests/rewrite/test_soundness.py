@@ -97,6 +97,36 @@ def test_04_the_last_sum_is_saturated(planner: Planner) -> None:
     assert "least(greatest(coalesce(sum(" in planner.block("SELECT sum(amount) FROM orders").sql
 
 
+TIES = """
+INSERT INTO orders (id, customer_id, ordered_at, status, amount)
+SELECT 100000 + n, 1 + n % 50, '2024-05-05', CASE WHEN n / 50 % 3 = {} THEN 'paid'::status ELSE 'open' END, 1
+FROM generate_series(0, 149) AS n
+"""
+LATEST = "(PARTITION BY customer_id ORDER BY ordered_at::date)"
+REPEATED = "SELECT customer_id, ordered_at, status FROM orders WHERE id >= 100000"
+
+
+def test_06_rows_that_come_at_the_same_time_are_in_one_order_in_every_plan(planner: Planner) -> None:
+    """The same rows, stored in another order: ties are decided by their values, not by where they lie."""
+    numbered = f"SELECT *, row_number() OVER {LATEST} AS rn FROM ({REPEATED} UNION ALL {REPEATED}) AS twice"
+    sql = f"SELECT count(*) FROM ({numbered}) AS t WHERE rn = 1 AND status = 'paid'"
+    assert planner.run(sql, TIES.format(0)) == planner.run(sql, TIES.format(2))
+
+
+def test_06_a_unique_key_has_the_last_word_on_order(planner: Planner) -> None:
+    numbered = f"SELECT status, row_number() OVER {LATEST} AS rn FROM orders"
+    sql = planner.block(f"SELECT count(*) FROM ({numbered}) AS t WHERE rn = 1 AND status = 'paid'").sql
+    assert '::date, t1."id")' in sql
+
+
+def test_06_values_that_are_equal_and_not_the_same_are_told_apart(planner: Planner) -> None:
+    """5.0 and 5.000000 are equal, and their quotients are not."""
+    doubled = "SELECT customer_id, amount * 1.0 AS x FROM orders UNION ALL SELECT customer_id, amount FROM orders"
+    numbered = f"SELECT x, row_number() OVER (PARTITION BY customer_id) AS rn FROM ({doubled}) AS twice"
+    sql = planner.block(f"SELECT avg(least(greatest(x / 3, 0), 100)) FROM ({numbered}) AS t WHERE rn = 1").sql
+    assert '::text COLLATE "C")' in sql
+
+
 def test_07_a_count_below_a_block_is_clamped_before_it_is_believed(planner: Planner) -> None:
     """A customer with 400 orders more adds no more than 40 to a sum of counts."""
     sql = "SELECT sum(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) AS t"

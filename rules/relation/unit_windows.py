@@ -1,0 +1,205 @@
+"""Windows over the rows of one unit, below a block: what they say of a row follows from that unit's rows alone.
+
+Functions that tell equal rows apart (row_number, lag, first_value, a sum over ROWS) see them in a total order, which
+`ties` makes; the others (rank, a sum over RANGE) treat equal rows alike and need none.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation import domain
+from rules.relation.bind_expression import Binding
+from rules.relation.domain import ANYTHING, Domain, Range
+from rules.relation.expression import Column, Constant, Expression, ids_in
+from rules.relation.functions.coerce import unified
+from rules.relation.functions.guard import as_passed
+from rules.relation.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
+from rules.relation.privacy import Computed, tells_unit, windowed
+from rules.relation.types import FLOAT8, INT4, INT8
+from rules.relation.unit_aggregates import KNOWN, unit_aggregate
+from rules.sql import syntax as s
+
+_RANKS = {"row_number": True, "rank": False, "dense_rank": False}  # and whether they tell equal rows apart
+_SHARES = frozenset(("percent_rank", "cume_dist"))
+_PICKS = frozenset(("first_value", "last_value", "nth_value"))
+_EDGE = r"UNBOUNDED PRECEDING|UNBOUNDED FOLLOWING|CURRENT ROW|\d{1,9} PRECEDING|\d{1,9} FOLLOWING"
+_FRAME = re.compile(rf"(ROWS|RANGE|GROUPS) BETWEEN ({_EDGE}) AND ({_EDGE})")
+_MOST_STEPS = 1_000_000
+_UNITS_HINT = "PARTITION BY the unit first; or put the window over the answer, as sum(count(*)) OVER () does."
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    text: str
+    mode: str = "RANGE"
+    start: str = "UNBOUNDED PRECEDING"
+    end: str = "CURRENT ROW"
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.start, self.end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a window function is computed."""
+
+    binding: Binding
+    facts: Facts
+    window: Window
+    frame: _Frame
+
+    @property
+    def is_same_for_all(self) -> bool:
+        """Whether all rows of a unit lie in one partition."""
+        return ids_in(*self.window.partition) <= self.facts.determined
+
+
+def with_windows(
+    node: Node, calls: tuple[s.Call, ...], binding: Binding, fresh: Callable[[], int]
+) -> tuple[Node, dict[s.Call, int]]:
+    """The rows with a column for each call. Those of one OVER see one order, as PostgreSQL promises for equal ones."""
+    numbers = {call: fresh() for call in calls}
+    for over in dict.fromkeys(call.over for call in calls):
+        assert over is not None
+        facts = node.facts
+        place = _Place(binding, facts, _window(over, binding, facts), _frame(over.frame))
+        made = tuple(_computed(call, number, place) for call, number in numbers.items() if call.over == over)
+        node = windowed(node, place.window, made)
+    return node, numbers
+
+
+def _window(over: s.Window, binding: Binding, facts: Facts) -> Window:
+    partition = tuple(_sortable(binding.bind(each)) for each in over.partition_by)
+    if facts.unit is None or facts.unit.column is None:
+        raise NotSupported("rows without a primary key have no identity, so there is no window over a unit's rows")
+    if not tells_unit(facts, partition):
+        message = "a window over the rows of several units would let one of them move the others"
+        raise NotAllowed(message, hint=_UNITS_HINT)
+    order = tuple(
+        Order(_sortable(binding.bind(each.expression)), each.descending, each.nulls_first) for each in over.order_by
+    )
+    return Window(
+        tuple(each for each in partition if ids_in(each)), tuple(each for each in order if ids_in(each.expression))
+    )
+
+
+def _sortable(given: Expression) -> Expression:
+    if given.type.kind in ("other", "unknown"):
+        raise NotSupported(f"values of type {given.type.sql} are in no order over protected rows")
+    return given
+
+
+def _frame(text: str) -> _Frame:
+    if not text:
+        return _Frame("")
+    found = _FRAME.fullmatch(text)
+    if found is None or (found[1] == "RANGE" and any(edge[0].isdigit() for edge in found.groups())):
+        hint = "Over protected rows there are ROWS and GROUPS with a number of rows, and RANGE without one."
+        raise NotSupported(f'the window frame "{text}" is not supported over protected rows', hint=hint)
+    return _Frame(text, found[1], found[2], found[3])
+
+
+def _computed(given: s.Call, number: int, place: _Place) -> Computed:
+    if given.schema is not None or given.distinct or given.order_by or given.within_group:
+        raise _unknown(given)
+    match given.name:
+        case name if name in _RANKS and not given.arguments:
+            return _rank(name, number, place)
+        case name if name in _SHARES and not given.arguments:
+            column = Column(number, FLOAT8, Range(Fraction(0), Fraction(1)), nullable=False, name=name)
+            return Computed(WindowCall(Aggregate(f"{name}(){{over}}", ())), column)
+        case "ntile":
+            return _tile(given, number, place)
+        case "lag" | "lead":
+            return _neighbour(given, number, place)
+        case name if name in _PICKS:
+            return _pick(given, number, place)
+        case name if name in KNOWN:
+            return _aggregate(given, number, place)
+    raise _unknown(given)
+
+
+def _unknown(given: s.Call) -> NotSupported:
+    known = sorted((*_RANKS, *_SHARES, *_PICKS, "ntile", "lag", "lead", *KNOWN))
+    hint = f"Over one unit's rows these are supported: {', '.join(known)}."
+    return NotSupported(f"the window function {given.name} is not supported over protected rows", hint=hint)
+
+
+def _rank(name: str, number: int, place: _Place) -> Computed:
+    """A unit's rows from 1. No more of them than the rules count are told apart where the number is a key."""
+    cap = place.facts.rows.cap
+    image = Range(domain.ONE, Fraction(2**63 - 1), domain.ONE)
+    declared = ANYTHING if cap is None else Range(domain.ONE, Fraction(max(cap, 1)), domain.ONE)
+    column = Column(number, INT8, image, declared, nullable=False, name=name)
+    call = WindowCall(Aggregate(f"{name}(){{over}}", ()), is_ordinal=_RANKS[name])
+    return Computed(call, column, is_key=name == "row_number")
+
+
+def _tile(given: s.Call, number: int, place: _Place) -> Computed:
+    count = _whole(given, 0, place, least=1)
+    image = Range(domain.ONE, Fraction(count), domain.ONE)
+    call = WindowCall(Aggregate(f"ntile({count}){{over}}", ()), is_ordinal=True)
+    return Computed(call, Column(number, INT4, image, nullable=False, name=given.name))
+
+
+def _neighbour(given: s.Call, number: int, place: _Place) -> Computed:
+    """The value of a row before or after, as it is; with a default, clamped as an operand is."""
+    if not 1 <= len(given.arguments) <= 3:
+        raise _unknown(given)
+    steps = 1 if len(given.arguments) == 1 else _whole(given, 1, place, least=-_MOST_STEPS)
+    sql = f"{given.name}({{0}}, {steps}){{over}}"
+    if len(given.arguments) < 3:
+        argument = _sortable(place.binding.bind(given.arguments[0]))
+        return Computed(WindowCall(Aggregate(sql, (argument,)), is_ordinal=True), _taken(given, number, argument))
+    setting = place.binding.setting
+    operands = tuple(place.binding.operand(each) for each in (given.arguments[0], given.arguments[2]))
+    (value, default), common = unified(operands, setting, given.name)
+    held = (as_passed(value, setting), as_passed(default, setting))
+    image = domain.union(held[0].domain, held[1].domain)
+    column = Column(number, common, image, nullable=held[0].nullable or held[1].nullable, name=given.name)
+    sql = f"{given.name}({{0}}, {steps}, {{1}}){{over}}"
+    return Computed(WindowCall(Aggregate(sql, held), is_ordinal=True), column)
+
+
+def _taken(given: s.Call, number: int, argument: Expression) -> Column:
+    """A column of values that another row has, or NULL where there is no such row."""
+    declared: Domain = argument.declared if isinstance(argument, Column) else ANYTHING
+    kind = argument.type if argument.type.name else argument.type.plain()
+    return Column(number, kind, argument.domain, declared, nullable=True, name=given.name)
+
+
+def _pick(given: s.Call, number: int, place: _Place) -> Computed:
+    """The value of the first, last or n-th row of the frame. Frames that end at equal rows would leave it open."""
+    count = 2 if given.name == "nth_value" else 1
+    if len(given.arguments) != count:
+        raise _unknown(given)
+    frame = place.frame
+    open_start, open_end = frame.start == "UNBOUNDED PRECEDING", frame.end == "UNBOUNDED FOLLOWING"
+    settled = {"first_value": open_start, "last_value": open_end, "nth_value": frame.is_whole}[given.name]
+    if frame.mode != "ROWS" and not settled:
+        hint = f"Write {given.name}(…) OVER (… ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)."
+        raise NotSupported(f"{given.name} over this frame depends on which of several equal rows is which", hint=hint)
+    argument = _sortable(place.binding.bind(given.arguments[0]))
+    place_sql = f", {_whole(given, 1, place, least=1)}" if count == 2 else ""
+    call = WindowCall(Aggregate(f"{given.name}({{0}}{place_sql}){{over}}", (argument,)), frame.text, is_ordinal=True)
+    return Computed(call, _taken(given, number, argument), is_same=settled and place.is_same_for_all)
+
+
+def _aggregate(given: s.Call, number: int, place: _Place) -> Computed:
+    _, function, column = unit_aggregate(replace(given, over=None), number, place.binding, place.facts)
+    is_whole = place.frame.is_whole or not (place.frame.text or place.window.order)
+    call = WindowCall(function, place.frame.text, is_ordinal=place.frame.mode == "ROWS")
+    return Computed(call, column, is_same=is_whole and place.is_same_for_all)
+
+
+def _whole(given: s.Call, at: int, place: _Place, *, least: int) -> int:
+    """A whole number that is the same for all rows: one that differs could be wrong for some."""
+    bound = place.binding.bind(given.arguments[at]) if at < len(given.arguments) else None
+    value = bound.value if isinstance(bound, Constant) else None
+    if not isinstance(value, Fraction) or value.denominator != 1 or not least <= value <= _MOST_STEPS:
+        raise NotSupported(f"{given.name} needs a constant whole number from {max(least, 0)} on")
+    return int(value)
