@@ -9,6 +9,7 @@ from rules.relation.expression import FALSE, TRUE, Expression, Literal, Operand,
 from rules.relation.functions import comparison, conditional
 from rules.relation.functions.cast import cast
 from rules.relation.functions.coerce import literal, number, typed
+from rules.relation.functions.fold import folded
 from rules.relation.functions.guard import Setting
 from rules.relation.functions.registry import call, operate
 from rules.relation.lookup import Link, links_of, of_nothing
@@ -40,8 +41,9 @@ class Binding:
 
     def operand(self, given: s.Expression) -> Operand:
         found = self.leaf(given)
-        if found is not None:
-            return found
+        return folded(self._computed(given), self.setting) if found is None else found
+
+    def _computed(self, given: s.Expression) -> Operand:
         match given:
             case s.Constant():
                 return _constant(given)

@@ -8,6 +8,7 @@ from rules.catalog import TableName
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
+from rules.relation.foreign_key import always_finds
 from rules.relation.functions.comparison import compare
 from rules.relation.nodes import JoinKind, Node
 from rules.relation.privacy import filtered, joined, known, projected
@@ -188,7 +189,9 @@ class Sources(ABC):
         left = self.build(tree.left, where if tree.kind == "left" else ())
         right = self.build(tree.right, where if tree.kind == "right" else ())
         columns = _by_number((*left.facts.columns, *right.facts.columns))
-        made = joined(tree.kind, left, right, all_of(self._conditions(tree, columns)), number=self.fresh())
+        conditions = self._conditions(tree, columns)
+        is_inner = tree.kind == "left" and always_finds(left, right, conditions, self.world.catalog)
+        made = joined("inner" if is_inner else tree.kind, left, right, all_of(conditions), number=self.fresh())
         return projected(made, tuple(_either(tree, columns))) if tree.kind == "full" else made
 
     def _inner(self, tree: _Pair, where: tuple[Expression, ...]) -> Node:

@@ -24,6 +24,8 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
             if number in known:
                 known[number] = replace(known[number], nullable=False)
         known |= _equated(conjunct, known)
+        if (excluded := _excluded(conjunct)) is not None and excluded[0] in known:
+            known[excluded[0]] = _without(known[excluded[0]], excluded[1])
         found = _said(conjunct)
         if found is not None and found[0] in known:
             column = known[found[0]]
@@ -91,6 +93,37 @@ def _said(conjunct: Expression) -> tuple[int, Domain] | None:
     return None
 
 
+def _excluded(conjunct: Expression) -> tuple[int, Values] | None:
+    """Values that a column does not have where the conjunct is true: x <> 1, x NOT IN (1, 2), the same OR x IS NULL."""
+    match conjunct:
+        case Apply(name="<>", arguments=(Column() as column, Constant() as constant)):
+            return _one_of(column, [constant])
+        case Apply(name="<>", arguments=(Constant() as constant, Column() as column)):
+            return _one_of(column, [constant])
+        case Apply(name="not in", arguments=(Column() as column, *items)):
+            return _one_of(column, items)
+        case Apply(name="not", arguments=(Apply(name="=" | "in", arguments=(Column() as column, *items)),)):
+            return _one_of(column, items)
+        case Apply(name="or", arguments=(inner, Apply(name="is null", arguments=(Column(id=number),)))):
+            found = _excluded(inner)
+            return found if found is not None and found[0] == number else None
+    return None
+
+
+def _one_of(column: Column, items: list[Expression]) -> tuple[int, Values] | None:
+    found = _listed(column, items)
+    return (found[0], found[1]) if found is not None and isinstance(found[1], Values) else None
+
+
+def _without(column: Column, excluded: Values) -> Column:
+    """Only what is listed can be left out; of a range nothing is."""
+    left = [
+        Values(tuple(item for item in each.items if item not in excluded.items)) if isinstance(each, Values) else each
+        for each in (column.domain, column.declared)
+    ]
+    return replace(column, domain=left[0], declared=left[1])
+
+
 def _together(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
     """x >= 1 AND x < 9 inside an OR: what they say of the column that all speak of."""
     said = [each for each in map(_said, arguments) if each is not None]
@@ -132,6 +165,8 @@ def _that_can_be(column: Column, items: Iterable[Fraction | str | bool]) -> Iter
 def _inside(bound: Fraction, name: str, column: Column) -> Fraction:
     """x < 10 is x <= 9 on whole numbers, and a moment less on timestamps."""
     step = column.domain.step if isinstance(column.domain, Range) else None
+    if column.type.is_time:
+        step = domain.ONE  # a day, or a microsecond
     if step is None or column.type.kind == "float":
         return bound
     below = (bound / step).__ceil__() - 1 if name == "<" else (bound / step).__floor__()

@@ -145,6 +145,18 @@ def to_instant(local: int, time_zone: str) -> int | None:
     return local - offset // _MICROSECOND
 
 
+def unevenness(instant: int, time_zone: str) -> int:
+    """How far clock and time may run apart around an instant: nothing, unless the clock is changed within two days.
+
+    What is earlier by the clock is earlier in time where this is 0, however much earlier: no clock is put forward or
+    back by more than a day.
+    """
+    around = (instant - 2 * DAY, instant, instant + 2 * DAY)
+    shown = [to_local(each, time_zone) for each in around]
+    shifts = {None if local is None else local - each for local, each in zip(shown, around, strict=True)}
+    return 0 if len(shifts) == 1 and None not in shifts else DAY
+
+
 def find_zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)

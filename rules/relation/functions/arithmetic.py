@@ -127,10 +127,15 @@ def _quotient(left: Expression, right: Expression, result: Type) -> Expression:
     if result.kind == "integer":
         return _by_nonzero("/", left, right, result, image.truncated_quotient(*ranges))
     found = image.divide(*ranges)
-    # Quotients are rounded to 16 digits or more.
-    low = None if found.low is None else found.low - abs(found.low) / 10**15
-    high = None if found.high is None else found.high + abs(found.high) / 10**15
+    low = None if found.low is None else found.low - _rounding(found.low)
+    high = None if found.high is None else found.high + _rounding(found.high)
     return _by_nonzero("/", left, right, result, Range(low, high))
+
+
+def _rounding(bound: Fraction) -> Fraction:
+    """Quotients are rounded to 16 digits or more: never past a whole number of fewer."""
+    is_whole = bound.denominator == 1 and abs(bound) < 10**15
+    return Fraction(0) if is_whole else abs(bound) / 10**15
 
 
 def _remainder(left: Expression, right: Expression, result: Type) -> Expression:

@@ -146,11 +146,15 @@ def _moment(given: Expression, target: Type, setting: Setting) -> Expression:
         return _apply(given, target, domain.values(known))
     low, high = (None if bound is None else image(bound) for bound in (found.low, found.high))
     step = Fraction(1) if target.kind == "date" else None
-    # Clocks are put forward and back: what lies between two instants may show an earlier hour than both.
-    slack = Fraction(0) if pure else Fraction(1 if target.kind == "date" else DAY)
-    if low is None or high is None:
+    if found.low is None or found.high is None or low is None or high is None:
         return _apply(given, target, Range(None, None, step))
-    return _apply(given, target, Range(low - slack, high + slack, step) if not pure else Range(low, high, step))
+    if pure:
+        return _apply(given, target, Range(low, high, step))
+    scale = DAY if given.type.kind == "date" else 1
+    before, after = (value.unevenness(int(bound) * scale, setting.time_zone) for bound in (found.low, found.high))
+    if target.kind == "date":
+        before, after = -(-before // DAY), -(-after // DAY)
+    return _apply(given, target, Range(low - before, high + after, step))
 
 
 def _text(given: Expression, target: Type, setting: Setting) -> Expression:
@@ -166,4 +170,5 @@ def _text(given: Expression, target: Type, setting: Setting) -> Expression:
 
 def _prints_exactly(given: Expression) -> bool:
     """Whether the text of a value follows from the value: numeric keeps the zeros of each row."""
-    return given.type.kind != "numeric" or given.type.scale is not None
+    is_part = isinstance(given, Apply) and given.name == "extract" and domain.range_of(given.domain).step == domain.ONE
+    return given.type.kind != "numeric" or given.type.scale is not None or is_part

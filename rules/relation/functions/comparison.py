@@ -17,14 +17,12 @@ from rules.relation.functions.guard import Setting, as_double, as_value
 from rules.relation.functions.moments import constant_beside
 from rules.relation.types import BOOLEAN, TEXT, Type
 
-COMPARISONS = {"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _LIKES = {
-    "like": "LIKE", "~~": "LIKE", "not like": "NOT LIKE", "!~~": "NOT LIKE",
-    "ilike": "ILIKE", "~~*": "ILIKE", "not ilike": "NOT ILIKE", "!~~*": "NOT ILIKE",
+    "like": "LIKE", "~~": "LIKE", "!~~": "NOT LIKE", "ilike": "ILIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE",
 }  # fmt: skip
 _TESTS = {
     "is true": "IS TRUE", "is not true": "IS NOT TRUE", "is false": "IS FALSE", "is not false": "IS NOT FALSE",
-    "is unknown": "IS UNKNOWN", "is not unknown": "IS NOT UNKNOWN",
 }  # fmt: skip
 LIKE_NAMES = frozenset(_LIKES)
 TEST_NAMES = frozenset(_TESTS)
@@ -37,7 +35,7 @@ def compare(name: str, left: Operand, right: Operand, setting: Setting) -> Expre
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
     first, second = constant_beside(first, second, setting), constant_beside(second, first, setting)
-    return condition(COMPARISONS[name], f"({{0}} {COMPARISONS[name]} {{1}})", first, second)
+    return condition(name, f"({{0}} {name} {{1}})", first, second)
 
 
 def _check_comparable(given: Type) -> None:
@@ -101,10 +99,9 @@ def test(name: str, operand: Operand, setting: Setting) -> Expression:
     return condition(name, f"({{0}} {_TESTS[name]})", boolean(operand, setting), nullable=False)
 
 
-def between(operand: Operand, low: Operand, high: Operand, setting: Setting, *, negated: bool) -> Expression:
+def between(operand: Operand, low: Operand, high: Operand, setting: Setting) -> Expression:
     """x BETWEEN a AND b is x >= a AND x <= b."""
-    found = both(compare(">=", operand, low, setting), compare("<=", operand, high, setting), setting=setting)
-    return negation(found, setting) if negated else found
+    return both(compare(">=", operand, low, setting), compare("<=", operand, high, setting), setting=setting)
 
 
 def in_list(operand: Operand, items: tuple[Operand, ...], setting: Setting, *, negated: bool) -> Expression:

@@ -11,10 +11,8 @@ from rules.relation.expression import Constant, Expression
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.guard import Setting
 from rules.relation.types import TIMESTAMP, Type
-from rules.relation.value import DAY
 
 _KINDS = ("date", "timestamp", "timestamptz")  # from the coarser to the finer
-_AROUND = 2 * DAY  # farther away than any clock is ever put forward or back
 
 
 def constant_beside(given: Expression, other: Expression, setting: Setting) -> Expression:
@@ -43,15 +41,9 @@ def _local(given: Constant, zone: str) -> Expression:
     if not isinstance(given.value, Fraction):
         return given
     at = int(given.value)
-    shifts = {_shift(at + around, zone) for around in (-_AROUND, 0, _AROUND)}
-    shift = shifts.pop()
-    if shifts or shift is None:
+    shown_at = value.to_local(at, zone)
+    if shown_at is None or value.unevenness(at, zone):
         return given
-    local = Fraction(at + shift)
+    local = Fraction(shown_at)
     shown = value.text_of(local, TIMESTAMP)
     return given if shown is None else Constant(TIMESTAMP, shown, local)
-
-
-def _shift(instant: int, zone: str) -> int | None:
-    local = value.to_local(instant, zone)
-    return None if local is None else local - instant

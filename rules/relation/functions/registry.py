@@ -39,7 +39,6 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "upper": (1, 1, text.upper),
     "initcap": (1, 1, text.initcap),
     "btrim": (1, 2, partial(text.trim, "btrim")),
-    "trim": (1, 2, partial(text.trim, "btrim")),
     "ltrim": (1, 2, partial(text.trim, "ltrim")),
     "rtrim": (1, 2, partial(text.trim, "rtrim")),
     "left": (2, 2, partial(text.ends, "left")),
@@ -71,7 +70,17 @@ CLOCKS = frozenset(
     ("now", "current_date", "current_timestamp", "localtimestamp", "transaction_timestamp", "statement_timestamp")
 )
 _ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "^"))
-_NULL_TESTS = {"is null": False, "isnull": False, "is not null": True, "notnull": True}
+_NULL_TESTS = {"is null": False, "is not null": True}
+_DISTINCT = {"is distinct from": False, "is not distinct from": True}
+OPERATORS = (
+    frozenset(("and", "or", "not", "@", "||", "between"))
+    | _ARITHMETIC
+    | comparison.COMPARISONS
+    | comparison.LIKE_NAMES
+    | comparison.TEST_NAMES
+    | _NULL_TESTS.keys()
+    | _DISTINCT.keys()
+)
 
 
 def call(name: str, operands: Operands, setting: Setting) -> Expression:
@@ -104,8 +113,8 @@ def operate(name: str, operands: Operands, setting: Setting) -> Expression:
             return numbers.absolute_of((only,), setting)
         case _, (first, second):
             return _binary(name, first, second, setting)
-        case (("between" | "not between"), (given, low, high)):
-            return comparison.between(given, low, high, setting, negated=name == "not between")
+        case "between", (given, low, high):
+            return comparison.between(given, low, high, setting)
         case _, (only,) if name in _NULL_TESTS:
             return comparison.is_null(only, setting, negated=_NULL_TESTS[name])
         case _, (only,) if name in comparison.TEST_NAMES:
@@ -116,8 +125,8 @@ def operate(name: str, operands: Operands, setting: Setting) -> Expression:
 def _binary(name: str, first: Operand, second: Operand, setting: Setting) -> Expression:
     if name in comparison.COMPARISONS:
         return comparison.compare(name, first, second, setting)
-    if name in ("is distinct from", "is not distinct from"):
-        return comparison.distinct_from(first, second, setting, negated=name != "is distinct from")
+    if name in _DISTINCT:
+        return comparison.distinct_from(first, second, setting, negated=_DISTINCT[name])
     if name in comparison.LIKE_NAMES:
         return comparison.like(name, first, second, setting)
     if name == "||":

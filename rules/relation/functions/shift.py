@@ -77,19 +77,24 @@ def _moved(given: Domain, move: Span, zone: str | None, *, days: bool) -> Domain
         instant = moved if moved is None or zone is None else value.to_instant(moved, zone)
         return None if instant is None else Fraction(instant + move.microseconds)
 
-    return mapped(given, image, slack=Fraction(0) if zone is None else Fraction(DAY))
+    def slack(bound: Fraction) -> int:
+        ends = (bound, image(bound))
+        return 0 if zone is None else max(value.unevenness(int(end), zone) for end in ends if end is not None)
+
+    return mapped(given, image, slack)
 
 
-def mapped(given: Domain, image: Callable[[Fraction], Fraction | None], slack: Fraction) -> Domain:
-    """The image of a finite domain one by one, of a range by its ends."""
+def mapped(given: Domain, image: Callable[[Fraction], Fraction | None], slack: Callable[[Fraction], int]) -> Domain:
+    """The image of a finite domain one by one, of a range by its ends, and how far others may lie beyond these."""
     items = domain.items_of(given, LIMIT)
     if items is not None:
         moved = [image(item) for item in items if isinstance(item, Fraction)]
         if None not in moved:
             return domain.values(each for each in moved if each is not None)
     found = domain.range_of(given)
-    low, high = (None if bound is None else image(bound) for bound in (found.low, found.high))
-    return Range(None if low is None else low - slack, None if high is None else high + slack)
+    low = None if found.low is None or (end := image(found.low)) is None else end - slack(found.low)
+    high = None if found.high is None or (end := image(found.high)) is None else end + slack(found.high)
+    return Range(low, high)
 
 
 def _by_days(given: Expression, days: Expression, name: str) -> Expression:

@@ -251,7 +251,7 @@ def at_time_zone(operands: Operands, setting: Setting) -> Expression:
         found = value.to_local(int(item), name) if to_local else value.to_instant(int(item), name)
         return None if found is None else Fraction(found)
 
-    moved = mapped(given.domain, change, slack=Fraction(DAY))
+    moved = mapped(given.domain, change, slack=lambda bound: value.unevenness(int(bound), name))
     result = TIMESTAMP if to_local else TIMESTAMPTZ
     return Apply("timezone", "timezone({1}, {0})", (given, zone), result, moved, given.nullable)
 
@@ -263,13 +263,5 @@ def clock(name: str, setting: Setting) -> Expression:
     instant = setting.now.isoformat(sep=" ")
     found = literal(instant, TIMESTAMPTZ, setting)
     if name == "current_date":
-        return _folded(cast_to(found, DATE, setting), setting)
-    return _folded(cast_to(found, TIMESTAMP, setting), setting) if name == "localtimestamp" else found
-
-
-def _folded(given: Expression, setting: Setting) -> Expression:
-    """A constant expression as a constant."""
-    items = domain.items_of(given.domain, 1)
-    if items is None or len(items) != 1 or (text := value.text_of(items[0], given.type, setting.time_zone)) is None:
-        return given
-    return Constant(given.type, text, items[0])
+        return cast_to(found, DATE, setting)
+    return cast_to(found, TIMESTAMP, setting) if name == "localtimestamp" else found
