@@ -119,6 +119,6 @@ class Firsts(ABC):
 
 def _correlated() -> Refusal:
     return NotSupported(
-        "a subquery over answers depends on the row around it",
+        "a subquery depends on the row around it by more than equality",
         hint="Write it as a CTE grouped by what it depends on, and join that.",
     )

@@ -12,7 +12,8 @@ from rules.relation.functions.coerce import literal, number, typed
 from rules.relation.functions.fold import folded
 from rules.relation.functions.guard import Setting
 from rules.relation.functions.registry import call, operate
-from rules.relation.lookup import Link, links_of, of_nothing
+from rules.relation.lookup import links_of, of_nothing, outside_of
+from rules.relation.released import Links
 from rules.relation.scope import World
 from rules.relation.types import UNKNOWN, Type, find_type
 from rules.sql import syntax as s
@@ -111,10 +112,10 @@ class Binding:
                 listed = self.world.released_list(query)
                 return comparison.in_list(self.operand(argument), listed, self.setting, negated=negated)
 
-    def _lookup(self, query: s.Query, links: tuple[Link, ...]) -> Operand:
+    def _lookup(self, query: s.Query, links: Links) -> Operand:
         """The answer for what the row around the subquery has."""
-        outside = tuple(self.operand(link.outside) for link in links)
-        rows = self.world.released_rows(query, tuple((link.written, link.inside_first) for link in links))
+        outside = tuple(map(self.operand, outside_of(links)))
+        rows = self.world.released_rows(query, links)
         branches = []
         for *keys, answer in rows:
             pairs = zip(outside, keys, strict=True)

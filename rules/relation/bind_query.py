@@ -11,10 +11,11 @@ from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf, provisional
 from rules.relation.bind_where import Where
 from rules.relation.expression import Column, Constant, Expression, Literal, Operand
+from rules.relation.lookup import Correlated, links_of, of_nothing
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, per_unit, projected, tells_unit
 from rules.relation.released import AnswerFirst
-from rules.relation.scope import ROW_HINT, Scope, World, single
+from rules.relation.scope import ROW_HINT, Scope, UnknownName, World, single
 from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import with_windows
@@ -108,9 +109,18 @@ class Binder(Where, Sources):
     def _visit(self, ctes: Ctes, *given: object) -> None:
         """Subqueries in what the twin computes: they may be answers, never rows."""
         for query in subqueries(given):
-            found = self.query(query, ctes)
+            found = self._subquery_above(query, ctes)
             if isinstance(found, Relation) and found.node.facts.unit is not None:
                 raise NotAllowed("a subquery would give out protected rows", hint=ROW_HINT)
+
+    def _subquery_above(self, query: s.Query, ctes: Ctes) -> Relation | Outer:
+        try:
+            return self.query(query, ctes)
+        except UnknownName:
+            if isinstance(query, s.Select) and (links := links_of(query, self.world)):
+                of_nothing(query)  # refuses what would be lost where nothing is found
+                raise Correlated(query.index, links) from None
+            raise
 
     def _public(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
         """Public rows are a relation that protected ones may join, where the planner understands them."""
@@ -121,7 +131,7 @@ class Binder(Where, Sources):
             try:
                 source = self.filtered(given, tree, provisional(tree), ctes)
                 return self._rows(given, Relation(source, tree.scope))
-            except (NotSupported, AnswerFirst):
+            except (NotSupported, AnswerFirst, UnknownName):
                 pass  # the twin has public rows and can compute what we cannot
         return self._outer(given, ctes)
 

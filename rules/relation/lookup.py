@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rules.catalog import TableName
 from rules.refusal import NotSupported
+from rules.relation.released import Links
 from rules.relation.scope import World
 from rules.relation.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
 from rules.sql import syntax as s
@@ -15,19 +16,15 @@ from rules.sql import syntax as s
 CORRELATED_HINT = "Compare by = in its WHERE, or write it as a CTE grouped by what it depends on, and join that."
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A condition inside = outside of the inner query's WHERE."""
+class Correlated(Exception):
+    """A block for each row of a query around it: one block grouped by what it depends on says the same."""
 
-    written: s.Operator
-    inside_first: bool
-
-    @property
-    def outside(self) -> s.Expression:
-        return self.written.arguments[self.inside_first]
+    def __init__(self, select: int, links: Links) -> None:
+        super().__init__(select, links)
+        self.select, self.links = select, links
 
 
-def links_of(query: s.Query, world: World) -> tuple[Link, ...]:
+def links_of(query: s.Query, world: World) -> Links:
     """The conditions by which a scalar subquery depends on the row around it; none when it does not."""
     if not isinstance(query, s.Select):
         return ()
@@ -35,13 +32,18 @@ def links_of(query: s.Query, world: World) -> tuple[Link, ...]:
     if not any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
         return ()
     found = tuple(link for each in conjuncts(query.where) if (link := inside.link(each)) is not None)
-    linking = [link.written for link in found]
+    linking = [condition for condition, _ in found]
     rest = [each for each in conjuncts(query.where) if each not in linking]
     others = (query.items, query.group_by, query.having, query.order_by, rest)
     depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
     if not found or depends or not _is_one_aggregate(query):
-        raise NotSupported("a subquery over answers depends on the row around it", hint=CORRELATED_HINT)
+        raise NotSupported("a subquery depends on the row around it by more than equality", hint=CORRELATED_HINT)
     return found
+
+
+def outside_of(links: Links) -> tuple[s.Expression, ...]:
+    """What the row around the subquery is compared with."""
+    return tuple(each.arguments[inside_first] for each, inside_first in links if isinstance(each, s.Operator))
 
 
 def of_nothing(query: s.Query) -> s.Expression:
@@ -90,12 +92,12 @@ class _Inside:
             return qualifier[-1] not in self.tables
         return self.columns is not None and last not in self.columns
 
-    def link(self, condition: s.Expression) -> Link | None:
+    def link(self, condition: s.Expression) -> tuple[s.Expression, bool] | None:
         match condition:
             case s.Operator(name="=", arguments=(one, two)):
                 sides = [self._side(each) for each in (one, two)]
                 if sorted(sides, key=str) == ["inside", "outside"]:
-                    return Link(condition, inside_first=sides[0] == "inside")
+                    return condition, sides[0] == "inside"
         return None
 
     def _side(self, given: s.Expression) -> str | None:

@@ -16,6 +16,10 @@ SYSTEM_COLUMNS = frozenset(("ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "
 ROW_HINT = "Ask for an aggregate, such as count(*) or avg(x), instead of rows."
 
 
+class UnknownName(NotAllowed):
+    """A name that means no column where it stands; in a subquery it may mean one of the row around it."""
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """Everything outside the text that its meaning depends on."""
@@ -101,7 +105,7 @@ class Scope:
         if name in SYSTEM_COLUMNS:
             return NotAllowed(f'the system column "{name}" tells of single rows', hint=ROW_HINT)
         hint = "The rules may hide it; \\d lists the columns that there are."
-        return NotAllowed(f'the column "{".".join(parts)}" is not known here', hint=hint)
+        return UnknownName(f'the column "{".".join(parts)}" is not known here', hint=hint)
 
 
 def merge(left: Scope, right: Scope, merged: Names = ()) -> Scope:

@@ -1,10 +1,9 @@
 """An inner query as a statement of its own, with the CTEs that it sees where it stands."""
 
 from rules.refusal import NotSupported
-from rules.relation.lookup import CORRELATED_HINT
-from rules.relation.released import Inner, Links
+from rules.relation.released import Inner
+from rules.rewrite.decorrelate import grouped
 from rules.sql.grammar import Json, Node, deparse, items, kind
-from rules.sql.parse import expression_from
 from rules.sql.selects import numbered
 
 
@@ -28,35 +27,8 @@ def _asked(target: Node, inner: Inner) -> Node:
         case "rows":
             return dict(target)
         case "lookup":
-            return _by_links(target, inner.links)
+            return grouped(target, inner.links)[0]
     return _select([_item(_sub_link(target, inner.use))])
-
-
-def _by_links(target: Node, links: Links) -> Node:
-    """The query for all values of what it depends on: without those conditions, grouped by their inner sides."""
-    kept, groups = list[Json](), list[Json]()
-    for condition in _conjuncts(target.get("whereClause")):
-        read = expression_from(condition)
-        side = next((first for written, first in links if written == read), None)
-        if side is None:
-            kept.append(condition)
-        else:
-            groups.append(kind(condition)[1]["lexpr" if side else "rexpr"])
-    if len(groups) != len(links):
-        raise NotSupported("a subquery over answers depends on the row around it", hint=CORRELATED_HINT)
-    targets = [*map(_item, groups), *items(target, "targetList")]
-    made: Node = {name: part for name, part in target.items() if name not in ("whereClause", "sortClause")}
-    made |= {"targetList": targets, "groupClause": groups}
-    if kept:
-        made["whereClause"] = {"BoolExpr": {"boolop": "AND_EXPR", "args": kept}}
-    return made
-
-
-def _conjuncts(condition: Json) -> list[Json]:
-    name, body = kind(condition)
-    if name == "BoolExpr" and body.get("boolop") == "AND_EXPR":
-        return [each for part in items(body, "args") for each in _conjuncts(part)]
-    return [condition] if name else []
 
 
 def _with_operations(tree: Json, body: Node, depth: int) -> Node:
