@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from tests.windows import windowed
+
 # What an expression of each type can be made of, by the tables in FROM.
 _COLUMNS = {
     "p": {
@@ -23,6 +25,13 @@ _COLUMNS = {
     "i": {"number": ("i.amount", "i.line"), "text": ("i.label",), "boolean": ("i.flag",), "moment": (), "other": ()},
     "l": {"number": ("l.size",), "text": ("l.region",), "boolean": (), "moment": (), "other": ()},
     "r": {"number": ("r.c",), "text": ("r.city",), "boolean": (), "moment": (), "other": ()},
+    "w": {
+        "number": ("v.number",),
+        "text": ("v.label",),
+        "boolean": ("(v.number > 1)",),
+        "moment": ("v.moment",),
+        "other": ("v.id",),
+    },
     "u": {"number": ("u.n", "u.s", "u.m"), "text": (), "boolean": (), "moment": (), "other": ("u.person_id",)},
 }  # fmt: skip
 _PER_UNIT = "(SELECT person_id, count(*) AS n, sum(cost) AS s, max(count) AS m FROM visits GROUP BY person_id) AS u"
@@ -100,8 +109,8 @@ class Query:
 
 @st.composite
 def queries(draw: st.DrawFn) -> Query:
-    """One aggregating SELECT over one to three tables."""
-    source, tables, unit = draw(st.sampled_from(_SOURCES))
+    """One aggregating SELECT over one to three tables, or over windows."""
+    source, tables, unit = draw(windowed() if draw(st.integers(0, 4)) == 0 else st.sampled_from(_SOURCES))
     pick = _Expressions(draw, tables)
     where = tuple(pick.condition(2) for _ in range(draw(st.integers(0, 2))))
     keys = tuple(pick.key() for _ in range(draw(st.integers(0, 2))))

@@ -1,0 +1,57 @@
+"""Sources with windows within a unit: what the property tests of the planner draw besides tables and joins."""
+
+from hypothesis import strategies as st
+
+Source = tuple[str, str, str]  # the text, the tables in it, and how the unit is called
+
+# Functions by what they say, and the frames under which PostgreSQL leaves nothing open.
+_NUMBERS = (
+    ("row_number()", ""), ("rank()", ""), ("dense_rank()", ""), ("ntile(2)", ""), ("percent_rank()", ""),
+    ("cume_dist()", ""), ("lag(cost)", ""), ("lag(score, 2)", ""), ("lead(count, 1, 0)", ""),
+    ("lead(big, 1, cost)", ""), ("first_value(cost)", ""), ("sum(count)", "frame"), ("sum(cost)", "frame"),
+    ("avg(cost)", "frame"), ("min(cost)", "frame"), ("max(count)", "frame"), ("count(*)", "frame"), ("count(score)", "frame"),
+    ("count(*) FILTER (WHERE kind = 'a')", "frame"), ("sum(cost) FILTER (WHERE count > 0)", "frame"),
+    ("last_value(count)", "rows"), ("nth_value(cost, 2)", "rows"), ("stddev_pop(count)", "frame"),
+)  # fmt: skip
+_MOMENTS = (("lag(day)", ""), ("lead(at, 2)", ""), ("first_value(day)", ""), ("max(at)", "frame"), ("min(day)", ""))
+_TEXTS = (("lag(kind)", ""), ("lead(kind, 1, 'a')", ""), ("first_value(kind)", ""), ("max(kind)", ""))
+_FRAMES = (
+    "", "ROWS 1 PRECEDING", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+    "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING", "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+)  # fmt: skip
+_ROWS = ("ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+_PARTITIONS = ("person_id", "person_id, kind", "person_id, date_trunc('month', at)", "person_id, count > 0")
+_ORDERS = ("day", "at DESC", "kind", "cost", "count DESC NULLS LAST", "date_trunc('month', at)", "score NULLS FIRST")
+
+_GROUPED = """(SELECT person_id, kind, count(*) AS n, lag(count(*)) OVER (PARTITION BY person_id ORDER BY kind) AS m,
+    sum(sum(cost)) OVER (PARTITION BY person_id ORDER BY kind) AS s FROM visits GROUP BY person_id, kind) AS u"""
+_FIRST = "(SELECT DISTINCT ON (person_id) * FROM visits ORDER BY person_id, {}, id) AS v"
+_FEW = "(SELECT *, row_number() OVER (PARTITION BY person_id ORDER BY {}, id) AS number FROM visits) AS v"
+
+
+@st.composite
+def windowed(draw: st.DrawFn) -> Source:
+    """Visits with a number, a moment and a text of a window; or the first rows of each person or of their groups."""
+    order = draw(st.sampled_from(_ORDERS))
+    match draw(st.integers(0, 5)):
+        case 0:
+            return _GROUPED, "u", "u.person_id"
+        case 1:
+            return _FIRST.format(order), "v", "v.person_id"
+        case 2:
+            join = draw(st.sampled_from(("", " JOIN people AS p ON p.id = v.person_id")))
+            test = draw(st.sampled_from(("= 1", "<= 2", "BETWEEN 2 AND 3", "> 1")))
+            return f"{_FEW.format(order)}{join} WHERE v.number {test}", "vp" if join else "v", "v.person_id"
+    columns = (
+        f"{_window(draw, functions)} AS {name}"
+        for functions, name in ((_NUMBERS, "number"), (_MOMENTS, "moment"), (_TEXTS, "label"))
+    )
+    return f"(SELECT *, {', '.join(columns)} FROM visits) AS v", "vw", "v.person_id"
+
+
+def _window(draw: st.DrawFn, functions: tuple[tuple[str, str], ...]) -> str:
+    function, kind = draw(st.sampled_from(functions))
+    frame = draw(st.sampled_from({"frame": _FRAMES, "rows": _ROWS}.get(kind, ("",))))
+    order = f"{draw(st.sampled_from(_ORDERS))}, id"
+    return f"{function} OVER (PARTITION BY {draw(st.sampled_from(_PARTITIONS))} ORDER BY {order} {frame})"
