@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from rules.catalog import Catalog, TableName
 from rules.ledger.book import Budgets, budgets_of
 from rules.policy.model import Policy, table_name
+from rules.sql.statement import RelationName
+from rules.sql.virtual import SCHEMA, VIRTUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +18,19 @@ class Rulebook:
     catalog: Catalog
     generation: int
     budgets: Budgets
-    protected: frozenset[TableName]
+    closed: frozenset[TableName]  # what nobody reads on the twin: protected tables, and virtual relations
     fingerprint: str  # equal when answers mean the same: budgets and passwords are left out
 
     @classmethod
     def of(cls, policy: Policy, catalog: Catalog, generation: int) -> "Rulebook":
-        protected = frozenset(table_name(text) for text, rules in policy.tables.items() if not rules.public)
-        return cls(policy, catalog, generation, budgets_of(policy), protected, _fingerprint(policy, catalog))
+        closed = {table_name(text) for text, rules in policy.tables.items() if not rules.public}
+        closed |= {TableName(SCHEMA, name) for name in VIRTUAL}
+        fingerprint = _fingerprint(policy, catalog)
+        return cls(policy, catalog, generation, budgets_of(policy), frozenset(closed), fingerprint)
 
-    def names_protected(self, name: str) -> bool:
-        """Whether a table of this name, in whatever schema, is protected."""
-        return any(table.name == name for table in self.protected)
+    def may_mean_closed(self, relation: RelationName) -> bool:
+        """Whether a name as it is written can mean such a table, whatever the search path is."""
+        return any(table.name == relation.name and relation.schema in (None, table.schema) for table in self.closed)
 
 
 def _fingerprint(policy: Policy, catalog: Catalog) -> str:

@@ -18,6 +18,7 @@ from proxy.query.grid import on_grid
 from proxy.query.notices import bound_notices, cost_notice, reuse_notice
 from proxy.query.reuse import Question, block_key, find_known, nothing_known
 from proxy.query.rulebook import Rulebook
+from proxy.query.told import Teller
 from rules.catalog import Catalog, TableName
 from rules.ledger.store import LedgerStore, Receipt
 from rules.noise.measures import Text
@@ -57,6 +58,7 @@ class Service:
         self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
         self.schema_changed = asyncio.Event()  # for the owner, who then reads the catalog and calls `load`
         self._asking = Asking(engine, ledger, noise, clock, Faults(ledger, clock), self.schema_changed)
+        self._teller = Teller(ledger, clock)
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -83,12 +85,12 @@ class Service:
         return await self._planner.read(text)
 
     def may_touch(self, statement: Statement) -> bool:
-        """Whether a statement names what may be a protected table: by bare names, without asking anyone."""
-        return any(self._rulebook.names_protected(relation.name) for relation in statement.relations)
+        """Whether a statement names what may be a protected table, or one of ours: without asking anyone."""
+        return any(self._rulebook.may_mean_closed(relation) for relation in statement.relations)
 
     def is_protected(self, schema: str, name: str) -> bool:
-        """Whether this very table is protected."""
-        return TableName(schema, name) in self._rulebook.protected
+        """Whether this very table is protected, or one of ours: what the twin cannot answer."""
+        return TableName(schema, name) in self._rulebook.closed
 
     async def plan(self, request: Request) -> Plan | First:
         """Plan one statement, or refuse it, or say what must be answered before."""
@@ -105,16 +107,22 @@ class Service:
         rulebook, now = self._rulebook, asyncio.get_running_loop().time()
         if plan.generation != rulebook.generation:
             raise RulesChanged("the rules or the schema have changed since this was planned", hint="Run it again.")
-        if not plan.blocks:
-            return Answer((), plan.notices)
         asker = Asker(analyst, session, rulebook, plan.time_zone, now + timeout_seconds)
         try:
             with audit.of_refusals(analyst):
-                async with on_grid(rulebook.policy.pad_to):
-                    return await self._answer(plan, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
+                answer = await self._noised(plan, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
+                told = await self._teller.tell(plan.told, analyst, rulebook)
+                return replace(answer, columns=answer.columns + told)
         except asyncio.CancelledError:
             _stay_alive()
             raise Interrupted("canceling statement due to user request") from None
+
+    async def _noised(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
+        """The blocks' answers; what has none is free."""
+        if not plan.blocks:
+            return Answer((), plan.notices)
+        async with on_grid(asker.rulebook.policy.pad_to):
+            return await self._answer(plan, asker, reuse=reuse)
 
     async def _answer(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
         keys = [block_key(block, asker.rulebook, plan.time_zone) for block in plan.blocks]

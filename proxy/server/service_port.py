@@ -19,7 +19,8 @@ class StatementService(Protocol):
 
     def may_touch(self, statement: Statement) -> bool: ...
 
-    def is_protected(self, schema: str, name: str) -> bool: ...
+    def is_protected(self, schema: str, name: str) -> bool:
+        """Whether the twin cannot answer what reads this table."""
 
     async def plan(self, request: Request) -> Plan | First: ...
 

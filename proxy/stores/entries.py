@@ -94,11 +94,17 @@ def balances(connection: Connection, analyst: str, budgets: Budgets, period: str
     """The analyst's balance and the dataset's in a period."""
     balances = []
     for account, limit in ((account_of(analyst), budgets.limit_of(analyst)), (DATASET, budgets.dataset)):
-        lifetime = Decimal(0)
-        for (epsilon,) in connection.execute("SELECT epsilon FROM accounts WHERE account = ?", (account,)):
-            lifetime = UPWARD.add(lifetime, Decimal(epsilon))
-        balances.append(Balance(loss(read_totals(connection, (account, period)), limit), limit.epsilon, lifetime))
+        spent = loss(read_totals(connection, (account, period)), limit)
+        balances.append(Balance(spent, limit.epsilon, lifetime(connection, account)))
     return balances[0], balances[1]
+
+
+def lifetime(connection: Connection, account: str) -> Decimal:
+    """The sum of all charges on an account."""
+    total = Decimal(0)
+    for (epsilon,) in connection.execute("SELECT epsilon FROM accounts WHERE account = ?", (account,)):
+        total = UPWARD.add(total, Decimal(epsilon))
+    return total
 
 
 def running_period(connection: Connection, time: datetime, budgets: Budgets) -> str:

@@ -7,8 +7,9 @@ from typing import Self
 from proxy.stores import entries
 from proxy.stores.batches import Batches, Home
 from proxy.stores.connection import Connection
+from proxy.stores.review import review
 from rules.ledger.book import Budgets
-from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Wanted
+from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Review, Wanted
 
 
 class Ledger:
@@ -56,6 +57,11 @@ class Ledger:
             return entries.balances(connection, analyst, budgets, entries.running_period(connection, now, budgets))
 
         return await self._batches.run(read)
+
+    async def review(self, analyst: str, budgets: Budgets, now: datetime, *, most_charges: int) -> Review:
+        return await self._batches.run(
+            lambda connection: review(connection, analyst, budgets, now, most_charges), durable=False
+        )
 
     async def close(self) -> None:
         await self._batches.close()

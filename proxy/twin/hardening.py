@@ -9,6 +9,7 @@ does nothing; they are renamed, and functions of ours take their names.
 from collections.abc import Iterator
 
 from proxy.twin.text import Step, literal, quoted
+from proxy.twin.virtual import create_virtual
 
 OURS = "noisegate"  # the schema of our own functions
 RENAMED = "noisegate_"  # before the names of PostgreSQL's own
@@ -52,6 +53,7 @@ def harden(database: str, channel: str) -> Iterator[Step]:
     yield from _privileges()
     yield from _signals(channel)
     yield from _helpers()
+    yield from create_virtual()
 
 
 def close_other_databases(database: str) -> Iterator[str]:

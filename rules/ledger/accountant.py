@@ -18,6 +18,7 @@ from rules.noise.cost import UPWARD, Mechanism
 _UP = Context(prec=32, rounding=ROUND_CEILING)
 _DOWN = Context(prec=32, rounding=ROUND_FLOOR)
 _SLACK = Decimal("1e-20")  # ln rounds to the nearest digit, whatever the context says
+_JUST_BELOW = Decimal(1) - _SLACK  # so does sqrt
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,18 @@ def loss(totals: Totals, limit: Limit) -> Decimal:
     if limit.conversion_delta > 0 and totals.rho > 0:
         bounds.append(epsilon_of(totals.rho, limit.conversion_delta))
     return min(bounds, default=Decimal("Infinity"))
+
+
+def grantable(totals: Totals, limit: Limit) -> Decimal:
+    """The ε of the largest pure release that still fits; a little below it, for one that costs ρ = ε²/2."""
+    if totals.delta > _DOWN.subtract(limit.delta, limit.conversion_delta):
+        return Decimal(0)
+    basic = _DOWN.subtract(limit.epsilon, totals.epsilon) if totals.pure else Decimal(0)
+    rho = Decimal(0)
+    if limit.conversion_delta > 0:
+        rho = max(rho, _DOWN.subtract(largest_rho(limit.epsilon, limit.conversion_delta), totals.rho))
+    by_rho = _DOWN.multiply(_DOWN.sqrt(_DOWN.multiply(rho, Decimal(2))), _JUST_BELOW)
+    return max(Decimal(0), basic, by_rho)
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
@@ -48,7 +48,7 @@ def budgets_of(policy: Policy) -> Budgets:
     return Budgets(dataset, analysts, policy.budget.per, policy.budget.time_zone)
 
 
-def period_of(time: datetime, budgets: Budgets, latest: str = "") -> str:
+def period_of(moment: datetime, budgets: Budgets, latest: str = "") -> str:
     """The period of a moment, but never one before the latest that was charged: a clock set back refills nothing.
 
     Example:
@@ -58,9 +58,35 @@ def period_of(time: datetime, budgets: Budgets, latest: str = "") -> str:
         >>> period_of(datetime.fromisoformat("2026-10-01T00:00:00+00:00"), monthly, "month:2026-11")
         'month:2026-11'
     """
-    period = time.astimezone(ZoneInfo(budgets.time_zone)).strftime(LABELS[budgets.per])
+    period = moment.astimezone(ZoneInfo(budgets.time_zone)).strftime(LABELS[budgets.per])
     same_kind = latest.partition(":")[0] == budgets.per
     return max(period, latest) if same_kind else period
+
+
+def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
+    """When a period begins and when the next one does; None: never.
+
+    Example:
+        >>> monthly = Budgets(Limit(Decimal(1)), {}, "month", "Europe/Berlin")
+        >>> [str(moment) for moment in span_of("month:2026-12", monthly)]
+        ['2026-12-01 00:00:00+01:00', '2027-01-01 00:00:00+01:00']
+    """
+    per, _, label = period.partition(":")
+    match per:
+        case "day":
+            first = date.fromisoformat(label)
+            following = first + timedelta(days=1)
+        case "week":
+            year, week = map(int, label.split("-"))
+            first = date.fromisocalendar(year, week, 1)
+            following = first + timedelta(weeks=1)
+        case "month":
+            first = date.fromisoformat(f"{label}-01")
+            following = (first + timedelta(days=31)).replace(day=1)
+        case _:
+            return None
+    zone = ZoneInfo(budgets.time_zone)
+    return datetime.combine(first, time.min, zone), datetime.combine(following, time.min, zone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Literal, Protocol
 
+from rules.ledger.accountant import Limit, Totals
 from rules.ledger.book import Budgets
 from rules.noise.cost import Mechanism
 from rules.noise.measures import Text
@@ -86,6 +87,42 @@ class Receipt:
     dataset: Balance
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One account in the running period."""
+
+    totals: Totals
+    limit: Limit
+    lifetime: Decimal  # Σε of all periods
+
+
+State = Literal["settled", "charged", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PastCharge:
+    """What one statement of an analyst's has cost, and what became of it."""
+
+    time: datetime
+    period: str
+    session: str
+    fingerprint: str
+    tables: tuple[str, ...]
+    fresh: tuple[Mechanism, ...]  # paid by the analyst and by the dataset
+    seen: tuple[Mechanism, ...]  # releases of others, paid by the analyst alone
+    state: State  # charged: no answer was kept; it was cancelled, or runs still
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What one analyst may know of the ledger, at one moment: both accounts, and the charges on the own one."""
+
+    period: str
+    analyst: Standing
+    dataset: Standing
+    charges: tuple[PastCharge, ...]  # the newest, in the order of time
+
+
 class LedgerStore(Protocol):
     async def charge(self, charge: Charge, budgets: Budgets) -> Receipt:
         """Append durably, or raise BudgetSpent or TooManyFaults. Concurrent charges never overspend together."""
@@ -105,5 +142,8 @@ class LedgerStore(Protocol):
 
     async def balances(self, analyst: str, budgets: Budgets, now: datetime) -> tuple[Balance, Balance]:
         """The analyst's and the dataset's."""
+
+    async def review(self, analyst: str, budgets: Budgets, now: datetime, *, most_charges: int) -> Review:
+        """Both accounts, and the analyst's newest charges."""
 
     async def close(self) -> None: ...

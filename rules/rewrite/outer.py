@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rules.noise.measures import Block, Count
 from rules.refusal import Mismatch
 from rules.rewrite.cut import ABOVE, Leaves, is_aggregate, replace_leaves
+from rules.rewrite.told import Told
 from rules.sql.column_name import column_name
 from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
 
@@ -27,12 +28,12 @@ class Place:
     is_top: bool  # its select list is what the client sees
 
 
-def outer_statement(tree: Node, places: list[Place]) -> tuple[str | int, ...]:
-    """Rewrite the tree in place of its blocks, and return its text with holes."""
+def outer_statement(tree: Node, places: list[Place], told: Told) -> tuple[str | int, ...]:
+    """Rewrite the tree in place of its blocks and of virtual relations, and return its text with holes."""
     for place in reversed(places):  # a block inside another's clauses before the one around it
         _rewrite(place)
     _drop_unused_ctes(tree)
-    return _with_holes(deparse(tree))
+    return _with_holes(deparse(told.put_into(tree)))
 
 
 def _rewrite(place: Place) -> None:

@@ -11,28 +11,27 @@ from rules.catalog import Catalog, Table, TableName
 from rules.noise.allocate import share
 from rules.noise.measures import Block, PrivateGroups
 from rules.policy.model import Policy
-from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
-from rules.relation.lookup import Correlated
+from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal
 from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import plan_block
 from rules.rewrite.cut import Leaves, leaves_of
-from rules.rewrite.decorrelate import decorrelate
 from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.first import statement_of
 from rules.rewrite.outer import Place, outer_statement
 from rules.rewrite.plan import First, Plan, Request
 from rules.rewrite.position import find_position
-from rules.rewrite.probe import Columns, is_probe, relations, without_rows
+from rules.rewrite.probe import Columns, is_probe, without_rows
+from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
+from rules.rewrite.told import Told
 from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import Node, items, kind, parse, strings, walk
 from rules.sql.parse import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
 
-_MOST_CORRELATED = 20
 CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"))
 
 
@@ -71,16 +70,14 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
     )
     tables = _Tables(world)
     if is_probe(query):
-        return _empty_plan(without_rows(tree, tables.find_columns), request)
+        return _free_plan(without_rows(tree, tables.find_columns), request)
     _check_locking(query)
-    for _ in range(_MOST_CORRELATED):
-        try:
-            return _plan(tree, query, request, tables)
-        except AnswerFirst as missing:
-            return First(missing.inner, statement_of(query, missing.inner))
-        except Correlated as found:
-            decorrelate(query, found)
-    raise TooComplex(f"more than {_MOST_CORRELATED} subqueries depend on the row around them")
+    if not tables.are_read(tree):
+        return _free_plan(tree, request)
+    try:
+        return _plan(tree, query, request, tables)
+    except AnswerFirst as missing:
+        return First(missing.inner, statement_of(query, missing.inner))
 
 
 def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
@@ -93,7 +90,8 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
     cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
     blocks = _planned(cuts, request, tables)
     depends_on_time = any(map(_is_clock, walk(query)))  # before the blocks are cut out
-    outer = outer_statement(tree, _places(cuts, blocks, query, request))
+    told = Told(request.search_path, len(request.parameter_types) + sum(map(_width, blocks)))
+    outer = outer_statement(tree, _places(cuts, blocks, query, request), told)
     _check_nothing_left(tree, tables)
     delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
     return Plan(
@@ -104,6 +102,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
         delta=delta,
         notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)),
         depends_on_time=depends_on_time,
+        told=told.names,
     )
 
 
@@ -165,8 +164,7 @@ def _together(cuts: list[_Cut]) -> list[Expression]:
 
 def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request) -> list[Place]:
     """Where each block's arrays stand in the outer statement: after the client's own parameters."""
-    widths = [len(block.keys) + bool(block.sets) + len(block.outputs) for block in blocks]
-    first = [len(request.parameter_types) + 1 + sum(widths[:number]) for number in range(len(blocks))]
+    first = [len(request.parameter_types) + 1 + sum(map(_width, blocks[:number])) for number in range(len(blocks))]
     top = kind(query)[1]
     return [
         Place(cut.body, cut.leaves, blocks[cut.block], first[cut.block], f"_ng{number}", cut.outputs, cut.body is top)
@@ -174,9 +172,17 @@ def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request
     ]
 
 
-def _empty_plan(tree: Node, request: Request) -> Plan:
-    """A statement without rows: nothing is asked, nothing is paid."""
-    return Plan((), outer_statement(tree, []), len(request.parameter_types), Decimal(0), Decimal(0))
+def _width(block: Block) -> int:
+    """How many arrays a block's answer is."""
+    return len(block.keys) + bool(block.sets) + len(block.outputs)
+
+
+def _free_plan(tree: Node, request: Request) -> Plan:
+    """A statement that reads no protected row: nothing is asked, nothing is paid."""
+    parameters = len(request.parameter_types)
+    told = Told(request.search_path, parameters)
+    outer = outer_statement(tree, [], told)
+    return Plan((), outer, parameters, Decimal(0), Decimal(0), told=told.names)
 
 
 def _check_locking(query: Node) -> None:
@@ -213,13 +219,7 @@ class _Tables:
 
     def are_read(self, tree: Node) -> bool:
         """Whether a statement reads a protected table."""
-        ctes = {str(kind(cte)[1].get("ctename")) for owner in walk(tree) for cte in items(owner, "ctes")}
-        for relation in relations(tree):
-            schema, name = relation.get("schemaname"), str(relation.get("relname"))
-            is_cte = schema is None and name in ctes
-            if not is_cte and self.find_columns(None if schema is None else str(schema), name) is not None:
-                return True
-        return False
+        return any(self.find_columns(schema, name) is not None for schema, name in tables_in(tree))
 
     def _find(self, schema: str | None, name: str) -> Table | None:
         for each in (schema,) if schema is not None else self.world.search_path:

@@ -63,7 +63,8 @@ class Plan:
     """Blocks to answer, and the outer statement over their columns.
 
     The outer statement is text with holes: a number n ≤ `parameters` is the client's $n; the holes after that are the
-    blocks' columns as text[]: first block's keys, first block's outputs, second block's keys …
+    blocks' columns as text[]: first block's keys, first block's outputs, second block's keys … The last holes are the
+    rows of virtual relations, a text[] each.
     """
 
     blocks: tuple[Block, ...]
@@ -75,6 +76,7 @@ class Plan:
     time_zone: str = "UTC"  # of the session: the inner statements run in it
     generation: int = 0  # of the rules and the catalog that it was made by; set by the service
     depends_on_time: bool = False  # now() and its like stand inside: the plan is good for this statement only
+    told: tuple[str, ...] = ()  # virtual relations, in the order of their holes
 
     def outer_with_parameters(self) -> str:
         """The outer statement with $n for every hole."""

@@ -3,10 +3,11 @@
 They cost nothing. Every protected table in them becomes a sub-select of the same columns and no rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from rules.rewrite.cut import is_aggregate
-from rules.sql.grammar import Json, Node, items, kind, parse, strings, walk
+from rules.rewrite.relations import replace_relations, source
+from rules.sql.grammar import Json, Node, items, kind, strings, walk
 
 Columns = tuple[tuple[str, str], ...]  # name and type
 ABOVE_WHERE = ("targetList", "havingClause", "sortClause", "distinctClause", "limitCount", "limitOffset", "groupClause")
@@ -28,39 +29,15 @@ def is_probe(query: Node) -> bool:
 
 def without_rows(tree: Node, find_columns: Callable[[str | None, str], Columns | None]) -> Node:
     """The statement with every protected table replaced; `find_columns` knows which tables these are."""
-    replaced = _replace(tree, frozenset(), find_columns)
-    assert isinstance(replaced, dict)
-    return replaced
 
+    def empty(schema: str | None, name: str) -> Node | None:
+        columns = find_columns(schema, name)
+        if columns is None:
+            return None
+        nulls = ", ".join(f"NULL::{of} AS {quoted(column)}" for column, of in columns)
+        return source(f"(SELECT {nulls} WHERE false) AS {quoted(name)}")
 
-def _replace(node: Json, hidden: frozenset[str], find_columns: Callable[[str | None, str], Columns | None]) -> Json:
-    if isinstance(node, list):
-        return [_replace(child, hidden, find_columns) for child in node]
-    if not isinstance(node, dict):
-        return node
-    name, body = kind(node)
-    if name == "RangeVar":
-        return _relation(node, body, hidden, find_columns)
-    if clause := node.get("withClause"):
-        hidden = hidden | {str(kind(cte)[1].get("ctename")) for cte in items(dict(kind({"": clause})[1]), "ctes")}
-    return {key: _replace(child, hidden, find_columns) for key, child in node.items()}
-
-
-def _relation(
-    node: Node, body: Node, hidden: frozenset[str], find_columns: Callable[[str | None, str], Columns | None]
-) -> Json:
-    schema, relation = body.get("schemaname"), str(body.get("relname"))
-    if schema is None and relation in hidden:
-        return node
-    columns = find_columns(None if schema is None else str(schema), relation)
-    if columns is None:
-        return node
-    nulls = ", ".join(f"NULL::{of} AS {quoted(name)}" for name, of in columns)
-    (piece,) = parse(f"SELECT FROM (SELECT {nulls} WHERE false) AS {quoted(relation)}")
-    empty = items(kind(piece.tree)[1], "fromClause")[0]
-    if alias := body.get("alias"):
-        kind(empty)[1]["alias"] = alias
-    return empty
+    return replace_relations(tree, empty)
 
 
 def quoted(name: str) -> str:
@@ -99,8 +76,3 @@ def _integer(node: Json) -> int | None:
         return None
     number = value.get("ival", 0)
     return number if isinstance(number, int) else None
-
-
-def relations(tree: Node) -> Iterator[Node]:
-    """Every table that a tree still names, CTEs included."""
-    return (node["RangeVar"] for node in walk(tree) if isinstance(node.get("RangeVar"), dict))  # type: ignore[misc]

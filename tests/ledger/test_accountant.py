@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.ledger.accountant import Limit, Totals, epsilon_of, fits, largest_rho, loss
+from rules.ledger.accountant import Limit, Totals, epsilon_of, fits, grantable, largest_rho, loss
 from rules.noise.cost import Mechanism
 
 dp.enable_features("contrib")
@@ -88,3 +88,20 @@ def test_what_is_granted_is_within_one_of_the_two_guarantees(spent: list[tuple[D
         totals = more if fits(more, limit) else totals
 
     assert loss(totals, limit) <= limit.epsilon * (1 + Decimal("1e-4"))
+
+
+@given(st.lists(epsilons, max_size=60), epsilons, st.sampled_from(["0", "1e-9", "1e-4"]))
+def test_what_is_told_to_be_grantable_is_granted_and_hardly_more_is(
+    past: list[Decimal], budget: Decimal, delta: str
+) -> None:
+    limit = Limit(budget, Decimal(delta))
+    totals = Totals().plus(map(Mechanism.pure, past))
+    most = grantable(totals, limit)
+
+    if most > 0:
+        assert fits(totals.plus([Mechanism.pure(most)]), limit)
+    assert not fits(totals.plus([Mechanism.pure(most + Decimal("1e-9"))]), limit)
+
+
+def test_nothing_is_grantable_once_delta_is_overspent() -> None:
+    assert grantable(paid("0.1", 1, delta="1e-6"), Limit(Decimal(5), Decimal("1e-6"))) == 0

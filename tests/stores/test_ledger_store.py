@@ -11,7 +11,7 @@ import pytest
 
 from proxy.stores.postgres import PostgresLedger
 from proxy.stores.sqlite import SqliteLedger
-from rules.ledger.accountant import Limit
+from rules.ledger.accountant import Limit, Totals
 from rules.ledger.store import KeptRelease, LedgerError, LedgerStore, Wanted
 from rules.noise.cost import Mechanism
 from rules.noise.measures import Text
@@ -196,3 +196,33 @@ async def test_a_draw_without_pure_epsilon_is_kept_as_such(ledger: LedgerStore) 
     assert await find(ledger, epsilon="0.0001") is None  # it has no ε to compare with
     with pytest.raises(BudgetSpent):
         await ledger.charge(charge_of("ada", "0.01"), BUDGETS)  # without a δ nothing more is granted
+
+
+async def test_a_review_tells_an_analyst_of_own_charges_and_of_both_accounts(ledger: LedgerStore) -> None:
+    settled = await ledger.charge(charge_of("ada", "0.1", "0.2"), BUDGETS)
+    await ledger.settle(settled.charge, [release_of("0.1"), release_of("0.2", measure="sum")])
+    failed = await ledger.charge(charge_of("ada", "0.3"), BUDGETS)
+    await ledger.fault(failed.charge, NOON)
+    await ledger.charge(charge_of("ada", "0.05"), BUDGETS)
+    await ledger.charge(charge_of("bob", "0.5"), BUDGETS)
+
+    review = await ledger.review("ada", BUDGETS, NOON, most_charges=10)
+
+    assert [charge.state for charge in review.charges] == ["settled", "failed", "charged"]
+    assert [len(charge.fresh) for charge in review.charges] == [2, 1, 1]
+    assert (review.analyst.totals.epsilon, review.dataset.totals.epsilon) == (Decimal("0.65"), Decimal("1.15"))
+    assert (review.analyst.lifetime, review.period) == (Decimal("0.65"), "month:2026-11")
+    own = [mechanism for charge in review.charges for mechanism in (*charge.fresh, *charge.seen)]
+    assert Totals().plus(own) == review.analyst.totals
+
+
+async def test_a_review_shows_the_newest_charges_and_what_was_seen_of_others(ledger: LedgerStore) -> None:
+    bobs = await ledger.charge(charge_of("bob", "0.2"), BUDGETS)
+    await ledger.settle(bobs.charge, [release_of("0.2")])
+    await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.charge(charge_of("ada", sights=(1,), time=NOON + timedelta(hours=1)), BUDGETS)
+
+    (newest,) = (await ledger.review("ada", BUDGETS, NOON, most_charges=1)).charges
+
+    assert (newest.fresh, newest.seen, newest.state) == ((), (Mechanism.pure(Decimal("0.2")),), "settled")
+    assert (await ledger.review("ada", BUDGETS, NOON, most_charges=0)).charges == ()
