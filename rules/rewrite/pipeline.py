@@ -75,14 +75,8 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
     if is_probe(query):
         return _free_plan(without_rows(tree, tables.find_columns), request)
     _check_locking(query)
-<<<<<<< /tmp/xv/merged.py
     if not tables.are_read(tree):
         return _free_plan(tree, request)
-    try:
-        return _plan(tree, query, request, tables)
-    except AnswerFirst as missing:
-        return First(missing.inner, statement_of(query, missing.inner))
-=======
     for _ in range(_MOST_CORRELATED):
         try:
             return _plan(tree, query, request, tables)
@@ -91,7 +85,6 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         except Correlated as found:
             decorrelate(query, found)
     raise TooComplex(f"more than {_MOST_CORRELATED} subqueries depend on the row around them")
->>>>>>> /tmp/xv/theirs.py
 
 
 def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
