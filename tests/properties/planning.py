@@ -10,6 +10,7 @@ import psycopg
 from hypothesis import HealthCheck, Phase, settings
 
 from rules.catalog import Catalog
+from rules.noise.ladder import tallies
 from rules.noise.measures import Block, Measure, PublicGroups, Text
 from rules.noise.release import Noised, columns
 from rules.policy.model import Policy
@@ -50,13 +51,17 @@ class Lab:
         except psycopg.Error as error:
             raise AssertionError(text) from error
 
-    def plan(self, sql: str, policy: Policy, *, groups_per_unit: int | None = None) -> Plan:
+    def plan(
+        self, sql: str, policy: Policy, *, groups_per_unit: int | None = None, is_auto: bool | None = None
+    ) -> Plan:  # fmt: skip
         request = Request(
             text=sql,
             search_path=("pg_catalog", "public"),
             epsilon=Decimal(1),
             delta=Decimal("1e-9"),
             groups_per_unit=groups_per_unit,
+            rows_auto=is_auto,
+            sums_auto=is_auto,
             time_zone="Europe/Berlin",
             now="2024-02-15 12:00:00+00:00",
         )
@@ -94,6 +99,13 @@ class Lab:
         with self.connection.transaction(force_rollback=True):
             self.connection.execute("SET LOCAL search_path = public")
             return self.connection.execute(text, arrays)
+
+    def tallies(self, block: Block) -> tuple[list[int], ...]:
+        """The true numbers of units by ladder and rung."""
+        if not block.ladders:
+            return ()
+        rows = self.connection.execute(block.tally).fetchall()
+        return tallies(block, [tuple(map(str, row)) for row in rows])
 
     def exact(self, block: Block) -> Exact:
         """The true numbers by group: of all listed groups, or of all that are found."""

@@ -1,6 +1,7 @@
 """Without noise an answer is PostgreSQL's own: on rows within their bounds, of which no person has too many."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import psycopg
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from rules.noise.ladder import settled
 from rules.noise.measures import Average, Block, CentredSum, Count, Sum
 from rules.refusal import Refusal
 from rules.rewrite.plan import Plan
@@ -33,10 +35,21 @@ def test_without_noise_an_answer_is_postgresqls_own(lab: Lab, rows: Data, asked:
             check_one(lab, query)
 
 
-def check_one(lab: Lab, query: Query) -> None:
+@thorough
+@given(rows=tables.data(tame=True), asked=st.lists(queries(), min_size=1, max_size=4))
+def test_a_bound_that_cuts_nobody_changes_nothing(lab: Lab, rows: Data, asked: list[Query]) -> None:
+    """Of each ladder the lowest rung that no person's total is above."""
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(tables.insert(rows))
+        for query in asked:
+            check_one(lab, query, is_auto=True)
+
+
+def check_one(lab: Lab, query: Query, *, is_auto: bool = False) -> None:
     """One statement, planned and as it is. Where PostgreSQL itself fails there is nothing to compare."""
     try:
-        plan = lab.plan(query.sql, RULES, groups_per_unit=MOST_ROWS)
+        plan = lab.plan(query.sql, RULES, groups_per_unit=MOST_ROWS, is_auto=is_auto)
+        plan = replace(plan, blocks=tuple(_settled(lab, block) for block in plan.blocks))
     except Refusal as refusal:
         event(f"refused: {refusal.message[:60]}")
         return
@@ -49,6 +62,15 @@ def check_one(lab: Lab, query: Query) -> None:
         for place, (one, other) in enumerate(zip(answer[group], expected, strict=True)):
             step = _step(block, query.aggregates, place)
             assert _is_alike(one, other, step), f"{query.sql}\n{block.sql}\n{group}: {one} is not {other}"
+
+
+def _settled(lab: Lab, block: Block) -> Block:
+    """The block with the lowest bounds that cut nobody."""
+    if not block.ladders:
+        return block
+    event("with bounds that are chosen")
+    needed = (max([0, *(rung for rung, units in enumerate(each) if units)]) for each in lab.tallies(block))
+    return settled(block, [ladder.rungs[rung] for ladder, rung in zip(block.ladders, needed, strict=True)])
 
 
 def _step(block: Block, aggregates: Sequence[str], place: int) -> Fraction | None:

@@ -1,0 +1,86 @@
+"""Bounds that are chosen: one person moves neither the choice nor what is answered with it by more than is paid for."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from rules.noise.ladder import score_rungs, settled
+from rules.noise.measures import Block, Choice
+from rules.refusal import Refusal
+from tests import lab as tables
+from tests.lab import Data
+from tests.properties.planning import Lab, distance, sensitivities, thorough
+from tests.strategies import Query, queries
+
+RULES = tables.rules(visits=7, items=9)
+
+places = st.lists(st.floats(0, 1, exclude_max=True), min_size=8, max_size=8)
+
+
+@thorough
+@given(
+    rows=tables.data(),
+    asked=st.lists(queries(), min_size=1, max_size=3),
+    leaver=st.sampled_from("1234"),
+    places=places,
+)
+def test_one_person_moves_a_choice_and_its_answer_no_further_than_they_are_made_private_for(
+    lab: Lab, rows: Data, asked: list[Query], leaver: str, places: list[float]
+) -> None:
+    """Whichever rungs are chosen, and whatever the rows are: no row makes a tally fail either."""
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(tables.insert(rows))
+        for query in asked:
+            check_one(lab, query.sql, leaver, places)
+
+
+def check_one(lab: Lab, sql: str, leaver: str, places: list[float]) -> None:
+    """One statement with and without a person, on rungs that lie at these places of their ladders."""
+    try:
+        plan = lab.plan(sql, RULES, is_auto=True)
+    except Refusal as refusal:
+        event(f"refused: {refusal.message[:60]}")
+        return
+    for block in plan.blocks:
+        event(f"{len(block.ladders)} ladders")
+        check_choice(lab, block, leaver)
+        ladders = zip(block.ladders, places, strict=False)
+        check_answer(lab, settled(block, [each.rungs[int(place * len(each.rungs))] for each, place in ladders]), leaver)
+
+
+def check_choice(lab: Lab, block: Block, leaver: str) -> None:
+    """Scores rise when somebody leaves, none by more than the choice is private for."""
+    whole = lab.tallies(block)
+    with _left_out(lab, leaver):
+        without = lab.tallies(block)
+    for ladder, before, after in zip(block.ladders, whole, without, strict=True):
+        scores = zip(score_rungs(ladder, before), score_rungs(ladder, after), strict=True)
+        assert {other - one for one, other in scores} <= {0, 2}, block.tally
+
+
+def check_answer(lab: Lab, block: Block, leaver: str) -> None:
+    """A block with its bounds keeps to them."""
+    choices = [measure for measure in block.measures if isinstance(measure, Choice)]
+    whole, full = lab.exact(block), [_histogram(lab, choice) for choice in choices]
+    with _left_out(lab, leaver):
+        without, left = lab.exact(block), [_histogram(lab, choice) for choice in choices]
+    for measure, most in enumerate(sensitivities(block)):
+        moved = distance(whole, without, measure)
+        assert moved <= most, f"{block.sql}\nmeasure {measure}: {moved} > {most}"
+    for choice, before, after in zip(choices, full, left, strict=True):
+        moved = sum(abs(before[key] - after[key]) for key in before | after)
+        assert moved <= choice.sensitivity, f"{choice.sql}: {moved} > {choice.sensitivity}"
+
+
+def _histogram(lab: Lab, choice: Choice) -> Counter[tuple[object, ...]]:
+    return Counter({row[:-1]: row[-1] for row in lab.connection.execute(choice.sql).fetchall()})
+
+
+@contextmanager
+def _left_out(lab: Lab, leaver: str) -> Iterator[None]:
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(tables.delete(leaver))
+        yield
