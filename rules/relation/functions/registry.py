@@ -5,7 +5,7 @@ from functools import partial
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Expression, Operand
-from rules.relation.functions import comparison, conditional, numbers, text, time
+from rules.relation.functions import comparison, conditional, formats, numbers, text, time
 from rules.relation.functions.arithmetic import arithmetic, negative
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
@@ -58,6 +58,8 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "extract": (2, 2, time.extract),
     "date_part": (2, 2, time.date_part),
     "to_char": (2, 2, time.to_char),
+    "to_timestamp": (2, 2, formats.to_timestamp),
+    "to_date": (2, 2, formats.to_date),
     "timezone": (2, 2, time.at_time_zone),
     "coalesce": (1, 100, conditional.coalesce),
     "nullif": (2, 2, conditional.nullif),
