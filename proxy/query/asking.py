@@ -47,8 +47,11 @@ class Asking:
         else:
             receipt = await self._see_again(questions, asker)
             drawn = [(question, Noised(question.groups or (), {})) for question in questions]
-        _check_size([noised for _, noised in drawn], asker.rulebook.policy.groups_limit)
-        return receipt, [(question, question.complete(noised)) for question, noised in drawn]
+        policy = asker.rulebook.policy
+        _check_size([noised for _, noised in drawn], policy.groups_limit)
+        return receipt, [
+            (question, question.complete(noised, group_size=policy.group_size)) for question, noised in drawn
+        ]
 
     async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:
         receipt: Receipt | None = None

@@ -11,6 +11,7 @@ from rules.ledger.store import KeptRelease, LedgerStore, Release, Wanted
 from rules.noise.cost import Mechanism, mechanism_of, mechanism_of_ladder
 from rules.noise.ladder import settled
 from rules.noise.measures import Block, Choice, Ladder, Measure, PrivateGroups
+from rules.noise.mechanism import laplace_scale
 from rules.noise.release import Group, Noised, known_groups
 
 _NO_GROUPS = ((),)  # a bound is one for all groups
@@ -65,10 +66,16 @@ class Question:
     def _choice(self, ladder: Ladder, bound: int) -> Release:
         return Release(self.key, _ladder_key(ladder), mechanism_of_ladder(ladder), _NO_GROUPS, (bound,))
 
-    def complete(self, drawn: Noised) -> Noised:
-        """What was drawn, and what was known."""
+    def complete(self, drawn: Noised, *, group_size: int) -> Noised:
+        """What was drawn, and what was known: each with the noise that it has."""
         known = {index: kept.release.values for index, kept in self.known.items()}
-        return Noised(drawn.groups, {**known, **drawn.values})
+        epsilons = {index: kept.release.mechanism.epsilon for index, kept in self.known.items()}
+        scales = {
+            index: laplace_scale(measure.sensitivity * group_size, epsilons.get(index) or measure.epsilon)
+            for index, measure in enumerate(self.block.measures)
+            if self.block.bars and isinstance(measure, Measure)
+        }
+        return Noised(drawn.groups, {**known, **drawn.values}, scales)
 
     def releases(self, drawn: Noised) -> list[Release]:
         """What was drawn, as the ledger keeps it: released cells only."""

@@ -288,6 +288,7 @@ def _request(
         groups_per_unit=settings.groups_per_unit,
         rows_auto=settings.rows_auto,
         sums_auto=settings.sums_auto,
+        confidence=settings.confidence,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
     )

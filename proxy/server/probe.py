@@ -34,6 +34,7 @@ SETTINGS: Final = (
     "noisegate.rows_per_unit",
     "noisegate.sum_per_unit",
     "noisegate.groups_per_unit",
+    "noisegate.confidence",
     "noisegate.reuse",
     "noisegate.notices",
 )

@@ -8,6 +8,7 @@ does nothing; they are renamed, and functions of ours take their names.
 
 from collections.abc import Iterator
 
+from proxy.twin.error_bars import create_error_bars
 from proxy.twin.text import Step, literal, quoted
 from proxy.twin.virtual import create_virtual
 
@@ -53,6 +54,7 @@ def harden(database: str, channel: str) -> Iterator[Step]:
     yield from _privileges()
     yield from _signals(channel)
     yield from _helpers()
+    yield from create_error_bars(OURS)
     yield from create_virtual()
 
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from rules.noise.measures import Block, CentredSum, Count, Output, Sum
 from rules.noise.mechanism import laplace_scale
+from rules.sql.commands import CONFIDENCE
 
-LEVEL = Decimal("0.95")
 _UP = Context(prec=60, rounding=ROUND_CEILING)
 
 
 @lru_cache(maxsize=1024)
-def margin_of_draw(scale: float, level: Decimal = LEVEL) -> int:
+def margin_of_draw(scale: float, level: Decimal = CONFIDENCE) -> int:
     """The smallest t with P(|noise| ≤ t) ≥ level, for one discrete Laplace draw: P(|noise| > t) = 2α^(t+1) / (1+α).
 
     Example:
@@ -31,7 +31,7 @@ def margin_of_draw(scale: float, level: Decimal = LEVEL) -> int:
     return max(0, int(_UP.multiply(-_UP.ln(tail), Decimal(scale)).to_integral_value(ROUND_CEILING)) - 1)
 
 
-def margin_of_sum(scales: Sequence[float], level: float = float(LEVEL)) -> float:
+def margin_of_sum(scales: Sequence[float], level: float = float(CONFIDENCE)) -> float:
     """The margin of a sum of independent Laplace draws: from its characteristic function, by bisection."""
     if len(scales) == 1:
         return -scales[0] * math.log1p(-level)

@@ -8,6 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
+from rules.sql.commands import CONFIDENCE
+
 Text = str | None  # a value as PostgreSQL prints it; None is NULL
 
 
@@ -238,6 +240,8 @@ class Block:
     notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut
     sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS, as numbers of keys; columns then have the set's number too
     ladders: tuple[Ladder, ...] = ()
+    bars: tuple[int, ...] = ()  # the outputs that have error bars: columns then end with their replicates
+    level: Decimal = CONFIDENCE  # of these bars
     tally: str = ""  # a statement whose rows are a ladder, a rung and the units whose total needs that rung
 
     @property

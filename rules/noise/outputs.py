@@ -19,11 +19,12 @@ def show(output: Output, measures: Sequence[int]) -> Text:
         case Count(measure=measure, shown_bare=shown_bare):
             return str(max(0, measures[measure]) if shown_bare else measures[measure])
         case Sum(measure=measure, step=step, digits=digits):
-            return with_digits(measures[measure] * step, digits)
+            return _decimal(measures[measure] * step.numerator, step.denominator, digits)
         case CentredSum(halves=halves, count=count, step=step, middle=middle, digits=digits):
-            return with_digits((measures[halves] + middle * measures[count]) * step / 2, digits)
+            doubled = measures[halves] + middle * measures[count]
+            return _decimal(doubled * step.numerator, 2 * step.denominator, digits)
         case Average(digits=digits):
-            return with_digits(_average(output, measures), digits)
+            return _decimal(*_average(output, measures), digits)
         case Statistic(digits=digits):
             return _number(compute(output, measures), digits)
         case Chosen(measure=measure, candidates=candidates):
@@ -43,9 +44,14 @@ def with_digits(number: Fraction, digits: int) -> str:
         >>> with_digits(Fraction(5), 0)
         '5'
     """
-    scaled = round(number * 10**digits)
-    sign, whole = ("-", -scaled) if scaled < 0 else ("", scaled)
-    text = str(whole).rjust(digits + 1, "0")
+    return _decimal(number.numerator, number.denominator, digits)
+
+
+def _decimal(numerator: int, denominator: int, digits: int) -> str:
+    """The same of a fraction that need not be in lowest terms: error bars ask for hundreds of them at a time."""
+    whole, rest = divmod(abs(numerator) * 10**digits, denominator)
+    whole += 2 * rest > denominator or (2 * rest == denominator and whole % 2)
+    sign, text = "-" if numerator < 0 and whole else "", str(whole).rjust(digits + 1, "0")
     return f"{sign}{text[:-digits]}.{text[-digits:]}" if digits else f"{sign}{text}"
 
 
@@ -65,11 +71,19 @@ def _root(square: Fraction, digits: int) -> Fraction:
     return Fraction(isqrt(square.numerator * scale**2 // square.denominator), scale)
 
 
-def _average(output: Average, measures: Sequence[int]) -> Fraction:
-    """The middle of the bounds moved by the centred mean, within the bounds; the middle where nobody seems to be."""
-    middle = (output.low + output.high) / 2
+def _average(output: Average, measures: Sequence[int]) -> tuple[int, int]:
+    """The middle of the bounds moved by the centred mean, within the bounds; the middle where nobody seems to be.
+
+    Over the denominator 2·count·d₁·d₂ the middle of the bounds, n₁/2d₁, and the mean, halves·n₂/2·count·d₂, add up.
+    """
+    both, step = output.low + output.high, output.step
     count = measures[output.count]
     if count <= 0:
-        return middle
-    mean = middle + measures[output.halves] * output.step / (2 * count)
-    return max(output.low, min(mean, output.high))
+        return both.numerator, 2 * both.denominator
+    denominator = 2 * count * both.denominator * step.denominator
+    numerator = both.numerator * count * step.denominator + measures[output.halves] * step.numerator * both.denominator
+    if numerator * output.low.denominator < output.low.numerator * denominator:
+        return output.low.numerator, output.low.denominator
+    if numerator * output.high.denominator > output.high.numerator * denominator:
+        return output.high.numerator, output.high.denominator
+    return numerator, denominator

@@ -5,13 +5,14 @@ database returned shows in nothing but the numbers, and these are noised.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from rules.noise.measures import Block, Choice, KeyColumn, Measure, PrivateGroups, PublicGroups, Text
 from rules.noise.mechanism import Noise, add
 from rules.noise.outputs import show
 from rules.noise.quantile import choose
+from rules.noise.replicates import replicate_columns
 from rules.noise.roll_up import roll_up
 from rules.noise.threshold import find_threshold
 
@@ -30,6 +31,7 @@ class Noised:
 
     groups: tuple[Group, ...]
     values: Mapping[int, tuple[int, ...]]
+    scales: Mapping[int, float] = field(default_factory=dict)  # of the noise in each measure; what has none is exact
 
 
 def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
@@ -84,16 +86,18 @@ def summed(block: Block) -> tuple[int, ...]:
 def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
     """The block's columns for the outer statement: its keys, then its outputs, one text for each group.
 
-    With grouping sets, their number (from 1) stands between keys and outputs.
+    With grouping sets, their number (from 1) stands between keys and outputs. Last come the replicates of outputs that
+    have error bars.
     """
-    by_group = list(zip(*(noised.values[index] for index in range(len(block.measures))), strict=True))
-    if not block.measures:
-        by_group = [()] * len(noised.groups)
+    ones = (1,) * len(noised.groups)  # how many cells a group's numbers are sums of is one more sum
+    cells = list(zip(*(noised.values[index] for index in range(len(block.measures))), ones, strict=True))
     groups, width = noised.groups, len(block.keys)
     if block.sets:
-        groups, by_group = roll_up(groups, by_group, block.sets, keys=width, measures=len(block.measures))
+        groups, cells = roll_up(groups, cells, block.sets, keys=width, measures=len(block.measures) + 1)
     keys = tuple(tuple(group[place] for group in groups) for place in range(width + bool(block.sets)))
-    return keys + tuple(tuple(show(output, measures) for measures in by_group) for output in block.outputs)
+    outputs = tuple(tuple(show(output, cell) for cell in cells) for output in block.outputs)
+    counts = [cell[-1] for cell in cells]
+    return keys + outputs + replicate_columns(block, [cell[:-1] for cell in cells], counts, noised.scales)
 
 
 def known_groups(block: Block) -> tuple[Group, ...] | None:

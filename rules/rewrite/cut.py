@@ -50,23 +50,29 @@ def leaves_of(body: Node, site: BlockSite) -> Leaves:
 
 
 def replace_leaves(
-    node: Json, leaves: Leaves, on_key: Callable[[int], Json], on_aggregate: Callable[[Json], Json]
+    node: Json,
+    leaves: Leaves,
+    on_key: Callable[[int], Json],
+    on_aggregate: Callable[[Json], Json],
+    on_call: Callable[[Json], Json] = lambda node: None,
 ) -> Json:
-    """A copy of an expression with its leaves replaced.
+    """A copy of an expression with its leaves replaced, and with calls of which `on_call` makes something else.
 
     Subqueries are left to their own blocks, but for keys that they name by their table.
     """
     if isinstance(node, list):
-        return [replace_leaves(child, leaves, on_key, on_aggregate) for child in node]
+        return [replace_leaves(child, leaves, on_key, on_aggregate, on_call) for child in node]
     if not isinstance(node, dict):
         return node
+    if kind(node)[0] == "FuncCall" and (made := on_call(node)) is not None:
+        return made
     if is_aggregate(node):
         return on_aggregate(node)
     if (number := leaves.find_key(node)) is not None:
         return on_key(number)
     if kind(node)[0] == "SelectStmt":
         return _in_subquery(node, leaves, on_key)
-    return {name: replace_leaves(child, leaves, on_key, on_aggregate) for name, child in node.items()}
+    return {name: replace_leaves(child, leaves, on_key, on_aggregate, on_call) for name, child in node.items()}
 
 
 def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:

@@ -5,11 +5,13 @@ arrays of noised columns. Casts stand at the leaves only: a cast of a result col
 ORDER BY.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rules.noise.measures import Block, Count
 from rules.refusal import Mismatch
 from rules.rewrite.cut import ABOVE, Leaves, is_aggregate, replace_leaves
+from rules.rewrite.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, error_bar
 from rules.rewrite.told import Told
 from rules.sql.column_name import column_name
 from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
@@ -48,8 +50,11 @@ def _rewrite(place: Place) -> None:
             raise Mismatch("an aggregate was not planned")
         return _column(place.name, f"m{place.outputs[number] + 1}")
 
+    def bar(node: Json) -> Json:
+        return _error_bar(node, place, key, measure) if bar_name(node) else None
+
     def replaced(node: Json) -> Json:
-        return replace_leaves(_levels(node, place), leaves, key, measure)
+        return replace_leaves(_levels(node, place), leaves, key, measure, bar)
 
     names = {name for target in items(body, "targetList") if (name := _output_name(target))}
     targets = [_target(target, place, replaced(target)) for target in items(body, "targetList")]
@@ -64,6 +69,26 @@ def _rewrite(place: Place) -> None:
         body.pop(clause, None)
     if having := body.pop("havingClause", None):
         body["whereClause"] = having
+
+
+def _error_bar(
+    bar: Json, place: Place, on_key: Callable[[int], Json], on_aggregate: Callable[[Json], Json]
+) -> Json:  # fmt: skip
+    """A bar over the replicates of the outputs in it; that of a bare count is not shown below zero."""
+    argument, leaves = argument_of(bar), place.leaves
+    names = {number: f"m{place.outputs[number] + 1}" for number in aggregates_in(argument, leaves)}
+
+    def replicate(node: Json) -> Json:
+        number = leaves.find_aggregate(node)
+        if number is None:
+            raise Mismatch("an aggregate was not planned")
+        return _column(REPLICATE, names[number])
+
+    released = replace_leaves(argument, leaves, on_key, on_aggregate)
+    replicated = replace_leaves(argument, leaves, on_key, replicate)
+    arrays = {name: _column(place.name, f"r{name[1:]}") for name in dict.fromkeys(names.values())}
+    made = error_bar(bar, released, replicated, arrays, place.block.level)
+    return _not_negative(made) if bar_name(bar) != "margin" and _is_count(argument, place) else made
 
 
 def _levels(node: Json, place: Place) -> Json:
@@ -95,11 +120,19 @@ def _target(target: Json, place: Place, replaced: Json) -> Json:
     body = dict(kind(replaced)[1])
     body["name"] = _output_name(target)
     value = kind(target)[1].get("val")
-    number = place.leaves.find_aggregate(value) if is_aggregate(value) else None
-    if place.is_top and number is not None and isinstance(place.block.outputs[place.outputs[number]], Count):
-        zero: Json = {"TypeCast": {"arg": {"A_Const": {"ival": {}}}, "typeName": _type("int8")}}
-        body["val"] = {"MinMaxExpr": {"op": "IS_GREATEST", "args": [body.get("val"), zero], "location": -1}}
+    if place.is_top and _is_count(value, place):
+        body["val"] = _not_negative(body.get("val"))
     return {"ResTarget": body}
+
+
+def _is_count(node: Json, place: Place) -> bool:
+    number = place.leaves.find_aggregate(node) if is_aggregate(node) else None
+    return number is not None and isinstance(place.block.outputs[place.outputs[number]], Count)
+
+
+def _not_negative(count: Json) -> Json:
+    zero: Json = {"TypeCast": {"arg": {"A_Const": {"ival": {}}}, "typeName": _type("int8")}}
+    return {"MinMaxExpr": {"op": "IS_GREATEST", "args": [count, zero], "location": -1}}
 
 
 def _sorted(item: Json, names: set[str], replaced: Json) -> Json:
@@ -122,7 +155,9 @@ def _arrays(place: Place) -> Json:
     block = place.block
     columns = [f"k{number + 1}" for number in range(len(block.keys) + bool(block.sets))]
     columns += [f"m{number + 1}" for number in range(len(block.outputs))]
+    columns += [f"r{number + 1}" for number in block.bars]
     types = [*(key.type for key in block.keys), *("integer" for _ in range(bool(block.sets))), *block.output_types]
+    types += [f"{block.output_types[number]}[]" for number in block.bars]
     casts = ", ".join(f"a.{name}::{of} AS {name}" for name, of in zip(columns, types, strict=True))
     holes = ", ".join(f"${place.first_array + number}::text[]" for number in range(len(columns)))
     text = f"SELECT FROM (SELECT {casts} FROM unnest({holes}) AS a({', '.join(columns)})) AS {place.name}"

@@ -18,6 +18,7 @@ from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import plan_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.decorrelate import decorrelate
+from rules.rewrite.error_bars import barred_aggregates, check_none_left
 from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.first import statement_of
@@ -95,11 +96,12 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
         raise NotAllowed("this would give out protected rows", hint=ROW_HINT)
     bodies = numbered(query)
     cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
-    blocks = _planned(cuts, request, tables)
+    blocks = _with_bars(_planned(cuts, request, tables), cuts, request.confidence)
     depends_on_time = any(map(_is_clock, walk(query)))  # before the blocks are cut out
     told = Told(request.search_path, len(request.parameter_types) + sum(map(_width, blocks)))
     outer = outer_statement(tree, _places(cuts, blocks, query, request), told)
     _check_nothing_left(tree, tables)
+    check_none_left(tree)
     delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
     return Plan(
         blocks=tuple(blocks),
@@ -121,6 +123,7 @@ class _Cut:
     body: Node
     leaves: Leaves
     aggregates: tuple[Expression, ...]
+    barred: tuple[int, ...]  # the aggregates that stand in error bars
     block: int = 0  # which of the plan's blocks answers it
     outputs: tuple[int, ...] = ()  # which output of that block each aggregate is
 
@@ -128,7 +131,7 @@ class _Cut:
     def of(cls, site: BlockSite, body: Node) -> "_Cut":
         leaves = leaves_of(body, site)
         found = expressions_from(leaves.aggregates) if leaves.aggregates else ()
-        return cls(site, body, leaves, found)
+        return cls(site, body, leaves, found, barred_aggregates(body, leaves))
 
 
 def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
@@ -164,6 +167,15 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
     ]
 
 
+def _with_bars(blocks: list[Block], cuts: list[_Cut], level: Decimal) -> list[Block]:
+    """Each block with the outputs that error bars are asked of."""
+    bars = [
+        {cut.outputs[each] for cut in cuts if cut.block == number for each in cut.barred}
+        for number in range(len(blocks))
+    ]
+    return [replace(block, bars=tuple(sorted(asked)), level=level) for block, asked in zip(blocks, bars, strict=True)]
+
+
 def _together(cuts: list[_Cut]) -> list[Expression]:
     """The distinct aggregates of all cuts that one block answers."""
     return list(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
@@ -181,7 +193,7 @@ def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request
 
 def _width(block: Block) -> int:
     """How many arrays a block's answer is."""
-    return len(block.keys) + bool(block.sets) + len(block.outputs)
+    return len(block.keys) + bool(block.sets) + len(block.outputs) + len(block.bars)
 
 
 def _free_plan(tree: Node, request: Request) -> Plan:

@@ -30,6 +30,7 @@ from rules.noise.measures import (
     Text,
 )
 from rules.relation.released import Inner, Released
+from rules.sql.commands import CONFIDENCE
 
 __all__ = [
     "Average",
@@ -105,8 +106,9 @@ class Request:
     rows_per_unit: int | None = None  # lowered for the session
     groups_per_unit: int | None = None
     rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
+    sums_auto: bool | None = None  # whether the bounds of sums are
+    confidence: Decimal = CONFIDENCE  # of error bars
     time_zone: str = "UTC"
     now: str = ""  # the statement's clock, ISO with offset
-    sums_auto: bool | None = None  # whether the bounds of sums are
     released: tuple[Released, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN

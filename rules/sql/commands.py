@@ -11,6 +11,9 @@ from rules.refusal import BadSetting
 PREFIX: Final = "noisegate."
 LEAST_EPSILON: Final = Decimal("1e-6")  # a smaller one asks for nothing but noise, at scales that overflow
 MOST_ROWS: Final = 1_000_000
+CONFIDENCE: Final = Decimal("0.95")  # of error bars, unless another is asked for
+LEAST_CONFIDENCE: Final = Decimal("0.5")
+MOST_CONFIDENCE: Final = Decimal("0.999")  # `noise.replicates` has points for that
 
 _NUMBER: Final = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
@@ -39,6 +42,7 @@ class Settings:
     groups_per_unit: int | None = None
     rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
     sums_auto: bool | None = None  # whether the bounds of sums are
+    confidence: Decimal = CONFIDENCE  # of error bars
     reuse: bool = True
     notices: bool = True
 
@@ -58,6 +62,7 @@ def read_settings(values: Mapping[str, str | None], limits: Limits) -> Settings:
         groups_per_unit=_whole(values.get("noisegate.groups_per_unit"), "noisegate.groups_per_unit"),
         rows_auto=rows_auto,
         sums_auto=_sums(values.get("noisegate.sum_per_unit")),
+        confidence=_confidence(values.get("noisegate.confidence") or ""),
         reuse=_switch("noisegate.reuse", values),
         notices=_switch("noisegate.notices", values),
     )
@@ -97,6 +102,19 @@ def _sums(text: str | None) -> bool | None:
         hint = "RESET noisegate.sum_per_unit goes back to the rules."
         raise BadSetting("noisegate.sum_per_unit takes auto or off", hint=hint)
     return known[given]
+
+
+def _confidence(text: str) -> Decimal:
+    """The share of answers that error bars hold."""
+    if not text.strip():
+        return CONFIDENCE
+    written = _NUMBER.fullmatch(text.strip())
+    if written is None or not LEAST_CONFIDENCE <= (level := Decimal(text.strip())) <= MOST_CONFIDENCE:
+        raise BadSetting(
+            f"noisegate.confidence takes a number from {LEAST_CONFIDENCE} to {MOST_CONFIDENCE}",
+            hint="SET noisegate.confidence = 0.9 asks for bars that hold nine of ten answers.",
+        )
+    return level
 
 
 def _whole(given: str | None, name: str, more: str = "") -> int | None:

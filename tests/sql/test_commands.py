@@ -60,3 +60,14 @@ def test_switches_are_spelled_as_in_postgresql(text: str, is_on: bool) -> None:
 def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
     with pytest.raises(BadSetting):
         check_setting("noisegate.notices", "maybe", LIMITS)
+
+
+@pytest.mark.parametrize(("text", "level"), [("", "0.95"), ("0.9", "0.9"), (" .5 ", "0.5"), ("0.999", "0.999")])
+def test_error_bars_have_the_confidence_that_was_set(text: str, level: str) -> None:
+    assert read_settings({"noisegate.confidence": text}, LIMITS).confidence == Decimal(level)
+
+
+@pytest.mark.parametrize("text", ["0.49", "1", "95", "95%", "NaN", "-0.9", "0.9999", "high"])
+def test_a_confidence_that_bars_cannot_have_is_refused(text: str) -> None:
+    with pytest.raises(BadSetting, match="confidence"):
+        check_setting("noisegate.confidence", text, LIMITS)

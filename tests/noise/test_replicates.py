@@ -1,0 +1,148 @@
+"""Error bars hold the answer without noise as often as they say: over the law that noise is really drawn from."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from rules.noise.margin import margin_of_draw
+from rules.noise.measures import Average, Block, CentredSum, Count, KeyColumn, Measure, PublicGroups, Sum
+from rules.noise.mechanism import OpenDPNoise, laplace_scale
+from rules.noise.outputs import show
+from rules.noise.release import Draws, Noised, columns, draw, release
+from rules.noise.replicates import points
+from rules.noise.sum_law import quantile_of_sum
+
+GROUPS = tuple((str(number),) for number in range(2_500))
+EXACT = (3_000, 150_000, 60_000)  # rows, their sum in cents, and the same in halves around the middle
+MEASURES = (
+    Measure("rows", 4, Decimal("0.1")),
+    Measure("sum", 400, Decimal("0.1")),
+    Measure("halves", 400, Decimal("0.1")),
+)
+CENT = Fraction(1, 100)
+OUTPUTS = (
+    Count(0),
+    Sum(1, CENT, 2),
+    CentredSum(2, 0, CENT, 100, 2),
+    Average(2, 0, CENT, Fraction(0), Fraction(1), 16),
+)
+BLOCK = Block(
+    canonical="bars",
+    sql="",
+    keys=(KeyColumn("text", "k"),),
+    groups=PublicGroups(GROUPS),
+    measures=MEASURES,
+    outputs=OUTPUTS,
+    output_types=("bigint", "numeric", "numeric", "numeric"),
+    tables=(),
+    bars=tuple(range(len(OUTPUTS))),
+)
+SCALES = {index: laplace_scale(measure.sensitivity, measure.epsilon) for index, measure in enumerate(MEASURES)}
+
+Numbers = Sequence[Decimal]
+
+
+def answered(block: Block, groups: int = len(GROUPS)) -> list[list[list[Decimal]]]:
+    """By output and group the replicates, after noise was drawn for groups that are all alike."""
+    chosen = GROUPS[:groups]
+    draws: Draws = draw(block, range(len(MEASURES)), groups, OpenDPNoise(), group_size=1)
+    noised = release(block, chosen, [(*group, *map(str, EXACT)) for group in chosen], draws)
+    arrays = columns(block, replace(noised, scales=SCALES))[-len(block.bars) :]
+    return [[[Decimal(each) for each in (text or "").strip("{}").split(",")] for text in column] for column in arrays]
+
+
+def quantile(numbers: Numbers, share: float) -> Decimal:
+    """As percentile_disc computes it."""
+    return sorted(numbers)[max(1, math.ceil(share * len(numbers))) - 1]
+
+
+def share_within(replicates: Sequence[Numbers], truth: Decimal, level: float) -> float:
+    """How many of the intervals from low to high hold the truth."""
+    held = [quantile(each, (1 - level) / 2) <= truth <= quantile(each, (1 + level) / 2) for each in replicates]
+    return sum(held) / len(held)
+
+
+def true(place: int) -> Decimal:
+    return Decimal(show(OUTPUTS[place], EXACT) or "")
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bars_of_counts_sums_averages_and_ratios_hold_the_truth_as_often_as_they_say(level: float) -> None:
+    counts, sums, centred, averages = answered(replace(BLOCK, level=Decimal(str(level))))
+    ratios = [[a / b for a, b in zip(one, other, strict=True)] for one, other in zip(sums, counts, strict=True)]
+
+    for replicates, truth in (
+        (counts, true(0)),
+        (sums, true(1)),
+        (centred, true(2)),
+        (averages, true(3)),
+        (ratios, true(1) / true(0)),
+    ):
+        assert abs(share_within(replicates, truth, level) - level) < 0.02 + 0.02 * (1 - level)
+
+
+@pytest.mark.parametrize(("scale", "level"), [(10.0, 0.95), (0.8, 0.9), (1234.5, 0.99), (1e9, 0.95), (40.0, 0.999)])
+def test_the_bars_of_one_draw_are_those_of_its_law(scale: float, level: float) -> None:
+    block = replace(BLOCK, outputs=(Count(0),), bars=(0,), level=Decimal(str(level)))
+
+    (array,) = columns(block, Noised(GROUPS[:1], dict(enumerate(((7,), (0,), (0,)))), {0: scale}))[-1]
+
+    replicates = [Decimal(each) for each in (array or "").strip("{}").split(",")]
+    expected = margin_of_draw(scale, Decimal(str(level)))
+    for share in ((1 - level) / 2, (1 + level) / 2):
+        assert abs(abs(quantile(replicates, share) - 7) - expected) <= max(1, expected * 0.05)
+
+
+def test_the_same_release_has_the_same_bars_every_time() -> None:
+    noised = Noised(GROUPS[:3], dict.fromkeys(range(3), (5, 6, 7)), SCALES)
+
+    assert columns(BLOCK, noised) == columns(BLOCK, noised)
+
+
+def test_what_has_no_noise_has_no_replicates_but_itself() -> None:
+    exact = columns(BLOCK, Noised(GROUPS[:1], {index: (number,) for index, number in enumerate(EXACT)}))
+
+    assert [column[0] for column in exact[-4:]] == [f"{{{column[0]}}}" for column in exact[1:5]]
+
+
+def test_a_total_over_groups_has_the_noise_of_all_of_them() -> None:
+    rolled = replace(BLOCK, outputs=(Count(0),), bars=(0,), sets=((0,), ()))
+    groups = GROUPS[:400]
+    values = {index: (number,) * len(groups) for index, number in enumerate(EXACT)}
+
+    *_, bars = columns(rolled, Noised(groups, values, SCALES))
+
+    def width(text: str | None) -> float:
+        numbers = [Decimal(each) for each in (text or "").strip("{}").split(",")]
+        return float(quantile(numbers, 0.975) - quantile(numbers, 0.025)) / 2
+
+    normal = SCALES[0] * math.sqrt(2 * 400) * 1.96
+    assert width(bars[0]) == pytest.approx(SCALES[0] * math.log(20), rel=0.03)
+    assert width(bars[-1]) == pytest.approx(normal, rel=0.03)
+
+
+@pytest.mark.parametrize("draws", [2, 3, 10, 150, 5_000])
+def test_the_law_of_a_sum_is_that_of_a_difference_of_gamma_laws(draws: int) -> None:
+    """Its second and fourth moments: 2n and 12n(n + 1)."""
+    shares = [(2 * place + 1) / 20_000 for place in range(5_000, 10_000)]
+    found = quantile_of_sum(draws, shares)
+
+    assert sum(x**2 for x in found) / len(found) == pytest.approx(2 * draws, rel=0.02)
+    assert sum(x**4 for x in found) / len(found) == pytest.approx(12 * draws * (draws + 1), rel=0.1)
+
+
+def test_every_number_runs_through_its_quantiles_once_in_an_order_of_its_own() -> None:
+    block = replace(BLOCK, outputs=(Count(0), Count(1)), bars=(0, 1))
+    arrays = columns(block, Noised(GROUPS[:1], dict.fromkeys(range(3), (0,)), SCALES))[-2:]
+
+    one, other = ([int(each) for each in (array or "").strip("{}").split(",")] for (array,) in arrays)
+
+    prime, _ = points(block.level)
+    assert len(one) == len(other) == prime - 1
+    assert sum(one) == sum(other) == 0
+    together = sum(x * y for x, y in zip(one, other, strict=True))
+    assert abs(together) < 0.05 * math.sqrt(sum(x * x for x in one) * sum(y * y for y in other))
