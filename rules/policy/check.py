@@ -56,6 +56,10 @@ def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
         yield _error("database", 'it has a schema "noisegate", which is the name of our own', "rename that schema")
     if policy.budget.delta == 0:
         yield _note("budget.delta", "0: only groups known from the rules are shown, none that are found in the data")
+    if policy.previews == "synthetic":
+        yield _note(
+            "previews", "synthetic: SELECT … LIMIT shows made-up rows; a NOTICE says so, which tools may not show"
+        )
 
 
 def _analysts(policy: Policy) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ from rules.rewrite.first import statement_of
 from rules.rewrite.outer import Place, outer_statement
 from rules.rewrite.plan import First, Plan, Request
 from rules.rewrite.position import find_position
+from rules.rewrite.preview import NOTICES, is_preview, preview
 from rules.rewrite.probe import Columns, is_probe, without_rows
 from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
@@ -75,6 +76,9 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
     tables = _Tables(world)
     if is_probe(query):
         return _free_plan(without_rows(tree, tables.find_columns), request)
+    if policy.previews != "refuse" and is_preview(query, tables.find_protected, world):
+        shown = _free_plan(preview(tree, query, tables.find_protected, world), request)
+        return replace(shown, notices=(NOTICES[policy.previews],))
     _check_locking(query)
     if not tables.are_read(tree):
         return _free_plan(tree, request)
@@ -226,10 +230,14 @@ class _Tables:
 
     world: World
 
+    def find_protected(self, schema: str | None, name: str) -> Table | None:
+        table = self._find(schema, name)
+        return table if table is not None and self.world.policy.is_protected(table.name) else None
+
     def find_columns(self, schema: str | None, name: str) -> Columns | None:
         """The visible columns of a protected table; None for any other table."""
-        table = self._find(schema, name)
-        if table is None or not self.world.policy.is_protected(table.name):
+        table = self.find_protected(schema, name)
+        if table is None:
             return None
         rules = self.world.policy.find_table(table.name)
         assert rules is not None

@@ -1,0 +1,62 @@
+"""Previews through a running proxy: names and types are the table's own, and nothing is paid."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.clients.questions import RULES
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate
+
+TABLES = ("customers", "orders", "order_items")
+
+
+@pytest.fixture(scope="module", params=["empty", "synthetic"])
+def previewing(
+    request: pytest.FixtureRequest, shop: RealDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Noisegate]]:
+    mode = str(request.param)
+    directory: Path = tmp_path_factory.mktemp(mode)
+    with noisegate(directory, shop.reader_dsn, rules=RULES.replace("budget:", f"previews: {mode}\nbudget:")) as running:
+        yield mode, running
+
+
+def test_tables_can_be_previewed_at_no_cost(previewing: tuple[str, Noisegate], shop: RealDatabase) -> None:
+    mode, running = previewing
+    with psycopg.connect(running.dsn(), autocommit=True) as connection, shop.connect() as real:
+        told: list[str] = []
+        connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        for table in TABLES:
+            rows = connection.execute(f"SELECT * FROM {table} LIMIT 7")
+            true = real.execute(f"SELECT * FROM {table} LIMIT 0")
+            assert rows.description and true.description
+            assert [each.name for each in rows.description] == [
+                each.name for each in true.description if each.name != "email"
+            ]
+            found = rows.fetchall()
+            assert len(found) == (0 if mode == "empty" else 7)
+            assert not {tuple(map(str, row)) for row in found} & {
+                tuple(map(str, row)) for row in real.execute(f"SELECT * FROM {table}").fetchall()
+            }
+        assert len(told) == len(TABLES)
+        assert not any("spent" in each for each in told)
+
+
+def test_previews_by_cursor_copy_and_with_parameters(previewing: tuple[str, Noisegate]) -> None:
+    mode, running = previewing
+    count = 0 if mode == "empty" else 3
+    with psycopg.connect(running.dsn(), autocommit=True) as connection:
+        with connection.transaction(), connection.cursor("preview") as cursor:
+            assert len(cursor.execute("SELECT * FROM orders LIMIT 3").fetchall()) == count
+        with connection.cursor().copy("COPY (SELECT id FROM orders LIMIT 3) TO STDOUT") as copy:
+            assert len(list(copy.rows())) == count
+        assert len(connection.execute("SELECT id FROM orders LIMIT %s", (3,)).fetchall()) == count
+
+
+def test_all_rows_stay_refused(previewing: tuple[str, Noisegate]) -> None:
+    with psycopg.connect(previewing[1].dsn(), autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM customers")
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
