@@ -57,9 +57,7 @@ def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     if policy.budget.delta == 0:
         yield _note("budget.delta", "0: only groups known from the rules are shown, none that are found in the data")
     if policy.previews == "synthetic":
-        yield _note(
-            "previews", "synthetic: SELECT … LIMIT shows made-up rows; a NOTICE says so, which tools may not show"
-        )
+        yield _note("previews", "synthetic: SELECT … LIMIT shows made-up rows; only a NOTICE tells so")
 
 
 def _analysts(policy: Policy) -> Iterator[Finding]:
