@@ -1,7 +1,7 @@
 # Everything here is also one plain command; see README.md.
 BIN := .venv/bin
 
-.PHONY: setup demo test audit lint format lock bench
+.PHONY: setup demo test audit superset lint format lock bench
 
 setup: .venv/ready
 
@@ -18,6 +18,9 @@ test: setup
 
 audit: setup
 	$(BIN)/pytest -n auto -m long
+
+superset: setup
+	$(BIN)/pytest -m superset tests/superset
 
 lint: setup
 	$(BIN)/ruff check

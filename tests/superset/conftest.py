@@ -1,0 +1,114 @@
+"""One Superset with the demo's shop behind a proxy, all charts on dashboards, and somebody who looks at them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from proxy.demo.run import ANALYST, HERE, open_shop
+from proxy.wire.scram import Verifier
+from tests import shop as shop_data
+from tests.running import Noisegate, command, noisegate
+from tests.superset.api import Api
+from tests.superset.charts import DASHBOARDS, DATASETS, Chart
+from tests.superset.dashboard import Drawn, Reader, reader
+from tests.superset.server import BUILD, superset
+
+PICTURES = BUILD / "superset-pictures"
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running proxy, and how its DBA sees what is spent."""
+
+    running: Noisegate
+    database_dsn: str
+
+    @property
+    def uri(self) -> str:
+        """As Superset's form wants it."""
+        login = f"{ANALYST}:{shop_data.PASSWORDS[ANALYST]}"
+        return f"postgresql+psycopg2://{login}@127.0.0.1:{self.running.port}/shop?sslmode=require"
+
+    def spent(self) -> str:
+        """What the ledger says of the analyst."""
+        shown = command("ledger", "show", str(self.running.rules), database=self.database_dsn)
+        assert shown.returncode == 0, shown.stderr
+        (line,) = (line for line in shown.stdout.splitlines() if line.startswith(ANALYST))
+        return line
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A dashboard that has been opened once."""
+
+    number: int
+    charts: dict[int, str]
+    drawn: dict[str, Drawn]
+
+
+@pytest.fixture(scope="session")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """The demo, with a budget for more charts than a reader looks at."""
+    shop = open_shop()
+    verifier = str(Verifier.of_password(shop_data.PASSWORDS[ANALYST], bytes(16)))
+    rules = (HERE / "rules.yaml").read_text().replace("${ADA_VERIFIER}", f'"{verifier}"')
+    rules = rules.replace("epsilon: 60", "epsilon: 1000").replace("epsilon: 30", "epsilon: 1000")
+    try:
+        with noisegate(tmp_path_factory.mktemp("proxy"), shop.dsn, rules=rules) as running:
+            yield Proxy(running, shop.dsn)
+    finally:
+        shop.cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Superset's address."""
+    with superset(tmp_path_factory.mktemp("superset")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def api(url: str) -> Api:
+    return Api.login(url)
+
+
+@pytest.fixture(scope="session")
+def database(api: Api, proxy: Proxy) -> int:
+    """The proxy, connected."""
+    return api.add_database(proxy.uri)
+
+
+@pytest.fixture(scope="session")
+def datasets(api: Api, database: int) -> dict[str, int]:
+    """The shop's tables, and a query over two of them."""
+    return {
+        name: api.add_query(database, name, sql) if sql else api.add_table(database, name)
+        for name, sql in DATASETS.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def window(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    with reader(url, tmp_path_factory.mktemp("browser")) as somebody:
+        yield somebody
+
+
+@pytest.fixture(scope="session")
+def dashboards(api: Api, datasets: dict[str, int], window: Reader) -> dict[str, Shown]:
+    """All dashboards, opened, with a picture of each."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    return {title: _show(title, charts, api, datasets, window) for title, charts in DASHBOARDS.items()}
+
+
+def _show(title: str, charts: tuple[Chart, ...], api: Api, datasets: dict[str, int], window: Reader) -> Shown:
+    names = {api.add_chart(chart.name, datasets[chart.dataset], chart.kind, chart.form): chart.name for chart in charts}
+    number = api.add_dashboard(title, list(names))
+    drawn = window.open(number, names)
+    window.browser.screenshot(picture(title))
+    return Shown(number, names, drawn)
+
+
+def picture(title: str) -> Path:
+    return PICTURES / f"{title.lower().replace(' ', '-')}.png"

@@ -1,0 +1,81 @@
+"""A Superset of our own: installed once beside the build, started with an empty SQLite of its own for each run."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.superset.api import PASSWORD, USER
+from tests.superset.browser import free_port, wait_for
+
+HERE = Path(__file__).parent
+BUILD = HERE.parent.parent / "build"
+START_SECONDS = 90
+
+
+@contextmanager
+def superset(directory: Path) -> Iterator[str]:
+    """Run Superset until the block is left; its address."""
+    programs = installed() / "bin"
+    environment = _environment(directory)
+    log = (directory / "superset.log").open("w")
+    for line in (("db", "upgrade"), ("fab", "create-admin", *_admin()), ("init",)):
+        _run([str(programs / "superset"), *line], environment)
+    port = free_port()
+    process = subprocess.Popen(
+        [str(programs / "gunicorn"), "--threads", "8", "--bind", f"127.0.0.1:{port}", "superset.app:create_app()"],
+        env=environment, stdout=log, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", START_SECONDS)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(START_SECONDS)
+        log.close()
+
+
+def installed() -> Path:
+    """The environment with Superset in it, made when it is not there for these requirements."""
+    requirements = HERE / "requirements.txt"
+    name = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    place = BUILD / f"superset-{name}"
+    done = place / "done"
+    if not done.exists():
+        _run([sys.executable, "-m", "venv", "--clear", str(place)], os.environ)
+        _run([str(place / "bin" / "pip"), "install", "-q", "-r", str(requirements)], os.environ)
+        done.touch()
+    return place
+
+
+def _admin() -> tuple[str, ...]:
+    return (
+        "--username",
+        USER,
+        "--password",
+        PASSWORD,
+        "--firstname",
+        "Ada",
+        "--lastname",
+        "L",
+        "--email",
+        "a@example.org",
+    )
+
+
+def _environment(directory: Path) -> Mapping[str, str]:
+    return os.environ | {
+        "SUPERSET_HOME": str(directory),
+        "SUPERSET_CONFIG_PATH": str(HERE / "configuration.py"),
+        "SUPERSET_SECRET_KEY": "of no worth: the server ends with the tests",
+        "SCARF_ANALYTICS": "false",
+        "FLASK_APP": "superset",
+    }
+
+
+def _run(line: list[str], environment: Mapping[str, str]) -> None:
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, f"{' '.join(line)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
