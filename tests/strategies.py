@@ -61,11 +61,13 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
     ("people AS p WHERE NOT EXISTS (SELECT FROM visits AS w WHERE w.person_id = p.id AND w.kind = 'a')", "p", "p.id"),
     ("people AS p WHERE p.id IN (SELECT person_id FROM visits WHERE person_id IS NOT NULL)", "p", "p.id"),
     ("visits AS v WHERE v.place_id IN (SELECT id FROM places WHERE region = 'north')", "v", "v.person_id"),
+    ("places AS l LEFT JOIN visits AS v ON l.id = v.place_id", "lv", "v.person_id"),
+    ("visits AS v RIGHT JOIN places AS l ON l.size = v.count AND v.cost > 1", "lv", "v.person_id"),
     # answers that are released first
     ("visits AS v WHERE v.count < (SELECT count(*) FROM people)", "v", "v.person_id"),
     ("visits AS v WHERE EXISTS (SELECT FROM people HAVING count(*) > 2)", "v", "v.person_id"),
     (
-        "people AS p WHERE p.city NOT IN (SELECT city FROM people WHERE vip GROUP BY 1 ORDER BY city LIMIT 1)",
+        "people AS p WHERE p.city NOT IN (SELECT city FROM people WHERE vip GROUP BY 1 HAVING count(*) > 1)",
         "p",
         "p.id",
     ),

@@ -19,6 +19,7 @@ from rules.relation.scope import ROW_HINT, Scope, UnknownName, World, single
 from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import with_windows
+from rules.relation.unmatched import check_aggregate, check_key
 from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, windows
 from rules.sql import syntax as s
 
@@ -145,12 +146,25 @@ class Binder(Where, Sources):
         flat, sets = keys
         leaf = self.leaf(source)
         bound = tuple(Binding(leaf, self.world, self.world.setting()).bind(key.expression) for key in flat)
+        if source.node.facts.absent:
+            self._check_unmatched(given, source, bound)
         if flat and not sets and tells_unit(source.node.facts, bound):
             return self._per_unit(given, source, flat, bound)
         self.blocks.setdefault(given.index, Found(given, source, flat, not is_grouped, sets))
         inside = tuple(key.expression for key in flat)
         self._visit(ctes, *above(inside, given.items, given.having, given.order_by, given.limit, given.offset))
         return Outer()
+
+    def _check_unmatched(self, given: s.Select, source: Relation, keys: tuple[Expression, ...]) -> None:
+        """Public rows without protected partner must not be seen by any key or aggregate."""
+        absent = source.node.facts.absent
+        for key in keys:
+            check_key(key, absent)
+        binding = Binding(self.leaf(source), self.world, self.world.setting())
+        for call in aggregates(given.items, given.having, given.order_by):
+            arguments = (*call.arguments, *(each.expression for each in call.within_group))
+            test = None if call.filter is None else binding.condition(call.filter)
+            check_aggregate(call.name, tuple(map(binding.bind, arguments)), test, absent)
 
     def _keys(self, given: s.Select, source: Relation) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
         """GROUP BY resolved as PostgreSQL does: numbers, then input columns, then aliases."""

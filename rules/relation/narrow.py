@@ -20,7 +20,7 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
     """
     known = {column.id: column for column in columns}
     for conjunct in conjuncts(holding):
-        for number in _never_null(conjunct):
+        for number in never_null(conjunct):
             if number in known:
                 known[number] = replace(known[number], nullable=False)
         known |= _equated(conjunct, known)
@@ -56,14 +56,14 @@ def _met(column: Column, said: Domain) -> Domain:
     return met
 
 
-def _never_null(conjunct: Expression) -> Iterable[int]:
+def never_null(conjunct: Expression) -> Iterable[int]:
     """Columns that cannot be NULL where this is true: those of strict conditions on bare columns."""
     if not isinstance(conjunct, Apply):
         return (conjunct.id,) if isinstance(conjunct, Column) else ()
     if conjunct.name in _STRICT or conjunct.name == "is not null":
         return tuple(each.id for each in conjunct.arguments if isinstance(each, Column))
     if conjunct.name == "not":
-        return _never_null(conjunct.arguments[0]) if not _is_and(conjunct.arguments[0]) else ()
+        return never_null(conjunct.arguments[0]) if not _is_and(conjunct.arguments[0]) else ()
     return ()
 
 

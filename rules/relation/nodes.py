@@ -49,6 +49,7 @@ class Facts:
     determinants: frozenset[frozenset[int]] = frozenset()  # columns whose values tell the unit
     steps: tuple[Step, ...] = ()  # columns through which rows are linked to their unit
     anchors: tuple[Step, ...] = ()  # columns to which such steps lead
+    absent: frozenset[int] = frozenset()  # columns that rows which are left out would have as NULL: see `unmatched`
 
     def column(self, number: int) -> Column:
         return next(column for column in self.columns if column.id == number)

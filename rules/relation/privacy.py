@@ -30,6 +30,7 @@ from rules.relation.nodes import (
 )
 from rules.relation.rows_left import rows_left
 from rules.relation.types import Type
+from rules.relation.unmatched import after_filter, after_join, check_computed, check_whole
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
 CROSS_UNIT_HINT = "Join protected tables on their units, or through the foreign key that the rules file names."
@@ -44,7 +45,9 @@ def filtered(source: Node, holding: Expression) -> Node:
     """Rows for which a condition is true."""
     if holding == TRUE:
         return source
-    return Filter(source, holding, _fewer(replace(source.facts, columns=narrowed(source.facts.columns, holding))))
+    absent = after_filter(source.facts.absent, holding)
+    columns = narrowed(source.facts.columns, holding)
+    return Filter(source, holding, _fewer(replace(source.facts, columns=columns, absent=absent)))
 
 
 def _fewer(facts: Facts) -> Facts:
@@ -64,7 +67,13 @@ def projected(source: Node, computed: tuple[tuple[int, Expression], ...]) -> Nod
     facts = source.facts
     columns = tuple(Column(number, each.type, each.domain, nullable=each.nullable) for number, each in computed)
     determined = {number for number, each in computed if facts.unit and ids_in(each) <= facts.determined}
-    made = replace(facts, columns=(*facts.columns, *columns), determined=facts.determined | determined)
+    absent = {number for number, each in computed if check_computed(each, facts.absent)}
+    made = replace(
+        facts,
+        columns=(*facts.columns, *columns),
+        determined=facts.determined | determined,
+        absent=facts.absent | absent,
+    )
     return Project(source, computed, made)
 
 
@@ -76,20 +85,22 @@ def joined(
     `number` is free for the unit of a full join, which is the left one's or the right one's.
     """
     one, two = left.facts, right.facts
+    if _keeps_public_rows(kind, one, two):
+        return _with_absent(left, right, holding, number)
     links = tuple(conjuncts(holding)) + (tuple(conjuncts(inner_where)) if kind == "inner" else ())
     equal = _equalities(links, one, two)
     if one.unit is None or two.unit is None:
-        _check_public_side(kind, one, two)
         unit = one.unit or two.unit
     else:
         check_linked(equal, one, two)
         unit = two.unit if kind == "right" else one.unit
-    left_unique = _is_unique(one, {first for first, _ in equal})
-    right_unique = _is_unique(two, {second for _, second in equal})
+    left_unique = _is_unique(one, {first for first, _ in equal} | _pinned(links, one, two))
+    right_unique = _is_unique(two, {second for _, second in equal} | _pinned(links, two, one))
     rows = _joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
     facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
     if kind == "inner":
         facts = replace(facts, columns=narrowed(facts.columns, holding))
+    facts = replace(facts, absent=after_join(kind, one, two, holding))
     made = Join(kind, left, right, holding, facts)
     return made if kind != "full" or unit is None else _with_either_unit(made, one, two, number)
 
@@ -108,14 +119,40 @@ def _with_either_unit(made: Join, one: Facts, two: Facts, number: int) -> Node:
     return replace(whole, facts=facts)
 
 
-def _check_public_side(kind: JoinKind, one: Facts, two: Facts) -> None:
-    """Public rows that stay without a partner would tell that there is none."""
-    if one.unit is None and two.unit is None:
-        return
-    kept = {"inner": True, "left": one.unit is not None, "right": two.unit is not None, "full": False}
-    if not kept[kind]:
-        hint = "Aggregate the protected table first, then join the public table to the answer."
-        raise NotAllowed("an outer join that keeps public rows without protected partners is not private", hint=hint)
+def _keeps_public_rows(kind: JoinKind, one: Facts, two: Facts) -> bool:
+    """Whether public rows stay that have no protected partner, which would tell that there is none."""
+    if (one.unit is None) == (two.unit is None):
+        return False
+    if kind == "full":
+        hint = "Write LEFT JOIN, or join the public table to the answer."
+        raise NotAllowed("a full join of protected rows with public ones is not private", hint=hint)
+    return (kind == "left" and one.unit is None) or (kind == "right" and two.unit is None)
+
+
+def _with_absent(left: Node, right: Node, holding: Expression, number: int) -> Node:
+    """The inner join, whose public columns are known no better than before: all their groups are asked for."""
+    public, protected = (left, right) if left.facts.unit is None else (right, left)
+    check_whole(public.facts)
+    check_whole(protected.facts)
+    made = joined("inner", left, right, holding, number=number)
+    kept = {column.id: column for column in public.facts.columns}
+    columns = tuple(kept.get(column.id, column) for column in made.facts.columns)
+    absent = frozenset(column.id for column in protected.facts.columns)
+    return replace(made, facts=replace(made.facts, columns=columns, absent=absent))
+
+
+def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[int]:
+    """Columns that a conjunct makes equal to something computed from the other side's row."""
+    own, others = ({column.id for column in each.columns} for each in (facts, other))
+    found: set[int] = set()
+    for link in links:
+        match link:
+            case Apply(name="=", arguments=(one, two)):
+                for column, computed in ((one, two), (two, one)):
+                    known = ids_in(computed)
+                    if isinstance(column, Column) and column.id in own and known and known <= others:
+                        found |= {column.id} if have_one_equality(column.type, computed.type) else set()
+    return found
 
 
 def _equalities(links: tuple[Expression, ...], one: Facts, two: Facts) -> list[tuple[int, int]]:
@@ -246,6 +283,12 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
         raise NotAllowed("public rows chosen by protected ones tell of these", hint=CROSS_UNIT_HINT)
     if source.facts.unit is not None and other.facts.unit is not None:
         check_linked(_equalities(tuple(conjuncts(holding)), source.facts, other.facts), source.facts, other.facts)
+    check_whole(other.facts)
+    if not negated:
+        facts = replace(source.facts, absent=after_filter(source.facts.absent, holding))
+        return SemiJoin(source, other, holding, negated, facts)
+    if source.facts.absent & ids_in(holding):
+        check_whole(source.facts)
     return SemiJoin(source, other, holding, negated, source.facts)
 
 
@@ -255,6 +298,7 @@ def per_unit(
     """One row for each unit and keys. Keys that the unit determines leave one row of each unit."""
     facts = source.facts
     assert facts.unit is not None and facts.unit.column is not None
+    check_whole(facts)
     unit = facts.unit.column
     by_unit = all(ids_in(each) <= facts.determined for _, each in keys)
     key_columns = tuple(_key_column(number, each) for number, each in keys)
@@ -292,6 +336,7 @@ def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
     """Columns that follow from the rows of the unit; the partition tells it, and is rendered with it."""
     facts = source.facts
     assert facts.unit is not None and facts.unit.column is not None
+    check_whole(facts)
     keys = set(facts.keys)
     apart = [each for each in window.partition if not ids_in(each) <= facts.determined]
     if all(isinstance(each, Column) for each in apart):
@@ -320,6 +365,8 @@ def united(
     branches: tuple[Node, ...], sources: tuple[tuple[int, ...], ...], columns: tuple[Column, ...], unit: int | None
 ) -> Node:
     """UNION ALL of rows of units of one kind: a unit's rows add up, keys and dependencies are gone."""
+    for branch in branches:
+        check_whole(branch.facts)
     for one, two in pairwise(branches):
         kinds = [branch.facts.unit.kind if branch.facts.unit else None for branch in (one, two)]
         if kinds[0] != kinds[1]:

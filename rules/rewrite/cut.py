@@ -10,6 +10,7 @@ from rules.sql.parse import expression_from
 from rules.sql.selects import group_columns, target_value
 from rules.sql.spell import spell
 from rules.sql.spelled import spelled_expression
+from rules.sql.tree import PLACES
 
 # The clauses that are computed after grouping.
 ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
@@ -123,7 +124,7 @@ def _alike(left: Json, right: Json) -> bool:
         case dict(), dict():
             if kind(left)[0] == kind(right)[0] == "ColumnRef":
                 return is_key(left, right)
-            names = (left.keys() | right.keys()) - {"location"}
+            names = (left.keys() | right.keys()) - PLACES
             return all(_alike(left.get(name), right.get(name)) for name in names)
         case list(), list():
             return len(left) == len(right) and all(map(_alike, left, right))

@@ -1,11 +1,41 @@
 """PostgreSQL's tree without special call syntax, as the outer statement is cut from it."""
 
-from rules.sql.grammar import Json, Node
+from rules.sql.tree import Json, Node, items, kind, strings, walk
 
 
 def canonical_tree(tree: Node) -> Node:
     """The tree with every call a plain one: EXTRACT, SUBSTRING FROM, AT TIME ZONE and the like become functions."""
     return {key: _plain(value) for key, value in tree.items()}
+
+
+def functions_as_queries(tree: Json) -> None:
+    """FROM f(…) AS d becomes FROM (SELECT * FROM f(…) AS d) AS d, unless the function reads the items beside it."""
+    for owner in list(walk(tree)):
+        sources = items(owner, "fromClause")
+        sources[:] = map(_as_query, sources)
+        for side in ("larg", "rarg"):
+            if kind(owner.get(side))[0] == "RangeFunction":
+                owner[side] = _as_query(owner[side])
+
+
+def _as_query(item: Json) -> Json:
+    name, body = kind(item)
+    if name != "RangeFunction" or body.get("lateral") or any("ColumnRef" in node for node in walk(body)):
+        return item
+    alias = kind({"Alias": body.get("alias")})[1].get("aliasname") or _function_name(body)
+    query: Node = {
+        "targetList": [{"ResTarget": {"val": {"ColumnRef": {"fields": [{"A_Star": {}}]}}}}],
+        "fromClause": [item],
+        "limitOption": "LIMIT_OPTION_DEFAULT",
+        "op": "SETOP_NONE",
+    }
+    return {"RangeSubselect": {"subquery": {"SelectStmt": query}, "alias": {"aliasname": alias}}}
+
+
+def _function_name(body: Node) -> str:
+    """What FROM f(…) without an alias is called."""
+    calls = (strings(kind(node)[1].get("funcname")) for node in walk(body) if kind(node)[0] == "FuncCall")
+    return next((names[-1] for names in calls if names), "f")
 
 
 def _plain(node: Json) -> Json:

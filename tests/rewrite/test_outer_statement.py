@@ -237,3 +237,11 @@ def test_a_refusal_points_at_what_it_names(text: str, named: str, catalog: Catal
         planned(text, catalog)
 
     assert refused.value.position == text.index(named) + 1
+
+
+def test_a_key_with_a_list_is_known_again_where_it_is_repeated(catalog: Catalog) -> None:
+    key = "CASE WHEN city IN ('a', 'b') THEN 1 END"
+
+    made = planned(f"SELECT {key}, count(*) FROM customers GROUP BY {key} ORDER BY {key}", catalog)
+
+    assert "city" not in made.outer_with_parameters()

@@ -28,7 +28,7 @@ REFUSED = [
     ("SELECT count(*) FROM customers WHERE name::integer > 0", "0A000", "could fail"),
     ("SELECT count(*) FROM customers WHERE pg_sleep(1) IS NULL", "0A000", '"pg_sleep"'),
     ("SELECT count(*) FROM customers WHERE random() < 0.5", "0A000", '"random"'),
-    ("SELECT count(*) FROM products LEFT JOIN order_items ON product_id = id", "42501", "public rows"),
+    ("SELECT count(*) FROM products FULL JOIN order_items ON product_id = id", "42501", "full join"),
     ("SELECT count(*) FROM customers EXCEPT SELECT id FROM customers", "0A000", ""),
     ("SELECT sum(amount) OVER () FROM orders", "42501", "window"),
 ]
