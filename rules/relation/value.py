@@ -123,6 +123,11 @@ def moment_at(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
+def is_dated(microseconds: int) -> bool:
+    """Whether a local time lies in the years 1 to 9999, as all that Python computes with must."""
+    return FIRST_DAY <= microseconds // DAY <= LAST_DAY
+
+
 def to_local(microseconds: int, time_zone: str) -> int | None:
     """An instant as the clock on the wall shows it, or None where the zone is not known."""
     zone = find_zone(time_zone)
@@ -166,6 +171,8 @@ def find_zone(name: str) -> ZoneInfo | None:
 
 def add_span(local: int, span: Span) -> int | None:
     """Months first (the day of the month cut to the month's length), then days, then time; None past year 9999."""
+    if not is_dated(local):
+        return None
     moment = moment_at(local)
     months = moment.year * 12 + moment.month - 1 + span.months
     year, month = divmod(months, 12)
@@ -174,7 +181,7 @@ def add_span(local: int, span: Span) -> int | None:
     day = min(moment.day, monthrange(year, month + 1)[1])
     moved = microseconds_of(moment.replace(year=year, month=month + 1, day=day))
     moved += span.days * DAY + span.microseconds
-    return moved if FIRST_DAY <= moved // DAY <= LAST_DAY else None
+    return moved if is_dated(moved) else None
 
 
 def _number(text: str, given: Type) -> Fraction | None:

@@ -1,4 +1,4 @@
-"""+ - * / % ^ and their kin: typed as PostgreSQL types them, made so that no row overflows or divides by zero."""
+"""+ - * / % and their kin: typed as PostgreSQL types them, made so that no row overflows or divides by zero."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -27,8 +27,6 @@ def arithmetic(name: str, left: Operand, right: Operand, setting: Setting) -> Ex
     """left + right and so on, for two numbers."""
     first, second = _numbers(name, left, right, setting)
     result = wider_number(first.type, second.type)
-    if name == "^":
-        return power(first, second)
     if result.kind == "float":
         return _float(name, as_double(first), as_double(second))
     if result.kind == "numeric":
@@ -55,21 +53,6 @@ def absolute(given: Expression) -> Expression:
     if given.type.kind == "integer":
         return _fitted("abs", "abs({0})", (given,), given.type.plain(), found)
     return Apply("abs", "abs({0})", (given,), given.type.plain(), found, given.nullable)
-
-
-def power(base: Expression, exponent: Expression) -> Expression:
-    """x ^ n for a constant whole n from 0 to 8, by multiplication; other powers can fail in many ways."""
-    if not isinstance(exponent, Constant) or exponent.value not in [Fraction(n) for n in range(9)]:
-        hint = "Write it with a constant whole exponent from 0 to 8, or as products."
-        raise NotSupported("this power is not supported over protected rows", hint=hint)
-    result = NUMERIC if NUMERIC.kind in (base.type.kind, exponent.type.kind) and base.type.kind != "float" else FLOAT8
-    given = as_double(base) if result.kind == "float" else base
-    plain = Apply("cast", f"({{0}})::{result.sql}", (given,), result, base.domain, given.nullable)
-    times = int(exponent.value) if isinstance(exponent.value, Fraction) else 0
-    found: Expression = Constant(result, "1", Fraction(1))
-    for _ in range(times):
-        found = _float("*", found, plain) if result.kind == "float" else _numeric("*", finite(found), finite(plain))
-    return found
 
 
 def _numbers(name: str, left: Operand, right: Operand, setting: Setting) -> tuple[Expression, Expression]:

@@ -68,8 +68,9 @@ def _number(given: Expression, target: Type) -> Expression:
     if target.kind == "float":
         return _double(as_double(given), target)
     if target.scale is None:
-        step = found.step if given.type.kind != "float" else None
-        return _apply(given, target, given.domain if step else Range(found.low, found.high))
+        if given.type.kind == "float":
+            return _apply(given, target, _outward(found, 14))  # rounded to 15 digits
+        return _apply(given, target, given.domain if found.step else Range(found.low, found.high))
     assert target.size is not None
     return _scaled(given, target, Fraction(10) ** -target.scale, target.size)
 
@@ -79,10 +80,19 @@ def _double(given: Expression, target: Type) -> Expression:
     found = domain.range_of(given.domain)
     if target.base == "float8":
         return _apply(given, target, Range(found.low, found.high))
+    if given.type.kind == "integer":
+        return _apply(given, target, _outward(found, 6))
     limit = Fraction(10) ** 37
     sql = "(CASE WHEN abs({0}) <= 1e37 THEN CASE WHEN abs({0}) >= 1e-37 THEN {0} ELSE 0 END END)::real"
-    image = domain.intersect(Range(found.low, found.high), Range(-limit, limit))
+    image = domain.intersect(_outward(found, 6), Range(-limit, limit))
     return Apply("cast", sql, (given,), target, image, nullable=True)
+
+
+def _outward(given: Range, digits: int) -> Range:
+    """What a range becomes when its values are rounded to so many digits and one more."""
+    slack = Fraction(1, 10**digits)
+    low = None if given.low is None else given.low - abs(given.low) * slack
+    return Range(low, None if given.high is None else given.high + abs(given.high) * slack)
 
 
 def _scaled(given: Expression, target: Type, step: Fraction, precision: int) -> Expression:

@@ -38,9 +38,10 @@ _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?:
 def number(text: str) -> Constant:
     """A bare number of the text, typed as PostgreSQL types it."""
     found = Fraction(text)
-    if found.denominator == 1 and text.isdigit():
+    if found.denominator == 1 and text.removeprefix("-").isdigit():
         for given in (INT4, INT8):
-            if found <= integer_range(given.base)[1]:
+            first, last = integer_range(given.base)
+            if first <= found <= last:
                 return Constant(given, str(int(found)), found)
     shown = value.decimal_text(found)
     if shown is None or abs(found) > Fraction(10) ** 300:

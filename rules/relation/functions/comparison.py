@@ -13,7 +13,7 @@ from rules.relation.expression import (
     condition,
 )
 from rules.relation.functions.coerce import typed, unified
-from rules.relation.functions.guard import Setting, as_double, as_value
+from rules.relation.functions.guard import Setting, as_double, as_value, short
 from rules.relation.functions.moments import constant_beside
 from rules.relation.types import BOOLEAN, TEXT, Type
 
@@ -130,8 +130,8 @@ def like(name: str, operand: Operand, pattern: Operand, setting: Setting) -> Exp
         raise NotSupported(f"LIKE needs a text, not {given.type.sql}", hint="Cast it: x::text LIKE '…'.")
     _check_pattern(text)
     insensitive = _LIKES[name].endswith("ILIKE")
-    short = as_value(given, setting) if insensitive else given
-    return condition(name, f"({{0}} {_LIKES[name]} {{1}})", short, Constant(TEXT, text, text))
+    seen = short(as_value(given, setting)) if insensitive else given
+    return condition(name, f"({{0}} {_LIKES[name]} {{1}})", seen, Constant(TEXT, text, text))
 
 
 def _check_pattern(pattern: str) -> None:

@@ -3,6 +3,7 @@
 from rules.relation import domain, image
 from rules.relation.domain import Domain
 from rules.relation.expression import FALSE, Apply, Constant, Expression, Operand
+from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import unified
 from rules.relation.functions.comparison import boolean, compare
 from rules.relation.functions.guard import Setting, as_double, as_passed
@@ -42,8 +43,8 @@ def nullif(operands: tuple[Operand, ...], setting: Setting) -> Expression:
     test = compare("=", operands[0], operands[1], setting)
     (first, _), _ = unified(operands, setting, "NULLIF")
     given = as_passed(first, setting)
-    second = test.arguments[1] if isinstance(test, Apply) else given
-    return Apply("nullif", "nullif({0}, {1})", (given, second), given.type.plain(), given.domain, nullable=True)
+    sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
+    return Apply("nullif", sql, (test, given), given.type.plain(), given.domain, nullable=True)
 
 
 def extreme(name: str, operands: tuple[Operand, ...], setting: Setting) -> Expression:
@@ -73,8 +74,13 @@ def _is_null(given: Expression) -> bool:
 
 def _results(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[tuple[Expression, ...], Type]:
     given, common = unified(operands, setting, what)
-    passed = tuple(as_passed(each, setting) for each in given)
+    passed = tuple(_same_time(as_passed(each, setting), common, setting) for each in given)
     return tuple(as_double(each) for each in passed) if common.kind == "float" else passed, common
+
+
+def _same_time(given: Expression, common: Type, setting: Setting) -> Expression:
+    """Days and microseconds are not mixed: a date among timestamps becomes one."""
+    return cast_to(given, common, setting) if given.type.is_time and given.type.kind != common.kind else given
 
 
 def _image(given: tuple[Expression, ...]) -> Domain:

@@ -31,7 +31,7 @@ class Setting:
 def as_value(given: Expression, setting: Setting) -> Expression:
     """An operand of a computation."""
     if not isinstance(given, Column):
-        return given
+        return _double(given)
     match given.type.kind:
         case "integer" | "numeric" | "float":
             return _number(given)
@@ -107,7 +107,7 @@ def _number(given: Column) -> Expression:
 
 def _double(given: Expression) -> Expression:
     """real is computed with as double precision, which holds all of its values."""
-    if given.type.base != "float4":
+    if given.type.base != "float4" or (isinstance(given, Apply) and given.name == "double"):
         return given
     return Apply("double", "{0}::double precision", (given,), given.type, given.domain, given.nullable)
 
@@ -134,6 +134,19 @@ def _short(given: Expression) -> Expression:
         return given
     sql = f"CASE WHEN octet_length({{0}}) <= {LONGEST_TEXT} THEN {{0}} END"
     return Apply("short", sql, (given,), given.type, given.domain, nullable=True)
+
+
+# What these make is no longer than their first argument, which is short.
+_SHORTENING = frozenset(("short", "left", "right", "substring", "btrim", "ltrim", "rtrim"))
+
+
+def short(given: Expression) -> Expression:
+    """A text that is not too long for any function: what CASE, COALESCE and || make of long ones is cut."""
+    if isinstance(given, Column):
+        return _short(given)
+    if isinstance(given, Constant) or isinstance(given.domain, Values) or given.name in _SHORTENING:
+        return given
+    return Apply("left", f'"left"({{0}}, {LONGEST_TEXT})', (given,), given.type.plain(), given.domain, given.nullable)
 
 
 def _listed(given: Column, declared: Values) -> Expression:

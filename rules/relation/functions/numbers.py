@@ -1,4 +1,4 @@
-"""round, floor, abs, mod, sqrt … over numbers: outside their domain they are NULL, not errors."""
+"""round, floor, abs, mod, width_bucket … over numbers: outside their domain they are NULL, not errors."""
 
 import math
 from fractions import Fraction
@@ -7,22 +7,22 @@ from rules.refusal import NotSupported
 from rules.relation import domain, image
 from rules.relation.domain import Domain, Range
 from rules.relation.expression import Apply, Constant, Expression, Operand
-from rules.relation.functions.arithmetic import absolute, arithmetic, power
+from rules.relation.functions.arithmetic import absolute, arithmetic
 from rules.relation.functions.coerce import typed
-from rules.relation.functions.guard import Setting, as_value, finite, within
+from rules.relation.functions.guard import Setting, as_value, finite
 from rules.relation.types import FLOAT8, INT4, NUMERIC, Type
 
 Operands = tuple[Operand, ...]
 
 
-def _number(operand: Operand, setting: Setting, given: Type = FLOAT8) -> Expression:
+def number(operand: Operand, setting: Setting, given: Type = FLOAT8) -> Expression:
     found = as_value(typed(operand, setting, given), setting)
     if not found.type.is_number:
         raise NotSupported(f"a number is needed here, not {found.type.sql}")
     return found
 
 
-def _as_numeric_or_float(given: Expression) -> Expression:
+def as_numeric_or_float(given: Expression) -> Expression:
     """Integers are taken as double precision by functions that know both (float8 is the preferred type)."""
     if given.type.kind != "integer":
         return given
@@ -30,12 +30,12 @@ def _as_numeric_or_float(given: Expression) -> Expression:
 
 
 def absolute_of(operands: Operands, setting: Setting) -> Expression:
-    return absolute(_number(operands[0], setting))
+    return absolute(number(operands[0], setting))
 
 
 def rounding(name: str, operands: Operands, setting: Setting) -> Expression:
     """floor, ceil, round and trunc to whole numbers; round and trunc of numeric also to n digits."""
-    given = _as_numeric_or_float(_number(operands[0], setting))
+    given = as_numeric_or_float(number(operands[0], setting))
     if len(operands) == 2:
         return _to_digits(name, given, operands[1], setting)
     found = _whole(name, given)
@@ -66,7 +66,7 @@ def _to_digits(name: str, given: Expression, digits: Operand, setting: Setting) 
 
 
 def sign(operands: Operands, setting: Setting) -> Expression:
-    given = _as_numeric_or_float(_number(operands[0], setting))
+    given = as_numeric_or_float(number(operands[0], setting))
     found = domain.values((Fraction(-1), Fraction(0), Fraction(1)))
     return Apply("sign", "sign({0})", (given,), given.type.plain(), found, given.nullable)
 
@@ -75,58 +75,18 @@ def modulo(operands: Operands, setting: Setting) -> Expression:
     return arithmetic("%", operands[0], operands[1], setting)
 
 
-def power_of(operands: Operands, setting: Setting) -> Expression:
-    return power(_number(operands[0], setting), _number(operands[1], setting, INT4))
-
-
 def whole_quotient(operands: Operands, setting: Setting) -> Expression:
     """div(a, b) of numeric."""
-    first, second = (finite(_number(operand, setting, NUMERIC)) for operand in operands)
+    first, second = (finite(number(operand, setting, NUMERIC)) for operand in operands)
     if "float" in (first.type.kind, second.type.kind):
         raise NotSupported("div of double precision does not exist", hint="Cast to numeric first.")
     found = image.rounded(image.divide(domain.range_of(first.domain), domain.range_of(second.domain)), Fraction(1))
     return Apply("div", "div({0}::numeric, nullif({1}::numeric, 0))", (first, second), NUMERIC, found, nullable=True)
 
 
-def square_root(operands: Operands, setting: Setting) -> Expression:
-    given = _as_numeric_or_float(_number(operands[0], setting))
-    fitting = within(given, Fraction(0), Fraction(10) ** 100)
-    high = domain.range_of(fitting.domain).high
-    # The root of an upper bound, rounded up: (x + 1) / 2 and x are both above it for the bounds that matter little.
-    found = Range(Fraction(0), None if high is None else _root_above(high))
-    return Apply("sqrt", "sqrt({0})", (fitting,), given.type.plain(), found, nullable=True)
-
-
-def _root_above(number: Fraction) -> Fraction:
-    guess = max(number, Fraction(1))
-    for _ in range(400):
-        better = (guess + number / guess) / 2
-        better = Fraction(-((-better * 10**12).__floor__()), 10**12)
-        if better >= guess:
-            return guess
-        guess = better
-    return guess
-
-
-def logarithm(name: str, operands: Operands, setting: Setting) -> Expression:
-    """ln, log and log10 of numbers above zero."""
-    given = _as_numeric_or_float(_number(operands[0], setting))
-    fitting = within(given, Fraction(1, 10**100), Fraction(10) ** 100)
-    limit = Fraction(231)  # ln(10^100) = 230.26
-    return Apply(name, f"{name}({{0}})", (fitting,), given.type.plain(), Range(-limit, limit), nullable=True)
-
-
-def exponential(operands: Operands, setting: Setting) -> Expression:
-    given = _as_numeric_or_float(_number(operands[0], setting))
-    fitting = within(given, Fraction(-200), Fraction(200))
-    return Apply(
-        "exp", "exp({0})", (fitting,), given.type.plain(), Range(Fraction(0), Fraction(10) ** 87), nullable=True
-    )
-
-
 def width_bucket(operands: Operands, setting: Setting) -> Expression:
     """width_bucket(x, low, high, count) with constant low < high and count: a histogram's bin, 0 to count + 1."""
-    given = _as_numeric_or_float(_number(operands[0], setting))
+    given = as_numeric_or_float(number(operands[0], setting))
     low, high = (typed(operand, setting, given.type) for operand in operands[1:3])
     count = typed(operands[3], setting, INT4)
     bounds = [each.value for each in (low, high, count) if isinstance(each, Constant)]

@@ -5,12 +5,13 @@ from functools import partial
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Expression, Operand
-from rules.relation.functions import comparison, conditional, formats, numbers, text, time
+from rules.relation.functions import comparison, conditional, formats, numbers, powers, text, time
 from rules.relation.functions.arithmetic import arithmetic, negative
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
 from rules.relation.functions.guard import Setting, as_value
 from rules.relation.functions.shift import shifted
+from rules.relation.functions.spans import times
 from rules.relation.types import DATE, FLOAT8
 
 Operands = tuple[Operand, ...]
@@ -27,13 +28,14 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "sign": (1, 1, numbers.sign),
     "mod": (2, 2, numbers.modulo),
     "div": (2, 2, numbers.whole_quotient),
-    "power": (2, 2, numbers.power_of),
-    "pow": (2, 2, numbers.power_of),
-    "sqrt": (1, 1, numbers.square_root),
-    "ln": (1, 1, partial(numbers.logarithm, "ln")),
-    "log": (1, 1, partial(numbers.logarithm, "log")),
-    "log10": (1, 1, partial(numbers.logarithm, "log10")),
-    "exp": (1, 1, numbers.exponential),
+    "power": (2, 2, powers.power),
+    "pow": (2, 2, powers.power),
+    "sqrt": (1, 1, powers.square_root),
+    "cbrt": (1, 1, powers.cube_root),
+    "ln": (1, 1, partial(powers.logarithm, "ln")),
+    "log": (1, 2, partial(powers.logarithm, "log")),
+    "log10": (1, 1, partial(powers.logarithm, "log10")),
+    "exp": (1, 1, powers.exponential),
     "width_bucket": (4, 4, numbers.width_bucket),
     "lower": (1, 1, text.lower),
     "upper": (1, 1, text.upper),
@@ -71,11 +73,11 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
 CLOCKS = frozenset(
     ("now", "current_date", "current_timestamp", "localtimestamp", "transaction_timestamp", "statement_timestamp")
 )
-_ARITHMETIC = frozenset(("+", "-", "*", "/", "%", "^"))
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
 _NULL_TESTS = {"is null": False, "is not null": True}
 _DISTINCT = {"is distinct from": False, "is not distinct from": True}
 OPERATORS = (
-    frozenset(("and", "or", "not", "@", "||", "between"))
+    frozenset(("and", "or", "not", "@", "||", "^", "between"))
     | _ARITHMETIC
     | comparison.COMPARISONS
     | comparison.LIKE_NAMES
@@ -131,11 +133,14 @@ def _binary(name: str, first: Operand, second: Operand, setting: Setting) -> Exp
         return comparison.distinct_from(first, second, setting, negated=_DISTINCT[name])
     if name in comparison.LIKE_NAMES:
         return comparison.like(name, first, second, setting)
+    if name == "^":
+        return powers.power((first, second), setting)
     if name == "||":
         return text.joined((first, second), setting)
     if name in _ARITHMETIC:
-        moved = shifted(name, first, second, setting) if name in ("+", "-") else None
-        return moved if moved is not None else arithmetic(name, first, second, setting)
+        of_times = shifted(name, first, second, setting) if name in ("+", "-") else None
+        of_spans = times(first, second, setting) if name == "*" else None
+        return of_times or of_spans or arithmetic(name, first, second, setting)
     raise _no_operator(name)
 
 

@@ -10,6 +10,7 @@ from rules.relation.expression import Apply, Constant, Expression, Literal, Oper
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
 from rules.relation.functions.guard import Setting, as_value, within, year_limits
+from rules.relation.functions.spans import moved_by_times
 from rules.relation.types import DATE, INT4, INTERVAL, TIMESTAMP, TIMESTAMPTZ, Type
 from rules.relation.value import DAY, Span
 
@@ -25,7 +26,7 @@ def shifted(name: str, left: Operand, right: Operand, setting: Setting) -> Expre
         return None
     if second.type.kind == "interval":
         return _by_span(first, second, name, setting)
-    if second.type.kind == "integer" and first.type.kind == "date":
+    if second.type.base in ("int2", "int4") and first.type.kind == "date":
         return _by_days(first, as_value(second, setting), name)
     if second.type.is_time and name == "-":
         return _difference(first, second, setting)
@@ -48,6 +49,8 @@ def _other_of(operand: Operand) -> Type:
 
 
 def _by_span(given: Expression, span: Expression, name: str, setting: Setting) -> Expression:
+    if (moved := moved_by_times(given, span, name, setting)) is not None:
+        return moved
     if not isinstance(span, Constant) or not isinstance(span.value, Span):
         raise NotSupported("an interval that differs from row to row is not supported")
     kind = given.type.kind

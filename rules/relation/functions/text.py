@@ -9,7 +9,7 @@ from rules.relation.domain import ANYTHING, Domain, Range, Values
 from rules.relation.expression import Apply, Constant, Expression, Operand, condition
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
-from rules.relation.functions.guard import LONGEST_TEXT, Setting, as_value
+from rules.relation.functions.guard import LONGEST_TEXT, Setting, as_value, short
 from rules.relation.types import INT4, TEXT
 
 Operands = tuple[Operand, ...]
@@ -20,7 +20,7 @@ def text(operand: Operand, setting: Setting) -> Expression:
     given = as_value(typed(operand, setting, TEXT), setting)
     if given.type.kind != "text":
         raise NotSupported(f"a text is needed here, not {given.type.sql}", hint="Cast it: x::text.")
-    return given
+    return short(given)
 
 
 def _made(name: str, sql: str, given: tuple[Expression, ...], image: Domain = ANYTHING) -> Expression:
@@ -84,7 +84,7 @@ def replace(operands: Operands, setting: Setting) -> Expression:
 
 def length(name: str, operands: Operands, setting: Setting) -> Expression:
     given = text(operands[0], setting)
-    longest = given.type.size if given.type.size is not None and name != "octet_length" else LONGEST_TEXT
+    longest = 4 * LONGEST_TEXT if name == "octet_length" else given.type.size or LONGEST_TEXT
     return Apply(
         name, f"{name}({{0}})", (given,), INT4, Range(Fraction(0), Fraction(longest), Fraction(1)), given.nullable
     )
@@ -106,8 +106,12 @@ def joined(operands: Operands, setting: Setting) -> Expression:
     given = tuple(as_value(typed(operand, setting, TEXT), setting) for operand in operands)
     if not any(each.type.kind == "text" for each in given):
         raise NotSupported(f"the operator {' || '.join(each.type.sql for each in given)} is not supported")
-    texts = tuple(each if each.type.kind == "text" else cast_to(each, TEXT, setting) for each in given)
+    texts = tuple(_as_text(each, setting) for each in given)
     return _made("||", "({0} || {1})", texts, _joined_image(texts))
+
+
+def _as_text(given: Expression, setting: Setting) -> Expression:
+    return short(given if given.type.kind == "text" else cast_to(given, TEXT, setting))
 
 
 def _joined_image(given: tuple[Expression, ...]) -> Domain:
@@ -120,7 +124,7 @@ def _joined_image(given: tuple[Expression, ...]) -> Domain:
 def concat(operands: Operands, setting: Setting) -> Expression:
     """concat(…) takes NULL as the empty text."""
     given = tuple(as_value(typed(operand, setting, TEXT), setting) for operand in operands)
-    texts = tuple(each if each.type.kind == "text" else cast_to(each, TEXT, setting) for each in given)
+    texts = tuple(_as_text(each, setting) for each in given)
     holes = ", ".join(f"{{{place}}}" for place in range(len(texts)))
     return Apply("concat", f"concat({holes})", texts, TEXT, ANYTHING, nullable=False)
 

@@ -1,5 +1,6 @@
 """Functions of dates and times. Operands lie in the years 1 to 9999 or are NULL, so nothing overflows."""
 
+from datetime import date
 from fractions import Fraction
 
 from rules.refusal import NotSupported
@@ -27,13 +28,16 @@ TRUNCATIONS = (
     "quarter",
     "year",
     "decade",
+    "century",
+    "millennium",
 )
 # field -> what date_part can say of a moment in the years 1 to 9999, with its step
 FIELDS: dict[str, tuple[int, int, Fraction]] = {
     "year": (1, 9999, Fraction(1)),
     "isoyear": (1, 10_000, Fraction(1)),
-    "decade": (0, 999, Fraction(1)),
+    "decade": (0, 1000, Fraction(1)),
     "century": (1, 100, Fraction(1)),
+    "millennium": (1, 10, Fraction(1)),
     "quarter": (1, 4, Fraction(1)),
     "month": (1, 12, Fraction(1)),
     "week": (1, 53, Fraction(1)),
@@ -96,9 +100,10 @@ def _truncated(given: Domain, field: str, zone: str | None) -> Domain:
     )
     if first is None or last is None:
         return domain.UNBOUNDED
-    starts = _starts(
-        truncate(first - _put_back(found.low, zone), field), last + _put_back(found.high - DAY, zone), field
-    )
+    earliest = first - _put_back(found.low, zone)
+    if not value.is_dated(earliest) or (field == "decade" and earliest < _YEAR_TEN):
+        return domain.UNBOUNDED
+    starts = _starts(truncate(earliest, field), last + _put_back(found.high - DAY, zone), field)
     if starts is None:
         return Range(None, found.high)
     instants = [start if zone is None else value.to_instant(start, zone) for start in starts]
@@ -143,10 +148,19 @@ def truncate(local: int, field: str) -> int:
         case "year":
             first = day.replace(month=1, day=1)
         case _:
-            first = day.replace(year=max(day.year // 10 * 10, 1), month=1, day=1)
+            first = day.replace(year=_first_year(day.year, field), month=1, day=1)
     return value.days_of(first) * DAY
 
 
+def _first_year(year: int, field: str) -> int:
+    """Decades begin with years that end in 0, centuries and millennia with those that end in 1."""
+    if field == "decade":
+        return year // 10 * 10
+    size = 100 if field == "century" else 1000
+    return (year - 1) // size * size + 1
+
+
+_YEAR_TEN = value.days_of(date(10, 1, 1)) * DAY  # the decade before begins with the year 1 BC
 _SIZES = {
     "microseconds": 1,
     "milliseconds": 1000,
@@ -157,7 +171,7 @@ _SIZES = {
 }
 _STEPS = {
     "week": Span(days=7), "month": Span(months=1), "quarter": Span(months=3), "year": Span(months=12),
-    "decade": Span(months=120),
+    "decade": Span(months=120), "century": Span(months=1200), "millennium": Span(months=12000),
 }  # fmt: skip
 
 
@@ -210,7 +224,7 @@ def _part_image(field: str, given: Expression, setting: Setting) -> Domain:
 
 def _year(bound: int, given: Type, zone: str | None) -> int | None:
     local = bound * DAY if given.kind == "date" else bound if zone is None else value.to_local(bound, zone)
-    return None if local is None else value.day_at(local // DAY).year
+    return None if local is None or not value.is_dated(local) else value.day_at(local // DAY).year
 
 
 def _part_of_span(field: str, given: Expression, result: Type) -> Expression:

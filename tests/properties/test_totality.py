@@ -1,0 +1,194 @@
+"""No admitted expression fails on any row, and what the planner says of it is true: its type, its domain, its NULLs."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from fractions import Fraction
+
+import psycopg
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from rules.refusal import Refusal
+from rules.relation.bind_expression import Binding
+from rules.relation.domain import Range, Values
+from rules.relation.expression import Expression, Operand, columns_in
+from rules.relation.functions.registry import CLOCKS, FUNCTIONS, OPERATORS
+from rules.relation.render import expression_sql, text_constant
+from rules.relation.scope import World
+from rules.relation.types import Type
+from rules.relation.value import text_of
+from rules.sql import syntax as s
+from rules.sql.parse import parse_expression
+from tests import lab as tables
+from tests.properties import worst
+from tests.properties.examples import EXAMPLES
+from tests.properties.planning import Lab, thorough
+
+RULES = tables.rules()
+MOST_COLUMNS = 3  # of one expression, all of whose worst values meet
+ZONE = "Europe/Berlin"
+SYNTAX = {text: parse_expression(text) for text in EXAMPLES}
+
+
+def test_all_that_the_registry_knows_has_an_example() -> None:
+    """What is added to the registry without one fails here."""
+    seen = {name for each in SYNTAX.values() for name in _names(each)}
+    assert not {*FUNCTIONS, *OPERATORS, *CLOCKS} - seen
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+@pytest.mark.parametrize("nullable", [True, False], ids=["nullable", "never NULL"])
+def test_an_example_is_admitted_and_fails_on_no_row(lab: Lab, text: str, nullable: bool) -> None:
+    check(lab, text, _bound(lab, SYNTAX[text], nullable=nullable), nullable=nullable)
+
+
+@thorough
+@given(data=st.data(), nullable=st.booleans(), as_key=st.booleans())
+def test_what_examples_are_put_together_to_fails_on_no_row(
+    lab: Lab,
+    data: st.DataObject,
+    nullable: bool,
+    as_key: bool,
+) -> None:
+    """Examples take the places of the columns of other examples, whose types they have."""
+    syntax = _nested(lab, data, data.draw(st.sampled_from(EXAMPLES)), depth=data.draw(st.integers(1, 3)))
+    try:
+        made = _bound(lab, syntax, nullable=nullable, as_key=as_key)
+    except Refusal as refusal:
+        event(f"refused: {refusal.message[:60]}")
+        return
+    if len(_columns(made)) > MOST_COLUMNS:
+        return
+    try:
+        check(lab, repr(syntax), made, nullable=nullable)
+    except psycopg.errors.UndefinedFunction:  # whatever the rows: the twin says so before anything is planned
+        event("no such function")
+
+
+def check(lab: Lab, text: str, made: Expression, *, nullable: bool) -> None:
+    """The expression over every combination of its columns' worst values."""
+    used = _columns(made)
+    names = {worst.column(name, nullable=True).id: name for name in used}
+    sql = expression_sql(made, names)
+    inner = f"SELECT {sql} AS x FROM {worst.rows(used, nullable=nullable)} OFFSET 0"
+    tests = {
+        "type": f"bool_and(pg_typeof(x) IN ({_types(made.type)}))",
+        "nulls": "true" if made.nullable else "bool_and(x IS NOT NULL)",
+        "domain": f"coalesce(bool_and({_inside(made)}) FILTER (WHERE x IS NOT NULL), true)",
+    }
+    try:
+        with lab.connection.transaction(force_rollback=True):
+            row = lab.connection.execute(f"SELECT {', '.join(tests.values())}, count(x) FROM ({inner}) AS s").fetchone()
+    except psycopg.errors.UndefinedFunction:
+        raise
+    except psycopg.Error as error:
+        raise AssertionError(f"{text}\n{sql}\n{error}") from error
+    assert row is not None
+    for name, holds in zip(tests, row, strict=False):
+        assert holds, f"{text}\n{sql}\nwhat is said of its {name} is wrong: {made.type} {made.domain} {made.nullable}"
+
+
+def _types(given: Type) -> str:
+    """real is computed with as double precision, and texts are told apart by nothing."""
+    same = {"float": ("real", "double precision"), "text": ("text", "varchar")}.get(given.kind, (given.sql,))
+    return ", ".join(f"pg_typeof(NULL::{each})" for each in same)
+
+
+def _inside(made: Expression) -> str:
+    """Whether x lies in the domain; of doubles it is known up to rounding."""
+    match made.domain:
+        case Values(items=items) if made.type.kind not in ("interval", "other"):
+            texts = [text for item in items if (text := text_of(item, made.type, ZONE)) is not None]
+            shown = ", ".join(f"{text_constant(text)}::{made.type.sql}" for text in texts)
+            return f"x IN ({shown})" if shown else "false"
+        case Range(low=low, high=high, step=step) if made.type.is_number or made.type.is_time:
+            return " AND ".join((*_bounds(made.type, low, high), *_multiple(made.type, step))) or "true"
+    return "true"
+
+
+def _bounds(given: Type, low: Fraction | None, high: Fraction | None) -> Iterator[str]:
+    if given.is_time:
+        shown = (None if bound is None else text_of(bound, given.plain()) for bound in (low, high))
+        yield from (f"x {sign} '{text}'" for sign, text in zip((">=", "<="), shown, strict=True) if text is not None)
+        return
+    slack = Fraction(1, 10**9) if given.kind == "float" else Fraction(0)
+    for sign, bound, side in (">=", low, -1), ("<=", high, 1):
+        if bound is not None:
+            limit = bound + side * abs(bound) * slack
+            yield f"x::numeric * {limit.denominator} {sign} {limit.numerator}"
+
+
+def _multiple(given: Type, step: Fraction | None) -> Iterator[str]:
+    if step is not None and given.kind in ("integer", "numeric"):
+        yield f"x::numeric * {step.denominator} % {step.numerator} = 0"
+
+
+def _bound(lab: Lab, syntax: s.Expression, *, nullable: bool, as_key: bool = False) -> Expression:
+    world = World(RULES, lab.catalog, time_zone=ZONE, now="2024-02-29 23:59:59.999999+00:00")
+
+    def leaf(each: s.Expression) -> Operand | None:
+        return worst.column(each.parts[0], nullable=nullable) if isinstance(each, s.Name) else None
+
+    return Binding(leaf, world, replace(world.setting(), as_key=as_key)).bind(syntax)
+
+
+def _nested(lab: Lab, data: st.DataObject, text: str, depth: int) -> s.Expression:
+    """An example with other examples in the places of some of its columns."""
+    if depth == 0:
+        return SYNTAX[text]
+    places = dict[str, s.Expression]()
+    for name in dict.fromkeys(_read(SYNTAX[text])):
+        fitting = [each for each in EXAMPLES if _kind(lab, each) == worst.PAIRED[name][0].kind]
+        if len(fitting) > 0 and data.draw(st.booleans()):
+            places[name] = _nested(lab, data, data.draw(st.sampled_from(fitting)), depth - 1)
+    return _replaced(SYNTAX[text], places)
+
+
+_KINDS: dict[str, str] = {}
+
+
+def _kind(lab: Lab, text: str) -> str:
+    if text not in _KINDS:
+        _KINDS[text] = _bound(lab, SYNTAX[text], nullable=True).type.kind
+    return _KINDS[text]
+
+
+def _columns(made: Expression) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column.name for column in columns_in(made)))
+
+
+def _walk(syntax: object) -> Iterator[object]:
+    yield syntax
+    if is_dataclass(syntax) and not isinstance(syntax, type):
+        for field in fields(syntax):
+            yield from _walk(getattr(syntax, field.name))
+    elif isinstance(syntax, tuple):
+        for each in syntax:
+            yield from _walk(each)
+
+
+def _names(syntax: s.Expression) -> Iterator[str]:
+    yield from (each.name for each in _walk(syntax) if isinstance(each, s.Call | s.Operator))
+
+
+def _read(syntax: s.Expression) -> Iterator[str]:
+    yield from (each.parts[0] for each in _walk(syntax) if isinstance(each, s.Name))
+
+
+def _replaced(syntax: s.Expression, places: dict[str, s.Expression]) -> s.Expression:
+    """The expression with others in the places of its columns."""
+    found = _put(syntax, places)
+    assert isinstance(found, s.Expression)
+    return found
+
+
+def _put(part: object, places: dict[str, s.Expression]) -> object:
+    match part:
+        case s.Name(parts=(name,)):
+            return places.get(name, part)
+        case tuple():
+            return tuple(_put(each, places) for each in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{field.name: _put(getattr(part, field.name), places) for field in fields(part)})
+    return part

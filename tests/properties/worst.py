@@ -1,0 +1,67 @@
+"""One column of each type, with its worst values: what every admitted expression has to bear."""
+
+from collections.abc import Iterable
+
+from rules.relation.expression import Column
+from rules.relation.render import text_constant
+from rules.relation.scan import type_domain
+from rules.relation.types import Type
+
+MOOD = Type("enum", name='"public"."mood"', labels=("glad", "sad", "calm"))
+
+Cells = tuple[str, ...]
+
+_INTEGERS: Cells = ("0", "1", "-1", "7", "-30")
+_FLOATS: Cells = ("0", "-0", "1", "-1", "0.5", "2.5", "-7.25", "NaN", "Infinity", "-Infinity", "1e-30", "1e30")
+_NUMBERS: Cells = ("0", "0.00", "1", "-1", "2.5", "-7.250", "1e-300", "1e300", "NaN", "Infinity", "-Infinity")
+_DAYS: Cells = ("2024-02-29", "1970-01-01", "1582-10-10", "0001-01-01", "9999-12-31", "infinity", "-infinity")
+_MOMENTS: Cells = (
+    *("2024-03-31 02:30:00.000001", "2023-12-31 23:59:59.999999", "1970-01-01", "1850-06-01 12:00", "infinity"),
+    *("0001-01-01", "0001-01-01 BC", "9999-12-31 23:59:59.999999", "294276-12-31 23:59:59", "-infinity"),
+)
+_TEXTS: Cells = (
+    *("", " ", "a", "Berlin", "O'Hara", "50%", "a\\", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "2024-02-30", "2024-02-29"),
+    *("\u00e4\u00df\u4e16\U0001f600", "e\u0301", "\n\t", "-12.50", "1e400", "99999999999999999999", "NaN", "{}", "(x)"),
+)
+
+# name -> type and the values that are there besides NULL
+COLUMNS: dict[str, tuple[Type, Cells]] = {
+    "i2": (Type("int2"), (*_INTEGERS, "32767", "-32768")),
+    "i4": (Type("int4"), (*_INTEGERS, "2147483647", "-2147483648")),
+    "i8": (Type("int8"), (*_INTEGERS, "9223372036854775807", "-9223372036854775808", "4611686018427387904")),
+    "n": (Type("numeric"), (*_NUMBERS, "1e-16383", "1e131071", "99999.99999")),
+    "n2": (Type("numeric", size=8, scale=2), ("0", "1.25", "-0.01", "999999.99", "-999999.99", "NaN")),
+    "f4": (Type("float4"), (*_FLOATS, "3.4e38", "-3.4e38", "1e-45")),
+    "f8": (Type("float8"), (*_FLOATS, "1.7e308", "-1.7e308", "5e-324", "1e150", "9007199254740993")),
+    "d": (Type("date"), (*_DAYS, "4713-01-01 BC", "5874897-12-31", "0044-03-15 BC")),
+    "ts": (Type("timestamp"), (*_MOMENTS, "4713-01-01 BC")),
+    "tz": (Type("timestamptz"), (*_MOMENTS, "4713-01-02 BC", "2024-10-27 02:30:00+02", "2024-10-27 02:30:00+01")),
+    "t": (Type("text"), _TEXTS),
+    "vc": (Type("varchar", size=12), ("", "  b ", "Lyon", "2024-01-31", "12", "\u4e16" * 12)),
+    "b": (Type("bool"), ("true", "false")),
+    "m": (MOOD, MOOD.labels),
+    "u": (Type("uuid"), ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff")),
+}
+# A second column of the same type stands beside the first: i4 and i4_.
+PAIRED = {**COLUMNS, **{f"{name}_": given for name, given in COLUMNS.items()}}
+_VERY_LONG = "ab" * 40_000
+
+
+def column(name: str, *, nullable: bool) -> Column:
+    """The column as a table would have it, without rules."""
+    given, _ = PAIRED[name]
+    number = list(PAIRED).index(name)
+    return Column(number, given, type_domain(given), nullable=nullable, name=name)
+
+
+def rows(names: Iterable[str], *, nullable: bool) -> str:
+    """FROM …: every combination of the worst values of some columns."""
+    return " CROSS JOIN ".join(_values(name, nullable=nullable) for name in names) or "(SELECT) AS nothing"
+
+
+def _values(name: str, *, nullable: bool) -> str:
+    given, cells = PAIRED[name]
+    shown = [*map(text_constant, cells), *(["NULL"] if nullable else [])]
+    if given.base == "text":
+        shown.append(text_constant(_VERY_LONG))
+    return f"(SELECT v::{given.sql} AS {name} FROM unnest(ARRAY[{', '.join(shown)}]) AS v) AS of_{name}"
