@@ -83,6 +83,8 @@ def score_rungs(ladder: Ladder, tally: Sequence[int]) -> list[int]:
 
 def settled(block: Block, bounds: Sequence[int]) -> Block:
     """The block with these bounds of its ladders, as if the rules had declared them."""
+    if not block.ladders:
+        return block
     named = (f"{bound} of {ladder.name}" for ladder, bound in zip(block.ladders, bounds, strict=True))
     return replace(
         block,

@@ -1,0 +1,154 @@
+"""What a private choice of bounds gains: median relative errors with declared and with chosen bounds.
+
+python -m tests.bench.bounds
+python -m tests.bench.bounds --customers 150000 --epsilon 0.1,1 --times 200
+"""
+
+import argparse
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from statistics import median
+
+import psycopg
+
+from proxy.engine.catalog import read_catalog
+from proxy.twin.embedded import Cluster
+from rules.catalog import Catalog
+from rules.noise.ladder import choose_bound, settled, tallies
+from rules.noise.measures import Block, Text
+from rules.noise.mechanism import OpenDPNoise
+from rules.noise.release import columns, draw, known_groups, release
+from rules.rewrite.pipeline import plan
+from rules.rewrite.plan import Plan, Request
+from tests.bench import tpch
+from tests.bench.tpch import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Which bounds are chosen."""
+
+    name: str
+    rows: bool = False
+    sums: bool = False
+
+
+WAYS = (Way("declared"), Way("rows auto", rows=True), Way("sums auto", sums=True), Way("both", rows=True, sums=True))
+Row = tuple[Text, ...]
+
+
+@dataclass
+class Bench:
+    """The set, and the answers of its inner statements, each asked once."""
+
+    connection: psycopg.Connection
+    catalog: Catalog
+    asked: dict[str, tuple[list[Row], float]] = field(default_factory=dict)
+    noise: OpenDPNoise = field(default_factory=OpenDPNoise)
+
+    def run(self, sql: str) -> list[Row]:
+        if sql not in self.asked:
+            began = time.perf_counter()
+            rows = self.connection.execute(sql).fetchall()
+            texts = [tuple(None if cell is None else str(cell) for cell in row) for row in rows]
+            self.asked[sql] = texts, time.perf_counter() - began
+        return self.asked[sql][0]
+
+    def plan(self, question: Question, epsilon: Decimal, *, rows: bool, sums: bool) -> Plan:
+        request = Request(
+            text=question.sql,
+            search_path=("pg_catalog", "public"),
+            epsilon=epsilon,
+            rows_auto=rows,
+            sums_auto=sums,
+        )
+        made = plan(request, tpch.policy(), self.catalog)
+        assert isinstance(made, Plan)
+        return made
+
+    def choose(self, block: Block) -> tuple[int, ...]:
+        """Bounds of the block's ladders, as one statement would choose them."""
+        found = tallies(block, self.run(block.tally)) if block.ladders else ()
+        pairs = zip(block.ladders, found, strict=True)
+        return tuple(choose_bound(ladder, tally, self.noise, group_size=1) for ladder, tally in pairs)
+
+    def answer(self, block: Block) -> dict[Row, Row]:
+        """One noised answer, by group."""
+        groups, width = known_groups(block), len(block.keys)
+        assert groups is not None
+        draws = draw(block, range(len(block.measures)), len(groups), self.noise, group_size=1)
+        shown = columns(block, release(block, groups, self.run(block.sql), draws))
+        return {row[:width]: row[width:] for row in zip(*shown, strict=True)}
+
+    def seconds(self, block: Block, bounds: tuple[int, ...]) -> float:
+        """What the database took for one answer."""
+        return sum(self.asked[sql][1] for sql in (block.tally, settled(block, bounds).sql) if sql)
+
+
+def measure(bench: Bench, question: Question, block: Block, times: int) -> tuple[float, tuple[int, ...]]:
+    """The median relative error over cells and repetitions, and the bounds chosen most often."""
+    truth = {row[: question.keys]: row[question.keys :] for row in bench.run(question.sql)}
+    errors: list[float] = []
+    chosen: Counter[tuple[int, ...]] = Counter()
+    for _ in range(times):
+        bounds = bench.choose(block)
+        chosen[bounds] += 1
+        answer = bench.answer(settled(block, bounds))
+        pairs = (pair for group, cells in truth.items() for pair in zip(answer[group], cells, strict=True))
+        errors += [abs(float(one or 0) / float(other) - 1) for one, other in pairs if other and float(other)]
+    return median(errors), chosen.most_common(1)[0][0]
+
+
+def main() -> None:
+    """Measure, and print one line for each question, ε and way."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bounds", description=__doc__.partition("\n")[0])
+    parser.add_argument("--customers", type=int, default=15_000, help="how many (default: 15000, a tenth of TPC-H's)")
+    parser.add_argument("--epsilon", default="0.1,1", help="of a statement (default: 0.1,1)")
+    parser.add_argument("--times", type=int, default=100, help="answers of each kind (default: 100)")
+    given = parser.parse_args()
+    print(f"{'question':44}{'ε':>5}  {'bounds':12}{'median error':>13}{'seconds':>9}  most often")
+    with _open(given.customers) as bench:
+        for question in tpch.QUESTIONS:
+            for epsilon in given.epsilon.split(","):
+                for way in WAYS:
+                    _print(bench, question, Decimal(epsilon), way, given.times)
+
+
+def _print(bench: Bench, question: Question, epsilon: Decimal, way: Way, times: int) -> None:
+    """One line, unless there is nothing to choose."""
+    (block,) = bench.plan(question, epsilon, rows=way.rows, sums=way.sums).blocks
+    if (way.rows or way.sums) and not block.ladders:
+        return
+    error, bounds = measure(bench, question, block, times)
+    numbers = f"{epsilon:>5}  {way.name:12}{error:>12.2%}{bench.seconds(block, bounds):>9.2f}"
+    told = (f"{ladder.what} {ladder.told(bound)}" for ladder, bound in zip(block.ladders, bounds, strict=True))
+    print(f"{question.name:44}{numbers}  {', '.join(told)}", flush=True)
+
+
+@contextmanager
+def _open(customers: int) -> Iterator[Bench]:
+    settings = {"shared_buffers": "512MB", "max_wal_size": "4GB", "jit": "off", "work_mem": "256MB"}
+    cluster = Cluster.start(settings=settings)
+    try:
+        with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE tpch")
+        with psycopg.connect(cluster.dsn("tpch"), autocommit=True) as connection:
+            connection.execute(tpch.script(customers))
+            yield Bench(connection, asyncio.run(_catalog(cluster.dsn("tpch"))))
+    finally:
+        cluster.stop()
+
+
+async def _catalog(dsn: str) -> Catalog:
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await connection.execute("SET search_path = ''")
+        return await read_catalog(connection)
+
+
+if __name__ == "__main__":
+    main()
