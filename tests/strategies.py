@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from tests import subqueries
 from tests.windows import windowed
 
 # What an expression of each type can be made of, by the tables in FROM.
-_COLUMNS = {
+_COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
     "p": {
         "number": ("p.age", "p.height", "p.wealth"),
         "text": ("p.city", "p.note"),
@@ -131,14 +132,21 @@ class _Expressions:
         known = [column for table in self._tables for column in _COLUMNS[table][kind]]
         return self._draw(st.sampled_from(known)) if known else None
 
+    def _beside(self, known: dict[str, tuple[str, ...]]) -> str | None:
+        """A subquery that depends on a row of one of the tables."""
+        found = [each for table in self._tables for each in known.get(table, ())]
+        return self._draw(st.sampled_from(found)) if found else None
+
     def _one(self, *choices: str) -> str:
         return self._draw(st.sampled_from(choices))
 
     def number(self, depth: int) -> str:
         column = self._column("number") or "1"
-        shape = self._draw(st.integers(0, 13)) if depth > 0 else 0
+        shape = self._draw(st.integers(0, 14)) if depth > 0 else 0
         if shape <= 3:
             return column
+        if shape == 14:
+            return self._beside(subqueries.NUMBERS) or column
         inner = self.number(depth - 1)
         match shape:
             case 4 | 5 | 6:
@@ -163,7 +171,7 @@ class _Expressions:
                 return f"length({text})" if text else f"nullif({inner}, {self._one(*_CONSTANTS)})"
 
     def condition(self, depth: int) -> str:
-        shape = self._draw(st.integers(0, 11 if depth > 0 else 6))
+        shape = self._draw(st.integers(0, 12 if depth > 0 else 6))
         number, text, flag = self._column("number"), self._column("text"), self._column("boolean")
         match shape:
             case 0 if flag:
@@ -184,6 +192,8 @@ class _Expressions:
                 return f"(NOT {self.condition(depth - 1)})"
             case 9:
                 return f"({self.number(depth - 1)} IS DISTINCT FROM {self._one(*_CONSTANTS)})"
+            case 12 if found := self._beside(subqueries.CONDITIONS):
+                return found
             case 10:
                 return (
                     f"({self.number(depth - 1)} {self._one('<', '<=', '=', '<>', '>', '>=')} {self.number(depth - 1)})"
@@ -192,13 +202,17 @@ class _Expressions:
 
     def key(self) -> str:
         text, flag, moment = self._column("text"), self._column("boolean"), self._column("moment")
-        match self._draw(st.integers(0, 10)):
+        match self._draw(st.integers(0, 11)):
+            case 11 if found := self._beside(subqueries.TEXTS):
+                return found
             case 0 | 1 if text:
                 return text
             case 2 if flag:
                 return flag
             case 3 | 4 if moment:
-                return f"date_trunc('{self._one('month', 'week', 'year', 'day')}', {moment})"
+                bins = f"interval '30 minutes' * floor(extract(minute FROM {moment}) / 30)"
+                shown = self._one("", "", "", f" + {bins}")
+                return f"date_trunc('{self._one('month', 'week', 'year', 'day', 'hour')}', {moment}){shown}"
             case 5 if moment:
                 return f"extract({self._one('year', 'month', 'dow')} FROM {moment})"
             case 6 if moment:

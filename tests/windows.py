@@ -5,14 +5,20 @@ from hypothesis import strategies as st
 Source = tuple[str, str, str]  # the text, the tables in it, and how the unit is called
 
 # Functions by what they say, and the frames under which PostgreSQL leaves nothing open.
-_NUMBERS = (
-    ("row_number()", ""), ("rank()", ""), ("dense_rank()", ""), ("ntile(2)", ""), ("percent_rank()", ""),
-    ("cume_dist()", ""), ("lag(cost)", ""), ("lag(score, 2)", ""), ("lead(count, 1, 0)", ""),
-    ("lead(big, 1, cost)", ""), ("first_value(cost)", ""), ("sum(count)", "frame"), ("sum(cost)", "frame"),
-    ("avg(cost)", "frame"), ("min(cost)", "frame"), ("max(count)", "frame"), ("count(*)", "frame"), ("count(score)", "frame"),
-    ("count(*) FILTER (WHERE kind = 'a')", "frame"), ("sum(cost) FILTER (WHERE count > 0)", "frame"),
-    ("last_value(count)", "rows"), ("nth_value(cost, 2)", "rows"), ("stddev_pop(count)", "frame"),
+_PLAIN = (
+    "row_number()", "rank()", "dense_rank()", "ntile(2)", "percent_rank()", "cume_dist()", "lag(cost)",
+    "lag(score, 2)", "lead(count, 1, 0)", "lead(big, 1, cost)", "first_value(cost)",
 )  # fmt: skip
+_FRAMED = (
+    "sum(count)", "sum(cost)", "avg(cost)", "min(cost)", "max(count)", "count(*)", "count(score)", "stddev_pop(count)",
+    "count(*) FILTER (WHERE kind = 'a')", "sum(cost) FILTER (WHERE count > 0)",
+)  # fmt: skip
+_NUMBERS = (
+    *((each, "") for each in _PLAIN),
+    *((each, "frame") for each in _FRAMED),
+    ("last_value(count)", "rows"),
+    ("nth_value(cost, 2)", "rows"),
+)
 _MOMENTS = (("lag(day)", ""), ("lead(at, 2)", ""), ("first_value(day)", ""), ("max(at)", "frame"), ("min(day)", ""))
 _TEXTS = (("lag(kind)", ""), ("lead(kind, 1, 'a')", ""), ("first_value(kind)", ""), ("max(kind)", ""))
 _FRAMES = (

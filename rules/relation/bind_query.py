@@ -13,14 +13,15 @@ from rules.relation.bind_where import Where
 from rules.relation.expression import Column, Constant, Expression, Literal, Operand
 from rules.relation.lookup import Correlated, links_of, of_nothing
 from rules.relation.nodes import Node
-from rules.relation.privacy import filtered, per_unit, projected, tells_unit
+from rules.relation.privacy import filtered, projected, tells_unit
 from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, Scope, UnknownName, World, single
 from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
-from rules.relation.unit_windows import with_windows
+from rules.relation.unit_windows import first_of_each, with_windows
 from rules.relation.unmatched import check_aggregate, check_key
 from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, windows
+from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
 
@@ -141,9 +142,12 @@ class Binder(Where, Sources):
         is_grouped = bool(given.group_by or given.having) or bool(aggregates(given.items, given.order_by))
         if not is_grouped and (given.distinct_on or not given.distinct):
             _check_rows(given)
-            return self._rows(given, source)
+            return self._rows(given, self.with_subqueries(source, (given.items, given.distinct_on), ctes))
         keys = self._keys(given, source) if is_grouped else self._distinct_keys(given, source)
         flat, sets = keys
+        inside = tuple(key.expression for key in flat)
+        calls = aggregates(given.items, given.having, given.order_by)
+        source = self.with_subqueries(source, (inside, calls), ctes)
         leaf = self.leaf(source)
         bound = tuple(Binding(leaf, self.world, self.world.setting()).bind(key.expression) for key in flat)
         if source.node.facts.absent:
@@ -151,7 +155,6 @@ class Binder(Where, Sources):
         if flat and not sets and tells_unit(source.node.facts, bound):
             return self._per_unit(given, source, flat, bound)
         self.blocks.setdefault(given.index, Found(given, source, flat, not is_grouped, sets))
-        inside = tuple(key.expression for key in flat)
         self._visit(ctes, *above(inside, given.items, given.having, given.order_by, given.limit, given.offset))
         return Outer()
 
@@ -236,12 +239,10 @@ class Binder(Where, Sources):
         """DISTINCT ON keeps the rows whose row_number() over the same keys is 1."""
         if not given.distinct_on:
             return node
-        keys = tuple(_output(each, given) for each in given.distinct_on)
+        binding = Binding(leaf, self.world, self.world.setting())
+        keys = tuple(binding.bind(_output(each, given)) for each in given.distinct_on)
         order = tuple(replace(each, expression=_output(each.expression, given)) for each in given.order_by)
-        number = s.Call("row_number", over=s.Window(keys, order))
-        node, leaf = self._with_windows(node, leaf, (number,))
-        first = s.Operator("=", (number, s.Constant("number", "1")))
-        return filtered(node, Binding(leaf, self.world, self.world.setting()).condition(first))
+        return first_of_each(node, keys, order, binding, self.fresh())
 
     def _per_unit(
         self, given: s.Select, source: Relation, keys: tuple[Key, ...], bound: tuple[Expression, ...]

@@ -243,9 +243,12 @@ def _either(tree: _Pair, columns: dict[int, Column]) -> Iterator[tuple[int, Expr
 
 
 def names_leaf(scope: Scope, columns: dict[int, Column]) -> Leaf:
-    """Names mean the columns of this scope."""
+    """Names mean the columns of this scope, and so do subqueries that became columns."""
 
     def leaf(given: s.Expression) -> Operand | None:
+        if isinstance(given, s.ScalarQuery | s.Exists | s.InQuery):
+            found = scope.find_subquery(given)
+            return None if found is None else columns[found]
         if not isinstance(given, s.Name):
             return None
         number = scope.find(given.parts)

@@ -115,12 +115,13 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin:
-    """The source's rows for which a row of the other relation exists, or none does."""
+    """The source's rows for which a row of the other relation exists, or none does; with a mark all, and which."""
 
     source: "Node"
     other: "Node"
     condition: Expression
     negated: bool
+    mark: int | None  # the column that says it
     facts: Facts
 
 

@@ -4,32 +4,29 @@ Every node but a Scan is made here. The rules are the table of DESIGN section 4;
 not know is refused. No declared number is believed: `proved` comes from unique keys alone.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice, pairwise
 
 from rules.refusal import NotAllowed, NotSupported
+from rules.relation.domain import ANYTHING, TRUTHS, Domain
 from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.relation.narrow import narrowed
 from rules.relation.nodes import (
-    Aggregate,
     Facts,
     Filter,
     Given,
     Join,
     JoinKind,
     Node,
-    PerUnit,
     Project,
     Rows,
     SemiJoin,
     Union,
     Unit,
-    Window,
-    WindowCall,
-    Windowed,
 )
-from rules.relation.rows_left import rows_left
-from rules.relation.types import Type
+from rules.relation.rows_left import keys_left, rows_left
+from rules.relation.types import BOOLEAN, Type
 from rules.relation.unmatched import after_filter, after_join, check_computed, check_whole
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
@@ -53,6 +50,7 @@ def filtered(source: Node, holding: Expression) -> Node:
 def _fewer(facts: Facts) -> Facts:
     """A unique key whose values are few leaves a unit as few rows: of row_number() = 1 there is one."""
     left = None if facts.unit is None else rows_left(facts)
+    facts = replace(facts, keys=facts.keys | keys_left(facts))
     if left is None:
         return facts
     rows = Rows(*(left if each is None else min(each, left) for each in (facts.rows.proved, facts.rows.cap)))
@@ -60,12 +58,17 @@ def _fewer(facts: Facts) -> Facts:
     return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
 
 
-def projected(source: Node, computed: tuple[tuple[int, Expression], ...]) -> Node:
+def projected(
+    source: Node, computed: tuple[tuple[int, Expression], ...], declared: Mapping[int, Domain] | None = None
+) -> Node:
     """Computed columns beside the source's own. What follows from determined columns is determined."""
     if not computed:
         return source
     facts = source.facts
-    columns = tuple(Column(number, each.type, each.domain, nullable=each.nullable) for number, each in computed)
+    said = declared or {}
+    columns = tuple(
+        Column(number, each.type, each.domain, said.get(number, ANYTHING), each.nullable) for number, each in computed
+    )
     determined = {number for number, each in computed if facts.unit and ids_in(each) <= facts.determined}
     absent = {number for number, each in computed if check_computed(each, facts.absent)}
     made = replace(
@@ -99,7 +102,7 @@ def joined(
     rows = _joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
     facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
     if kind == "inner":
-        facts = replace(facts, columns=narrowed(facts.columns, holding))
+        facts = _fewer(replace(facts, columns=narrowed(facts.columns, holding)))
     facts = replace(facts, absent=after_join(kind, one, two, holding))
     made = Join(kind, left, right, holding, facts)
     return made if kind != "full" or unit is None else _with_either_unit(made, one, two, number)
@@ -277,88 +280,34 @@ def _extended(columns: tuple[Column, ...], *, kept: bool) -> tuple[Column, ...]:
     return columns if kept else tuple(replace(column, nullable=True) for column in columns)
 
 
-def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool) -> Node:
+def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool, mark: int | None = None) -> Node:
     """EXISTS and NOT EXISTS of rows of the same unit; of public rows any condition will do."""
-    if source.facts.unit is None and other.facts.unit is not None:
+    facts = source.facts
+    if facts.unit is None and other.facts.unit is not None:
         raise NotAllowed("public rows chosen by protected ones tell of these", hint=CROSS_UNIT_HINT)
-    if source.facts.unit is not None and other.facts.unit is not None:
-        check_linked(_equalities(tuple(conjuncts(holding)), source.facts, other.facts), source.facts, other.facts)
+    if facts.unit is not None and other.facts.unit is not None:
+        check_linked(_equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
     check_whole(other.facts)
-    if not negated:
-        facts = replace(source.facts, absent=after_filter(source.facts.absent, holding))
-        return SemiJoin(source, other, holding, negated, facts)
-    if source.facts.absent & ids_in(holding):
-        check_whole(source.facts)
-    return SemiJoin(source, other, holding, negated, source.facts)
+    if mark is None and not negated:
+        absent = after_filter(facts.absent, holding)
+        return SemiJoin(source, other, holding, negated, None, replace(facts, absent=absent))
+    if facts.absent & ids_in(holding):
+        check_whole(facts)
+    if mark is None:
+        return SemiJoin(source, other, holding, negated, None, facts)
+    column = Column(mark, BOOLEAN, TRUTHS, nullable=False, name="exists")
+    asked = ids_in(holding) - {each.id for each in other.facts.columns}
+    determined = facts.determined | {mark} if asked <= facts.determined else facts.determined
+    made = replace(facts, columns=(*facts.columns, column), determined=determined)
+    return SemiJoin(source, other, holding, negated, mark, made)
 
 
-def per_unit(
-    source: Node, keys: tuple[tuple[int, Expression], ...], aggregates: tuple[tuple[int, Aggregate, Column], ...]
-) -> Node:
-    """One row for each unit and keys. Keys that the unit determines leave one row of each unit."""
-    facts = source.facts
-    assert facts.unit is not None and facts.unit.column is not None
-    check_whole(facts)
-    unit = facts.unit.column
-    by_unit = all(ids_in(each) <= facts.determined for _, each in keys)
-    key_columns = tuple(_key_column(number, each) for number, each in keys)
-    columns = (
-        facts.column(unit),
-        *(each for each in key_columns if each.id != unit),
-        *(each for _, _, each in aggregates),
-    )
-    plain = {each.id: number for number, each in keys if isinstance(each, Column)}
-    determined = {number for number, each in keys if ids_in(each) <= facts.determined} | {unit}
-    made = Facts(
-        columns=columns,
-        unit=facts.unit,
-        rows=Rows(1, 1) if by_unit else facts.rows,
-        keys=frozenset([frozenset([unit, *(number for number, _ in keys)])]),
-        determined=frozenset(column.id for column in columns) if by_unit else frozenset(determined),
-        determinants=frozenset([frozenset([unit])]) | _carried(facts, plain),
-        steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
-        anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
-    )
-    return PerUnit(source, keys, tuple((number, each) for number, each, _ in aggregates), made)
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """A window function and its column: whether it numbers the rows of its partition, whether all rows have it."""
-
-    call: WindowCall
-    column: Column
-    is_key: bool = False
-    is_same: bool = False
-
-
-def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
-    """Columns that follow from the rows of the unit; the partition tells it, and is rendered with it."""
-    facts = source.facts
-    assert facts.unit is not None and facts.unit.column is not None
-    check_whole(facts)
-    keys = set(facts.keys)
-    apart = [each for each in window.partition if not ids_in(each) <= facts.determined]
-    if all(isinstance(each, Column) for each in apart):
-        keys |= {frozenset([facts.unit.column, each.column.id, *ids_in(*apart)]) for each in made if each.is_key}
-    held = replace(
-        facts,
-        columns=(*facts.columns, *(each.column for each in made)),
-        keys=frozenset(keys),
-        determined=facts.determined | {each.column.id for each in made if each.is_same or facts.rows.proved == 1},
-    )
-    return Windowed(source, window, tuple((each.column.id, each.call) for each in made), held)
-
-
-def _key_column(number: int, given: Expression) -> Column:
-    if isinstance(given, Column):
-        return replace(given, id=number)
-    return Column(number, given.type, given.domain, nullable=given.nullable)
-
-
-def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
-    kept = [each for each in facts.determinants if each <= plain.keys()]
-    return frozenset(frozenset(plain[number] for number in each) for each in kept)
+def find_partner(source: Node, other: Node, holding: Expression, number: int) -> Node | None:
+    """Each row with the one row of another relation that belongs to it, or NULLs; None when there may be several."""
+    equal = _equalities(tuple(conjuncts(holding)), source.facts, other.facts)
+    if not _is_unique(other.facts, {second for _, second in equal}):
+        return None
+    return joined("left", source, other, holding, number=number)
 
 
 def united(

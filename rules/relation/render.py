@@ -164,12 +164,13 @@ class Renderer:
         inner = self.render(node.source, below)
         if not computed:
             return inner
-        kept = [number for number in inner.names if number in used]
-        items = [f"{inner.names[number]} AS {self._called(number)}" for number in kept]
-        items += [f"{expression_sql(each, inner.names)} AS {self._called(number)}" for number, each in computed]
-        return self._sub_select(
-            f"SELECT {', '.join(items)} {inner.clause()}", [*kept, *(number for number, _ in computed)]
-        )
+        return self._extended(inner, [(number, expression_sql(each, inner.names)) for number, each in computed], used)
+
+    def _extended(self, inner: From, computed: list[tuple[int, str]], used: frozenset[int]) -> From:
+        """The same rows with more columns, in a sub-select of their own."""
+        columns = [(number, inner.names[number]) for number in inner.names if number in used] + computed
+        items = ", ".join(f"{sql} AS {self._called(number)}" for number, sql in columns)
+        return self._sub_select(f"SELECT {items} {inner.clause()}", [number for number, _ in columns])
 
     def _sub_select(self, sql: str, numbers: Iterable[int]) -> From:
         alias = self.alias()
@@ -199,12 +200,16 @@ class Renderer:
         )
 
     def _semi_join(self, node: SemiJoin, used: frozenset[int]) -> From:
+        if node.mark is not None and node.mark not in used:
+            return self.render(node.source, used)
         needed = used | ids_in(node.condition)
         outer, inner = self.render(node.source, needed), self.render(node.other, ids_in(node.condition))
         on = () if node.condition == TRUE else (expression_sql(node.condition, {**inner.names, **outer.names}),)
         test = From(inner.source, inner.names, (*inner.where, *on))
-        word = "NOT EXISTS" if node.negated else "EXISTS"
-        return From(outer.source, outer.names, (*outer.where, f"{word} (SELECT {test.clause()})"))
+        exists = f"{'NOT EXISTS' if node.negated else 'EXISTS'} (SELECT {test.clause()})"
+        if node.mark is None:
+            return From(outer.source, outer.names, (*outer.where, exists))
+        return self._extended(outer, [(node.mark, exists)], used)
 
     def _per_unit(self, node: PerUnit, used: frozenset[int]) -> From:
         """Always grouped by the unit and the keys, whatever they are known to tell."""
@@ -234,13 +239,11 @@ class Renderer:
         below = used | {unit.column} | ids_in(*held)
         ties = tie_breakers(node, below)
         inner = self.render(node.source, below | {column.id for column in ties})
-        items = [f"{inner.names[number]} AS {self._called(number)}" for number in inner.names if number in used]
-        kept = [number for number in inner.names if number in used]
+        columns = []
         for number, call in computed:
             over = f" OVER ({_over(node.window, unit.column, call, ties, inner.names)})"
-            items.append(f"{aggregate_sql(call.function, inner.names, over)} AS {self._called(number)}")
-        sql = f"SELECT {', '.join(items)} {inner.clause()}"
-        return self._sub_select(sql, [*kept, *(number for number, _ in computed)])
+            columns.append((number, aggregate_sql(call.function, inner.names, over)))
+        return self._extended(inner, columns, used)
 
     def _union(self, node: Union, used: frozenset[int]) -> From:
         places = [(place, column) for place, column in enumerate(node.facts.columns) if column.id in used]

@@ -1,6 +1,6 @@
 """Names of the analyst's text and the columns that they mean, as PostgreSQL resolves them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rules.catalog import Catalog
@@ -10,7 +10,8 @@ from rules.relation.expression import Constant
 from rules.relation.functions.guard import Setting
 from rules.relation.released import Links, Released, Use, constants, find_released, value
 from rules.relation.scan import Names
-from rules.sql.syntax import Query
+from rules.relation.walk_syntax import unnumbered
+from rules.sql.syntax import Expression, Query
 
 SYSTEM_COLUMNS = frozenset(("ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"))
 ROW_HINT = "Ask for an aggregate, such as count(*) or avg(x), instead of rows."
@@ -66,10 +67,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The items of FROM, and the columns that USING made one of two."""
+    """The items of FROM, the columns that USING made one of two, and the subqueries that became columns."""
 
     entries: tuple[Entry, ...] = ()
     merged: Names = ()
+    subqueries: tuple[tuple[Expression, int], ...] = ()
 
     def find(self, parts: tuple[str, ...]) -> int | None:
         """The column that a name means; None when there is none here."""
@@ -83,6 +85,14 @@ class Scope:
         if len(found) > 1:
             raise NotSupported(f'the name "{name}" stands for more than one column here', hint="Write table.column.")
         return found[0] if found else None
+
+    def find_subquery(self, given: Expression) -> int | None:
+        """The column that a subquery became, wherever it is read again."""
+        wanted = unnumbered(given) if self.subqueries else given
+        return next((number for each, number in self.subqueries if each == wanted), None)
+
+    def with_subquery(self, given: Expression, number: int) -> "Scope":
+        return replace(self, subqueries=(*self.subqueries, (unnumbered(given), number)))
 
     def _named(self, qualifier: list[str]) -> tuple[Entry, ...]:
         schema = qualifier[-2] if len(qualifier) > 1 else None

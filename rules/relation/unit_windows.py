@@ -15,11 +15,13 @@ from rules.relation.bind_expression import Binding
 from rules.relation.domain import ANYTHING, Domain, Range
 from rules.relation.expression import Column, Constant, Expression, ids_in
 from rules.relation.functions.coerce import unified
+from rules.relation.functions.comparison import compare
 from rules.relation.functions.guard import as_passed
 from rules.relation.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
-from rules.relation.privacy import Computed, tells_unit, windowed
+from rules.relation.privacy import filtered, tells_unit
 from rules.relation.types import FLOAT8, INT4, INT8
 from rules.relation.unit_aggregates import KNOWN, unit_aggregate
+from rules.relation.within_unit import Computed, windowed
 from rules.sql import syntax as s
 
 _RANKS = {"row_number": True, "rank": False, "dense_rank": False}  # and whether they tell equal rows apart
@@ -72,18 +74,33 @@ def with_windows(
     return node, numbers
 
 
+def first_of_each(
+    node: Node, keys: tuple[Expression, ...], order: tuple[s.OrderItem, ...], binding: Binding, number: int
+) -> Node:
+    """The rows that come first among those with the same keys, which tell the unit."""
+    facts = node.facts
+    window = _checked(keys, order, binding, facts)
+    made = _rank("row_number", number, _Place(binding, facts, window, _Frame("")))
+    node = windowed(node, window, (made,))
+    return filtered(node, compare("=", made.column, Constant(INT4, "1", domain.ONE), binding.setting))
+
+
 def _window(over: s.Window, binding: Binding, facts: Facts) -> Window:
-    partition = tuple(_sortable(binding.bind(each)) for each in over.partition_by)
+    return _checked(tuple(map(binding.bind, over.partition_by)), over.order_by, binding, facts)
+
+
+def _checked(
+    partition: tuple[Expression, ...], written: tuple[s.OrderItem, ...], binding: Binding, facts: Facts
+) -> Window:
     if facts.unit is None or facts.unit.column is None:
         raise NotSupported("rows without a primary key have no identity, so there is no window over a unit's rows")
     if not tells_unit(facts, partition):
         message = "a window over the rows of several units would let one of them move the others"
         raise NotAllowed(message, hint=_UNITS_HINT)
-    order = tuple(
-        Order(_sortable(binding.bind(each.expression)), each.descending, each.nulls_first) for each in over.order_by
-    )
+    order = tuple(Order(binding.bind(each.expression), each.descending, each.nulls_first) for each in written)
     return Window(
-        tuple(each for each in partition if ids_in(each)), tuple(each for each in order if ids_in(each.expression))
+        tuple(_sortable(each) for each in partition if ids_in(each)),
+        tuple(each for each in order if ids_in(_sortable(each.expression))),
     )
 
 

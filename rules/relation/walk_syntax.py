@@ -73,6 +73,22 @@ def subqueries(*given: object) -> Iterator[s.Query]:
             yield part
 
 
+def unnumbered(given: s.Expression) -> s.Expression:
+    """An expression without the numbers of its SELECTs, which are others wherever it is read again."""
+    found = _unnumbered(given)
+    assert isinstance(found, type(given))
+    return found
+
+
+def _unnumbered(given: object) -> object:
+    if isinstance(given, tuple):
+        return tuple(map(_unnumbered, given))
+    if not is_dataclass(given) or isinstance(given, type):
+        return given
+    held = {field.name: _unnumbered(getattr(given, field.name)) for field in fields(given)}
+    return type(given)(**(held | ({"index": 0} if isinstance(given, s.Select) else {})))
+
+
 def conjuncts(given: s.Expression | None) -> Iterator[s.Expression]:
     """The conditions of a WHERE that must all hold."""
     match given:

@@ -1,0 +1,319 @@
+"""Subqueries that depend on the row around them: whether a row of the same unit exists, and values that belong to it.
+
+A subquery of the same unit's rows becomes a column: EXISTS and IN a mark, a scalar subquery what a LEFT JOIN finds by a
+unique key, or by the groups of the unit. A join by a key multiplies no rows.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rules.refusal import NotAllowed, NotSupported
+from rules.relation import domain
+from rules.relation.bind_expression import Binding, Leaf
+from rules.relation.bind_source import Ctes, Outer, Relation, Sources, _Tree, is_public, provisional
+from rules.relation.expression import FALSE, TRUE, Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
+from rules.relation.functions.comparison import compare, in_list
+from rules.relation.nodes import Node
+from rules.relation.privacy import filtered, find_partner, projected, semi_joined, tells_unit
+from rules.relation.scope import Scope
+from rules.relation.unit_aggregates import unit_aggregate
+from rules.relation.unit_windows import first_of_each
+from rules.relation.walk_syntax import aggregates, has_window, parts
+from rules.relation.walk_syntax import conjuncts as written_conjuncts
+from rules.relation.within_unit import per_unit
+from rules.sql import syntax as s
+
+Test = s.Exists | s.InQuery
+Written = s.ScalarQuery | s.Exists | s.InQuery
+SEVERAL_HINT = "Compare a unique key in its WHERE, or make one value of several: min(x), count(*)."
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """The rows of a subquery, and the conditions that tie them to the row around it."""
+
+    rows: Relation
+    linking: tuple[Expression, ...]
+
+
+class Subqueries(Sources):
+    """Binds subqueries in conditions and expressions over protected rows."""
+
+    @abstractmethod
+    def leaf(self, source: Relation) -> Leaf: ...
+
+    def with_subqueries(self, source: Relation, written: object, ctes: Ctes) -> Relation:
+        """A column for each subquery that depends on the row around it. The others are answers, which come first."""
+        if source.node.facts.unit is None:
+            return source
+        for each in reversed(tuple(parts(written))):  # what stands in an argument of IN is read before it
+            if isinstance(each, Written) and source.scope.find_subquery(each) is None:
+                source = self._with_subquery(source, each, ctes)
+        return source
+
+    def _with_subquery(self, source: Relation, written: Written, ctes: Ctes) -> Relation:
+        found: tuple[Node, int] | None
+        if isinstance(written, s.ScalarQuery):
+            found = self._value(source, written.query, ctes)
+        else:
+            mark = self.fresh()
+            node = self.tested(source, written, ctes, negated=False, mark=mark)
+            found = None if node is None else (node, mark)
+        return source if found is None else Relation(found[0], source.scope.with_subquery(written, found[1]))
+
+    def conditions_of(self, plain: tuple[s.Expression, ...], leaf: Leaf) -> tuple[Expression, ...]:
+        binding = self._binding(leaf)
+        return tuple(part for each in plain for part in conjuncts(binding.condition(each)))
+
+    def _binding(self, leaf: Leaf) -> Binding:
+        return Binding(leaf, self.world, self.world.setting())
+
+    # EXISTS and IN
+
+    def tested(
+        self, source: Relation, test: Test, ctes: Ctes, *, negated: bool, mark: int | None = None
+    ) -> Node | None:
+        """The rows that pass a test, or with a mark all of them; None if the test is one of answers, and marks.
+
+        x IN (SELECT y …) is EXISTS (… WHERE y = x), which a NULL among the y cannot empty.
+        """
+        if isinstance(test, s.Exists):
+            return self._exists(source, test.query, None, ctes, _Kind(negated, mark))
+        member = self._binding(self.leaf(source)).bind(test.argument)
+        return self._exists(source, test.query, member, ctes, _Kind(negated != test.negated, mark))
+
+    def _exists(
+        self, source: Relation, query: s.Query, member: Expression | None, ctes: Ctes, kind: "_Kind"
+    ) -> Node | None:
+        before = self.found()
+        if not isinstance(query, s.Select) or query.ctes or _is_computed(query):
+            found = self.query(query, ctes)
+            if not isinstance(found, Outer):
+                return self._exists_bound(source.node, _Inside(found, ()), member, kind)
+            self.leave_out(self.found() - before)
+            return self._answered(source.node, query, member, kind)
+        tree = self.tree(query.source, ctes)
+        if isinstance(tree, Outer):
+            self.leave_out(self.found() - before)
+            if member is not None or query.source is None:
+                return self._answered(source.node, query, member, kind)
+            tree = self.answered(query.source, ctes)
+        inside = self._inside(source, query, tree, ctes)
+        if member is not None:
+            inside = _Inside(self._one_column(query, inside.rows), inside.linking)
+        return self._exists_bound(source.node, inside, member, kind)
+
+    def _inside(self, source: Relation, query: s.Select, tree: _Tree, ctes: Ctes) -> _Inside:
+        """FROM and WHERE of a subquery. Its conditions are read twice: first to see what links its own units."""
+        outside = {column.id: column for column in source.node.facts.columns}
+        plain, tests = sorted_conditions(query.where)
+        early = self.conditions_of(plain, _either(tree.scope, provisional(tree), source.scope, outside))
+        inner = self.build(tree, tuple(each for each in early if not ids_in(each) & outside.keys()))
+        columns = {column.id: column for column in inner.facts.columns}
+        late = self.conditions_of(plain, _either(tree.scope, columns, source.scope, outside))
+        inner = filtered(inner, all_of(tuple(each for each in late if not ids_in(each) & outside.keys())))
+        for test, deep in tests:
+            found = self.tested(Relation(inner, tree.scope), test, ctes, negated=deep)
+            assert found is not None, "only a mark is left to answers"
+            inner = found
+        return _Inside(Relation(inner, tree.scope), tuple(each for each in late if ids_in(each) & outside.keys()))
+
+    def _answered(self, node: Node, query: s.Query, member: Expression | None, kind: "_Kind") -> Node | None:
+        """A test against what is released first, and enters as constants."""
+        if kind.mark is not None:
+            return None
+        if member is not None:
+            listed = self.world.released_list(query)
+            return filtered(node, in_list(member, listed, self.world.setting(), negated=kind.negated))
+        holds = self.world.released_value(query, "exists") == TRUE
+        return filtered(node, TRUE if holds != kind.negated else FALSE)
+
+    def _one_column(self, query: s.Select, found: Relation) -> Relation:
+        """The column that IN compares with, under a name of its own."""
+        node, number = self._item(query, found, "IN (SELECT …) needs exactly one named column")
+        return Relation(node, Scope(merged=(("", number),)))
+
+    def _item(self, query: s.Select, found: Relation, refusal: str) -> tuple[Node, int]:
+        """The one item of a subquery as a column of its rows."""
+        if len(query.items) != 1 or isinstance(query.items[0].expression, s.Star):
+            raise NotSupported(refusal)
+        return self._as_column(found.node, self._binding(self.leaf(found)).bind(query.items[0].expression))
+
+    def _as_column(self, node: Node, bound: Expression) -> tuple[Node, int]:
+        if isinstance(bound, Column):
+            return node, bound.id
+        number = self.fresh()
+        return projected(node, ((number, bound),)), number
+
+    def _exists_bound(self, node: Node, inside: _Inside, member: Expression | None, kind: "_Kind") -> Node:
+        found, linking = inside.rows, inside.linking
+        if member is None:
+            return semi_joined(node, found.node, all_of(linking), negated=kind.negated, mark=kind.mark)
+        names = found.scope.star(())
+        if len(names) != 1:
+            raise NotSupported("IN (SELECT …) needs exactly one named column")
+        column = found.node.facts.column(names[0][1])
+        is_whole = kind.negated or kind.mark is not None or found.node.facts.unit is not None
+        if is_whole and (column.nullable or member.nullable):
+            message = "IN (SELECT …) over values that may be NULL says nothing for everybody at once"
+            raise NotAllowed(
+                message, hint="Write EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
+            )
+        equal = compare("=", member, column, self.world.setting())
+        return semi_joined(node, found.node, all_of((*linking, equal)), negated=kind.negated, mark=kind.mark)
+
+    # scalar subqueries
+
+    def _value(self, source: Relation, query: s.Query, ctes: Ctes) -> tuple[Node, int] | None:
+        """The value that belongs to each row, as a column; None where it is an answer, or one for each value."""
+        if not isinstance(query, s.Select) or query.ctes or query.source is None or _is_more(query):
+            return None
+        before = self.found()
+        tree = self.tree(query.source, ctes)
+        calls = aggregates(query.items)
+        if isinstance(tree, Outer) or not _depends(query, tree) or (calls and is_public(tree)):
+            self.leave_out(self.found() - before)
+            return None
+        inside = self._inside(source, query, tree, ctes)
+        if calls:
+            return self._of_group(source, inside, query.items[0].expression, calls)
+        return self._of_row(source, inside, query)
+
+    def _of_row(self, source: Relation, inside: _Inside, query: s.Select) -> tuple[Node, int]:
+        """(SELECT y … WHERE key = outer): the one row that has the key, or the first one in an order."""
+        rows = inside.rows
+        if query.limit is not None:
+            binding = self._binding(self.leaf(rows))
+            links = (_sides(each, rows.node) for each in inside.linking)
+            keys = tuple(link[0] for link in links if link is not None)
+            rows = Relation(first_of_each(rows.node, keys, query.order_by, binding, self.fresh()), rows.scope)
+        inner, number = self._item(query, rows, "a subquery in an expression needs exactly one column")
+        node = find_partner(source.node, inner, all_of(inside.linking), self.fresh())
+        if node is None:
+            raise NotSupported("a subquery could give several rows for one row around it", hint=SEVERAL_HINT)
+        return node, number
+
+    def _of_group(
+        self, source: Relation, inside: _Inside, item: s.Expression, calls: tuple[s.Call, ...]
+    ) -> tuple[Node, int] | None:
+        """(SELECT count(*) … WHERE unit = outer): exact aggregates of the unit's own rows, one group for each row."""
+        inner = inside.rows.node
+        links = [_sides(each, inner) for each in inside.linking]
+        known = [link for link in links if link is not None]
+        if inner.facts.unit is None or not tells_unit(inner.facts, tuple(mine for mine, _ in known)):
+            return None
+        if len(known) < len(links):
+            message = "an aggregate over one unit's rows is tied to the row around it by = alone"
+            raise NotSupported(message, hint="Join the rows, and group by the unit in a subquery in FROM.")
+        keys = tuple((mine.id if isinstance(mine, Column) else self.fresh(), mine) for mine, _ in known)
+        binding = self._binding(self.leaf(inside.rows))
+        made = tuple(unit_aggregate(call, self.fresh(), binding, inner.facts) for call in calls)
+        grouped = per_unit(inner, tuple(dict(keys).items()), made)
+        holding = all_of(
+            tuple(
+                compare("=", other, grouped.facts.column(number), self.world.setting())
+                for (number, _), (_, other) in zip(keys, known, strict=True)
+            )
+        )
+        node = find_partner(source.node, grouped, holding, self.fresh())
+        assert node is not None, "the groups of a unit are told apart by their keys"
+        node, values = self._filled(node, {call: column.id for call, (_, _, column) in zip(calls, made, strict=True)})
+        return self._as_column(node, self._binding(_calls_leaf(values)).bind(item))
+
+    def _filled(self, node: Node, numbers: dict[s.Call, int]) -> tuple[Node, dict[s.Call, Column]]:
+        """Where a row has no group, a count is 0 and all else NULL."""
+        for call, number in numbers.items():
+            if call.name != "count":
+                continue
+            column, filled = node.facts.column(number), self.fresh()
+            image = domain.union(column.domain, domain.values([Fraction(0)]))
+            zero = Apply("coalesce", "coalesce({0}, 0)", (column,), column.type, image, nullable=False)
+            node = projected(node, ((filled, zero),), declared={filled: column.declared})
+            numbers = numbers | {call: filled}
+        return node, {call: node.facts.column(number) for call, number in numbers.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How a test is asked: for rows that fail it, and whether it chooses rows or marks them."""
+
+    negated: bool
+    mark: int | None
+
+
+def _is_more(query: s.Select) -> bool:
+    """Whether a scalar subquery is more than one row, or one aggregate, of FROM and WHERE."""
+    first = query.limit == s.Constant("number", "1") and not aggregates(query.items)
+    limited = (query.limit is not None and not first) or query.offset is not None
+    chosen = query.group_by or query.having or query.distinct or query.distinct_on or query.locking
+    return bool(limited or chosen or has_window(query.items))
+
+
+def _depends(query: s.Select, tree: _Tree) -> bool:
+    """Whether a name in it means something outside."""
+    names = (part for part in parts((query.items, query.where, query.order_by)) if isinstance(part, s.Name))
+    return any(tree.scope.find(name.parts) is None for name in names)
+
+
+def _sides(condition: Expression, inner: Node) -> tuple[Expression, Expression] | None:
+    """What an equality compares of the subquery's row, and with what of the row around it."""
+    own = {column.id for column in inner.facts.columns}
+    match condition:
+        case Apply(name="=", arguments=(one, two)):
+            for mine, other in ((one, two), (two, one)):
+                if ids_in(mine) and ids_in(mine) <= own and not ids_in(other) & own:
+                    return mine, other
+    return None
+
+
+def _calls_leaf(values: dict[s.Call, Column]) -> Leaf:
+    """In what is computed from aggregates, names mean nothing: the subquery has one row."""
+
+    def leaf(given: s.Expression) -> Operand | None:
+        if isinstance(given, s.Name):
+            message = f'the column "{given.parts[-1]}" must be in an aggregate here'
+            raise NotSupported(message, hint="Take it out of the subquery.")
+        return values.get(given) if isinstance(given, s.Call) else None
+
+    return leaf
+
+
+def _is_computed(query: s.Select) -> bool:
+    """Whether more is done than choosing rows."""
+    if query.locking:
+        raise NotAllowed("row locks tell of protected rows")
+    chosen = query.distinct or query.distinct_on or query.limit is not None or query.offset is not None
+    return bool(query.group_by or query.having or aggregates(query.items) or chosen or has_window(query.items))
+
+
+def sorted_conditions(where: s.Expression | None) -> tuple[tuple[s.Expression, ...], tuple[tuple[Test, bool], ...]]:
+    """The plain conditions, and the tests by subquery with whether NOT stands before them."""
+    plain: list[s.Expression] = []
+    tests: list[tuple[Test, bool]] = []
+    for each in written_conjuncts(where):
+        match each:
+            case s.Exists() | s.InQuery():
+                tests.append((each, False))
+            case s.Operator(name="not", arguments=((s.Exists() | s.InQuery()) as inner,)):
+                tests.append((inner, True))
+            case _:
+                plain.append(each)
+    return tuple(plain), tuple(tests)
+
+
+def _either(scope: Scope, columns: dict[int, Column], outer: Scope, outside: dict[int, Column]) -> Leaf:
+    """In a correlated subquery a name is first looked for inside, then outside."""
+
+    def leaf(given: s.Expression) -> Operand | None:
+        if not isinstance(given, s.Name):
+            return None
+        number = scope.find(given.parts)
+        if number is not None:
+            return columns[number]
+        number = outer.find(given.parts)
+        if number is None:
+            raise scope.refuse(given.parts)
+        return outside[number]
+
+    return leaf

@@ -1,0 +1,103 @@
+"""Subqueries that depend on the row around them, over rows of the same unit or found by a key: part of the relation."""
+
+import psycopg
+import pytest
+
+from tests.rewrite.planned import Planner
+from tests.shop import LOYAL
+
+# Customers with more orders than the rules count are left out, so that exact numbers can be compared.
+ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL})"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM customers AS c WHERE is_vip OR EXISTS (SELECT FROM orders WHERE customer_id = c.id)",
+        """SELECT count(*) FILTER (WHERE NOT EXISTS (SELECT FROM orders AS o WHERE o.customer_id = c.id))
+           FROM customers AS c""",
+        """SELECT count(*) FROM (SELECT EXISTS (SELECT FROM orders WHERE customer_id = c.id AND status = 'paid') AS pays
+           FROM customers AS c) AS t WHERE pays IS NOT TRUE""",
+        """SELECT count(*) FROM customers AS c
+           WHERE NOT (is_vip AND c.id IN (SELECT customer_id FROM orders WHERE status = 'sent'))""",
+        """SELECT count(*) FROM customers AS c
+           WHERE is_vip OR c.id NOT IN (SELECT customer_id FROM orders GROUP BY 1 HAVING count(*) > 3)""",
+        "SELECT count(*) FROM customers AS c WHERE (SELECT count(*) FROM orders WHERE customer_id = c.id) = 0",
+        """SELECT count(*) FROM customers AS c
+           WHERE (SELECT count(*) + 10 FROM orders AS o WHERE c.id = o.customer_id AND amount > 100) > 12""",
+        f"""SELECT count(*) FROM {ORDERS} AS o
+            WHERE ordered_at < (SELECT max(p.ordered_at) FROM orders AS p WHERE p.customer_id = o.customer_id)""",
+        f"""SELECT count(*) FROM {ORDERS} AS o
+            WHERE (SELECT sum(quantity) FROM order_items AS i WHERE i.order_id = o.id) BETWEEN 4 AND 9""",
+        f"""SELECT count(*) FROM order_items AS i JOIN {ORDERS} AS o ON i.order_id = o.id
+            WHERE (SELECT p.category FROM products AS p WHERE p.id = i.product_id) = 'book'""",
+        f"SELECT count(*) FROM {ORDERS} AS o WHERE (SELECT c.is_vip FROM customers AS c WHERE c.id = o.customer_id)",
+        """SELECT count(*) FROM customers AS c
+           WHERE (SELECT status FROM orders WHERE customer_id = c.id ORDER BY ordered_at DESC, id LIMIT 1) = 'paid'""",
+    ],
+)
+def test_a_subquery_of_the_same_unit_says_what_postgresql_says(planner: Planner, sql: str) -> None:
+    with psycopg.connect(planner.dsn) as connection:
+        truth = connection.execute(sql).fetchall()
+
+    assert truth[0][0] > 0
+    assert planner.run(sql) == truth
+
+
+def test_a_subquery_is_a_key_of_groups(planner: Planner) -> None:
+    sql = """SELECT CASE WHEN EXISTS (SELECT FROM orders WHERE customer_id = c.id) THEN 'buyer' ELSE 'guest' END AS who,
+             count(*) FROM customers AS c GROUP BY 1"""
+    with psycopg.connect(planner.dsn) as connection:
+        truth = connection.execute(sql).fetchall()
+
+    assert sorted(planner.run(sql)) == sorted(truth)
+    assert planner.sensitivities(sql) == [1]
+
+
+@pytest.mark.parametrize(
+    ("item", "rows"),
+    [
+        ("(SELECT count(*) FROM orders WHERE customer_id = c.id)", 40),
+        ("(SELECT least(max(amount), 20) FROM orders WHERE customer_id = c.id)", 20),
+    ],
+)
+def test_a_value_of_the_unit_has_bounds_of_its_own(planner: Planner, item: str, rows: int) -> None:
+    (total,) = planner.sensitivities(f"SELECT sum({item}) FROM customers AS c")
+
+    assert total == rows * (1 if "count" in item else 100)
+
+
+def test_what_is_joined_by_a_key_multiplies_no_rows(planner: Planner) -> None:
+    priced = "SELECT *, (SELECT p.price FROM products AS p WHERE p.id = i.product_id) AS price FROM order_items AS i"
+
+    assert planner.sensitivities(f"SELECT count(*) FROM ({priced}) AS t WHERE price > 10") == [120]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (
+            "SELECT count(*) FROM customers AS c WHERE 'paid' = (SELECT status FROM orders WHERE customer_id = c.id)",
+            "several rows",
+        ),
+        (
+            """SELECT count(*) FROM order_items AS i
+               WHERE 9 < (SELECT price FROM products AS p WHERE p.price < i.quantity)""",
+            "several rows",
+        ),
+        (
+            "SELECT count(*) FROM customers AS c WHERE is_vip OR EXISTS (SELECT FROM orders AS o WHERE o.amount > 400)",
+            "without joining their units",
+        ),
+        (
+            """SELECT count(*) FROM customers AS c
+               WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id AND ordered_at > c.joined)""",
+            "= alone",
+        ),
+    ],
+)
+def test_a_subquery_that_is_not_the_units_own_is_refused(planner: Planner, sql: str, words: str) -> None:
+    refusal = planner.refusal(sql)
+
+    assert words in refusal.message
+    assert refusal.hint
