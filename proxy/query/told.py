@@ -5,45 +5,57 @@ what all of them have spent together is told: it binds this analyst too. The rea
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import partial
 from typing import Final
 
 from proxy.query.clock import Clock
 from proxy.query.rulebook import Rulebook
-from rules.ledger.accountant import grantable, loss
+from rules.ledger.accountant import Totals, grantable, loss
 from rules.ledger.book import Budgets, span_of
-from rules.ledger.store import LedgerStore, Review, Standing
-from rules.sql.virtual import Cell, row_text
+from rules.ledger.store import LedgerStore, PastCharge, Review, Standing
+from rules.rewrite.column_facts import ColumnFacts, column_facts
+from rules.sql.virtual import Cell, array_text, row_text
 
 MOST_CHARGES: Final = 10_000
+_SHORT: Final = 12  # digits of a fingerprint
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
 
 Row = Sequence[Cell]
 
 
-@dataclass(frozen=True, slots=True)
 class Teller:
     """Tells an analyst what the ledger and the rules say, in one consistent moment."""
 
-    ledger: LedgerStore
-    clock: Clock
+    def __init__(self, ledger: LedgerStore, clock: Clock) -> None:
+        self._ledger, self._clock = ledger, clock
+        self._columns: tuple[int, tuple[str, ...]] = (-1, ())  # by generation of the rules
 
     async def tell(self, names: Sequence[str], analyst: str, rulebook: Rulebook) -> tuple[tuple[str, ...], ...]:
         """For each virtual relation its rows, as texts."""
-        if not names:
-            return ()
-        most = MOST_CHARGES if "ledger" in names else 0
-        review = await self.ledger.review(analyst, rulebook.budgets, self.clock(), most_charges=most)
-        return await asyncio.to_thread(
-            lambda: tuple(tuple(map(row_text, _rows(name, review, rulebook))) for name in names)
-        )
+        told: dict[str, tuple[str, ...]] = {}
+        if "columns" in names:
+            told["columns"] = await self._columns_of(rulebook)
+        if "budget" in names or "ledger" in names:
+            most = MOST_CHARGES if "ledger" in names else 0
+            review = await self._ledger.review(analyst, rulebook.budgets, self._clock(), most_charges=most)
+            told["budget"] = _texts(budget_rows(review, rulebook.budgets))
+            told["ledger"] = await asyncio.to_thread(lambda: _texts(map(ledger_row, review.charges)))
+        return tuple(told[name] for name in names)
+
+    async def _columns_of(self, rulebook: Rulebook) -> tuple[str, ...]:
+        generation, texts = self._columns
+        if generation != rulebook.generation:
+            facts = partial(column_facts, rulebook.policy, rulebook.catalog)
+            texts = await asyncio.to_thread(lambda: _texts(map(column_row, facts())))
+            self._columns = (rulebook.generation, texts)
+        return texts
 
 
-def _rows(name: str, review: Review, rulebook: Rulebook) -> Iterator[Row]:
-    yield from budget_rows(review, rulebook.budgets)
+def _texts(rows: Iterable[Row]) -> tuple[str, ...]:
+    return tuple(map(row_text, rows))
 
 
 def budget_rows(review: Review, budgets: Budgets) -> Iterator[Row]:
@@ -52,6 +64,41 @@ def budget_rows(review: Review, budgets: Budgets) -> Iterator[Row]:
     start, end = (None, None) if span is None else map(_moment, span)
     for account, standing in (("yours", review.analyst), ("shared", review.dataset)):
         yield account, *_epsilon(standing), *_delta(standing), budgets.per, start, end, _up(standing.lifetime)
+
+
+def ledger_row(charge: PastCharge) -> Row:
+    """One charge, as it was."""
+    paid, shared = Totals().plus((*charge.fresh, *charge.seen)), Totals().plus(charge.fresh)
+    return (
+        _moment(charge.time),
+        charge.state,
+        *map(_up, (paid.epsilon, shared.epsilon, paid.delta, paid.rho)),
+        str(len(charge.fresh)),
+        str(len(charge.seen)),
+        array_text(charge.tables),
+        charge.period.rpartition(":")[2],
+        charge.session,
+        " ".join(key[:_SHORT] for key in charge.fingerprint.split()),
+    )
+
+
+def column_row(facts: ColumnFacts) -> Row:
+    """One column, and what may be done with it."""
+    bounds, rows = facts.bounds, facts.rows
+    return (
+        facts.table.name.schema,
+        facts.table.name.name,
+        facts.column.name,
+        facts.column.type.sql,
+        *map(_truth, (facts.is_public, facts.is_unit, facts.can_be_summed)),
+        bounds.lower,
+        bounds.upper,
+        None if bounds.values is None else array_text(bounds.values),
+        bounds.source,
+        facts.groups,
+        None if rows.most is None else str(rows.most),
+        rows.source,
+    )
 
 
 def _epsilon(standing: Standing) -> Iterator[Cell]:
@@ -81,6 +128,10 @@ def _down(number: Decimal) -> str:
 
 def _number(number: Decimal) -> str:
     return f"{number.normalize():f}"
+
+
+def _truth(value: object) -> str:
+    return "t" if value else "f"
 
 
 def _moment(moment: datetime) -> str:

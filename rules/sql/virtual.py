@@ -54,7 +54,49 @@ BUDGET: Final = Virtual(
     ),
 )
 
-VIRTUAL: Final = {each.name: each for each in (BUDGET,)}
+LEDGER: Final = Virtual(
+    "ledger",
+    "what you have been charged, the newest 10,000 charges; reading this is free",
+    (
+        VirtualColumn("time", "timestamp with time zone", "when it was charged, before the database was asked"),
+        VirtualColumn("state", "text", "settled; failed: in the database; charged: cancelled, or it runs still"),
+        VirtualColumn("epsilon", "numeric", "what it cost you"),
+        VirtualColumn("epsilon_shared", "numeric", "what of it the account that all share has paid too"),
+        VirtualColumn("delta", "numeric", "what it cost you, for groups that were found in the data"),
+        VirtualColumn("rho", "numeric", "what it cost you as zCDP counts"),
+        VirtualColumn("fresh", "integer", "draws of noise for you"),
+        VirtualColumn("seen", "integer", "answers to others that you saw for the first time in the period"),
+        VirtualColumn("tables", "text[]", "that it reads"),
+        VirtualColumn("period", "text", "that it counts in"),
+        VirtualColumn("session", "text", "the connection that asked"),
+        VirtualColumn("fingerprint", "text", "the same for the same questions, whatever their spelling"),
+    ),
+)
+
+COLUMNS: Final = Virtual(
+    "columns",
+    "what may be done with each column that you can see; reading this is free",
+    (
+        VirtualColumn("table_schema", "text", "of the table"),
+        VirtualColumn("table_name", "text", "of the table"),
+        VirtualColumn("column_name", "text", "of the column"),
+        VirtualColumn("data_type", "text", "in the database"),
+        VirtualColumn("is_public", "boolean", "whether the table has no protected rows: it is answered exactly"),
+        VirtualColumn("is_unit", "boolean", "whether it says whose row it is: count(DISTINCT …) of it counts people"),
+        VirtualColumn("can_be_summed", "boolean", "as it is; otherwise write least(greatest(x, low), high) around it"),
+        VirtualColumn("lower", "text", "what is less counts as this; as a group it is not counted"),
+        VirtualColumn("upper", "text", "what is more counts as this; as a group it is not counted"),
+        VirtualColumn("known_values", "text[]", "the values that can be groups; others are not counted there"),
+        VirtualColumn("known_from", "text", "who says so: rules, or catalog (a type or constraint)"),
+        VirtualColumn(
+            "groups", "text", "known: all are shown; found: the large ones, for delta; null: no groups by it"
+        ),
+        VirtualColumn("rows_per_unit", "integer", "rows of a unit that count; null: SET noisegate.rows_per_unit"),
+        VirtualColumn("rows_from", "text", "who says so: rules, or catalog (a unique key)"),
+    ),
+)
+
+VIRTUAL: Final = {each.name: each for each in (BUDGET, LEDGER, COLUMNS)}
 
 
 def find_virtual(schema: str, name: str) -> Virtual | None:

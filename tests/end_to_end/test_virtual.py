@@ -1,12 +1,15 @@
-"""noisegate.budget and its like: what a tool sees of them, and what an analyst reads in them, free of charge."""
+"""noisegate.budget, ledger and columns: what a tool sees of them, and what an analyst reads there, free of charge."""
 
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.clients.questions import RULES
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate
 
 Session = psycopg.Connection
 
@@ -118,11 +121,72 @@ def test_tools_see_it_with_its_comments(session: Session) -> None:
     tables = session.execute(
         "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'noisegate' ORDER BY 1"
     ).fetchall()
-    comments = session.execute(
-        "SELECT count(*) FILTER (WHERE col_description(a.attrelid, a.attnum) IS NULL), count(*)"
-        " FROM pg_attribute AS a WHERE attrelid = 'noisegate.budget'::regclass AND attnum > 0"
+    silent = session.execute(
+        "SELECT attname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
+        " WHERE relnamespace = 'noisegate'::regnamespace AND col_description(c.oid, attnum) IS NULL"
+    ).fetchall()
+
+    assert tables == [(name, "VIEW") for name in ("budget", "columns", "ledger")]
+    assert silent == []
+    assert session.execute("SELECT has_table_privilege('noisegate.budget', 'SELECT')").fetchone() == (True,)
+
+
+def test_the_ledger_lists_own_charges_as_they_come(session: Session) -> None:
+    session.execute("SET noisegate.reuse = off")
+    session.execute("SET noisegate.epsilon = 0.125")
+    session.execute("SELECT status, count(*), sum(amount) FROM orders GROUP BY status")
+
+    row = session.execute(
+        "SELECT state, epsilon, epsilon_shared, fresh, seen, tables, now() - time < '1 minute'"
+        " FROM noisegate.ledger ORDER BY time DESC LIMIT 1"
     ).fetchone()
 
-    assert ("budget", "VIEW") in tables
-    assert comments == (0, 12)
-    assert session.execute("SELECT has_table_privilege('noisegate.budget', 'SELECT')").fetchone() == (True,)
+    assert row == ("settled", Decimal("0.125"), Decimal("0.125"), 2, 0, ["orders"], True)
+
+
+def test_the_charges_of_the_ledger_are_the_budget_that_is_spent(session: Session) -> None:
+    """Read in one statement, they are of one moment."""
+    row = session.execute(
+        "SELECT (SELECT sum(epsilon) FROM noisegate.ledger), epsilon_ever FROM noisegate.budget WHERE account = 'yours'"
+    ).fetchone()
+
+    assert row is not None
+    assert row[0] == row[1]
+
+
+def test_columns_tell_what_may_be_asked(session: Session) -> None:
+    rows = session.execute(
+        "SELECT column_name, lower, upper, known_values, can_be_summed, groups, rows_per_unit FROM noisegate.columns"
+        " WHERE table_name = 'orders' AND column_name IN ('amount', 'status', 'note') ORDER BY 1"
+    ).fetchall()
+
+    assert rows == [
+        ("amount", "0.00", "500.00", None, True, "found", 40),
+        ("note", None, None, None, False, "found", 40),
+        ("status", None, None, ["open", "paid", "sent", "returned"], False, "known", 40),
+    ]
+
+
+def test_columns_are_those_that_the_catalog_shows(session: Session) -> None:
+    told = "SELECT table_schema, table_name, column_name FROM noisegate.columns"
+    shown = (
+        "SELECT table_schema, table_name, column_name FROM information_schema.columns"
+        " WHERE table_schema NOT IN ('pg_catalog', 'information_schema', 'noisegate')"
+    )
+
+    assert session.execute(f"({told} EXCEPT {shown}) UNION ALL ({shown} EXCEPT {told})").fetchall() == []
+
+
+def test_all_is_told_when_nothing_is_left(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = RULES.replace("budget: {epsilon: 1000,", "budget: {epsilon: 10,")
+    with (
+        noisegate(tmp_path, shop.reader_dsn, rules=rules) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+        session.execute("SELECT count(*) FROM customers")
+        with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
+            session.execute("SELECT count(*) FROM orders")
+
+        assert budget(session)["yours"] == (Decimal(10), Decimal(10), Decimal(0))
+        assert session.execute("SELECT state FROM noisegate.ledger").fetchall() == [("settled",)]
+        assert session.execute("SELECT count(*) > 10 FROM noisegate.columns").fetchone() == (True,)

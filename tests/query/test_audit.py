@@ -7,10 +7,8 @@ from decimal import Decimal
 import pytest
 
 from rules.refusal import Refusal
+from tests.query.desk import Desk
 from tests.query.plans import UNITS, block_of
-from tests.query.test_service import Desk, desk
-
-__all__ = ["desk"]
 
 
 def events(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:

@@ -2,22 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 from proxy.query.rulebook import Rulebook
 from proxy.query.service import Answer, Service
-from proxy.stores.sqlite import SqliteLedger
-from rules.catalog import Catalog
-from rules.noise.measures import Block, Choice, Chosen, Count, Measure, PublicGroups, Quantile
+from rules.noise.measures import Choice, Chosen, Count, Measure, PublicGroups, Quantile
 from rules.noise.mechanism import OpenDPNoise
-from rules.policy.model import Policy
 from rules.refusal import (
     BadSetting,
     BudgetSpent,
@@ -32,59 +28,13 @@ from rules.refusal import (
 )
 from rules.rewrite.plan import Request
 from rules.sql.statement import Kind, RelationName, Statement
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.noise.sources import ConstantNoise
+from tests.query.desk import Desk
 from tests.query.plans import FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
 from tests.query.watched_engine import WatchedEngine
 from tests.rewrite.planned import whole
 
 SLEEP = "SELECT city, count(pg_sleep(0.05)) FROM public.customers GROUP BY city"
-
-
-@dataclass
-class Desk:
-    """A service over the real shop and a real ledger, with a clock that tests turn."""
-
-    engine: WatchedEngine
-    ledger: SqliteLedger
-    policy: Policy
-    catalog: Catalog
-    now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    noise: ConstantNoise = field(default_factory=lambda: ConstantNoise(0))
-
-    def __post_init__(self) -> None:
-        self.service = self.open(self.policy)
-
-    def open(self, policy: Policy) -> Service:
-        return Service(
-            Rulebook.of(policy, self.catalog, 0),
-            HandPlanner(),
-            self.engine,
-            self.ledger,
-            noise=self.noise,
-            clock=lambda: self.now,
-        )
-
-    async def ask(self, *blocks: Block, analyst: str = "ada", seconds: float = 20, reuse: bool = True) -> Answer:
-        return await self.service.answer(
-            plan_of(*blocks), analyst=analyst, session="s", timeout_seconds=seconds, reuse=reuse
-        )
-
-    async def spent(self, analyst: str = "ada") -> tuple[Decimal | int, Decimal | int]:
-        """By the analyst, and by all."""
-        balances = await self.ledger.balances(analyst, self.service.rulebook.budgets, self.now)
-        return balances[0].spent, balances[1].spent
-
-
-@pytest.fixture
-async def desk(shop: RealDatabase, tmp_path: Path) -> AsyncIterator[Desk]:
-    SqliteLedger.create(tmp_path / "ledger", "1/shop")
-    ledger = await SqliteLedger.open(tmp_path / "ledger", "1/shop")
-    engine = WatchedEngine(shop.reader_dsn)
-    yield Desk(engine, ledger, shop_data.policy(), await engine.catalog())
-    await engine.close()
-    await ledger.close()
 
 
 def exact(shop: RealDatabase, expression: str) -> dict[str | None, int]:

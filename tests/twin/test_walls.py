@@ -23,6 +23,9 @@ def bob(twin: Twin) -> Iterator[Connection]:
 
 ROUTES = [
     "SELECT count(*) FROM orders",
+    "SELECT * FROM noisegate.budget",
+    "SELECT 1 FROM noisegate.ledger LIMIT 0",
+    "SELECT EXISTS (SELECT FROM noisegate.columns)",
     "SELECT 1 FROM orders LIMIT 0",
     "SELECT EXISTS (SELECT FROM orders)",
     "SELECT (SELECT max(amount) FROM orders)",
@@ -63,7 +66,7 @@ ROUTES = [
     "SELECT last_value FROM orders_id_seq",
     "SELECT nextval('orders_id_seq')",
     "SELECT currval('orders_id_seq')",
-    "SELECT channel FROM noisegate.secret",
+    "SELECT channel FROM pg_catalog.noisegate_channel",
 ]
 
 

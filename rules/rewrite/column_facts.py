@@ -1,0 +1,157 @@
+"""What an analyst may do with each column, by the rules and the catalog: found by asking the planner's own passes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import count
+from typing import Literal
+
+from rules import catalog as real
+from rules.catalog import Catalog, Table
+from rules.noise.measures import Text
+from rules.policy.model import Policy, TableRules
+from rules.refusal import Refusal
+from rules.relation import domain
+from rules.relation.bind_expression import Binding
+from rules.relation.bind_source import Relation, names_leaf
+from rules.relation.domain import Anything, Values
+from rules.relation.expression import Column, Expression
+from rules.relation.functions.guard import as_value
+from rules.relation.nodes import Facts, Scan
+from rules.relation.privacy import tells_unit
+from rules.relation.scan import scan
+from rules.relation.scope import World, single
+from rules.relation.types import type_of
+from rules.relation.value import text_of
+from rules.rewrite.hide_groups import find_groups, with_keys
+from rules.rewrite.site import GroupKey
+from rules.rewrite.split_aggregates import split
+from rules.sql import syntax as s
+
+Source = Literal["rules", "catalog"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of values, be it enforced or proved."""
+
+    lower: Text = None
+    upper: Text = None
+    values: tuple[str, ...] | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfUnit:
+    """How many rows of a unit are counted."""
+
+    most: int | None = None  # None: the session has to say
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    table: Table
+    column: real.Column
+    is_public: bool
+    is_unit: bool = False
+    bounds: Bounds = Bounds()
+    can_be_summed: bool = False
+    groups: Literal["known", "found"] | None = None  # None: it cannot be grouped
+    rows: RowsOfUnit = RowsOfUnit()
+
+
+def column_facts(policy: Policy, catalog: Catalog) -> Iterator[ColumnFacts]:
+    """All columns that analysts can see, in the order of schema, table and column."""
+    world = World(policy, catalog)
+    for table in sorted(catalog.tables, key=lambda each: each.name):
+        rules = policy.find_table(table.name)
+        if rules is not None:
+            hidden = {name for name, given in rules.columns.items() if given.hidden}
+            shown = [column for column in table.columns if column.name not in hidden]
+            yield from _public(table, shown) if rules.public else _protected(table, shown, rules, world)
+
+
+def _public(table: Table, columns: Sequence[real.Column]) -> Iterator[ColumnFacts]:
+    for column in columns:
+        yield ColumnFacts(table, column, is_public=True, can_be_summed=type_of(column).is_number, groups="known")
+
+
+def _protected(
+    table: Table, columns: Sequence[real.Column], rules: TableRules, world: World
+) -> Iterator[ColumnFacts]:  # fmt: skip
+    numbers = count(1)
+    try:
+        node, names = scan(table, rules, world.policy, world.catalog, lambda: next(numbers))
+    except Refusal:  # every statement that reads it is refused
+        yield from (ColumnFacts(table, column, is_public=False) for column in columns)
+        return
+    source = Relation(node, single(table.name.name, names))
+    for column in columns:
+        plain = ColumnFacts(table, column, is_public=False, is_unit=_is_unit(column, rules), rows=_rows(node))
+        yield _with_uses(plain, source, world)
+
+
+def _with_uses(plain: ColumnFacts, source: Relation, world: World) -> ColumnFacts:
+    """What the column may be used for."""
+    name, facts = s.Name((plain.column.name,)), source.node.facts
+    binding = Binding(names_leaf(source.scope, {each.id: each for each in facts.columns}), world, world.setting())
+    own = binding.bind(name)
+    assert isinstance(own, Column)
+    can_be_summed = _can_be_summed(name, binding, facts)
+    return replace(
+        plain,
+        bounds=_bounds(own, as_value(own, binding.setting), is_useful=can_be_summed),
+        can_be_summed=can_be_summed,
+        groups=_groups(own, name, source, world),
+    )
+
+
+def _is_unit(column: real.Column, rules: TableRules) -> bool:
+    step = None if rules.unit is None else rules.unit_step()
+    return step is not None and step.target is None and step.column == column.name
+
+
+def _can_be_summed(name: s.Name, binding: Binding, facts: Facts) -> bool:
+    try:
+        split(s.Call("sum", (name,)), binding, facts, facts.rows.cap or 1)
+    except Refusal:
+        return False
+    return True
+
+
+def _groups(own: Column, name: s.Name, source: Relation, world: World) -> Literal["known", "found"] | None:
+    if tells_unit(source.node.facts, (own,)):
+        return None
+    try:
+        keyed = with_keys(source, (GroupKey(name, item=0),), world)
+    except Refusal:
+        return None
+    return "found" if find_groups(keyed.keys, world.policy.groups_limit, "UTC") is None else "known"
+
+
+def _bounds(own: Column, value: Expression, *, is_useful: bool) -> Bounds:
+    """Bounds that nothing but the width of a wide type gives are none."""
+    source: Source = "catalog" if isinstance(own.declared, Anything) else "rules"
+    declared = own.declared if isinstance(own.declared, Values) else own.domain
+    values = _texts(declared, own) if isinstance(declared, Values) else None
+    found = domain.range_of(value.domain)
+    if not found.is_bounded or not (is_useful or source == "rules"):
+        return Bounds() if values is None else Bounds(values=values, source=source)
+    return Bounds(_text(found.low, own), _text(found.high, own), values, source)
+
+
+def _texts(given: Values, own: Column) -> tuple[str, ...]:
+    return tuple(text for item in given.items if (text := text_of(item, own.type)) is not None)
+
+
+def _text(bound: Fraction | None, own: Column) -> Text:
+    return None if bound is None else text_of(bound, own.type)
+
+
+def _rows(node: Scan) -> RowsOfUnit:
+    proved, cap = node.facts.rows.proved, node.facts.rows.cap
+    if cap is None:
+        return RowsOfUnit()
+    is_proved = proved is not None and proved <= cap
+    return RowsOfUnit(proved if is_proved else cap, "catalog" if is_proved else "rules")

@@ -1,0 +1,121 @@
+"""noisegate.columns is right: what it says of a column is what becomes of a statement over it."""
+
+import pytest
+
+from rules.noise.measures import PrivateGroups, PublicGroups
+from rules.refusal import NotAllowed, NotSupported, Refusal
+from rules.rewrite.column_facts import ColumnFacts, column_facts
+from rules.rewrite.plan import Plan
+from tests import shop
+from tests.conftest import RealDatabase
+from tests.rewrite.planned import Planner
+
+UNDECLARED = """\
+database: ${NOISEGATE_DATABASE}
+unit: customers.id
+tables:
+  customers: {unit: id, columns: {birth_date: {lower: 2000-01-01, upper: 2000-12-31}, country: hidden}}
+  orders: {unit: customer_id, columns: {amount: {values: [1, 2.5]}}}
+  order_items: {unit: order_id -> orders.id, rows_per_unit: 7, columns: {product_id: {lower: 1, upper: 30}}}
+groups_limit: 400
+"""
+EVERY_ROW = """\
+database: ${NOISEGATE_DATABASE}
+unit: row
+tables: {customers: {}, orders: {}, order_items: {}, products: {}}
+"""
+REST = shop.RULES[shop.RULES.index("budget:") :]
+RULES = {"the shop's": shop.RULES, "undeclared": UNDECLARED + REST, "every row": EVERY_ROW + REST}
+
+
+@pytest.fixture(scope="module", params=list(RULES.values()), ids=list(RULES))
+def planner(request: pytest.FixtureRequest, shop: RealDatabase) -> Planner:
+    return Planner(shop.dsn, request.param)
+
+
+@pytest.fixture(scope="module")
+def facts(planner: Planner) -> list[ColumnFacts]:
+    return [each for each in column_facts(planner.policy, planner.catalog) if not each.is_public]
+
+
+def named(facts: list[ColumnFacts], table: str, column: str) -> ColumnFacts:
+    (found,) = (each for each in facts if (each.table.name.name, each.column.name) == (table, column))
+    return found
+
+
+def planned(planner: Planner, sql: str, *, delta: str = "0") -> Plan | None:
+    try:
+        return planner.plan(sql, rows_per_unit=9, delta=delta)
+    except Refusal as refusal:
+        assert isinstance(refusal, NotAllowed | NotSupported)
+        return None
+
+
+def test_a_column_can_be_summed_exactly_if_it_says_so(planner: Planner, facts: list[ColumnFacts]) -> None:
+    for each in facts:
+        plan = planned(planner, f"SELECT sum({each.column.name}) FROM {each.table.name}")
+
+        assert (plan is not None) == each.can_be_summed, each
+
+
+def test_groups_are_as_it_says(planner: Planner, facts: list[ColumnFacts]) -> None:
+    for each in facts:
+        sql = f"SELECT {each.column.name}, count(*) FROM {each.table.name} GROUP BY 1"
+        without, with_delta = planned(planner, sql), planned(planner, sql, delta="1e-9")
+
+        assert (without is not None) == (each.groups == "known"), each
+        assert (with_delta is not None) == (each.groups is not None), each
+        if with_delta is not None:
+            expected = PublicGroups if each.groups == "known" else PrivateGroups
+            assert isinstance(with_delta.blocks[0].groups, expected), each
+
+
+def test_known_values_are_the_groups(planner: Planner, facts: list[ColumnFacts]) -> None:
+    for each in facts:
+        if each.bounds.values is not None:
+            (block,) = planner.plan(
+                f"SELECT DISTINCT {each.column.name} FROM {each.table.name}", rows_per_unit=9
+            ).blocks
+            assert isinstance(block.groups, PublicGroups)
+            texts = [text for (text,) in block.groups.rows if text is not None]
+            assert sorted(texts) == sorted(each.bounds.values), each
+
+
+def test_the_rows_of_a_unit_that_count_are_as_it_says(planner: Planner, facts: list[ColumnFacts]) -> None:
+    for each in facts:
+        sql = f"SELECT count(*) FROM {each.table.name}"
+        if each.rows.most is None:
+            assert "how many rows" in planner.refusal(sql).message
+        else:
+            (block,) = planner.plan(sql).blocks
+            assert dict(block.explanation)["rows per unit"].startswith(f"{each.rows.most}, ")
+
+
+def test_the_unit_is_what_counts_people(planner: Planner, facts: list[ColumnFacts]) -> None:
+    for each in facts:
+        plan = planned(planner, f"SELECT count(DISTINCT {each.column.name}) FROM {each.table.name}")
+        if each.is_unit:
+            assert plan is not None
+            (measure,) = plan.blocks[0].measures
+            assert measure.name.startswith("units"), each
+
+
+def test_hidden_columns_are_not_told_of(shop: RealDatabase) -> None:
+    planner = Planner(shop.dsn)
+
+    names = {(each.table.name.name, each.column.name) for each in column_facts(planner.policy, planner.catalog)}
+
+    assert ("customers", "email") not in names
+    assert ("customers", "name") in names
+    assert not any(table == "staff" for table, _ in names)
+
+
+def test_bounds_come_from_the_rules_or_from_what_the_catalog_proves(shop: RealDatabase) -> None:
+    planner = Planner(shop.dsn)
+    facts = list(column_facts(planner.policy, planner.catalog))
+
+    amount, quantity = named(facts, "orders", "amount").bounds, named(facts, "order_items", "quantity").bounds
+    assert (amount.lower, amount.upper, amount.source) == ("0.00", "500.00", "rules")
+    assert (quantity.lower, quantity.upper, quantity.source) == ("1", "100", "catalog")
+    assert named(facts, "orders", "id").bounds.lower is None
+    assert named(facts, "customers", "segment").bounds.values == ("consumer", "business", "public sector")
