@@ -79,12 +79,27 @@ def test_a_sound_policy_has_no_error_and_no_warning() -> None:
         ("{unit: customer_id, rows", "{rows", "tables.orders: a protected table needs a unit"),
         ("orders.id", "customers.city", "customers.city is not proved unique"),
         ("ada:", "pg_ada:", "this name cannot be a role"),
+        (
+            "{values: [Berlin]}",
+            "{sum_per_unit: auto}",
+            "customers.columns.city.sum_per_unit: text is not summed",
+        ),
     ],
 )
 def test_what_cannot_be_kept_is_an_error(old: str, new: str, complaint: str) -> None:
     assert old in RULES
 
     assert complaint in errors(RULES.replace(old, new, 1))
+
+
+def test_bounds_that_are_chosen_are_told_with_their_price() -> None:
+    text = RULES.replace("rows_per_unit: 40", "rows_per_unit: auto up to 40, sum_per_unit: auto")
+
+    notes = "\n".join(map(str, check_policy(policy(text), CATALOG)))
+
+    assert "tables.orders.rows_per_unit: auto: how many rows of a unit count is chosen privately" in notes
+    assert "up to 40, for a fifth of ε or less" in notes
+    assert "tables.orders.sum_per_unit: auto: how much of a unit's sums counts" in notes
 
 
 def test_a_public_table_that_refers_to_a_protected_one_is_an_error() -> None:

@@ -77,12 +77,39 @@ def test_a_country_called_no_is_not_a_boolean() -> None:
     assert load(GOOD).tables["customers"].columns["city"].values == ("Berlin", "no", "Porto")
 
 
+@pytest.mark.parametrize(("written", "ceiling"), [("auto", 1000), ("auto up to 200", 200), ("' auto  up to  7 '", 7)])
+def test_how_many_rows_count_may_be_left_to_a_choice_below_a_ceiling(written: str, ceiling: int) -> None:
+    rules = load(GOOD.replace("rows_per_unit: 40", f"rows_per_unit: {written}")).tables["shop.orders"]
+
+    assert (rules.rows_per_unit, rules.rows_auto) == (ceiling, True)
+
+
+def test_what_counts_of_a_sum_may_be_left_to_a_choice() -> None:
+    text = GOOD.replace("upper: 500.50}", "upper: 500.50, sum_per_unit: auto}")
+    orders = load(text.replace("rows_per_unit: 200", "rows_per_unit: 200\n    sum_per_unit: auto")).tables
+
+    assert orders["shop.orders"].columns["amount"].sum_per_unit == "auto"
+    assert orders["order_items"].sum_per_unit == "auto"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
         ("rows_per_unit: 40", "rows_per_units: 40", "rules.yaml:12: tables.shop.orders.rows_per_units: unknown key"),
         ("rows_per_unit: 40", "rows_per_unit: 0", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be greater"),
         ("rows_per_unit: 40", "rows_per_unit: 2.5", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be a whole"),
+        (
+            "rows_per_unit: 40",
+            "rows_per_unit: auto up to 0",
+            "rules.yaml:12: tables.shop.orders.rows_per_unit: must be greater",
+        ),
+        (
+            "rows_per_unit: 40",
+            "rows_per_unit: auto 40",
+            "rules.yaml:12: tables.shop.orders.rows_per_unit: must be a whole",
+        ),
+        ("upper: 500.50}", "upper: 500.50, sum_per_unit: 7}", "columns.amount.sum_per_unit: must be 'auto'"),
+        ("products: public", "products: {public: true, sum_per_unit: auto}", "a public table has no unit, no rows_per"),
         ("upper: 500.50", "upper: .inf", "rules.yaml:14:"),
         (
             "lower: 0, upper: 500.50",

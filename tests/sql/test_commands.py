@@ -71,3 +71,36 @@ def test_error_bars_have_the_confidence_that_was_set(text: str, level: str) -> N
 def test_a_confidence_that_bars_cannot_have_is_refused(text: str) -> None:
     with pytest.raises(BadSetting, match="confidence"):
         check_setting("noisegate.confidence", text, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "is_auto"),
+    [("40", 40, False), ("auto", None, True), (" AUTO up to 40", 40, True), ("", None, None), (None, None, None)],
+)
+def test_rows_are_bounded_by_a_number_a_choice_or_both(
+    text: str | None, rows: int | None, is_auto: bool | None
+) -> None:
+    settings = read_settings({"noisegate.rows_per_unit": text}, LIMITS)
+
+    assert (settings.rows_per_unit, settings.rows_auto) == (rows, is_auto)
+
+
+@pytest.mark.parametrize(("text", "is_auto"), [("auto", True), ("Off", False), ("", None), (None, None)])
+def test_sums_are_bounded_by_a_choice_or_not(text: str | None, is_auto: bool | None) -> None:
+    assert read_settings({"noisegate.sum_per_unit": text}, LIMITS).sums_auto is is_auto
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows_per_unit", "auto up to 0"),
+        ("rows_per_unit", "auto up to"),
+        ("rows_per_unit", "auto 5"),
+        ("rows_per_unit", "auto up to 1 or 2"),
+        ("sum_per_unit", "5"),
+        ("sum_per_unit", "on"),
+    ],
+)
+def test_what_is_no_bound_is_refused(name: str, text: str) -> None:
+    with pytest.raises(BadSetting, match=f"noisegate.{name} takes"):
+        check_setting(f"noisegate.{name}", text, LIMITS)
