@@ -30,7 +30,7 @@ from rules.rewrite.probe import Columns, is_probe, without_rows
 from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
 from rules.rewrite.told import Told
-from rules.sql.canonical import canonical_tree, functions_as_queries
+from rules.sql.canonical import canonical_tree, sources_as_queries
 from rules.sql.grammar import Node, items, kind, parse, strings, walk
 from rules.sql.parse import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
@@ -80,7 +80,7 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         shown = _free_plan(preview(tree, query, tables.find_protected, world), request)
         return replace(shown, notices=(NOTICES[policy.previews],))
     _check_locking(query)
-    functions_as_queries(query)
+    sources_as_queries(query)
     if not tables.are_read(tree):
         return _free_plan(tree, request)
     for _ in range(_MOST_CORRELATED):

@@ -8,19 +8,27 @@ def canonical_tree(tree: Node) -> Node:
     return {key: _plain(value) for key, value in tree.items()}
 
 
-def functions_as_queries(tree: Json) -> None:
-    """FROM f(…) AS d becomes FROM (SELECT * FROM f(…) AS d) AS d, unless the function reads the items beside it."""
+def sources_as_queries(tree: Json) -> None:
+    """FROM f(…) AS d becomes FROM (SELECT * FROM f(…) AS d) AS d, and a list of VALUES likewise.
+
+    A function that reads the items beside it stays as it is.
+    """
     for owner in list(walk(tree)):
         sources = items(owner, "fromClause")
         sources[:] = map(_as_query, sources)
         for side in ("larg", "rarg"):
-            if kind(owner.get(side))[0] == "RangeFunction":
+            if kind(owner.get(side))[0] in ("RangeFunction", "RangeSubselect"):
                 owner[side] = _as_query(owner[side])
 
 
 def _as_query(item: Json) -> Json:
     name, body = kind(item)
-    if name != "RangeFunction" or body.get("lateral") or any("ColumnRef" in node for node in walk(body)):
+    is_values = name == "RangeSubselect" and bool(items(kind(body.get("subquery"))[1], "valuesLists"))
+    if (
+        not (is_values or name == "RangeFunction")
+        or body.get("lateral")
+        or any("ColumnRef" in each for each in walk(body))
+    ):
         return item
     alias = kind({"Alias": body.get("alias")})[1].get("aliasname") or _function_name(body)
     query: Node = {

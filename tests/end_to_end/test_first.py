@@ -88,6 +88,24 @@ def test_in_a_transaction_a_cursor_and_a_copy(session: psycopg.Connection) -> No
     assert len(session.execute("EXECUTE p").fetchall()) == 1
 
 
+def test_a_list_of_values_is_rows_that_are_known(session: psycopg.Connection, told: list[str]) -> None:
+    session.execute("SET noisegate.epsilon = 0.25; SET noisegate.reuse = off")
+
+    rows = session.execute(
+        "SELECT label, count(*) FROM customers JOIN (VALUES ('Berlin', 'big'), ('Lyon', 'big'), ('Porto', 'small')) AS v(city, label) USING (city) GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+
+    assert [label for label, _ in rows] == ["big", "small"]
+    assert spent(told) == Decimal("0.25")
+
+
+def test_a_calendar_has_all_its_days(session: psycopg.Connection) -> None:
+    days = "generate_series(timestamptz '2025-01-01', '2025-01-05', '1 day') AS d"
+    sql = f"SELECT d, count(o.id) FROM {days} LEFT JOIN orders AS o ON date_trunc('day', o.ordered_at) = d GROUP BY 1"
+
+    assert len(session.execute(sql).fetchall()) == 5
+
+
 def test_public_rows_cost_nothing_before(session: psycopg.Connection, told: list[str]) -> None:
     session.execute("SET noisegate.epsilon = 0.25; SET noisegate.reuse = off")
     session.execute(
