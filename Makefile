@@ -1,7 +1,7 @@
 # Everything here is also one plain command; see README.md.
 BIN := .venv/bin
 
-.PHONY: setup demo test audit superset lint format lock bench
+.PHONY: setup demo test audit clients superset lint format lock bench
 
 setup: .venv/ready
 
@@ -18,6 +18,9 @@ test: setup
 
 audit: setup
 	$(BIN)/pytest -n auto -m long
+
+clients: setup
+	$(BIN)/python -m tests.clients
 
 superset: setup
 	$(BIN)/pytest -m superset tests/superset
@@ -37,6 +40,6 @@ bench: setup
 
 lock:
 	rm -rf build/lock && python3 -m venv build/lock
-	build/lock/bin/pip install -q '.[test,lint]'
+	build/lock/bin/pip install -q '.[test,lint,clients]'
 	(sed -n '/^#/p' constraints.txt; build/lock/bin/pip freeze | grep -v '^noisegate') > build/constraints.txt
 	mv build/constraints.txt constraints.txt

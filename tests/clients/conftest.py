@@ -1,13 +1,17 @@
 """One running proxy for all clients of a worker, and what is true in the database behind it."""
 
+import json
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from proxy.twin.embedded import BINARIES, wheel_tree
-from tests.clients.questions import RULES
+from tests import shop as shop_data
+from tests.clients.questions import AMOUNTS, CITIES, ROWS, RULES
 from tests.conftest import RealDatabase
 from tests.running import Noisegate, noisegate
 
@@ -29,3 +33,31 @@ def cities(shop: RealDatabase) -> dict[str | None, int]:
     """How many customers each city really has."""
     with shop.connect() as connection:
         return dict(connection.execute("SELECT city, count(*) FROM customers GROUP BY city").fetchall())
+
+
+@pytest.fixture(scope="session")
+def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Node's clients installed in it."""
+    npm = shutil.which("npm")
+    if shutil.which("node") is None or npm is None:
+        pytest.skip("Node is not here: node and npm are not on the PATH")
+    folder = tmp_path_factory.mktemp("node") / "client"
+    shutil.copytree(Path(__file__).parent / "node", folder)
+    install = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error"]
+    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if installed.returncode != 0:
+        pytest.skip("Node's clients cannot be installed: npm reaches no registry")
+    return folder
+
+
+def ask_by_node(script: str, folder: Path, proxy: Noisegate) -> dict[str, object]:
+    """All that a script of tests/clients/node got, in one run."""
+    asked = json.dumps([CITIES, AMOUNTS.format("$1"), ROWS])
+    access = {"PGPORT": str(proxy.port), "PGDATABASE": proxy.database, "PGPASSWORD": shop_data.PASSWORDS["ada"]}
+    done = subprocess.run(
+        ["node", script, asked], cwd=folder, env=os.environ | access, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer

@@ -1,47 +1,20 @@
 """Node's pg: parameters without types, cursors with row limits, a pool."""
 
-import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests import shop
-from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
+from tests.clients.conftest import ask_by_node
+from tests.clients.questions import check_amounts, check_cities
 from tests.running import Noisegate
 
-HERE = Path(__file__).parent / "node"
 Got = dict[str, object]
 
 
 @pytest.fixture(scope="module")
-def got(proxy: Noisegate, tmp_path_factory: pytest.TempPathFactory) -> Got:
+def got(proxy: Noisegate, node_folder: Path) -> Got:
     """All that the client got, in one run."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("Node is not here: node and npm are not on the PATH")
-    folder = tmp_path_factory.mktemp("node") / "client"
-    shutil.copytree(HERE, folder)
-    install = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error"]
-    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    if installed.returncode != 0:
-        pytest.skip("pg cannot be installed: npm reaches no registry")
-    asked = json.dumps([CITIES, AMOUNTS.format("$1"), ROWS])
-    access = {"PGPORT": str(proxy.port), "PGDATABASE": proxy.database, "PGPASSWORD": shop.PASSWORDS["ada"]}
-    done = subprocess.run(
-        [node, "client.js", asked],
-        cwd=folder,
-        env=os.environ | access,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: Got = json.loads(done.stdout)
-    return answer
+    return ask_by_node("client.js", node_folder, proxy)
 
 
 def pairs(rows: object) -> list[tuple[str | None, int]]:

@@ -1,0 +1,95 @@
+"""pgbouncer in transaction mode: many clients on one connection of the proxy, which must keep nothing of theirs."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests import shop
+from tests.clients import as_other_user
+from tests.clients.installed import program
+from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
+from tests.running import Noisegate
+
+pytestmark = pytest.mark.clients
+
+
+@pytest.fixture(scope="module")
+def pooled(proxy: Noisegate) -> Iterator[str]:
+    """How clients reach the pool, which has a single connection behind it."""
+    pgbouncer = program("pgbouncer", "/usr/sbin/pgbouncer")
+    port = _free_port()
+    with as_other_user.folder() as folder:
+        users, settings = folder / "users", folder / "pgbouncer.ini"
+        users.write_text(f'"ada" "{shop.PASSWORDS["ada"]}"\n')
+        settings.write_text(
+            f"[databases]\nshop = host=127.0.0.1 port={proxy.port} dbname={proxy.database}\n"
+            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
+            f"auth_file = {users}\npool_mode = transaction\ndefault_pool_size = 1\nserver_tls_sslmode = require\n"
+        )
+        as_other_user.give(users)
+        as_other_user.give(settings)
+        process = as_other_user.start(pgbouncer, str(settings))
+        try:
+            _wait_for(port)
+            yield f"host=127.0.0.1 port={port} dbname=shop user=ada"
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "pgbouncer does not listen"
+            time.sleep(0.05)
+
+
+def connect(pooled: str) -> psycopg.Connection:
+    """A client as pgbouncer wants it in transaction mode: without named prepared statements."""
+    return psycopg.connect(pooled, autocommit=True, prepare_threshold=None)
+
+
+def test_clients_in_turn_get_answers(pooled: str, cities: dict[str | None, int]) -> None:
+    with connect(pooled) as one, connect(pooled) as other:
+        for _ in range(2):
+            for client in (one, other):
+                check_cities(client.execute(CITIES).fetchall(), cities)
+                check_amounts(client.execute(AMOUNTS.format("%s"), (50,)).fetchall())
+
+
+def test_a_refusal_ends_nothing_for_others(pooled: str, cities: dict[str | None, int]) -> None:
+    with connect(pooled) as one, connect(pooled) as other:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            one.execute(ROWS)
+        check_cities(other.execute(CITIES).fetchall(), cities)
+
+
+def test_transactions_and_savepoints_stay_together(pooled: str, cities: dict[str | None, int]) -> None:
+    with connect(pooled) as client, client.transaction():
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), client.transaction():
+            client.execute(ROWS)
+        client.execute("SET LOCAL TimeZone = 'Asia/Tokyo'")
+        check_cities(client.execute(CITIES).fetchall(), cities)
+        assert client.execute("SHOW TimeZone").fetchone() == ("Asia/Tokyo",)
+
+
+def test_settings_of_one_transaction_do_not_reach_the_next(pooled: str) -> None:
+    with connect(pooled) as client:
+        with client.transaction():
+            client.execute("SET LOCAL noisegate.epsilon = 5")
+        assert client.execute("SHOW noisegate.epsilon").fetchone() != ("5",)
+        client.execute("DISCARD ALL")
+        assert client.execute("SELECT 1").fetchone() == (1,)
