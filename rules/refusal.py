@@ -58,6 +58,12 @@ class BadSetting(Refusal):
     sqlstate = "22023"  # invalid_parameter_value
 
 
+class UnknownSetting(Refusal):
+    """A setting of ours that there is not."""
+
+    sqlstate = "42704"  # undefined_object
+
+
 class BudgetSpent(Refusal):
     """The charge would pass a budget."""
 

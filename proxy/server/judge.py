@@ -7,7 +7,7 @@ from typing import Final
 from proxy.server.names import RESERVED, Names, Prepared
 from proxy.server.service_port import StatementService
 from rules.refusal import NotAllowed, NotSupported, Refusal
-from rules.sql.commands import PREFIX, check_setting
+from rules.sql.commands import check_setting, is_ours
 from rules.sql.statement import Kind, Reading, Statement
 
 READS: Final = frozenset({Kind.QUERY, Kind.DECLARE, Kind.COPY_OUT, Kind.EXPLAIN, Kind.PREPARE})
@@ -31,14 +31,14 @@ def find_refusal(statement: Statement, service: StatementService) -> Refusal | N
         return statement.refusal or UNREADABLE
     if (statement.name or "").startswith(RESERVED):
         return RESERVED_NAME
-    if statement.kind is Kind.SET and (statement.name or "").startswith(PREFIX):
-        return _setting_refusal(statement, service)
-    return None
+    return _setting_refusal(statement, service)
 
 
 def is_plain(statement: Statement, service: StatementService, names: Names) -> bool:
     """Whether the twin may have a statement untouched, and unobserved."""
-    if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith((RESERVED, PREFIX)):
+    if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith(RESERVED):
+        return False
+    if any(is_ours(name) for name, _ in statement.settings):
         return False
     if statement.kind in READS and service.may_touch(statement):
         return False
@@ -87,8 +87,9 @@ def effect_of(statement: Statement, names: Names, forget: Callable[[], None]) ->
 def _setting_refusal(statement: Statement, service: StatementService) -> Refusal | None:
     """A value that no statement could be answered with is refused when it is SET, as far as it can be seen there."""
     try:
-        for value in statement.arguments[:1]:
-            check_setting(statement.name or "", value, service.limits)
+        for name, value in statement.settings:
+            if is_ours(name):
+                check_setting(name, value, service.limits)
     except Refusal as refusal:
         return refusal
     return None

@@ -56,6 +56,12 @@ class Private(Firsts):
         """All prepared statements are gone, ours too."""
         self._has_probe = False
 
+    async def check_settings(self) -> None:
+        """Refuse settings that no statement could be answered with; for those that a client brings at its startup."""
+        replies = await self._relay.ask(*prepare_probe(), *run_probe((), self._relay.codec), sync=True)
+        self._has_probe = True
+        read_settings(decode_probe(replies[3], self._relay.codec).settings, self._service.limits)
+
     def cancel(self) -> bool:
         """Stop what runs outside the twin; False: nothing does."""
         if self._running is None:

@@ -80,6 +80,10 @@ class Session:
     def resume_writing(self) -> None:
         self._relay.link.resume_reading()
 
+    async def check_settings(self) -> None:
+        """Before anything else: refuse what the client has set at its startup, if it cannot be."""
+        await self._parts.private.check_settings()
+
     def cancel(self) -> None:
         """Stop what runs now, inside or on the twin; nothing, if nothing runs: a late cancel must not hit the next."""
         if not self.cancel_inside() and self._relay.busy_since is not None:

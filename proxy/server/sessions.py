@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from proxy.server.service_port import StatementService
 from proxy.server.session import Session
 from proxy.twin.link import Greeting, StartupRefused, connect
 from rules.refusal import Unavailable
+from rules.sql.commands import PREFIX
 
 _WATCH_SECONDS: Final = 1.0
 _GRACE_SECONDS: Final = 10.0  # for a cancelled statement of the twin to stop
@@ -57,6 +58,12 @@ class Sessions:
         except (OSError, TimeoutError):
             raise Unavailable("the twin is away", hint="Try again in a moment.") from None
         session = self._session(login, client, Relay(link, client, greeting), greeting)
+        try:
+            if _has_settings_of_ours(login.parameters):
+                await session.check_settings()
+        except BaseException:
+            link.close()
+            raise
         process_id = greeting.key.process_id
         client.write(b"".join((*greeting.reports, login.backend_key(process_id), greeting.ready)))
         self._by_backend[process_id] = session
@@ -101,3 +108,8 @@ class Sessions:
         """The number of an ended backend may belong to another already."""
         if self._by_backend.get(process_id) is session:
             del self._by_backend[process_id]
+
+
+def _has_settings_of_ours(parameters: Mapping[str, str]) -> bool:
+    """Whether a startup may set one, by its own name or in `options`: PGOPTIONS="-c noisegate.epsilon=0.5"."""
+    return any(PREFIX in f"{name} {value}".lower() for name, value in parameters.items())

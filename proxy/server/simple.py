@@ -152,7 +152,7 @@ class Simple:
             if number in replies.refusals:
                 break  # it fails there: what follows never runs
             at = statement.start + len(statement.text)
-            has_set = has_set or statement.kind in (Kind.SET, Kind.DISCARD)
+            has_set = has_set or bool(statement.settings) or statement.kind is Kind.DISCARD
         return await self._send(encoded(rewritten.text, self._relay.codec), replies)
 
     async def _instead(self, statement: Statement, number: int, replies: Statementwise, *, has_set: bool) -> str | None:

@@ -4,11 +4,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Final
 
-from rules.refusal import BadSetting
+from rules.refusal import BadSetting, UnknownSetting
 
 PREFIX: Final = "noisegate."
+SETTINGS: Final = tuple(
+    PREFIX + name
+    for name in ("epsilon", "rows_per_unit", "groups_per_unit", "sum_per_unit", "confidence", "reuse", "notices")
+)
 LEAST_EPSILON: Final = Decimal("1e-6")  # a smaller one asks for nothing but noise, at scales that overflow
 MOST_ROWS: Final = 1_000_000
 CONFIDENCE: Final = Decimal("0.95")  # of error bars, unless another is asked for
@@ -68,9 +73,22 @@ def read_settings(values: Mapping[str, str | None], limits: Limits) -> Settings:
     )
 
 
-def check_setting(name: str, value: str, limits: Limits) -> None:
-    """Refuse a value that no statement could be answered with, when it is SET."""
-    read_settings({name: value}, limits)
+def is_ours(name: str) -> bool:
+    """Whether a setting is one of ours, or would be; PostgreSQL looks settings up in any case."""
+    return name.lower().startswith(PREFIX)
+
+
+def check_setting(name: str, value: str | None, limits: Limits) -> None:
+    """Refuse a setting that there is not, and a value that no statement could be answered with, when it is SET.
+
+    A value of None is not known yet: it is checked when it is used.
+    """
+    known = name.lower()
+    if known not in SETTINGS:
+        close = get_close_matches(known, SETTINGS, n=1)
+        hint = f'Did you mean "{close[0]}"?' if close else f"There are {', '.join(SETTINGS)}."
+        raise UnknownSetting(f'unrecognized configuration parameter "{name}"', hint=hint)
+    read_settings({known: value}, limits)
 
 
 def _epsilon(text: str, limits: Limits) -> Decimal:

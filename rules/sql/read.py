@@ -6,7 +6,19 @@ from typing import Literal
 
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
-from rules.sql.grammar import Json, Node, Piece, Unreadable, deparse, deparse_expression, items, kind, parse
+from rules.sql.grammar import (
+    Json,
+    Node,
+    Piece,
+    Unreadable,
+    deparse,
+    deparse_expression,
+    items,
+    kind,
+    parse,
+    strings,
+    walk,
+)
 from rules.sql.statement import Kind, Reading, RelationName, Statement
 
 KINDS = {
@@ -62,6 +74,7 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         text=own.decode(),
         start=characters,
         relations=tuple(_relations(piece.tree, frozenset(), positions)),
+        settings=tuple(_set_by_function(piece.tree)),
     )
     if refusal := refusal_by_kind(piece.tree):
         return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal)
@@ -137,8 +150,26 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
         case "TransactionStmt":
             return replace(statement, transaction=TRANSACTIONS.get(_text(body, "kind"), ""))
         case "VariableSetStmt":
-            return replace(statement, name=_text(body, "name"), arguments=tuple(map(_constant, items(body, "args"))))
+            value = next((_constant(each) for each in items(body, "args")), None)
+            return replace(statement, name=_text(body, "name"), settings=((_text(body, "name"), value),))
     return statement
+
+
+def _set_by_function(tree: Node) -> Iterator[tuple[str, str | None]]:
+    """What set_config changes, as far as it is written there."""
+    for node in walk(tree):
+        name, body = kind(node)
+        if name == "FuncCall" and strings(body.get("funcname"))[-1] == "set_config":
+            setting, value = (*map(_written, items(body, "args")), None, None)[:2]
+            yield setting or "", value
+
+
+def _written(node: Json) -> str | None:
+    """The text of a literal, be it cast or not."""
+    name, body = kind(node)
+    if name == "TypeCast":
+        return _written(body.get("arg"))
+    return _constant(node) or None if name == "A_Const" else None
 
 
 def _text(body: Node, key: str) -> str:

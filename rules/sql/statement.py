@@ -46,7 +46,8 @@ class Statement:
     relations: tuple[RelationName, ...] = ()
     name: str | None = None  # of the cursor, prepared statement or setting
     transaction: Literal["", "begin", "commit", "rollback", "savepoint"] = ""
-    arguments: tuple[str, ...] = ()  # of EXECUTE, as SQL expressions; the new value of SET
+    arguments: tuple[str, ...] = ()  # of EXECUTE, as SQL expressions
+    settings: tuple[tuple[str, str | None], ...] = ()  # that SET or set_config changes; None: to what is not written
     query: str = ""  # PREPARE, EXPLAIN: the text of the statement inside
     parameter_types: tuple[str, ...] = ()  # PREPARE p (int, text)
     analyze: bool = False  # EXPLAIN (ANALYZE)

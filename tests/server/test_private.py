@@ -181,7 +181,7 @@ async def test_what_is_refused_by_kind_is_refused_in_both_protocols(stage: Stage
 @pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity", "1e-320", "2", "x", "0x1"])
 async def test_a_setting_without_sense_is_refused_when_it_is_used(stage: Stage, value: str) -> None:
     client = await stage.client()
-    await client.ask(Query(f"SELECT set_config('noisegate.epsilon', '{value}', false)".encode()))
+    await client.ask(Query(f"SELECT set_config('noisegate.' || 'epsilon', '{value}', false)".encode()))
 
     (error,) = errors(await client.ask(Query(COUNT)))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.refusal import BadSetting
+from rules.refusal import BadSetting, UnknownSetting
 from rules.sql.commands import LEAST_EPSILON, Limits, check_setting, read_settings
 
 LIMITS = Limits(epsilon=Decimal("0.1"), max_epsilon=Decimal(1), delta=Decimal(0))
@@ -104,3 +104,10 @@ def test_sums_are_bounded_by_a_choice_or_not(text: str | None, is_auto: bool | N
 def test_what_is_no_bound_is_refused(name: str, text: str) -> None:
     with pytest.raises(BadSetting, match=f"noisegate.{name} takes"):
         check_setting(f"noisegate.{name}", text, LIMITS)
+
+
+def test_a_setting_that_there_is_not_is_refused_with_the_nearest_that_there_is() -> None:
+    with pytest.raises(UnknownSetting) as refusal:
+        check_setting("noisegate.epsilno", "1", LIMITS)
+
+    assert refusal.value.hint == 'Did you mean "noisegate.epsilon"?'
