@@ -231,7 +231,7 @@ def _explanation(bounding: Bounding, facts: Facts, groups: Groups) -> tuple[tupl
     listed = "found in the data, by threshold" if isinstance(groups, PrivateGroups) else str(len(groups.rows))
     return (
         ("unit", "" if facts.unit is None else facts.unit.kind),
-        ("rows per unit", f"{bounding.rows}, {forms[bounding.form]}"),
+        ("rows per unit", f"{'at most ' * bounding.is_chosen}{bounding.rows}, {forms[bounding.form]}"),
         ("groups per unit", str(bounding.groups)),
         ("groups", listed),
     )

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from rules.noise.ladder import LEAST_CEILING, price_of, rungs_to
 from rules.noise.measures import Ladder, Sum
-from rules.relation.expression import columns_in
+from rules.relation.expression import Apply, Column, Expression, columns_in
 from rules.relation.nodes import Facts, Node, scans_in
 from rules.relation.scope import World
 from rules.rewrite.bound_units import Bounding, Form
@@ -94,12 +94,19 @@ def find_ladders(
     if bounding.is_chosen:
         found.append(("rows", "rows", bounding.rows, Fraction(1)))
     for total in bounding.own:
-        columns = ", ".join(dict.fromkeys(column.name for column in columns_in(total.integer) if column.name))
-        found.append((name(total), f"sum({columns})", bounding.rows * total.reach, _step(total, recipes)))
+        found.append((name(total), _words(total.integer), bounding.rows * total.reach, _step(total, recipes)))
     return tuple(
         Ladder(called, what, epsilon, rungs_to(ceiling), price_of(shares.groups, shares.least, epsilon), step)
         for (called, what, ceiling, step), epsilon in zip(found, shares.ladders, strict=True)
     )
+
+
+def _words(summed: Expression) -> str:
+    columns = ", ".join(dict.fromkeys(column.name for column in columns_in(summed) if column.name))
+    match summed:
+        case Column() | Apply(name="lattice", arguments=(Column(), *_)):
+            return f"sum({columns})"
+    return f"sum over {columns}" if columns else "sum"
 
 
 def _step(total: RowSum, recipes: Sequence[Recipe]) -> Fraction:
