@@ -128,10 +128,13 @@ class Asking:
             draws = await self._draw_for(question, group_size)
         noised = await self._sum(question, draws, snapshot, group_size)
         values = dict(noised.values)
+        histograms: dict[str, Sequence[Row]] = {}  # quantiles of one column, and the ends of their bars, have one
         for index in question.fresh:
             match question.block.measures[index]:
                 case Choice() as choice:
-                    rows = await snapshot.run(choice.sql)
+                    if choice.sql not in histograms:
+                        histograms[choice.sql] = await snapshot.run(choice.sql)
+                    rows = histograms[choice.sql]
                     values[index] = await asyncio.to_thread(
                         release_choice, question.block, choice, noised.groups, rows, self.noise, group_size=group_size
                     )

@@ -11,19 +11,19 @@ from weakref import WeakValueDictionary
 from proxy.engine.engine import Engine
 from proxy.query import audit
 from proxy.query.asker import Asker
-from proxy.query.asking import Asking
+from proxy.query.asking import Answered, Asking
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
 from proxy.query.grid import on_grid
 from proxy.query.notices import bound_notices, cost_notice, reuse_notice
-from proxy.query.reuse import Question, block_key, find_known, nothing_known
+from proxy.query.reuse import block_key, find_known, nothing_known
 from proxy.query.rulebook import Rulebook
 from proxy.query.told import Teller
 from rules.catalog import Catalog, TableName
-from rules.ledger.store import LedgerStore, Receipt
+from rules.ledger.store import LedgerStore
 from rules.noise.measures import Text
 from rules.noise.mechanism import Noise
-from rules.noise.release import Noised, columns
+from rules.noise.release import columns
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged
 from rules.rewrite.plan import First, Plan, Request
@@ -135,7 +135,9 @@ class Service:
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
         audit.answered(asker.analyst, receipt, fresh=fresh, reused=reused)
-        return _answer(plan, answered, receipt, asker.rulebook)
+        asked = [question for question, _ in answered]
+        told = (cost_notice(receipt, asked, asker.rulebook), *bound_notices(asked), reuse_notice(asked))
+        return Answer(await _holes(answered), plan.notices + tuple(notice for notice in told if notice is not None))
 
     @asynccontextmanager
     async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:
@@ -150,11 +152,13 @@ class Service:
             yield
 
 
-def _answer(plan: Plan, answered: Sequence[tuple[Question, Noised]], receipt: Receipt, rulebook: Rulebook) -> Answer:
-    questions = [question for question, _ in answered]
-    holes = tuple(column for question, noised in answered for column in columns(question.block, noised))
-    told = (cost_notice(receipt, questions, rulebook), *bound_notices(questions), reuse_notice(questions))
-    return Answer(holes, plan.notices + tuple(notice for notice in told if notice is not None))
+async def _holes(answered: Sequence[Answered]) -> tuple[tuple[Text, ...], ...]:
+    """The columns for the outer statement. Error bars take some milliseconds a group, so they are made beside."""
+
+    def made() -> tuple[tuple[Text, ...], ...]:
+        return tuple(column for question, noised in answered for column in columns(question.block, noised))
+
+    return await asyncio.to_thread(made) if any(question.block.bars for question, _ in answered) else made()
 
 
 def _stay_alive() -> None:

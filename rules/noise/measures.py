@@ -76,6 +76,14 @@ Target = Quantile | FromEnd | MostFrequent
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """An end of a choice's error bar: so far beside the choice's target as the bar needs for this level."""
+
+    side: Literal[-1, 1]  # towards the smallest, or the largest
+    level: Decimal
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of a list of candidates in each group, chosen by the exponential mechanism from a histogram over them.
 
@@ -91,6 +99,7 @@ class Choice:
     candidates: int
     target: Target
     bounds: tuple[Bound, ...] = ()
+    end: End | None = None  # of an error bar, or the target itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +179,22 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
+class Ends:
+    """Where the error bar of a choice ends: choices too, each with the outermost value of every candidate."""
+
+    low: int  # measure: a Choice
+    high: int
+    lowest: tuple[Text, ...]
+    highest: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """The chosen candidate, in these words."""
 
     measure: int  # a Choice
     candidates: tuple[Text, ...]
+    ends: Ends | None = None  # where error bars are asked of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,19 +20,38 @@ _LOWEST = -(2**62)  # scores are cut there, which moves none of them further tha
 
 def choose(choice: Choice, histogram: Sequence[int], noise: Noise, *, group_size: int) -> int:
     """The number of the chosen candidate in one group."""
-    scores = [max(_LOWEST, score) for score in score_candidates(choice.target, histogram)]
+    shift = shift_of(choice, group_size=group_size)
+    scores = [max(_LOWEST, score) for score in score_candidates(choice.target, histogram, shift)]
     sensitivity = choice.sensitivity * group_size * step(choice.target)
     return noise.choose(scores, sensitivity=sensitivity, epsilon=choice.epsilon)
 
 
-def score_candidates(target: Target, histogram: Sequence[int]) -> list[int]:
-    """A score for each candidate; the best is the highest, and 0 where there is a right one."""
+def shift_of(choice: Choice, *, group_size: int) -> int:
+    """By how many rows the target of an error bar's end lies beside that of the choice: by the query and the rules.
+
+    Where the rows lie evenly, a choice misses its target by a number of rows with a Laplace law of scale
+    2·m·max(q, 1−q)/ε, whatever their density. A bar reaches over its ends and over the choice itself, which lies on
+    either side of the truth in half of draws. So each end may fall short in 1 − level of draws: the bar in half of it.
+    """
+    if choice.end is None:
+        return 0
+    units = choice.target.fraction.denominator if isinstance(choice.target, Quantile) else 1
+    scale = 2 * choice.sensitivity * group_size * step(choice.target) / units / float(choice.epsilon)
+    return choice.end.side * math.ceil(-scale * math.log(2 * (1 - float(choice.end.level))))
+
+
+def score_candidates(target: Target, histogram: Sequence[int], shift: int = 0) -> list[int]:
+    """A score for each candidate; the best is the highest, and 0 where there is a right one.
+
+    The shift moves the target by so many rows; that one row more or less moves a score by `step` is as true then.
+    """
     match target:
         case Quantile(fraction=fraction):
-            return _distances(histogram, fraction.denominator, fraction.numerator * sum(histogram))
+            wanted = fraction.numerator * sum(histogram) + shift * fraction.denominator
+            return _distances(histogram, fraction.denominator, wanted)
         case FromEnd(place=place, largest=largest):
             turn = -1 if largest else 1
-            return _distances(histogram[::turn], 1, place, shift=1)[::turn]
+            return _distances(histogram[::turn], 1, place + turn * shift, first=1)[::turn]
         case MostFrequent():
             # All scores move the same way, so exp(ε·score/Δ) is ε-private: twice the score in exp(ε·score/2Δ).
             return [2 * rows for rows in histogram]
@@ -67,10 +86,10 @@ def midpoints(low: Fraction, high: Fraction, candidates: int) -> tuple[Fraction,
     return tuple(low + width * (2 * number + 1) / 2 for number in range(candidates))
 
 
-def _distances(histogram: Sequence[int], scale: int, wanted: int, *, shift: int = 0) -> list[int]:
-    """Minus the distance of `wanted` from a candidate's places: from below + shift to below + rows, times scale."""
+def _distances(histogram: Sequence[int], scale: int, wanted: int, *, first: int = 0) -> list[int]:
+    """Minus the distance of `wanted` from a candidate's places: from below + first to below + rows, times scale."""
     upto = list(accumulate(histogram))
     return [
-        -max(0, scale * (above - rows + shift) - wanted, wanted - scale * above)
+        -max(0, scale * (above - rows + first) - wanted, wanted - scale * above)
         for rows, above in zip(histogram, upto, strict=True)
     ]

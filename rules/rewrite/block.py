@@ -39,7 +39,15 @@ _MOST_CELLS = 1_000_000  # of the histograms of one answer
 _DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
 
 
-def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: Request, world: World) -> Block:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The different aggregates of a block, and which of them have error bars."""
+
+    aggregates: tuple[s.Expression, ...]
+    bars: tuple[int, ...] = ()
+
+
+def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) -> Block:
     """The block of a site with these aggregates as its outputs. `request` brings the block's own share of ε and δ."""
     keyed = with_keys(site.source, site.keys, world)
     facts = keyed.source.node.facts
@@ -49,7 +57,7 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         check_threshold(keyed.keys, site.keys, request.delta)
     bounding = _bounding(facts, keyed.keys, cap, request, is_private=public is None)
     auto = Auto.of(keyed.source.node, request, world)
-    recipes = choose(auto.with_own_bounds(_recipes(aggregates, keyed, world, bounding.rows)))
+    recipes = choose(auto.with_own_bounds(_recipes(asked, request.confidence, keyed, world, bounding.rows)))
     parts = _parts(recipes, needs_units=public is None)
     bounding = auto.bounding(bounding, recipes, parts, facts)
     _check_choices(parts, public)
@@ -74,6 +82,8 @@ def plan_block(site: BlockSite, aggregates: tuple[s.Expression, ...], request: R
         explanation=_explanation(bounding, facts, groups),
         notices=notices,
         sets=site.sets,
+        bars=asked.bars,
+        level=request.confidence,
         ladders=ladders,
         tally=tally_sql(keyed.source.node, keyed.keys, bounding, [each.rungs for each in ladders]) if ladders else "",
     )
@@ -87,7 +97,8 @@ def _measure(
         return Measure(names.part(part), sensitivity, epsilon, bounding.bounds(part))
     sql = histogram_sql(keyed.source.node, keyed.keys, part, bounding)
     target = _target(part, sensitivity, epsilon)
-    return Choice(names.part(part), sensitivity, epsilon, sql, len(part.candidates), target, bounding.bounds(part))
+    bounds = bounding.bounds(part)
+    return Choice(names.part(part), sensitivity, epsilon, sql, len(part.candidates), target, bounds, part.end)
 
 
 def _target(part: Pick, sensitivity: int, epsilon: Decimal) -> Target:
@@ -164,16 +175,17 @@ def _check_identity(facts: Facts) -> None:
 
 
 def _recipes(
-    aggregates: tuple[s.Expression, ...], keyed: Keyed, world: World, rows: int
+    asked: Asked, level: Decimal, keyed: Keyed, world: World, rows: int
 ) -> tuple[Recipe, ...]:  # fmt: skip
     node = keyed.source.node
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in node.facts.columns})
     binding = Binding(leaf, world, world.setting())
     found = []
-    for each in aggregates:
+    for place, each in enumerate(asked.aggregates):
         if not isinstance(each, s.Call):
             raise NotSupported("this aggregate is not understood")
-        found.append(split(each, binding, node.facts, rows))
+        recipe = split(each, binding, node.facts, rows)
+        found.append(recipe.barred(level) if place in asked.bars and recipe.barred else recipe)
     return tuple(found)
 
 
@@ -207,8 +219,9 @@ class _Names:
                 return f"values of {self._expression(integer)}"
             case DistinctCount(value=value):
                 return f"different {self._expression(value)}"
-            case Pick(candidate=candidate, fraction=fraction, largest=largest):
-                return f"choice at {fraction} of {largest} among {self._expression(candidate)}"
+            case Pick(candidate=candidate, fraction=fraction, largest=largest, end=end):
+                what = "choice" if end is None else f"{'low' if end.side < 0 else 'high'} end for {end.level} of choice"
+                return f"{what} at {fraction} of {largest} among {self._expression(candidate)}"
         kind = "units" if isinstance(part, UnitCount) else "rows"
         return f"{kind} where {self._expression(part.condition)}"
 

@@ -5,9 +5,10 @@ bins where these are too many. Which candidate each row has is a number, counted
 """
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
-from rules.noise.measures import Chosen, ChosenList, Text
+from rules.noise.measures import Chosen, ChosenList, End, Ends, Text
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation import domain
 from rules.relation.bind_expression import Binding
@@ -38,10 +39,12 @@ class _Whole:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """The number of each row's candidate from 0, and the value that each number stands for."""
+    """The number of each row's candidate from 0, and the values that each number stands for: those of a bin."""
 
     number: Expression
+    lowest: tuple[Fraction, ...]
     values: tuple[Fraction, ...]
+    highest: tuple[Fraction, ...]
 
 
 def quantile(given: s.Call, tested: Expression, binding: Binding, rows: int) -> Recipe:
@@ -57,15 +60,15 @@ def quantile(given: s.Call, tested: Expression, binding: Binding, rows: int) -> 
     texts = _texts(found, result)
     picks = tuple(Pick(found.number, texts, 1 - each if descending else each) for each in fractions)
     if not isinstance(written, s.Array):
-        return _recipe(picks[0], result)
-    return Recipe(picks, lambda numbers: ChosenList(numbers, texts), result, is_array=True)
+        return _recipe(picks[0], found, result)
+    return Recipe(picks, lambda numbers: ChosenList(numbers, texts), result, is_array=True, barred=_no_bars_of_lists)
 
 
 def extreme(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
     """min and max: the value at a place, counted from that end, that is not one unit's alone."""
     result = argument.type.plain()
     found = _candidates(argument, tested, binding, rows, name)
-    return _recipe(Pick(found.number, _texts(found, result), largest=name == "max"), result)
+    return _recipe(Pick(found.number, _texts(found, result), largest=name == "max"), found, result)
 
 
 def most_frequent(given: s.Call, tested: Expression, binding: Binding) -> Recipe:
@@ -81,11 +84,32 @@ def most_frequent(given: s.Call, tested: Expression, binding: Binding) -> Recipe
     constants = tuple(Constant(argument.type.plain(), text, value) for text, value in zip(texts, listed, strict=True))
     image = Range(Fraction(0), Fraction(len(listed) - 1), ONE)
     number = Apply("candidate", f"CASE {{0}} {branches} END", (listed_argument, *constants), INT8, image)
-    return _recipe(Pick(_where(number, tested), texts), argument.type.plain())
+    pick = Pick(_where(number, tested), texts)
+    return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.plain(), barred=_no_bars_of_modes)
 
 
-def _recipe(pick: Pick, result: Type) -> Recipe:
-    return Recipe((pick,), lambda numbers: Chosen(numbers[0], pick.candidates), result)
+def _recipe(pick: Pick, found: _Candidates, result: Type) -> Recipe:
+    def barred(level: Decimal) -> Recipe:
+        """How far the choice may be off depends on how dense the rows lie, which only more choices can tell."""
+        low, high = replace(pick, end=End(-1, level)), replace(pick, end=End(1, level))
+        lowest, highest = (tuple(text_of(each, result) for each in edge) for edge in (found.lowest, found.highest))
+
+        def output(numbers: tuple[int, ...]) -> Chosen:
+            return Chosen(numbers[0], pick.candidates, Ends(numbers[1], numbers[2], lowest, highest))
+
+        return Recipe((pick, low, high), output, result)
+
+    return Recipe((pick,), lambda numbers: Chosen(numbers[0], pick.candidates), result, barred=barred)
+
+
+def _no_bars_of_lists(level: Decimal) -> Recipe:
+    hint = "Ask for each fraction by itself, and for the error bar of each."
+    raise NotSupported("an array of quantiles has no error bar", hint=hint)
+
+
+def _no_bars_of_modes(level: Decimal) -> Recipe:
+    hint = "Group by the values and ask for the error bars of count(*)."
+    raise NotSupported("the most frequent value has no error bar", hint=hint)
 
 
 def _ordered(given: s.Call, binding: Binding) -> tuple[Expression, bool]:
@@ -112,8 +136,12 @@ def _candidates(argument: Expression, tested: Expression, binding: Binding, rows
     image = Range(Fraction(0), Fraction(bins - 1), ONE)
     sql = f"({{0}}::int8 - ({whole.low})) / {width}"
     number = Apply("candidate", sql, (whole.integer,), INT8, image, whole.integer.nullable)
-    middles = (whole.low + width * place + (width - 1) // 2 for place in range(bins))
-    return _Candidates(_where(number, tested), tuple(min(middle, whole.high) * whole.step for middle in middles))
+
+    def values(inside: int) -> tuple[Fraction, ...]:
+        places = (whole.low + width * place + inside for place in range(bins))
+        return tuple(min(place, whole.high) * whole.step for place in places)
+
+    return _Candidates(_where(number, tested), values(0), values((width - 1) // 2), values(width - 1))
 
 
 def _number(argument: Expression, binding: Binding, rows: int, name: str) -> _Whole:

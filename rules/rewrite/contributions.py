@@ -6,9 +6,10 @@ an aggregate needs and what is shown of their noised sums.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
-from rules.noise.measures import Output, Text
+from rules.noise.measures import End, Output, Text
 from rules.relation.bind_expression import Binding
 from rules.relation.expression import TRUE, Apply, Expression, all_of
 from rules.relation.functions.comparison import is_null
@@ -61,6 +62,7 @@ class Pick:
     candidates: tuple[Text, ...]
     fraction: Fraction | None = None  # the candidate that this share of the rows lies below
     largest: bool | None = None  # or the largest, or the smallest; neither: the most frequent one
+    end: End | None = None  # or an end of the error bar around any of these
 
 
 Contribution = RowCount | ValueCount | RowSum | UnitCount | DistinctCount | Pick
@@ -74,6 +76,7 @@ class Recipe:
     output: Callable[[tuple[int, ...]], Output]
     type: Type
     is_array: bool = False  # of the type
+    barred: "Callable[[Decimal], Recipe] | None" = None  # with what error bars of a level need; None: nothing more
     centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
 
 

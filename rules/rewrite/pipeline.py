@@ -15,7 +15,7 @@ from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComple
 from rules.relation.lookup import Correlated
 from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, World
-from rules.rewrite.block import plan_block
+from rules.rewrite.block import Asked, plan_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.decorrelate import decorrelate
 from rules.rewrite.error_bars import barred_aggregates, check_none_left
@@ -101,7 +101,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
         raise NotAllowed("this would give out protected rows", hint=ROW_HINT)
     bodies = numbered(query)
     cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
-    blocks = _with_bars(_planned(cuts, request, tables), cuts, request.confidence)
+    blocks = _planned(cuts, request, tables)
     depends_on_time = any(map(_is_clock, walk(query)))  # before the blocks are cut out
     told = Told(request.search_path, len(request.parameter_types) + sum(map(_width, blocks)))
     outer = outer_statement(tree, _places(cuts, blocks, query, request), told)
@@ -128,7 +128,7 @@ class _Cut:
     body: Node
     leaves: Leaves
     aggregates: tuple[Expression, ...]
-    barred: tuple[int, ...]  # the aggregates that stand in error bars
+    barred: frozenset[Expression]  # those of them that stand in error bars
     block: int = 0  # which of the plan's blocks answers it
     outputs: tuple[int, ...] = ()  # which output of that block each aggregate is
 
@@ -136,16 +136,16 @@ class _Cut:
     def of(cls, site: BlockSite, body: Node) -> "_Cut":
         leaves = leaves_of(body, site)
         found = expressions_from(leaves.aggregates) if leaves.aggregates else ()
-        return cls(site, body, leaves, found, barred_aggregates(body, leaves))
+        return cls(site, body, leaves, found, frozenset(found[number] for number in barred_aggregates(body, leaves)))
 
 
 def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
     """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once."""
-    drafts = [plan_block(cut.site, tuple(_together([cut])), request, tables.world) for cut in cuts]
+    drafts = [plan_block(cut.site, _together([cut]), request, tables.world) for cut in cuts]
     names = [(draft.canonical, draft.sets) for draft in drafts]
     merged = {name: [cut for cut, other in zip(cuts, names, strict=True) if other == name] for name in names}
     for number, alike in enumerate(merged.values()):
-        together = _together(alike)
+        together = _together(alike).aggregates
         for cut in alike:
             cut.block, cut.outputs = number, tuple(map(together.index, cut.aggregates))
     if len(cuts) <= 1:
@@ -164,7 +164,7 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
     return [
         plan_block(
             alike[0].site,
-            tuple(_together(alike)),
+            _together(alike),
             replace(request, epsilon=part, delta=part_of_delta),
             tables.world,
         )
@@ -172,18 +172,11 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
     ]
 
 
-def _with_bars(blocks: list[Block], cuts: list[_Cut], level: Decimal) -> list[Block]:
-    """Each block with the outputs that error bars are asked of."""
-    bars = [
-        {cut.outputs[each] for cut in cuts if cut.block == number for each in cut.barred}
-        for number in range(len(blocks))
-    ]
-    return [replace(block, bars=tuple(sorted(asked)), level=level) for block, asked in zip(blocks, bars, strict=True)]
-
-
-def _together(cuts: list[_Cut]) -> list[Expression]:
+def _together(cuts: list[_Cut]) -> Asked:
     """The distinct aggregates of all cuts that one block answers."""
-    return list(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
+    aggregates = tuple(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
+    barred = frozenset[Expression]().union(*(cut.barred for cut in cuts))
+    return Asked(aggregates, tuple(place for place, each in enumerate(aggregates) if each in barred))
 
 
 def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request) -> list[Place]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from rules.noise.measures import (
     Choice,
     Chosen,
     Count,
+    End,
     FromEnd,
     KeyColumn,
     Measure,
@@ -134,3 +136,35 @@ def test_a_choice_costs_a_quarter_of_a_draw_in_concentration() -> None:
 def test_rows_of_a_histogram_that_cannot_be_are_refused() -> None:
     with pytest.raises(MalformedRows):
         release_choice(BLOCK, CHOICE, (("Berlin",),), [("Berlin", "1")], NoNoise(), group_size=1)
+
+
+@pytest.mark.parametrize(("fraction", "level"), [(Fraction(1, 2), 0.95), (Fraction(1, 10), 0.9)])
+def test_an_error_bar_of_a_quantile_holds_it_as_often_as_it_says(fraction: Fraction, level: float) -> None:
+    """Over rows that lie evenly, by the bar's two ends and the choice between them."""
+    histogram, count = [1] * 1_000, 700
+    true = int(fraction * 1_000)
+    source = OpenDPNoise()
+
+    def chosen(side: Literal[-1, 0, 1]) -> list[int]:
+        end = End(side, Decimal(str(level))) if side else None
+        choice = Choice("x", 1, Decimal("0.05"), "", len(histogram), Quantile(fraction), end=end)
+        return [choose(choice, histogram, source, group_size=1) for _ in range(count)]
+
+    held = [
+        min(low, centre) <= true <= max(centre, high)
+        for low, centre, high in zip(chosen(-1), chosen(0), chosen(1), strict=True)
+    ]
+
+    assert level - 0.03 < sum(held) / count < level + 0.03
+
+
+@given(histograms, targets, st.integers(-100, 100), st.integers(0, 20))
+def test_one_row_moves_the_scores_of_an_end_no_further_than_those_of_the_choice(
+    histogram: list[int], target: Target, shift: int, place: int
+) -> None:
+    more = [rows + (number == place % len(histogram)) for number, rows in enumerate(histogram)]
+
+    moved = zip(score_candidates(target, histogram, shift), score_candidates(target, more, shift), strict=True)
+
+    furthest = 2 if isinstance(target, MostFrequent) else step(target)
+    assert all(abs(before - after) <= furthest for before, after in moved)
