@@ -56,7 +56,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     rules = (HERE / "rules.yaml").read_text().replace("${ADA_VERIFIER}", f'"{verifier}"')
     rules = rules.replace("epsilon: 60", "epsilon: 1000").replace("epsilon: 30", "epsilon: 1000")
     try:
-        with noisegate(tmp_path_factory.mktemp("proxy"), shop.dsn, rules=rules) as running:
+        with noisegate(tmp_path_factory.mktemp("proxy"), shop.dsn, rules=rules + "\npreviews: empty\n") as running:
             yield Proxy(running, shop.dsn)
     finally:
         shop.cluster.stop()
