@@ -1,16 +1,25 @@
 """Expressions over the columns of tests/properties/worst.py: at least one of everything that the registry knows."""
 
-CONDITIONS = """
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+
+from rules.sql import syntax as s
+from rules.sql.parse import parse_expression
+
+CONDITIONS = r"""
 i4 = 7 | i4 = i8 | n <> f8 | f4 < f8 | i2 <= 2.5 | t > 'a' | tz >= '2024-01-01' | d = ts | ts < tz | m = 'sad' | u = u_
 b AND i4 > 0 | b OR t = 'a' | NOT b | i4 BETWEEN -1 AND 7 | i4 NOT BETWEEN i4_ AND 7 | i4 IS NULL | t IS NOT NULL
 b IS TRUE | b IS NOT TRUE | b IS FALSE | b IS NOT FALSE | b IS UNKNOWN | b IS NOT UNKNOWN
-i4 IS DISTINCT FROM i8 | n IS NOT DISTINCT FROM f8 | t LIKE '%a\\\\' | t NOT LIKE '_' | t ILIKE 'B%'
-t NOT ILIKE '%\u00e4%'
+i4 IS DISTINCT FROM i8 | n IS NOT DISTINCT FROM f8 | t LIKE '%a\\' | t NOT LIKE '_' | t ILIKE 'B%'
+t NOT ILIKE '%ä%'
 i4 IN (1, 7) | t NOT IN ('a', '') | i4 = ANY (ARRAY[1, 2]) | t <> ALL ('{a,b}') | f8 IN (0, 1.5)
 t ~~ 'a%' | t !~~ 'a_' | t ~~* 'B%' | t !~~* 'b%' | starts_with(t, vc)
+t ~ '^a+b?$' | t ~* 'BER[l-o]in|\d{4}-\d\d' | t !~ '(a|b)*c' | t !~* '\m[[:alpha:]]'
+vc SIMILAR TO '%(y|z)[^a]_' | t NOT SIMILAR TO 'a#%' ESCAPE '#' | regexp_like(t, '(?:ab){2,3}')
+regexp_like(t, 'b', 'i')
 """
 
-NUMBERS = """
+NUMBERS = r"""
 i2 + i2_ | i4 - i4_ | i8 * i8_ | i8 / i8_ | i8 % i8_ | n + n_ | n - n_ | n * n_ | n / n_ | n % n_ | f8 + f8_ | f8 - f8_
 f8 * f8_ | f8 / f8_ | f4 * f8 | f4 / f4_ | i4 / n | n / f8 | i8 * n | n2 * n2_ | n2 / n2_ | i4 ^ 8 | n ^ 2 | f8 ^ 3
 - i2 | - i8 | - n | + f8 | @ i8 | @ n | abs(i2) | abs(f8) | round(n) | round(f8) | round(n, 2) | round(i8, -3)
@@ -32,10 +41,12 @@ date_part('month', tz) | date_part('epoch', ts) | date_part('day', d) | extract(
 extract(epoch FROM tz - tz_) | extract(hour FROM ts - tz) | d - d_
 """
 
-TEXTS = """
+TEXTS = r"""
 lower(t) | upper(t) | initcap(t) | trim(t) | trim('a ' FROM t) | btrim(t, 'ab') | ltrim(t) | ltrim(t, 'a') | rtrim(t)
 rtrim(t, ' b') | left(t, 3) | left(t, -3) | right(t, 2) | right(t, -2) | substring(t FROM 2 FOR 3) | substring(t, -5, 7)
-substr(t, 2) | substring(t, 0) | replace(t, 'a', 'bcd') | replace(t, '', 'x') | t || vc | t || i8 | d || t
+substr(t, 2) | substring(t, 0) | replace(t, 'a', 'bcd') | replace(t, '', 'x')
+regexp_replace(t, '[^0-9]+', '<\&>', 'g') | regexp_replace(t, '(a+)b', '\1') | substring(t FROM '(\d+)-')
+substring(t, 'a+') | regexp_substr(t, '[a-c]+') | t || vc | t || i8 | d || t
 concat(t, i4, b, NULL) | concat(vc, '-', m) | t::varchar(3) | i8::text | n::text | f8::text | d::text | ts::text
 tz::text | b::text | m::text | u::text | f4::text | n2::text | coalesce(t, vc) | nullif(t, 'a') | greatest(t, vc)
 CASE WHEN i4 > 0 THEN 'more' ELSE t END | CASE m WHEN 'sad' THEN 'no' END
@@ -49,7 +60,7 @@ ts + interval '1 day' * extract(dow FROM ts) | tz - extract(dow FROM tz) * inter
 tz + interval '90 seconds' * least(greatest(f8, -1e6), 1e6) | ts - interval '90 seconds' * least(greatest(n, 0), 0.7)
 """
 
-MOMENTS = """
+MOMENTS = r"""
 date_trunc('month', tz) | date_trunc('week', ts) | date_trunc('quarter', d) | date_trunc('decade', ts)
 date_trunc('day', tz) | date_trunc('hour', tz) | date_trunc('second', ts) | date_trunc('microseconds', ts)
 tz AT TIME ZONE 'America/New_York' | ts AT TIME ZONE 'Europe/Berlin' | timezone('UTC', d) | date(tz) | date(ts)
@@ -68,3 +79,40 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 EXAMPLES = (*_listed(CONDITIONS), *_listed(NUMBERS), *_listed(TEXTS), *_listed(MOMENTS))
+SYNTAX = {text: parse_expression(text) for text in EXAMPLES}
+
+
+def _walk(syntax: object) -> Iterator[object]:
+    yield syntax
+    if is_dataclass(syntax) and not isinstance(syntax, type):
+        for field in fields(syntax):
+            yield from _walk(getattr(syntax, field.name))
+    elif isinstance(syntax, tuple):
+        for each in syntax:
+            yield from _walk(each)
+
+
+def names_in(syntax: s.Expression) -> Iterator[str]:
+    yield from (each.name for each in _walk(syntax) if isinstance(each, s.Call | s.Operator))
+
+
+def columns_of(syntax: s.Expression) -> Iterator[str]:
+    yield from (each.parts[0] for each in _walk(syntax) if isinstance(each, s.Name))
+
+
+def replaced(syntax: s.Expression, places: dict[str, s.Expression]) -> s.Expression:
+    """The expression with others in the places of its columns."""
+    found = _put(syntax, places)
+    assert isinstance(found, s.Expression)
+    return found
+
+
+def _put(part: object, places: dict[str, s.Expression]) -> object:
+    match part:
+        case s.Name(parts=(name,)):
+            return places.get(name, part)
+        case tuple():
+            return tuple(_put(each, places) for each in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{field.name: _put(getattr(part, field.name), places) for field in fields(part)})
+    return part

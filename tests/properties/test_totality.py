@@ -1,7 +1,7 @@
 """No admitted expression fails on any row, and what the planner says of it is true: its type, its domain, its NULLs."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import psycopg
@@ -19,21 +19,27 @@ from rules.relation.scope import World
 from rules.relation.types import Type
 from rules.relation.value import text_of
 from rules.sql import syntax as s
-from rules.sql.parse import parse_expression
 from tests import lab as tables
 from tests.properties import worst
-from tests.properties.examples import EXAMPLES
+from tests.properties.examples import EXAMPLES, SYNTAX, columns_of, names_in, replaced
 from tests.properties.planning import Lab, thorough
 
 RULES = tables.rules()
 MOST_COLUMNS = 3  # of one expression, all of whose worst values meet
 ZONE = "Europe/Berlin"
-SYNTAX = {text: parse_expression(text) for text in EXAMPLES}
+_ATTEMPT = """
+CREATE FUNCTION pg_temp.attempt(statement text, OUT failed boolean, OUT answer text) LANGUAGE plpgsql AS $$
+BEGIN
+    failed := false; EXECUTE statement INTO answer;
+EXCEPTION WHEN OTHERS THEN
+    failed := true;
+END $$
+"""
 
 
 def test_all_that_the_registry_knows_has_an_example() -> None:
     """What is added to the registry without one fails here."""
-    seen = {name for each in SYNTAX.values() for name in _names(each)}
+    seen = {name for each in SYNTAX.values() for name in names_in(each)}
     assert not {*FUNCTIONS, *OPERATORS, *CLOCKS} - seen
 
 
@@ -41,6 +47,25 @@ def test_all_that_the_registry_knows_has_an_example() -> None:
 @pytest.mark.parametrize("nullable", [True, False], ids=["nullable", "never NULL"])
 def test_an_example_is_admitted_and_fails_on_no_row(lab: Lab, text: str, nullable: bool) -> None:
     check(lab, text, _bound(lab, SYNTAX[text], nullable=nullable), nullable=nullable)
+
+
+@pytest.mark.parametrize("text", [each for each in EXAMPLES if not {*CLOCKS} & {*names_in(SYNTAX[each])}])
+def test_an_example_means_what_postgresql_says(lab: Lab, text: str) -> None:
+    """On usual values, and wherever PostgreSQL itself has no error."""
+    made = _bound(lab, SYNTAX[text], nullable=True)
+    used = _columns(made)
+    ours = expression_sql(made, {worst.column(name, nullable=True).id: name for name in used})
+    row = ", ".join(f"%L::{worst.PAIRED[name][0].sql} AS {name}" for name in used)
+    same = "real" if made.type.kind == "float" and "f4" in used else made.type.sql  # we compute all digits
+    theirs = f"SELECT ({text.replace('%', '%%')})::{same}::text FROM (SELECT {row}) AS s"
+    written = f"format({', '.join((text_constant(theirs), *used))})"
+    with lab.connection.transaction(force_rollback=True):
+        lab.connection.execute(_ATTEMPT)
+        differing = lab.connection.execute(
+            f"SELECT {written}, (pg_temp.attempt({written})).*, x FROM (SELECT *, ({ours})::{same}::text AS x "
+            f"FROM {worst.tame_rows(used)} OFFSET 0) AS s WHERE x IS DISTINCT FROM (pg_temp.attempt({written})).answer"
+        ).fetchall()
+    assert not [each for each in differing if not each[1]], f"{ours}\n{differing[0]}"
 
 
 @thorough
@@ -138,11 +163,11 @@ def _nested(lab: Lab, data: st.DataObject, text: str, depth: int) -> s.Expressio
     if depth == 0:
         return SYNTAX[text]
     places = dict[str, s.Expression]()
-    for name in dict.fromkeys(_read(SYNTAX[text])):
+    for name in dict.fromkeys(columns_of(SYNTAX[text])):
         fitting = [each for each in EXAMPLES if _kind(lab, each) == worst.PAIRED[name][0].kind]
         if len(fitting) > 0 and data.draw(st.booleans()):
             places[name] = _nested(lab, data, data.draw(st.sampled_from(fitting)), depth - 1)
-    return _replaced(SYNTAX[text], places)
+    return replaced(SYNTAX[text], places)
 
 
 _KINDS: dict[str, str] = {}
@@ -156,39 +181,3 @@ def _kind(lab: Lab, text: str) -> str:
 
 def _columns(made: Expression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column.name for column in columns_in(made)))
-
-
-def _walk(syntax: object) -> Iterator[object]:
-    yield syntax
-    if is_dataclass(syntax) and not isinstance(syntax, type):
-        for field in fields(syntax):
-            yield from _walk(getattr(syntax, field.name))
-    elif isinstance(syntax, tuple):
-        for each in syntax:
-            yield from _walk(each)
-
-
-def _names(syntax: s.Expression) -> Iterator[str]:
-    yield from (each.name for each in _walk(syntax) if isinstance(each, s.Call | s.Operator))
-
-
-def _read(syntax: s.Expression) -> Iterator[str]:
-    yield from (each.parts[0] for each in _walk(syntax) if isinstance(each, s.Name))
-
-
-def _replaced(syntax: s.Expression, places: dict[str, s.Expression]) -> s.Expression:
-    """The expression with others in the places of its columns."""
-    found = _put(syntax, places)
-    assert isinstance(found, s.Expression)
-    return found
-
-
-def _put(part: object, places: dict[str, s.Expression]) -> object:
-    match part:
-        case s.Name(parts=(name,)):
-            return places.get(name, part)
-        case tuple():
-            return tuple(_put(each, places) for each in part)
-    if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{field.name: _put(getattr(part, field.name), places) for field in fields(part)})
-    return part

@@ -42,6 +42,17 @@ COLUMNS: dict[str, tuple[Type, Cells]] = {
     "m": (MOOD, MOOD.labels),
     "u": (Type("uuid"), ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff")),
 }
+# Values that no guard looks at twice: there an expression means what PostgreSQL says.
+TAME: dict[str, Cells] = {
+    **dict.fromkeys(("i2", "i4", "i8"), ("0", "1", "-3", "7", "100")),
+    **dict.fromkeys(("n", "n2"), ("0", "1.25", "-0.01", "99.50", "7")),
+    **dict.fromkeys(("f4", "f8"), ("0", "0.5", "-7.25", "100", "3")),
+    "d": ("2024-02-29", "1969-12-31", "2001-01-01", "2023-06-15"),
+    "ts": ("2024-03-31 02:30:00", "1969-12-31 23:59:59.5", "2001-01-01", "2024-10-27 02:30:00"),
+    "tz": ("2024-03-31 01:00:00+00", "2024-10-27 00:30:00+00", "2024-10-27 01:30:00+00", "1999-12-31 23:59:59.25+00"),
+    "t": (*_TEXTS[:9], "2024-02-29", "-12", "abABab", "\u00e4\u00df"),
+    "vc": ("", "  b ", "Lyon", "2024-01-31", "12"),
+}
 # A second column of the same type stands beside the first: i4 and i4_.
 PAIRED = {**COLUMNS, **{f"{name}_": given for name, given in COLUMNS.items()}}
 _VERY_LONG = "ab" * 40_000
@@ -56,12 +67,24 @@ def column(name: str, *, nullable: bool) -> Column:
 
 def rows(names: Iterable[str], *, nullable: bool) -> str:
     """FROM …: every combination of the worst values of some columns."""
-    return " CROSS JOIN ".join(_values(name, nullable=nullable) for name in names) or "(SELECT) AS nothing"
+    return _crossed(_values(name, _worst(name), nullable=nullable) for name in names)
 
 
-def _values(name: str, *, nullable: bool) -> str:
+def tame_rows(names: Iterable[str]) -> str:
+    """FROM …: every combination of values that are usual, and NULL."""
+    return _crossed(_values(name, TAME.get(name.rstrip("_"), PAIRED[name][1]), nullable=True) for name in names)
+
+
+def _crossed(sources: Iterable[str]) -> str:
+    return " CROSS JOIN ".join(sources) or "(SELECT) AS nothing"
+
+
+def _worst(name: str) -> Cells:
     given, cells = PAIRED[name]
+    return (*cells, _VERY_LONG) if given.base == "text" else cells
+
+
+def _values(name: str, cells: Cells, *, nullable: bool) -> str:
+    given, _ = PAIRED[name]
     shown = [*map(text_constant, cells), *(["NULL"] if nullable else [])]
-    if given.base == "text":
-        shown.append(text_constant(_VERY_LONG))
     return f"(SELECT v::{given.sql} AS {name} FROM unnest(ARRAY[{', '.join(shown)}]) AS v) AS of_{name}"

@@ -39,10 +39,12 @@ def coalesce(operands: tuple[Operand, ...], setting: Setting) -> Expression:
 
 
 def nullif(operands: tuple[Operand, ...], setting: Setting) -> Expression:
-    """x unless it equals y; typed as x."""
+    """x unless it equals y; typed as x, and as both where numbers of several kinds are made alike to be compared."""
     test = compare("=", operands[0], operands[1], setting)
-    (first, _), _ = unified(operands, setting, "NULLIF")
+    (first, _), common = unified(operands, setting, "NULLIF")
     given = as_passed(first, setting)
+    if given.type.is_number and given.type.kind != common.kind:
+        given = cast_to(given, common, setting)
     sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
     return Apply("nullif", sql, (test, given), given.type.plain(), given.domain, nullable=True)
 

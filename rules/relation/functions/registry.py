@@ -5,7 +5,7 @@ from functools import partial
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Expression, Operand
-from rules.relation.functions import comparison, conditional, formats, numbers, powers, text, time
+from rules.relation.functions import comparison, conditional, formats, numbers, patterns, powers, text, time
 from rules.relation.functions.arithmetic import arithmetic, negative
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
@@ -16,6 +16,13 @@ from rules.relation.types import DATE, FLOAT8
 
 Operands = tuple[Operand, ...]
 Maker = Callable[[Operands, Setting], Expression]
+
+
+def _substring(operands: Operands, setting: Setting) -> Expression:
+    """substring(x, 2, 3) counts characters, substring(x, 'pattern') looks for one."""
+    by_pattern = len(operands) == 2 and typed(operands[1], setting).type.kind == "text"
+    return patterns.part(operands, setting) if by_pattern else text.substring(operands, setting)
+
 
 # name -> least and most arguments, and what makes the expression
 FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
@@ -45,9 +52,13 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "rtrim": (1, 2, partial(text.trim, "rtrim")),
     "left": (2, 2, partial(text.ends, "left")),
     "right": (2, 2, partial(text.ends, "right")),
-    "substring": (2, 3, text.substring),
+    "substring": (2, 3, _substring),
     "substr": (2, 3, text.substring),
     "replace": (3, 3, text.replace),
+    "regexp_replace": (3, 4, patterns.regexp_replace),
+    "regexp_like": (2, 3, patterns.regexp_like),
+    "regexp_substr": (2, 2, patterns.regexp_substr),
+    "similar_to_escape": (1, 2, patterns.similar_to_escape),
     "length": (1, 1, partial(text.length, "length")),
     "char_length": (1, 1, partial(text.length, "length")),
     "character_length": (1, 1, partial(text.length, "length")),
@@ -81,6 +92,7 @@ OPERATORS = (
     | _ARITHMETIC
     | comparison.COMPARISONS
     | comparison.LIKE_NAMES
+    | patterns.MATCHES.keys()
     | comparison.TEST_NAMES
     | _NULL_TESTS.keys()
     | _DISTINCT.keys()
@@ -133,6 +145,8 @@ def _binary(name: str, first: Operand, second: Operand, setting: Setting) -> Exp
         return comparison.distinct_from(first, second, setting, negated=_DISTINCT[name])
     if name in comparison.LIKE_NAMES:
         return comparison.like(name, first, second, setting)
+    if name in patterns.MATCHES:
+        return patterns.matches(name, first, second, setting)
     if name == "^":
         return powers.power((first, second), setting)
     if name == "||":

@@ -55,7 +55,7 @@ def trim(name: str, operands: Operands, setting: Setting) -> Expression:
     if len(operands) == 1:
         change = {"btrim": lambda each: each.strip(" "), "ltrim": lambda each: each.lstrip(" ")}
         return _made(name, f"{name}({{0}})", (given,), _each(given, change.get(name, lambda each: each.rstrip(" "))))
-    return _made(name, f"{name}({{0}}, {{1}})", (given, _constant_text(name, operands[1], setting)))
+    return _made(name, f"{name}({{0}}, {{1}})", (given, constant_text(name, operands[1], setting)))
 
 
 def ends(name: str, operands: Operands, setting: Setting) -> Expression:
@@ -78,7 +78,7 @@ def substring(operands: Operands, setting: Setting) -> Expression:
 
 def replace(operands: Operands, setting: Setting) -> Expression:
     given = text(operands[0], setting)
-    patterns = tuple(_constant_text("replace", operand, setting) for operand in operands[1:])
+    patterns = tuple(constant_text("replace", operand, setting) for operand in operands[1:])
     return _made("replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (given, *patterns))
 
 
@@ -122,14 +122,14 @@ def _joined_image(given: tuple[Expression, ...]) -> Domain:
 
 
 def concat(operands: Operands, setting: Setting) -> Expression:
-    """concat(…) takes NULL as the empty text."""
+    """concat(…) takes NULL as the empty text, and prints a boolean as t or f."""
     given = tuple(as_value(typed(operand, setting, TEXT), setting) for operand in operands)
-    texts = tuple(_as_text(each, setting) for each in given)
+    texts = tuple(each if each.type.kind == "boolean" else _as_text(each, setting) for each in given)
     holes = ", ".join(f"{{{place}}}" for place in range(len(texts)))
     return Apply("concat", f"concat({holes})", texts, TEXT, ANYTHING, nullable=False)
 
 
-def _constant_text(name: str, operand: Operand, setting: Setting) -> Constant:
+def constant_text(name: str, operand: Operand, setting: Setting) -> Constant:
     found = typed(operand, setting, TEXT)
     if not isinstance(found, Constant) or found.text is None or len(found.text) > _LONGEST_CONSTANT:
         raise NotSupported(f"{name} needs constants of at most {_LONGEST_CONSTANT} characters here")

@@ -157,7 +157,10 @@ class Expressions(ABC):
             case "OP_ANY" | "OP_ALL":
                 quantified = f"{name} {expression_kind[3:].lower()}"
                 return operator(quantified, self.expression(body["lexpr"]), self.expression(body["rexpr"]))
-        return self._between_or_similar(expression_kind.lower().replace("_", " "), body)
+            case "SIMILAR":
+                similar = operator("similar", self.expression(body["lexpr"]), self.expression(body["rexpr"]))
+                return negation(similar) if name.startswith("!") else similar
+        return self._between(expression_kind.lower().replace("_", " "), body)
 
     def _plain_operation(self, name: str, body: Node) -> Node:
         if "lexpr" not in body:
@@ -181,9 +184,8 @@ class Expressions(ABC):
             }
         }
 
-    def _between_or_similar(self, name: str, body: Node) -> Node:
-        right = body["rexpr"]
-        others = self.all(kind(right)[1], "items") if kind(right)[0] == "List" else [self.expression(right)]
+    def _between(self, name: str, body: Node) -> Node:
+        others = self.all(kind(body["rexpr"])[1], "items")
         plain = operator(
             name.removeprefix("not ").replace(" sym", " symmetric"), self.expression(body["lexpr"]), *others
         )

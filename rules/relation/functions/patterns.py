@@ -1,0 +1,113 @@
+"""Texts and constant patterns: regular expressions and SIMILAR TO, to compare with, to take out, to put in."""
+
+from rules.refusal import NotSupported
+from rules.relation.expression import Apply, Constant, Expression, Operand, condition
+from rules.relation.functions.coerce import typed
+from rules.relation.functions.guard import Setting
+from rules.relation.functions.regex import Shape, shape_of
+from rules.relation.functions.text import constant_text, text
+from rules.relation.types import TEXT
+
+Operands = tuple[Operand, ...]
+MATCHES = {"~": "~", "~*": "~*", "similar": "~"}
+# Where matches follow each other, each is looked for in all that is left: only so many characters are seen.
+_SEEN = 2000
+
+
+def matches(name: str, operand: Operand, pattern: Operand, setting: Setting) -> Expression:
+    """x ~ 'pattern' and x SIMILAR TO 'pattern'."""
+    found = _pattern(pattern, setting)
+    shape_of(_plain(found))
+    return condition(name, f"({{0}} {MATCHES[name]} {{1}})", text(operand, setting), found)
+
+
+def regexp_like(operands: Operands, setting: Setting) -> Expression:
+    """regexp_like(x, pattern, flags), which only newer servers know, is x ~ pattern."""
+    flags = _flags("regexp_like", operands[2:], setting, known="ic")
+    return matches("~*" if flags.endswith("i") else "~", operands[0], operands[1], setting)
+
+
+def regexp_replace(operands: Operands, setting: Setting) -> Expression:
+    """regexp_replace(x, pattern, replacement, flags)."""
+    pattern = _pattern(operands[1], setting)
+    _check_groups(shape_of(_plain(pattern)))
+    replacement = constant_text("regexp_replace", operands[2], setting)
+    flags = _flags("regexp_replace", operands[3:], setting, known="gic")
+    arguments = (_seen(operands[0], setting), pattern, replacement, Constant(TEXT, flags, flags))
+    return Apply("regexp_replace", "regexp_replace({0}, {1}, {2}, {3})", arguments, TEXT, nullable=True)
+
+
+def part(operands: Operands, setting: Setting) -> Expression:
+    """substring(x FROM 'pattern'): what the group in brackets has matched, or else all of it."""
+    pattern = _pattern(operands[1], setting)
+    _check_groups(shape_of(_plain(pattern)))
+    return Apply("substring", '"substring"({0}, {1})', (_seen(operands[0], setting), pattern), TEXT, nullable=True)
+
+
+def regexp_substr(operands: Operands, setting: Setting) -> Expression:
+    """regexp_substr(x, pattern) takes out the whole match, as substring does where there is no group."""
+    if shape_of(_plain(_pattern(operands[1], setting))).groups:
+        raise NotSupported("regexp_substr with a group is not supported", hint="Write (?:…) instead of (…).")
+    return part(operands, setting)
+
+
+def similar_to_escape(operands: Operands, setting: Setting) -> Expression:
+    """The regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO."""
+    pattern = _pattern(operands[0], setting)
+    escape = _plain(_pattern(operands[1], setting)) if len(operands) > 1 else "\\"
+    if len(escape) != 1 or not escape.isascii() or escape.isalnum():
+        raise NotSupported("SIMILAR TO needs one sign as its ESCAPE")
+    found = f"^(?:{_as_regex(_plain(pattern), escape)})$"
+    return Constant(TEXT, found, found)
+
+
+def _as_regex(pattern: str, escape: str) -> str:
+    """% is .*, _ is ., brackets do not capture; what only a regular expression reads as a sign is escaped."""
+    found, in_list, rest = list[str](), False, iter(pattern)
+    for letter in rest:
+        if letter == escape:
+            found.append("\\" + next(rest, ""))
+        elif in_list:
+            in_list = letter != "]"
+            found.append("\\\\" if letter == "\\" else letter)
+        else:
+            in_list = letter == "["
+            found.append({"%": ".*", "_": ".", "(": "(?:"}.get(letter) or _quoted(letter))
+    return "".join(found)
+
+
+def _quoted(letter: str) -> str:
+    return f"\\{letter}" if letter in "\\.^$" else letter
+
+
+def _pattern(operand: Operand, setting: Setting) -> Constant:
+    found = typed(operand, setting, TEXT)
+    if not isinstance(found, Constant) or found.text is None or found.type.kind != "text":
+        hint = "Write the pattern as a constant or a parameter."
+        raise NotSupported("a pattern that differs from row to row is not supported", hint=hint)
+    return found
+
+
+def _plain(pattern: Constant) -> str:
+    return pattern.text or ""
+
+
+def _check_groups(shape: Shape) -> None:
+    """One group that is not repeated is found by trying its ends; repeated ones could be divided in many ways."""
+    if shape.groups > 1 or shape.repeats_group:
+        hint = "Write (?:…) instead of (…) where the group is not taken out."
+        raise NotSupported("more than one group, or a repeated one, is not supported over protected rows", hint=hint)
+
+
+def _seen(operand: Operand, setting: Setting) -> Expression:
+    given = text(operand, setting)
+    return Apply("left", f'"left"({{0}}, {_SEEN})', (given,), TEXT, given.domain, given.nullable)
+
+
+def _flags(name: str, operands: Operands, setting: Setting, *, known: str) -> str:
+    if not operands:
+        return ""
+    found = _plain(constant_text(name, operands[0], setting))
+    if set(found) - set(known):
+        raise NotSupported(f"{name} with the flags '{found}' is not supported", hint=f"Known are: {', '.join(known)}.")
+    return found
