@@ -10,6 +10,7 @@ from rules.relation.expression import Apply, Column, Constant, Expression, conju
 from rules.relation.value import DAY
 
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
 _STRICT = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in", "like", "ilike", "not like", "not ilike"))
 
 
@@ -61,7 +62,9 @@ def never_null(conjunct: Expression) -> Iterable[int]:
     if not isinstance(conjunct, Apply):
         return (conjunct.id,) if isinstance(conjunct, Column) else ()
     if conjunct.name in _STRICT or conjunct.name == "is not null":
-        return tuple(each.id for each in conjunct.arguments if isinstance(each, Column))
+        # x IN (y, 1) is true where x is 1, whatever y is.
+        strict = conjunct.arguments[:1] if conjunct.name == "in" else conjunct.arguments
+        return tuple(each.id for each in strict if isinstance(each, Column))
     if conjunct.name == "not":
         return never_null(conjunct.arguments[0]) if not _is_and(conjunct.arguments[0]) else ()
     return ()
@@ -177,10 +180,18 @@ def _inside(bound: Fraction, name: str, column: Column) -> Fraction:
 def _comparable(column: Column, constant: Constant) -> bool:
     """Instants and local times are different scales, and a double is compared inexactly."""
     if column.type.is_number and constant.type.is_number:
-        return column.type.kind != "float"
+        return column.type.kind != "float" and _is_exact(constant)
     if (column.type.kind, constant.type.kind) == ("date", "timestamp"):
         return True
     return column.type.kind == constant.type.kind and column.type.base != "bpchar"
+
+
+def _is_exact(constant: Constant) -> bool:
+    """Beside a double whole numbers are rounded: beyond 2^53 many equal one. A real is not what was written."""
+    if constant.type.kind != "float":
+        return True
+    is_small = isinstance(constant.value, Fraction) and abs(constant.value) < _WHOLE_DOUBLES
+    return is_small and constant.type.base == "float8"
 
 
 def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:

@@ -91,6 +91,8 @@ def is_null_without(given: Expression, absent: frozenset[int]) -> bool:
             return is_null_without(first, absent)
         case Apply(name="not", arguments=(inner,)):
             return is_null_without(inner, absent)
+        case Apply(name="in" | "not in", arguments=(tested, *_)):
+            return is_null_without(tested, absent)
         case Apply(name=name, arguments=arguments) if name in _STRICT:
             return any(is_null_without(each, absent) for each in arguments)
     return False

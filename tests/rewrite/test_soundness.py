@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from rules.noise.lattice import find_lattice
+from rules.noise.measures import PublicGroups
 from rules.refusal import NotAllowed, NotSupported
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
@@ -170,6 +171,13 @@ def test_15_a_foreign_key_links_only_as_the_rules_name_it(shop: RealDatabase) ->
     assert "without joining their units" in refusal.message
 
 
+def test_15_rows_of_one_order_are_of_one_unit(planner: Planner) -> None:
+    """Two items meet by the key that leads both to their unit; by any other column they may be anybody's."""
+    pair = "SELECT count(*) FROM order_items AS a JOIN order_items AS b ON a.{0} = b.{0}"
+    assert planner.sensitivities(pair.format("order_id")) == [120 * 120]
+    assert isinstance(planner.refusal(pair.format("product_id")), NotAllowed)
+
+
 def test_18_clamping_leaves_null_alone(planner: Planner) -> None:
     """least(greatest(NULL, 0), 500) is 0 in PostgreSQL: NULLs would become bounds."""
     ((total, rows),) = planner.run(
@@ -212,3 +220,18 @@ def test_05_different_values_are_bounded_over_all_groups(planner: Planner) -> No
     notes = notes.replace("500 FROM", "500, 'the same' FROM")
     before, after = planner.run(sql), planner.run(sql, notes)
     assert 0 < sum(int(str(row[1])) for row in after) - sum(int(str(row[1])) for row in before) <= 40
+
+
+def test_14_a_double_stands_for_all_whole_numbers_that_are_rounded_to_it(planner: Planner) -> None:
+    """Beyond 2^53 hundreds of keys equal one double, so = by a double leaves a unit no single row."""
+    assert planner.sensitivities("SELECT count(*) FROM orders WHERE id = '9200000000000000000'::float8") == [40]
+    assert planner.sensitivities("SELECT count(*) FROM orders WHERE id = '17'::real") == [40]
+    assert planner.sensitivities("SELECT count(*) FROM orders WHERE id = '17'::float8") == [1]
+
+
+def test_14_a_list_that_one_value_is_in_says_nothing_of_the_others(planner: Planner) -> None:
+    """x IN (y, 1) is true where x is 1 and y NULL; a key of y would prove too much."""
+    sql = "SELECT city, count(*) FROM customers WHERE country IN (city, 'DE') GROUP BY city"
+    groups = planner.block(sql).groups
+    assert isinstance(groups, PublicGroups)
+    assert (None,) in groups.rows
