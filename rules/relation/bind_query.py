@@ -20,7 +20,7 @@ from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each, with_windows
 from rules.relation.unmatched import check_aggregate, check_key
-from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, windows
+from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, unnumbered, windows
 from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
@@ -294,7 +294,7 @@ def _output(written: s.Expression, given: s.Select) -> s.Expression:
 def _place(keys: list[Key], key: Key) -> int:
     """Where a key stands in the list; equal ones are one."""
     for at, known in enumerate(keys):
-        if known.expression == key.expression:
+        if unnumbered(known.expression) == unnumbered(key.expression):
             return at
     keys.append(key)
     return len(keys) - 1

@@ -47,12 +47,19 @@ class Facts:
     keys: frozenset[frozenset[int]] = frozenset()  # columns on which no two rows agree
     determined: frozenset[int] = frozenset()  # columns that have one value for all rows of a unit
     determinants: frozenset[frozenset[int]] = frozenset()  # columns whose values tell the unit
+    aliases: frozenset[int] = frozenset()  # columns that are the unit as well, or NULL
     steps: tuple[Step, ...] = ()  # columns through which rows are linked to their unit
     anchors: tuple[Step, ...] = ()  # columns to which such steps lead
     absent: frozenset[int] = frozenset()  # columns that rows which are left out would have as NULL: see `unmatched`
 
     def column(self, number: int) -> Column:
         return next(column for column in self.columns if column.id == number)
+
+    @property
+    def unit_columns(self) -> frozenset[int]:
+        """All columns that say whose row it is."""
+        own = () if self.unit is None or self.unit.column is None else (self.unit.column,)
+        return self.aliases.union(own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,12 @@ def _with_either_unit(made: Join, one: Facts, two: Facts, number: int) -> Node:
     whole = projected(made, ((number, either),))
     only = frozenset([number])
     facts = replace(
-        whole.facts, unit=Unit(one.unit.kind, number), determined=only, determinants=frozenset([only])
-    )  # fmt: skip
+        whole.facts,
+        unit=Unit(one.unit.kind, number),
+        aliases=one.unit_columns | two.unit_columns,
+        determined=only,
+        determinants=frozenset([only]),
+    )
     return replace(whole, facts=facts)
 
 
@@ -189,13 +193,13 @@ def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:
     if one.unit.kind != two.unit.kind:
         message = f"rows of {one.unit.kind} and rows of {two.unit.kind} belong to different units"
         raise NotAllowed(message, hint=CROSS_UNIT_HINT)
-    if (one.unit.column, two.unit.column) in equal:
+    if any(left in one.unit_columns and right in two.unit_columns for left, right in equal):
         return
-    for step, anchor, turned in ((one.steps, two.anchors, False), (two.steps, one.anchors, True)):
-        for child in step:
-            for parent in anchor:
-                pair = (parent.column, child.column) if turned else (child.column, parent.column)
-                if (child.target, child.target_column) == (parent.target, parent.target_column) and pair in equal:
+    for first, second in ((one.steps, two.anchors), (one.anchors, two.steps), (one.steps, two.steps)):
+        for left in first:
+            for right in second:
+                is_same = (left.target, left.target_column) == (right.target, right.target_column)
+                if is_same and (left.column, right.column) in equal:
                     return
     raise NotAllowed("protected tables are joined here without joining their units", hint=CROSS_UNIT_HINT)
 
@@ -263,6 +267,7 @@ def _merged(
         keys=frozenset(keys),
         determined=frozenset(determined),
         determinants=frozenset(determinants),
+        aliases=one.unit_columns | two.unit_columns,
         steps=(*one.steps, *two.steps),
         anchors=(*one.anchors, *two.anchors),
     )

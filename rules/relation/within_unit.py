@@ -36,6 +36,7 @@ def per_unit(
         keys=frozenset([frozenset([unit, *numbers])] + ([numbers] if tells_unit(facts, bound) else [])),
         determined=frozenset(column.id for column in columns) if by_unit else frozenset(determined),
         determinants=frozenset([frozenset([unit])]) | _carried(facts, plain),
+        aliases=frozenset(plain[number] for number in facts.aliases & plain.keys()),
         steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
         anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
     )
