@@ -76,11 +76,11 @@ class Firsts(ABC):
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
         plan, told = await self._planned(None, replace(half, text=first.text, released=(), firsts=()), run)
         rest = half if plan.blocks else request
-        example = stand_in(first.inner, names, types)
-        tried = replace(rest, released=(*request.released, example))
-        if first.is_shown:
-            return replace(tried, firsts=(*request.firsts, plan)), ()
-        await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
+        if plan.blocks:
+            tried = replace(rest, released=(*request.released, stand_in(first.inner, names, types)))
+            if first.is_shown:
+                return replace(tried, firsts=(*request.firsts, plan)), ()
+            await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)

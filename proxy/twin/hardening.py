@@ -143,13 +143,25 @@ $$""")
 
 
 def _helpers() -> Iterator[Step]:
-    """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails."""
+    """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails.
+
+    `public_values` lists a column of a public table, if the table is open.
+    """
     yield Step(f"""
 CREATE FUNCTION {OURS}.canon(value anyelement) RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET DateStyle = 'ISO, YMD' SET IntervalStyle = postgres
 SET extra_float_digits = 1 SET bytea_output = hex SET TimeZone = UTC SET lc_monetary = 'C' AS $$
     SELECT CAST($1 AS text)
 $$""")
+    yield Step(f"""
+CREATE FUNCTION {OURS}.public_values(relation regclass, attribute name) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF pg_catalog.{RENAMED}has_table_privilege(relation, 'SELECT') THEN
+        RETURN QUERY EXECUTE pg_catalog.format(
+            'SELECT DISTINCT {OURS}.canon(%1$I) FROM %2$s WHERE %1$I IS NOT NULL ORDER BY 1 LIMIT 10000',
+            attribute, relation);
+    END IF;
+END $$""")
     yield Step(f"""
 CREATE FUNCTION {OURS}.refuse() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -12,6 +12,7 @@ from rules.relation.foreign_key import always_finds
 from rules.relation.functions.comparison import compare
 from rules.relation.nodes import JoinKind, Node
 from rules.relation.privacy import filtered, joined, known, projected
+from rules.relation.public_values import with_known_values
 from rules.relation.released import columns, constants, keys
 from rules.relation.scan import Names, scan
 from rules.relation.scope import Scope, World, merge, single
@@ -107,7 +108,8 @@ class Sources(ABC):
             table, rules = self.world.catalog.find_table(name), self.world.policy.find_table(name)
             if table is not None and rules is not None:
                 node, names = scan(table, rules, self.world.policy, self.world.catalog, self.fresh)
-                return _Leaf(node, single(given.alias or given.name, names, given.columns, schema))
+                scope = single(given.alias or given.name, names, given.columns, schema)
+                return _Leaf(with_known_values(node, self.world), scope)
         return Outer()
 
     def _subquery(self, given: s.QuerySource, ctes: Ctes) -> "_Tree | Outer":

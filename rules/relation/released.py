@@ -22,7 +22,7 @@ from rules.relation.functions.guard import Setting
 from rules.relation.types import Type, find_type
 from rules.sql import syntax as s
 
-Use = Literal["rows", "value", "exists", "lookup"]
+Use = Literal["rows", "value", "exists", "lookup", "values"]
 Links = tuple[tuple[s.Expression, bool], ...]
 
 _WIDEST_KEY = 3  # columns; a proof that is not looked for costs rows, never privacy
@@ -41,12 +41,21 @@ _EXAMPLES = {
 
 
 @dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a real table."""
+
+    table: TableName
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Inner:
     """A query inside a statement, and what is asked of it."""
 
-    select: int  # its first SELECT
+    select: int = -1  # its first SELECT
     depth: int = 0  # how many set operations stand around that one
     use: Use = "rows"
+    column: TableColumn | None = None  # for the values of a public column, which no query asks for
     links: Links = ()  # for a lookup: inside = outside, and whether in this order
 
 
@@ -150,7 +159,7 @@ def _inner(query: s.Query, use: Use, links: Links) -> Inner:
     if isinstance(query, s.Values):
         hint = "Write it as SELECT … UNION ALL SELECT …."
         raise NotSupported("VALUES is not supported where protected rows are compared with it", hint=hint)
-    return Inner(query.index, depth, use, links)
+    return Inner(query.index, depth, use, links=links)
 
 
 def _types(released: Released, catalog: Catalog) -> tuple[Type, ...]:

@@ -24,6 +24,7 @@ from rules.relation.bind_source import names_leaf
 from rules.relation.expression import Expression, ids_in
 from rules.relation.joint import joints
 from rules.relation.nodes import Facts, Node, scans_in
+from rules.relation.public_values import demand_values
 from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
 from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql, tally_sql
@@ -54,6 +55,7 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     cap, notices = _cap(keyed.source.node, request, world)
     public = find_groups(keyed.keys, world.policy.groups_limit, world.time_zone, joints(keyed.source.node))
     if public is None:
+        demand_values(keyed.source.node, keyed.keys, world, world.policy.groups_limit)
         check_threshold(keyed.keys, site.keys, request.delta)
     bounding = _bounding(facts, keyed.keys, cap, request, is_private=public is None)
     auto = Auto.of(keyed.source.node, request, world)

@@ -1,7 +1,8 @@
 """An inner query as a statement of its own, with the CTEs that it sees where it stands."""
 
 from rules.refusal import NotSupported
-from rules.relation.released import Inner
+from rules.relation.released import Inner, TableColumn
+from rules.relation.render import qualified, text_constant
 from rules.rewrite.decorrelate import grouped
 from rules.sql.grammar import Json, Node, deparse, items, kind
 from rules.sql.selects import numbered
@@ -9,6 +10,8 @@ from rules.sql.selects import numbered
 
 def statement_of(query: Node, inner: Inner) -> str:
     """The text that answers what is asked of an inner query of this statement."""
+    if inner.column is not None:
+        return _values_of(inner.column)
     target = _with_operations(query, numbered(query)[inner.select], inner.depth)
     path = _path(query, target)
     assert path is not None, "the planner's queries are numbered as they stand in the tree"
@@ -20,6 +23,12 @@ def statement_of(query: Node, inner: Inner) -> str:
         statement = _select([_item({"ColumnRef": {"fields": [{"A_Star": {}}]}})], [_named(statement)])
     statement["withClause"] = {"ctes": ctes} | ({"recursive": True} if recursive else {})
     return deparse({"SelectStmt": statement})
+
+
+def _values_of(column: TableColumn) -> str:
+    """The distinct values in the twin's copy; none where the table is not open there."""
+    table = text_constant(qualified(column.table))
+    return f"SELECT noisegate.public_values({table}::pg_catalog.regclass, {text_constant(column.name)}) AS value"
 
 
 def _asked(target: Node, inner: Inner) -> Node:

@@ -150,3 +150,15 @@ def test_explain_shows_what_is_answered_first(session: psycopg.Connection, told:
 def test_more_than_one_row_where_one_value_is_asked_is_postgresqls_own_error(session: psycopg.Connection) -> None:
     with pytest.raises(psycopg.errors.CardinalityViolation):
         session.execute("SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders GROUP BY status)")
+
+
+def test_groups_of_a_public_table_are_listed_from_its_rows(session: psycopg.Connection, told: list[str]) -> None:
+    sql = "SELECT p.category, count(*) FROM order_items AS i JOIN products AS p ON p.id = i.product_id GROUP BY 1"
+    session.execute("SET noisegate.epsilon = 0.25")
+
+    answered = {category for category, _ in session.execute(sql).fetchall()}
+    planned = "\n".join(str(row[0]) for row in session.execute(f"EXPLAIN {sql}").fetchall())
+
+    assert answered == {category for (category,) in session.execute("SELECT DISTINCT category FROM products")}
+    assert f"groups: {len(answered)}" in planned
+    assert not any("groups of each unit" in notice for notice in told)

@@ -1,7 +1,7 @@
 """Planning over the shop of tests/shop.py, and running what was planned, exactly."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import psycopg
@@ -11,6 +11,8 @@ from rules.catalog import Catalog
 from rules.noise.measures import Block, Measure
 from rules.policy.model import Policy
 from rules.refusal import Refusal
+from rules.relation.released import Inner, Released
+from rules.relation.render import qualified
 from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import First, Plan, Request
 from tests import shop
@@ -22,6 +24,14 @@ def whole(made: Plan | First) -> Plan:
     """A plan that needs no other answer first."""
     assert isinstance(made, Plan), f"to be answered first: {made.text}"
     return made
+
+
+def public_values(connection: psycopg.Connection, inner: Inner) -> Released:
+    """What a column of a public table has."""
+    assert inner.column is not None
+    column, table = inner.column.name, qualified(inner.column.table)
+    rows = connection.execute(f'SELECT DISTINCT "{column}"::text FROM {table} WHERE "{column}" IS NOT NULL').fetchall()
+    return Released(inner, ("value",), ("text",), tuple(rows))
 
 
 @dataclass
@@ -51,7 +61,16 @@ class Planner:
             groups_per_unit=groups_per_unit,
             now="2025-06-15 12:00:00+00:00",
         )
-        return whole(plan(request, self.policy, self.catalog))
+        return self.whole(request)
+
+    def whole(self, request: Request) -> Plan:
+        """The plan, with the values of public columns as they are."""
+        made = plan(request, self.policy, self.catalog)
+        if isinstance(made, First) and made.inner.column is not None:
+            with psycopg.connect(self.dsn) as connection:
+                listed = public_values(connection, made.inner)
+            return self.whole(replace(request, released=(*request.released, listed)))
+        return whole(made)
 
     def block(self, sql: str, *, rows_per_unit: int | None = None) -> Block:
         """The only block of a statement."""
