@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from rules.catalog import Key
 from rules.noise.lattice import find_lattice
 from rules.noise.measures import PublicGroups
 from rules.refusal import NotAllowed, NotSupported
@@ -235,3 +236,13 @@ def test_14_a_list_that_one_value_is_in_says_nothing_of_the_others(planner: Plan
     groups = planner.block(sql).groups
     assert isinstance(groups, PublicGroups)
     assert (None,) in groups.rows
+
+
+def test_14_nan_is_one_more_value_of_a_key(shop: RealDatabase) -> None:
+    """numeric(10,2) ends at 99999999.99, and NaN is greater still: two rows of a customer, not one."""
+    planner = Planner(shop.dsn)
+    once = Key("once", columns=("customer_id", "amount"))
+    tables = (replace(t, keys=(*t.keys, once)) if t.name.name == "orders" else t for t in planner.catalog.tables)
+    planner.catalog = replace(planner.catalog, tables=tuple(tables))
+    assert planner.sensitivities("SELECT count(*) FROM orders WHERE amount >= 99999999.99") == [2]
+    assert planner.sensitivities("SELECT count(*) FROM orders WHERE amount = 99999999.99") == [1]
