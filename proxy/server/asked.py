@@ -1,6 +1,6 @@
 """A private statement on its way through a session: what is asked, and what is at hand once it is answered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proxy.server.literals import literal, text_array, typed_literal
 from proxy.server.names import Names
@@ -22,17 +22,30 @@ class Asked:
     types: tuple[int, ...] = ()  # of its parameters, as far as the client has declared them
     bind: Bind | None = None  # its values in the extended protocol
     arguments: tuple[str, ...] = ()  # its values in EXECUTE, as expressions
+    explains: bytes | None = None  # the prepared statement that EXPLAIN EXECUTE names: it knows the types
 
 
 def asked_by_execute(statement: Statement, names: Names, codec: str) -> Asked | None:
-    """What EXECUTE of a prepared statement asks for; None where it needs no look."""
+    """What EXECUTE of a prepared statement, or EXPLAIN of one, asks for; None where it needs no look."""
     name = statement.name or ""
     prepared = names.find_prepared(name)
     if prepared is None or prepared.statement.kind is not Kind.QUERY:
         return None
+    inside, key = prepared.statement, name.encode(codec)
+    if statement.kind is Kind.EXECUTE:
+        return Asked(inside, split_around(inside), None, key, arguments=statement.arguments)
     return Asked(
-        prepared.statement, split_around(prepared.statement), None, name.encode(codec), arguments=statement.arguments
+        replace(statement, relations=inside.relations),
+        _explaining(statement, inside),
+        arguments=statement.arguments,
+        explains=key,
     )
+
+
+def _explaining(statement: Statement, inside: Statement) -> Around | None:
+    """EXPLAIN of what is prepared, in place of EXECUTE; None where it would be run."""
+    around = None if statement.analyze else split_around(statement)
+    return None if around is None else Around("", f"{around.head} {inside.text}", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ class Extended:
             if answered is None:
                 self._forward_bind(raw, bind.portal, prepared)
             else:
-                self._bind_answered(bind, asked.statement.kind, answered)
+                self._bind_answered(bind, prepared.statement.kind, answered)
         except TwinError as error:
             self._relay.client.write(error.raw)
         except Refusal as refusal:
@@ -173,7 +173,7 @@ class Extended:
     def _asked(self, bind: Bind, prepared: Prepared) -> Asked | None:
         """What a Bind asks for; None for EXECUTE of what needs no look."""
         statement = prepared.statement
-        if statement.kind is Kind.EXECUTE:
+        if statement.names_prepared:
             return asked_by_execute(statement, self._names, self._relay.codec)
         around = split_around(statement)
         if statement.kind is Kind.QUERY:

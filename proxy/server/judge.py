@@ -42,7 +42,7 @@ def is_plain(statement: Statement, service: StatementService, names: Names) -> b
         return False
     if statement.kind in READS and service.may_touch(statement):
         return False
-    if statement.kind in (Kind.EXECUTE, Kind.DEALLOCATE):
+    if statement.names_prepared or statement.kind is Kind.DEALLOCATE:
         return statement.name is not None and names.find_prepared(statement.name) is None
     return statement.kind is not Kind.DISCARD
 
@@ -54,14 +54,18 @@ def needs_transaction(statement: Statement) -> bool:
 
 def may_be_private(statement: Statement, service: StatementService) -> bool:
     """Whether the tables that a statement names have to be resolved before it runs."""
-    if statement.kind is Kind.EXECUTE:
+    if statement.names_prepared:
         return True  # its name may have been prepared a moment ago
     return statement.kind in READS and statement.kind is not Kind.PREPARE and service.may_touch(statement)
 
 
 def needs_look(statement: Statement, service: StatementService) -> bool:
     """Whether a statement, once prepared, may read protected tables or change names when it runs."""
-    return statement.kind in NAMES or (statement.kind in READS and service.may_touch(statement))
+    return (
+        statement.kind in NAMES
+        or statement.names_prepared
+        or (statement.kind in READS and service.may_touch(statement))
+    )
 
 
 def are_plain(reading: Reading, service: StatementService, names: Names) -> bool:

@@ -6,6 +6,7 @@ client's implicit transaction; in the simple protocol each ends with one.
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -75,6 +76,8 @@ class Private(Firsts):
         Raises Refusal, or TwinError when the twin refused one of our messages (and, without `sync`, now skips).
         """
         since = since or self._relay.batch_since or asyncio.get_running_loop().time()
+        if asked.explains is not None:
+            asked = replace(asked, types=await self._types_of(asked.explains, sync=sync))
         moment, described = await self._look(asked, sync=sync)
         if not any(relation and self._service.is_protected(*relation) for relation in moment.relations):
             return None
@@ -116,6 +119,11 @@ class Private(Firsts):
         self._has_probe = True
         moment = decode_probe(replies[row_at], self._relay.codec)
         return moment, None if asked.around is None else _described(replies[describe_at])
+
+    async def _types_of(self, name: bytes, *, sync: bool) -> tuple[int, ...]:
+        """The types of a prepared statement's parameters."""
+        ((parameters, *_),) = await self._relay.ask(Describe(STATEMENT, name), sync=sync)
+        return ParameterDescription.decode(parameters.raw).types
 
     def _describe_original(self, asked: Asked) -> list[Message]:
         if asked.name is not None:

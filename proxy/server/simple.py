@@ -114,7 +114,7 @@ class Simple:
         """What a statement asks for; None where the twin may have it."""
         if not may_be_private(statement, self._parts.service):
             return None
-        if statement.kind is Kind.EXECUTE:
+        if statement.names_prepared:
             return asked_by_execute(statement, self._names, self._relay.codec)
         around = split_around(statement)
         return Asked(statement, around, None if around is None else statement.start + len(around.head))

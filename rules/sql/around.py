@@ -42,6 +42,8 @@ def split_around(statement: Statement) -> Around | None:
     match statement.kind:
         case Kind.QUERY:
             return Around("", statement.text, "")
+        case Kind.EXPLAIN if statement.name is not None:
+            return _before_execute(statement.text)
         case Kind.EXPLAIN if not statement.analyze:
             return Around("", statement.text, "")  # the planner explains; what it says is the whole answer
         case Kind.DECLARE:
@@ -57,6 +59,16 @@ def _after_for(text: str) -> Around | None:
     for kind, token, end in _tokens(text):
         if kind == "word" and token.lower() == "for":
             return Around(text[:end], text[end:], "")
+    return None
+
+
+def _before_execute(text: str) -> Around | None:
+    """EXPLAIN … EXECUTE name(…): the options of EXPLAIN stand in brackets."""
+    depth = 0
+    for kind, token, end in _tokens(text):
+        depth += {"open": 1, "close": -1}.get(kind, 0)
+        if not depth and kind == "word" and token.lower() == "execute":
+            return Around(text[: end - len(token)], text[end - len(token) :], "")
     return None
 
 

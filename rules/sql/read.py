@@ -139,13 +139,14 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
             types = tuple(_type_text(each) for each in items(body, "argtypes"))
             return replace(statement, name=_text(body, "name"), query=_inner(body), parameter_types=types)
         case "ExecuteStmt":
-            arguments = tuple(deparse_expression(each) for each in items(body, "params"))
-            return replace(statement, name=_text(body, "name"), arguments=arguments)
+            return _executing(statement, body)
         case "DeallocateStmt":
             return replace(statement, name=_text(body, "name") or None)
         case "DiscardStmt":
             return replace(statement, name=_text(body, "target").removeprefix("DISCARD_").lower())
         case "ExplainStmt":
+            name, executed = kind(body.get("query"))
+            statement = _executing(statement, executed) if name == "ExecuteStmt" else statement
             return replace(statement, query=_inner(body), analyze=_analyzes(body))
         case "TransactionStmt":
             return replace(statement, transaction=TRANSACTIONS.get(_text(body, "kind"), ""))
@@ -153,6 +154,12 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
             value = next((_constant(each) for each in items(body, "args")), None)
             return replace(statement, name=_text(body, "name"), settings=((_text(body, "name"), value),))
     return statement
+
+
+def _executing(statement: Statement, body: Node) -> Statement:
+    """EXECUTE name(arguments), by itself or inside an EXPLAIN."""
+    arguments = tuple(deparse_expression(each) for each in items(body, "params"))
+    return replace(statement, name=_text(body, "name"), arguments=arguments)
 
 
 def _set_by_function(tree: Node) -> Iterator[tuple[str, str | None]]:

@@ -44,7 +44,7 @@ class Statement:
     text: str  # its own piece of the client's text
     start: int  # characters before it there
     relations: tuple[RelationName, ...] = ()
-    name: str | None = None  # of the cursor, prepared statement or setting
+    name: str | None = None  # of the cursor, prepared statement (EXPLAIN EXECUTE has one too) or setting
     transaction: Literal["", "begin", "commit", "rollback", "savepoint"] = ""
     arguments: tuple[str, ...] = ()  # of EXECUTE, as SQL expressions
     settings: tuple[tuple[str, str | None], ...] = ()  # that SET or set_config changes; None: to what is not written
@@ -52,6 +52,11 @@ class Statement:
     parameter_types: tuple[str, ...] = ()  # PREPARE p (int, text)
     analyze: bool = False  # EXPLAIN (ANALYZE)
     refusal: Refusal | None = None
+
+    @property
+    def names_prepared(self) -> bool:
+        """Whether it runs or explains a prepared statement."""
+        return self.kind is Kind.EXECUTE or (self.kind is Kind.EXPLAIN and self.name is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,3 +72,70 @@ def test_what_cannot_be_explained_is_refused(session: psycopg.Connection, sql: s
 
 def test_explain_of_public_tables_is_postgresqls_own(session: psycopg.Connection) -> None:
     assert "Scan on products" in lines(session, "EXPLAIN SELECT * FROM products")
+
+
+@pytest.mark.parametrize("prepare", [None, True], ids=["simple", "extended"])
+def test_execute_of_a_prepared_statement_is_explained_with_its_values(
+    session: psycopg.Connection, *, prepare: bool | None
+) -> None:
+    session.execute("PREPARE p (numeric, text) AS SELECT count(*), $2 AS tag FROM orders WHERE amount > $1")
+
+    for options in ("", "(FORMAT TEXT) ", "VERBOSE "):
+        cursor = session.execute(f"EXPLAIN {options}EXECUTE p (100 + 23, 'it''s')", prepare=prepare)
+        text = "\n".join(str(row[0]) for row in cursor.fetchall())
+
+        assert "Private answer  (epsilon=" in text
+        assert "123" in text
+
+
+def test_execute_of_what_a_driver_has_prepared_is_explained(session: psycopg.Connection) -> None:
+    session.prepare_threshold = 0
+    session.execute("SELECT count(*) FROM orders WHERE amount > %s::numeric AND status = %s", (5, "paid"))
+    (name,) = (
+        session.execute("SELECT name FROM pg_prepared_statements WHERE statement LIKE '%amount%' LIMIT 1").fetchone()
+        or ()
+    )
+
+    text = lines(session, f"EXPLAIN EXECUTE {name} (7, 'open')")
+
+    assert "Private answer" in text
+    assert "'open'" in text
+
+
+def test_execute_of_a_public_statement_is_explained_by_postgresql(session: psycopg.Connection) -> None:
+    session.execute("PREPARE public_one AS SELECT name FROM products")
+
+    assert "Scan on products" in lines(session, "EXPLAIN EXECUTE public_one")
+
+
+@pytest.mark.parametrize("prepare", [None, True], ids=["simple", "extended"])
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("EXPLAIN EXECUTE nothing", "26000"),
+        ("EXPLAIN ANALYZE EXECUTE p (1)", "0A000"),
+        ("EXPLAIN (ANALYZE) EXECUTE p (1)", "0A000"),
+        ("EXPLAIN EXECUTE p", "42601"),
+        ("EXPLAIN EXECUTE p (1, 2)", "42601"),
+        ("EXPLAIN EXECUTE p ('x')", "22P02"),
+    ],
+)
+def test_execute_that_cannot_be_is_not_explained(
+    session: psycopg.Connection, sql: str, sqlstate: str, *, prepare: bool | None
+) -> None:
+    session.execute("PREPARE p (numeric) AS SELECT count(*) FROM orders WHERE amount > $1")
+
+    with pytest.raises(psycopg.Error) as refusal:
+        session.execute(sql, prepare=prepare)
+
+    assert refusal.value.sqlstate == sqlstate
+    assert session.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("prepare", [None, True], ids=["simple", "extended"])
+def test_execute_with_values_is_answered_in_both_protocols(
+    session: psycopg.Connection, *, prepare: bool | None
+) -> None:
+    session.execute("PREPARE counted (numeric, text) AS SELECT count(*) > 500, $2 AS tag FROM orders WHERE amount > $1")
+
+    assert session.execute("EXECUTE counted (1, 'mine')", prepare=prepare).fetchall() == [(True, "mine")]
