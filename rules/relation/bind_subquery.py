@@ -26,6 +26,7 @@ from rules.sql import syntax as s
 
 Test = s.Exists | s.InQuery
 Written = s.ScalarQuery | s.Exists | s.InQuery
+JOIN_HINT = "Join the rows, and group by the unit in a subquery in FROM."
 SEVERAL_HINT = "Compare a unique key in its WHERE, or make one value of several: min(x), count(*)."
 
 
@@ -185,8 +186,12 @@ class Subqueries(Sources):
         rows = inside.rows
         if query.limit is not None:
             binding = self._binding(self.leaf(rows))
-            links = (_sides(each, rows.node) for each in inside.linking)
+            links = [_sides(each, rows.node) for each in inside.linking]
             keys = tuple(link[0] for link in links if link is not None)
+            if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
+                raise NotSupported(
+                    "the first row of a subquery is tied to the row around it by = alone", hint=JOIN_HINT
+                )
             rows = Relation(first_of_each(rows.node, keys, query.order_by, binding, self.fresh()), rows.scope)
         inner, number = self._item(query, rows, "a subquery in an expression needs exactly one column")
         node = find_partner(source.node, inner, all_of(inside.linking), self.fresh())
@@ -205,7 +210,7 @@ class Subqueries(Sources):
             return None
         if len(known) < len(links):
             message = "an aggregate over one unit's rows is tied to the row around it by = alone"
-            raise NotSupported(message, hint="Join the rows, and group by the unit in a subquery in FROM.")
+            raise NotSupported(message, hint=JOIN_HINT)
         keys = tuple((mine.id if isinstance(mine, Column) else self.fresh(), mine) for mine, _ in known)
         binding = self._binding(self.leaf(inside.rows))
         made = tuple(unit_aggregate(call, self.fresh(), binding, inner.facts) for call in calls)
@@ -217,7 +222,9 @@ class Subqueries(Sources):
             )
         )
         node = find_partner(source.node, grouped, holding, self.fresh())
-        assert node is not None, "the groups of a unit are told apart by their keys"
+        if node is None:
+            message = "an aggregate over one unit's rows is tied to the row around it by values of other types"
+            raise NotSupported(message, hint="Cast the value of the row around it to the other's type.")
         node, values = self._filled(node, {call: column.id for call, (_, _, column) in zip(calls, made, strict=True)})
         return self._as_column(node, self._binding(_calls_leaf(values)).bind(item))
 

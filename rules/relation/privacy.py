@@ -309,8 +309,9 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
 
 def find_partner(source: Node, other: Node, holding: Expression, number: int) -> Node | None:
     """Each row with the one row of another relation that belongs to it, or NULLs; None when there may be several."""
-    equal = _equalities(tuple(conjuncts(holding)), source.facts, other.facts)
-    if not _is_unique(other.facts, {second for _, second in equal}):
+    links = tuple(conjuncts(holding))
+    equal = _equalities(links, source.facts, other.facts)
+    if not _is_unique(other.facts, {second for _, second in equal} | _pinned(links, other.facts, source.facts)):
         return None
     return joined("left", source, other, holding, number=number)
 

@@ -31,6 +31,8 @@ ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL})"
             WHERE (SELECT sum(quantity) FROM order_items AS i WHERE i.order_id = o.id) BETWEEN 4 AND 9""",
         f"""SELECT count(*) FROM order_items AS i JOIN {ORDERS} AS o ON i.order_id = o.id
             WHERE (SELECT p.category FROM products AS p WHERE p.id = i.product_id) = 'book'""",
+        f"""SELECT count(*) FROM {ORDERS} AS o WHERE (SELECT count(*) FROM orders AS p
+            WHERE p.customer_id = o.customer_id AND p.amount::integer % 2 = o.amount::integer % 2) > 2""",
         f"SELECT count(*) FROM {ORDERS} AS o WHERE (SELECT c.is_vip FROM customers AS c WHERE c.id = o.customer_id)",
         """SELECT count(*) FROM customers AS c
            WHERE (SELECT status FROM orders WHERE customer_id = c.id ORDER BY ordered_at DESC, id LIMIT 1) = 'paid'""",
@@ -93,6 +95,20 @@ def test_what_is_joined_by_a_key_multiplies_no_rows(planner: Planner) -> None:
             """SELECT count(*) FROM customers AS c
                WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id AND ordered_at > c.joined)""",
             "= alone",
+        ),
+        (
+            """SELECT count(*) FROM customers AS c WHERE 'paid' = (
+               SELECT status FROM orders WHERE customer_id = c.id AND ordered_at > c.joined ORDER BY id LIMIT 1)""",
+            "= alone",
+        ),
+        (
+            """SELECT count(*) FROM customers AS c
+               WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id::numeric)""",
+            "values of other types",
+        ),
+        (
+            "SELECT count(*) FROM customers AS c WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id + 0)",
+            "without joining their units",
         ),
     ],
 )
