@@ -33,6 +33,7 @@ least(n, f8) | least(i4, 5)
 CASE WHEN b THEN i4 ELSE n END | CASE i4 WHEN 1 THEN 2 WHEN 7 THEN NULL ELSE 9 END | float8(n) | float8(i8)
 i8::integer | i8::smallint | f8::integer | f8::bigint | f4::smallint | n::integer | n::bigint | n::numeric(6,2)
 f8::numeric(6,2) | f8::numeric | n::real | f8::real | n::double precision | i8::real | i4::numeric(4,1) | b::integer
+ascii(t) | bit_length(t)
 length(t) | char_length(vc) | character_length(t) | octet_length(t) | strpos(t, vc) | position('a' IN t)
 extract(year FROM d) | extract(epoch FROM tz) | extract(epoch FROM d) | extract(second FROM ts) | extract(week FROM tz)
 extract(isoyear FROM d) | extract(decade FROM ts) | extract(century FROM ts) | extract(quarter FROM d)
@@ -47,6 +48,11 @@ rtrim(t, ' b') | left(t, 3) | left(t, -3) | right(t, 2) | right(t, -2) | substri
 substr(t, 2) | substring(t, 0) | replace(t, 'a', 'bcd') | replace(t, '', 'x')
 regexp_replace(t, '[^0-9]+', '<\&>', 'g') | regexp_replace(t, '(a+)b', '\1') | substring(t FROM '(\d+)-')
 substring(t, 'a+') | regexp_substr(t, '[a-c]+') | t || vc | t || i8 | d || t
+concat_ws(', ', t, i4, b, NULL) | concat_ws('', m, b) | reverse(t) | reverse(m::text) | split_part(t, '-', 2)
+split_part(m::text, 'a', 1) | split_part(t, '', 1) | translate(t, 'aba', 'xy') | translate(m::text, 'adda', 'x')
+lpad(t, 5) | rpad(m::text, 4, 'xy') | lpad(m::text, 6, 'xy') | lpad(t, 0, '') | repeat(t, 3) | repeat(m::text, 2)
+left(m::text, 2) | right(m::text, 0) | substring(m::text, 2, 2) | substring(m::text, -1, 3) | upper(m::text)
+replace(m::text, 'a', 'oo') | btrim(m::text, 'sd') | m || '-' || b::text | m::text || '!' | concat(m, b) | repeat(t, 0)
 concat(t, i4, b, NULL) | concat(vc, '-', m) | t::varchar(3) | i8::text | n::text | f8::text | d::text | ts::text
 tz::text | b::text | m::text | u::text | f4::text | n2::text | coalesce(t, vc) | nullif(t, 'a') | greatest(t, vc)
 CASE WHEN i4 > 0 THEN 'more' ELSE t END | CASE m WHEN 'sad' THEN 'no' END

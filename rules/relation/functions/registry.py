@@ -5,7 +5,7 @@ from functools import partial
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Expression, Operand
-from rules.relation.functions import comparison, conditional, formats, numbers, patterns, powers, text, time
+from rules.relation.functions import comparison, conditional, formats, numbers, patterns, pieces, powers, text, time
 from rules.relation.functions.arithmetic import arithmetic, negative
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
@@ -67,6 +67,15 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "position": (2, 2, text.position),
     "starts_with": (2, 2, text.starts_with),
     "concat": (1, 50, text.concat),
+    "concat_ws": (2, 50, text.concat_ws),
+    "reverse": (1, 1, pieces.reverse),
+    "split_part": (3, 3, pieces.split_part),
+    "translate": (3, 3, pieces.translate),
+    "lpad": (2, 3, partial(pieces.padded, "lpad")),
+    "rpad": (2, 3, partial(pieces.padded, "rpad")),
+    "repeat": (2, 2, pieces.repeat),
+    "ascii": (1, 1, pieces.ascii_code),
+    "bit_length": (1, 1, pieces.bit_length),
     "date_trunc": (2, 3, time.date_trunc),
     "extract": (2, 2, time.extract),
     "date_part": (2, 2, time.date_part),

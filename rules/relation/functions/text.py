@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 from rules.refusal import NotSupported
 from rules.relation import domain
@@ -14,6 +16,7 @@ from rules.relation.types import INT4, TEXT
 
 Operands = tuple[Operand, ...]
 _LONGEST_CONSTANT = 100
+_MOST_JOINED = 10_000
 
 
 def text(operand: Operand, setting: Setting) -> Expression:
@@ -23,7 +26,9 @@ def text(operand: Operand, setting: Setting) -> Expression:
     return short(given)
 
 
-def _made(name: str, sql: str, given: tuple[Expression, ...], image: Domain = ANYTHING) -> Expression:
+def made(name: str, sql: str, given: tuple[Expression, ...], change: Callable[[str], str] | None = None) -> Expression:
+    """A text made of the first one; `change` says what becomes of each of its listed values."""
+    image = ANYTHING if change is None else _each(given[0], change)
     return Apply(name, sql, given, TEXT, image, any(each.nullable for each in given))
 
 
@@ -37,49 +42,56 @@ def _each(given: Expression, change: Callable[[str], str]) -> Domain:
 
 def lower(operands: Operands, setting: Setting) -> Expression:
     given = text(operands[0], setting)
-    return _made("lower", "lower({0})", (given,), _each(given, str.lower))
+    return made("lower", "lower({0})", (given,), str.lower)
 
 
 def upper(operands: Operands, setting: Setting) -> Expression:
     given = text(operands[0], setting)
-    return _made("upper", "upper({0})", (given,), _each(given, str.upper))
+    return made("upper", "upper({0})", (given,), str.upper)
 
 
 def initcap(operands: Operands, setting: Setting) -> Expression:
-    return _made("initcap", "initcap({0})", (text(operands[0], setting),))
+    return made("initcap", "initcap({0})", (text(operands[0], setting),))
 
 
 def trim(name: str, operands: Operands, setting: Setting) -> Expression:
     """btrim, ltrim and rtrim, of blanks or of the characters of a constant."""
     given = text(operands[0], setting)
+    cut = {"btrim": str.strip, "ltrim": str.lstrip, "rtrim": str.rstrip}[name]
     if len(operands) == 1:
-        change = {"btrim": lambda each: each.strip(" "), "ltrim": lambda each: each.lstrip(" ")}
-        return _made(name, f"{name}({{0}})", (given,), _each(given, change.get(name, lambda each: each.rstrip(" "))))
-    return _made(name, f"{name}({{0}}, {{1}})", (given, constant_text(name, operands[1], setting)))
+        return made(name, f"{name}({{0}})", (given,), lambda each: cut(each, " "))
+    signs = constant_text(name, operands[1], setting)
+    return made(name, f"{name}({{0}}, {{1}})", (given, signs), lambda each: cut(each, signs.text or "\0"))
 
 
 def ends(name: str, operands: Operands, setting: Setting) -> Expression:
     """left(x, n) and right(x, n)."""
-    given, count = text(operands[0], setting), _count(name, operands[1], setting)
-    size = int(count.value) if isinstance(count.value, Fraction) else 0
+    given, count = text(operands[0], setting), whole_constant(name, operands[1], setting, least=-LONGEST_TEXT)
+    size = int(count.text or 0)
     cut = (lambda each: each[:size]) if name == "left" else (lambda each: each[-size:] if size else "")
-    return _made(name, f'"{name}"({{0}}, {{1}})', (given, count), _each(given, cut) if size >= 0 else ANYTHING)
+    return made(name, f'"{name}"({{0}}, {{1}})', (given, count), cut if size >= 0 else None)
 
 
 def substring(operands: Operands, setting: Setting) -> Expression:
     """substring(x, start, length) with constants: a negative length would be an error."""
     given = text(operands[0], setting)
-    counts = tuple(_count("substring", operand, setting) for operand in operands[1:])
-    if len(counts) == 2 and isinstance(counts[1].value, Fraction) and counts[1].value < 0:
-        raise NotSupported("substring needs a length that is not negative")
-    holes = ", ".join(f"{{{place}}}" for place in range(len(counts) + 1))
-    return _made("substring", f'"substring"({holes})', (given, *counts))
+    start = whole_constant("substring", operands[1], setting, least=-LONGEST_TEXT)
+    lengths = tuple(whole_constant("substring", operand, setting) for operand in operands[2:])
+    first = int(start.text or 0) - 1
+    last = first + int(lengths[0].text or 0) if lengths else LONGEST_TEXT
+    holes = ", ".join(f"{{{place}}}" for place in range(2 + len(lengths)))
+    arguments = (given, start, *lengths)
+    return made("substring", f'"substring"({holes})', arguments, lambda each: each[max(first, 0) : max(last, 0)])
 
 
 def replace(operands: Operands, setting: Setting) -> Expression:
     given = text(operands[0], setting)
-    patterns = tuple(constant_text("replace", operand, setting) for operand in operands[1:])
-    return _made("replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (given, *patterns))
+    old, new = (constant_text("replace", operand, setting) for operand in operands[1:])
+
+    def change(item: str) -> str:
+        return item.replace(old.text, new.text or "") if old.text else item
+
+    return made("replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (given, old, new), change)
 
 
 def length(name: str, operands: Operands, setting: Setting) -> Expression:
@@ -107,26 +119,54 @@ def joined(operands: Operands, setting: Setting) -> Expression:
     if not any(each.type.kind == "text" for each in given):
         raise NotSupported(f"the operator {' || '.join(each.type.sql for each in given)} is not supported")
     texts = tuple(_as_text(each, setting) for each in given)
-    return _made("||", "({0} || {1})", texts, _joined_image(texts))
+    image = _joined_image("", texts, with_nulls=False)
+    return Apply("||", "({0} || {1})", texts, TEXT, image, any(each.nullable for each in texts))
 
 
 def _as_text(given: Expression, setting: Setting) -> Expression:
     return short(given if given.type.kind == "text" else cast_to(given, TEXT, setting))
 
 
-def _joined_image(given: tuple[Expression, ...]) -> Domain:
-    first, second = (domain.items_of(each.domain, 1000) for each in given)
-    if first is None or second is None or len(first) * len(second) > 10_000:
-        return ANYTHING
-    return domain.values(f"{left}{right}" for left in first for right in second)
-
-
 def concat(operands: Operands, setting: Setting) -> Expression:
-    """concat(…) takes NULL as the empty text, and prints a boolean as t or f."""
-    given = tuple(as_value(typed(operand, setting, TEXT), setting) for operand in operands)
-    texts = tuple(each if each.type.kind == "boolean" else _as_text(each, setting) for each in given)
+    """concat(…) takes NULL as the empty text."""
+    texts = tuple(_printed(operand, setting) for operand in operands)
     holes = ", ".join(f"{{{place}}}" for place in range(len(texts)))
-    return Apply("concat", f"concat({holes})", texts, TEXT, ANYTHING, nullable=False)
+    return Apply("concat", f"concat({holes})", texts, TEXT, _joined_image("", texts, with_nulls=True), nullable=False)
+
+
+def concat_ws(operands: Operands, setting: Setting) -> Expression:
+    """concat_ws(', ', …) leaves NULLs out."""
+    separator, texts = (
+        constant_text("concat_ws", operands[0], setting),
+        [_printed(each, setting) for each in operands[1:]],
+    )
+    holes = ", ".join(f"{{{place}}}" for place in range(1 + len(texts)))
+    image = _joined_image(separator.text or "", tuple(texts), with_nulls=True)
+    return Apply("concat_ws", f"concat_ws({holes})", (separator, *texts), TEXT, image, nullable=False)
+
+
+def _printed(operand: Operand, setting: Setting) -> Expression:
+    """As concat prints it: a boolean is t or f."""
+    given = as_value(typed(operand, setting, TEXT), setting)
+    return given if given.type.kind == "boolean" else _as_text(given, setting)
+
+
+def _joined_image(separator: str, given: tuple[Expression, ...], *, with_nulls: bool) -> Domain:
+    """All texts that the parts' listed values make; a NULL makes all NULL, or is left out."""
+    choices = [_choices(each, with_nulls=with_nulls) for each in given]
+    if prod(len(each) for each in choices if each is not None) > _MOST_JOINED or None in choices:
+        return ANYTHING
+    combined = product(*(each for each in choices if each is not None))
+    return domain.values(separator.join(part for part in parts if part is not None) for parts in combined)
+
+
+def _choices(given: Expression, *, with_nulls: bool) -> list[str | None] | None:
+    if not isinstance(given.domain, Values):
+        return None
+    texts = [item for item in given.domain.items if isinstance(item, str)]
+    if len(texts) < len(given.domain.items):
+        return None
+    return [*texts, None] if given.nullable and with_nulls else [*texts]
 
 
 def constant_text(name: str, operand: Operand, setting: Setting) -> Constant:
@@ -136,8 +176,15 @@ def constant_text(name: str, operand: Operand, setting: Setting) -> Constant:
     return found
 
 
-def _count(name: str, operand: Operand, setting: Setting) -> Constant:
+def whole_constant(
+    name: str, operand: Operand, setting: Setting, *, least: int = 0, most: int = LONGEST_TEXT
+) -> Constant:
+    """A constant whole number, as a count of characters is."""
     found = typed(operand, setting, INT4)
-    if not isinstance(found, Constant) or not isinstance(found.value, Fraction) or abs(found.value) > LONGEST_TEXT:
-        raise NotSupported(f"{name} needs a constant number of characters")
+    if (
+        not isinstance(found, Constant)
+        or found.type.kind != "integer"
+        or not least <= int(found.text or most + 1) <= most
+    ):
+        raise NotSupported(f"{name} needs a constant whole number from {least} to {most} here")
     return found

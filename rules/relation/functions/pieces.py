@@ -1,0 +1,75 @@
+"""Texts taken apart and filled up: split_part, translate, lpad, repeat … with constants for all but the text."""
+
+from fractions import Fraction
+
+from rules.relation.domain import Range
+from rules.relation.expression import Apply, Expression, Operand
+from rules.relation.functions.guard import LONGEST_TEXT, Setting
+from rules.relation.functions.text import constant_text, made, text, whole_constant
+from rules.relation.types import INT4
+
+Operands = tuple[Operand, ...]
+_MOST_COPIES = 100
+
+
+def reverse(operands: Operands, setting: Setting) -> Expression:
+    return made("reverse", "reverse({0})", (text(operands[0], setting),), lambda each: each[::-1])
+
+
+def split_part(operands: Operands, setting: Setting) -> Expression:
+    """split_part(x, ',', n): older servers know no n below zero, and none knows 0."""
+    given, delimiter = text(operands[0], setting), constant_text("split_part", operands[1], setting)
+    place = whole_constant("split_part", operands[2], setting, least=1)
+    index = int(place.text or 1) - 1
+
+    def change(item: str) -> str:
+        parts = item.split(delimiter.text) if delimiter.text else [item]
+        return parts[index] if index < len(parts) else ""
+
+    return made("split_part", "split_part({0}, {1}, {2})", (given, delimiter, place), change)
+
+
+def translate(operands: Operands, setting: Setting) -> Expression:
+    """translate(x, 'abc', 'AB'): a sign without partner is taken out; of a sign that comes twice the first counts."""
+    given = text(operands[0], setting)
+    old, new = (constant_text("translate", operand, setting) for operand in operands[1:])
+    partners = dict(reversed([*zip(old.text or "", [*(new.text or ""), *[""] * len(old.text or "")], strict=False)]))
+    arguments = (given, old, new)
+    return made(
+        "translate", "translate({0}, {1}, {2})", arguments, lambda each: each.translate(str.maketrans(partners))
+    )
+
+
+def padded(name: str, operands: Operands, setting: Setting) -> Expression:
+    """lpad(x, n) and rpad(x, n, filling), which also cut."""
+    given, length = text(operands[0], setting), whole_constant(name, operands[1], setting)
+    filling = tuple(constant_text(name, operand, setting) for operand in operands[2:])
+    size, signs = int(length.text or 0), (filling[0].text or "") if filling else " "
+
+    def change(item: str) -> str:
+        more = (signs * size)[: max(0, size - len(item))]
+        return f"{more}{item[:size]}" if name == "lpad" else f"{item[:size]}{more}"
+
+    holes = ", ".join(f"{{{place}}}" for place in range(2 + len(filling)))
+    return made(name, f"{name}({holes})", (given, length, *filling), change)
+
+
+def repeat(operands: Operands, setting: Setting) -> Expression:
+    times = whole_constant("repeat", operands[1], setting, most=_MOST_COPIES)
+    return made(
+        "repeat", "repeat({0}, {1})", (text(operands[0], setting), times), lambda each: each * int(times.text or 0)
+    )
+
+
+def ascii_code(operands: Operands, setting: Setting) -> Expression:
+    return _counted("ascii", operands[0], setting, most=0x10FFFF)
+
+
+def bit_length(operands: Operands, setting: Setting) -> Expression:
+    return _counted("bit_length", operands[0], setting, most=32 * LONGEST_TEXT)
+
+
+def _counted(name: str, operand: Operand, setting: Setting, *, most: int) -> Expression:
+    given = text(operand, setting)
+    found = Range(Fraction(0), Fraction(most), Fraction(1))
+    return Apply(name, f"{name}({{0}})", (given,), INT4, found, given.nullable)
