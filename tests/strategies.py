@@ -231,6 +231,8 @@ class _Expressions:
             case 0:
                 return f"count(*){test}"
             case 7:
+                if self._draw(st.integers(0, 2)) == 0:
+                    return f"{self._one('sum', 'avg')}(DISTINCT {self.number(1)}){test}"
                 return f"count(DISTINCT {self._column('text') or self._column('number') or '1'}){test}"
             case 8:
                 return f"{self._one('stddev', 'var_pop', 'variance', 'stddev_pop')}({self.number(1)}){test}"

@@ -29,7 +29,16 @@ from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
 from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql, tally_sql
 from rules.rewrite.choose_bounds import WEIGHT, Auto, Shares, find_ladders
-from rules.rewrite.contributions import Contribution, DistinctCount, Pick, Recipe, RowSum, UnitCount, ValueCount
+from rules.rewrite.contributions import (
+    Contribution,
+    DistinctCount,
+    DistinctSum,
+    Pick,
+    Recipe,
+    RowSum,
+    UnitCount,
+    ValueCount,
+)
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
@@ -124,7 +133,9 @@ def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool
     """Sums and counts of rows add up; units do not, since one may be in several groups."""
     if not site.sets:
         return ()
-    if any(isinstance(part, UnitCount | DistinctCount | Pick) for recipe in recipes for part in recipe.parts):
+    if any(
+        isinstance(part, UnitCount | DistinctCount | DistinctSum | Pick) for recipe in recipes for part in recipe.parts
+    ):
         hint = "Ask for each level in a query of its own."
         raise NotSupported("people counted in groups do not add up to people in all", hint=hint)
     return ("Totals are sums over the groups that are shown.",) if is_private else ()
@@ -221,6 +232,9 @@ class _Names:
                 return f"values of {self._expression(integer)}"
             case DistinctCount(value=value):
                 return f"different {self._expression(value)}"
+            case DistinctSum(integer=integer, reach=reach, centre=centre):
+                around = "" if centre is None else f" around half of {centre}"
+                return f"sum within {reach}{around} of different {self._expression(integer)}"
             case Pick(candidate=candidate, fraction=fraction, largest=largest, end=end):
                 what = "choice" if end is None else f"{'low' if end.side < 0 else 'high'} end for {end.level} of choice"
                 return f"{what} at {fraction} of {largest} among {self._expression(candidate)}"

@@ -18,15 +18,26 @@ from rules.relation.functions.guard import Setting
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered
 from rules.relation.render import Renderer, expression_sql
-from rules.rewrite.contributions import Contribution, DistinctCount, Pick, RowCount, RowSum, UnitCount, ValueCount
+from rules.rewrite.contributions import (
+    Contribution,
+    DistinctCount,
+    DistinctSum,
+    Pick,
+    RowCount,
+    RowSum,
+    UnitCount,
+    ValueCount,
+)
 from rules.rewrite.hide_groups import canonical_key
 from rules.rewrite.shares import (
+    Distinct,
     Summed,
     clipped,
     filter_of,
     hash_of,
     held,
     is_rounded,
+    of_different,
     saturated,
     scaled,
     shared,
@@ -66,7 +77,7 @@ class Bounding:
         match part:
             case RowCount() | ValueCount() | DistinctCount() | Pick():
                 return self.rows
-            case RowSum(reach=reach):
+            case RowSum(reach=reach) | DistinctSum(reach=reach):
                 return self.rows * reach
             case UnitCount():
                 return self.groups
@@ -74,7 +85,7 @@ class Bounding:
     def bounds(self, part: Contribution) -> tuple[Bound, ...]:
         """By which the sensitivity is less once they are chosen. A unit is in no more groups than it has rows."""
         ladder = self.find_ladder(part)
-        by_rows = (Bound(0, part.reach if isinstance(part, RowSum) else 1),) if self.is_chosen else ()
+        by_rows = (Bound(0, part.reach if isinstance(part, RowSum | DistinctSum) else 1),) if self.is_chosen else ()
         return by_rows if ladder is None else (*by_rows, Bound(ladder))
 
 
@@ -202,8 +213,8 @@ class _Inner:
                 return f"count(*){filter_of(condition, place)}"
             case ValueCount():
                 return f"count(v{place})"
-            case DistinctCount():
-                return f"count(DISTINCT v{place})"
+            case DistinctCount() | DistinctSum():
+                return of_different(place, part)
             case RowSum(centre=None):
                 ladder = self.bounding.find_ladder(part)
                 return f"sum(v{place})" if ladder is None else f"sum({clipped(f'v{place}', hole(ladder))})"
@@ -231,12 +242,15 @@ class _Inner:
 
     def _grouped(self, steps: Sequence[tuple[str, str]]) -> str:
         """The kept rows of all units, summed by group; different values come in rows of their own, to be added."""
+        different = dict.fromkeys(self._place(part) for part in self.parts if isinstance(part, Distinct))
+        apart = [self._different(place) for place in different]
+        if apart and all(isinstance(part, Distinct) for part in self.parts):
+            return " UNION ALL ".join(apart)
         steps = [*steps, *self._clipping()]
         measures = [saturated(self._measure(part)) for part in self.parts]
         steps_sql = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
-        selects = [f"SELECT {', '.join([*self._shown(), *measures])} FROM {steps[-1][0]}{self._group_by()}"]
-        selects += [self._distinct(part) for part in self.parts if isinstance(part, DistinctCount)]
-        return f"WITH {steps_sql} {' UNION ALL '.join(selects)}"
+        first = f"SELECT {', '.join([*self._shown(), *measures])} FROM {steps[-1][0]}{self._group_by()}"
+        return f"WITH {steps_sql} {' UNION ALL '.join([first, *apart])}"
 
     def _clipping(self) -> list[tuple[str, str]]:
         """What is kept of sums with a ladder (x…), and the total of that over all groups of a unit (y…)."""
@@ -260,14 +274,19 @@ class _Inner:
         in_proportion = f"div(x{place}::numeric * {hole(ladder)}, y{place})::int8"
         return f"sum(CASE WHEN y{place} <= {hole(ladder)} THEN x{place} ELSE {in_proportion} END)"
 
-    def _distinct(self, counted: DistinctCount) -> str:
+    def _different(self, place: int) -> str:
         """At most m triples of unit, group and value of each unit, whichever groups they are in (finding 5)."""
-        value = f"v{self._place(counted)}"
+        value = f"v{place}"
         names = [*self._names(), value]
         order = f"PARTITION BY u ORDER BY {hash_of(['u', *names])}, {', '.join(names)}"
         triples = f"SELECT DISTINCT u, {', '.join(names)} FROM ({self._rows()}) AS r WHERE {value} IS NOT NULL"
         ranked = f"SELECT {', '.join(names)}, row_number() OVER ({order}) AS rn FROM ({triples}) AS d"
-        measures = [f"count(DISTINCT {value})" if part == counted else "0::int8" for part in self.parts]
+        measures = [
+            saturated(of_different(place, part))
+            if isinstance(part, Distinct) and self._place(part) == place
+            else "0::int8"
+            for part in self.parts
+        ]
         return (
             f"SELECT {', '.join([*self._shown(), *measures])} FROM ({ranked}) AS e "
             f"WHERE rn <= {self.bounding.limit}{self._group_by()}"

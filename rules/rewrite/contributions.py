@@ -55,6 +55,15 @@ class DistinctCount:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctSum:
+    """An integer q, or 2q − centre, for every different q that some unit's counted rows have, as values are counted."""
+
+    integer: Expression
+    reach: int
+    centre: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Pick:
     """One of a list of candidates, chosen by how many rows lie where: each row's candidate by its number, from 0."""
 
@@ -65,7 +74,7 @@ class Pick:
     end: End | None = None  # or an end of the error bar around any of these
 
 
-Contribution = RowCount | ValueCount | RowSum | UnitCount | DistinctCount | Pick
+Contribution = RowCount | ValueCount | RowSum | UnitCount | DistinctCount | DistinctSum | Pick
 
 
 @dataclass(frozen=True, slots=True)

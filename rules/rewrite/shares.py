@@ -7,11 +7,12 @@ what those of one unit and group add up to.
 from collections.abc import Sequence
 
 from rules.relation.expression import TRUE, Expression
-from rules.rewrite.contributions import DistinctCount, RowCount, RowSum, UnitCount, ValueCount
+from rules.rewrite.contributions import DistinctCount, DistinctSum, RowCount, RowSum, UnitCount, ValueCount
 
 SATURATION = 2**62
 
-Summed = RowCount | ValueCount | RowSum | UnitCount | DistinctCount  # a Pick has a statement of its own
+Distinct = DistinctCount | DistinctSum
+Summed = RowCount | ValueCount | RowSum | UnitCount | Distinct  # a Pick has a statement of its own
 
 
 def held(part: Summed) -> Expression:
@@ -19,7 +20,7 @@ def held(part: Summed) -> Expression:
     match part:
         case RowCount(condition=condition) | UnitCount(condition=condition):
             return condition
-        case RowSum(integer=integer) | ValueCount(integer=integer):
+        case RowSum(integer=integer) | ValueCount(integer=integer) | DistinctSum(integer=integer):
             return integer
         case DistinctCount(value=value):
             return value
@@ -32,7 +33,7 @@ def sums_of(part: Summed, place: int) -> tuple[str, ...]:
             return () if condition == TRUE else (f"count(*) FILTER (WHERE v{place}) AS f{place}",)
         case ValueCount():
             return (f"count(v{place}) AS n{place}",)
-        case DistinctCount():
+        case DistinctCount() | DistinctSum():
             return ()
         case RowSum(centre=None):
             return (f"coalesce(sum(v{place}), 0) AS s{place}",)
@@ -45,6 +46,17 @@ def is_rounded(part: Summed) -> bool:
     return isinstance(part, ValueCount) or (isinstance(part, RowCount) and part.condition != TRUE)
 
 
+def of_different(place: int, part: Distinct) -> str:
+    """What the different values of a group add up to."""
+    match part:
+        case DistinctCount():
+            return f"count(DISTINCT v{place})"
+        case DistinctSum(centre=None):
+            return f"sum(DISTINCT v{place})"
+        case DistinctSum(centre=centre):
+            return f"2 * sum(DISTINCT v{place})::numeric - {centre} * count(DISTINCT v{place})::numeric"
+
+
 def filter_of(condition: Expression, place: int) -> str:
     """Only the rows for which it is true."""
     return "" if condition == TRUE else f" FILTER (WHERE v{place})"
@@ -55,7 +67,7 @@ def scaled(place: int, part: Summed) -> str:
     match part:
         case RowCount(condition=condition) if condition == TRUE:
             return "sum(t)"
-        case DistinctCount():
+        case DistinctCount() | DistinctSum():
             return "0::int8"
         case UnitCount(condition=condition):
             return "count(*)" if condition == TRUE else f"count(*) FILTER (WHERE f{place} > 0)"

@@ -12,6 +12,7 @@ from rules.rewrite.clip_sums import Summand, clip
 from rules.rewrite.contributions import (
     Contribution,
     DistinctCount,
+    DistinctSum,
     Recipe,
     RowCount,
     RowSum,
@@ -45,10 +46,10 @@ def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
             return _distinct(argument, tested, facts)
         case "count", (argument,):
             return _count(both_true(present(argument, binding), tested))
-        case "sum", (argument,) if not given.distinct:
-            return _sum(argument, tested, binding, rows)
-        case "avg", (argument,) if not given.distinct:
-            return _average(argument, tested, binding, rows)
+        case "sum", (argument,):
+            return (_distinct_sum if given.distinct else _sum)(argument, tested, binding, rows)
+        case "avg", (argument,):
+            return _average(argument, tested, binding, rows, distinct=given.distinct)
         case (("min" | "max"), (argument,)):
             return extreme(given.name, argument, tested, binding, rows)
         case name, (argument,) if name in OF_ONE and not given.distinct:
@@ -122,6 +123,14 @@ def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) 
     return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), result, centred=better)
 
 
+def _distinct_sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    """Of each unit at most as many values as rows of it count. Values are those of the lattice."""
+    summand = clip(as_value(argument, binding.setting), rows, "sum")
+    lattice = summand.lattice
+    part = DistinctSum(where(summand, tested), lattice.reach)
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), _sum_type(argument.type))
+
+
 def _centred(
     argument: Expression, summand: Summand, tested: Expression, binding: Binding
 ) -> tuple[Contribution, ...]:  # fmt: skip
@@ -144,13 +153,16 @@ def _sum_type(given: Type) -> Type:
     return INT8 if given.base in ("int2", "int4") else NUMERIC
 
 
-def _average(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+def _average(argument: Expression, tested: Expression, binding: Binding, rows: int, *, distinct: bool) -> Recipe:
     summand = clip(as_value(argument, binding.setting), rows, "avg")
     lattice = summand.lattice
     low, high = lattice.low * lattice.step, lattice.high * lattice.step
     result = FLOAT8 if argument.type.kind == "float" else NUMERIC
     digits = max(_AVERAGE_DIGITS, lattice.digits + 4)
     parts = _centred(argument, summand, tested, binding)
+    if distinct:
+        integer = where(summand, tested)
+        parts = DistinctSum(integer, lattice.width, lattice.low + lattice.high), DistinctCount(integer)
     return Recipe(parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits), result)
 
 

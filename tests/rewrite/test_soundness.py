@@ -223,6 +223,15 @@ def test_05_different_values_are_bounded_over_all_groups(planner: Planner) -> No
     assert 0 < sum(int(str(row[1])) for row in after) - sum(int(str(row[1])) for row in before) <= 40
 
 
+def test_05_sums_of_different_values_are_bounded_over_all_groups(planner: Planner) -> None:
+    """A customer with one amount in twelve months moves twelve sums, by at most 40 times the bound together."""
+    sql = "SELECT date_trunc('month', ordered_at), sum(DISTINCT amount) FROM orders GROUP BY 1"
+    assert planner.sensitivities(sql) == [40 * 50000]
+    spread = MANY.replace("'2024-05-05'", "'2024-01-01'::date + generate_series * 2").replace("500 FROM", "499.99 FROM")
+    before, after = planner.run(sql), planner.run(sql, spread)
+    assert 0 < sum(int(str(row[1])) for row in after) - sum(int(str(row[1])) for row in before) <= 40 * 50000
+
+
 def test_14_a_double_stands_for_all_whole_numbers_that_are_rounded_to_it(planner: Planner) -> None:
     """Beyond 2^53 hundreds of keys equal one double, so = by a double leaves a unit no single row."""
     assert planner.sensitivities("SELECT count(*) FROM orders WHERE id = '9200000000000000000'::float8") == [40]
