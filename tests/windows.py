@@ -16,6 +16,7 @@ _FRAMED = (
 _NUMBERS = (
     *((each, "") for each in _PLAIN),
     *((each, "frame") for each in _FRAMED),
+    ("first_value(count)", "frame"),
     ("last_value(count)", "rows"),
     ("nth_value(cost, 2)", "rows"),
 )
@@ -23,7 +24,8 @@ _MOMENTS = (("lag(day)", ""), ("lead(at, 2)", ""), ("first_value(day)", ""), ("m
 _TEXTS = (("lag(kind)", ""), ("lead(kind, 1, 'a')", ""), ("first_value(kind)", ""), ("max(kind)", ""))
 _FRAMES = (
     "", "ROWS 1 PRECEDING", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
-    "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING", "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+    "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
     "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
 )  # fmt: skip
 _ROWS = ("ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")

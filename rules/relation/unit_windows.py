@@ -44,6 +44,11 @@ class _Frame:
     def is_whole(self) -> bool:
         return (self.start, self.end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
 
+    @property
+    def is_never_empty(self) -> bool:
+        """Whether every row's frame has the row itself: a frame that lies before or behind it is empty at an end."""
+        return not self.start.endswith("FOLLOWING") and not self.end.endswith("PRECEDING")
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -203,7 +208,8 @@ def _pick(given: s.Call, number: int, place: _Place) -> Computed:
     argument = _sortable(place.binding.bind(given.arguments[0]))
     place_sql = f", {_whole(given, 1, place, least=1)}" if count == 2 else ""
     call = WindowCall(Aggregate(f"{given.name}({{0}}{place_sql}){{over}}", (argument,)), frame.text, is_ordinal=True)
-    return Computed(call, _taken(given, number, argument), is_same=settled and place.is_same_for_all)
+    is_same = settled and frame.is_never_empty and place.is_same_for_all
+    return Computed(call, _taken(given, number, argument), is_same=is_same)
 
 
 def _aggregate(given: s.Call, number: int, place: _Place) -> Computed:

@@ -129,6 +129,24 @@ def test_what_is_the_same_for_all_rows_of_a_unit_is_one_group(planner: Planner) 
     assert planner.sensitivities(people.format(running)) == [40]
 
 
+@pytest.mark.parametrize(
+    ("pick", "frame", "people"),
+    [
+        ("first_value", "UNBOUNDED PRECEDING AND CURRENT ROW", 1),
+        ("last_value", "CURRENT ROW AND UNBOUNDED FOLLOWING", 1),
+        ("first_value", "UNBOUNDED PRECEDING AND 1 PRECEDING", 40),
+        ("last_value", "1 FOLLOWING AND UNBOUNDED FOLLOWING", 40),
+    ],
+)
+def test_a_frame_that_leaves_out_its_row_is_empty_at_an_end(
+    planner: Planner, pick: str, frame: str, people: int
+) -> None:
+    """The first of no rows is NULL, so a unit has two values there, and lies in more than one group."""
+    window = f"{pick}(status) OVER {BY_TIME[:-1]} ROWS BETWEEN {frame})"
+    sql = f"SELECT w, count(DISTINCT customer_id) FROM (SELECT customer_id, {window} AS w FROM orders) AS t GROUP BY w"
+    assert planner.sensitivities(sql) == [people]
+
+
 def test_windows_over_a_units_groups_compare_them(planner: Planner) -> None:
     monthly = """SELECT customer_id, date_trunc('month', ordered_at) AS month, count(*) AS n,
         lag(count(*)) OVER (PARTITION BY customer_id ORDER BY date_trunc('month', ordered_at)) AS before
