@@ -26,7 +26,7 @@ from rules.relation.nodes import (
     WindowCall,
     Windowed,
 )
-from rules.relation.ties import identity_sql, tie_breakers
+from rules.relation.ties import identity_sql, one_of_equals, tie_breakers
 from rules.relation.types import Type
 
 LONGEST = 200_000  # characters of one inner statement; guards repeat what they guard
@@ -220,7 +220,7 @@ class Renderer:
         below |= ids_in(*(argument for _, each in aggregates for argument in each.arguments))
         inner = self.render(node.source, frozenset(below))
         groups = {unit.column: inner.names[unit.column]}
-        groups.update((number, expression_sql(each, inner.names)) for number, each in node.keys)
+        groups.update((number, one_of_equals(each, expression_sql(each, inner.names))) for number, each in node.keys)
         items = [f"{sql} AS {self._called(number)}" for number, sql in groups.items()]
         items += [f"{aggregate_sql(each, inner.names)} AS {self._called(number)}" for number, each in aggregates]
         by = ", ".join(str(place + 1) for place in range(len(groups)))

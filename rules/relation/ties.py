@@ -5,7 +5,7 @@ can tip for all others (soundness, finding 6). So order is decided further: by a
 every column that the statement goes on to use. Rows equal in all of them are interchangeable.
 """
 
-from rules.relation.expression import Column
+from rules.relation.expression import Column, Expression
 from rules.relation.nodes import Facts, Windowed
 
 
@@ -30,9 +30,18 @@ def identity_sql(column: Column, sql: str) -> str:
     match column.type.kind:
         case "numeric" if column.type.scale is not None:
             return sql
-        case "numeric" | "float" | "interval":
+        case "numeric" | "float" | "interval" | "other":
             return f'({sql})::text COLLATE "C"'
-        case "other":
-            return f"({sql} IS NULL)"  # nothing else is ever asked of it
+        case _:
+            return sql
+
+
+def one_of_equals(given: Expression, sql: str) -> str:
+    """One of the values that are equal to this one and not identical, whichever of them comes first."""
+    match given.type.kind:
+        case "numeric" if given.type.scale is None or not isinstance(given, Column):
+            return f"trim_scale({sql})"
+        case "float":
+            return f"({sql} + 0.0)"
         case _:
             return sql

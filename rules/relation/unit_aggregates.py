@@ -13,6 +13,7 @@ from rules.relation.domain import ANYTHING, Domain, Range
 from rules.relation.expression import Apply, Column, Expression
 from rules.relation.functions.guard import as_passed, as_value
 from rules.relation.nodes import Aggregate, Facts
+from rules.relation.ties import one_of_equals
 from rules.relation.types import FLOAT8, INT8, NUMERIC, Type
 from rules.sql import syntax as s
 
@@ -44,6 +45,8 @@ def unit_aggregate(given: s.Call, number: int, binding: Binding, facts: Facts) -
         sql = f"{sql} FILTER (WHERE {{{len(held) - 1}}})"
     sql = f"{sql}{{over}}"
     result = _type(given, arguments)
+    if given.name in ("min", "max"):
+        sql = one_of_equals(made[0], sql)
     sql = f"({sql})::{result.sql}" if result.kind in ("float", "numeric") else sql
     column = Column(number, result, image, declared, nullable=given.name != "count", name=given.name)
     return number, Aggregate(sql, held), column
@@ -64,10 +67,11 @@ def _made(
         return _extreme(given.name, as_passed(arguments[0], binding.setting))
     number = _number(given.name, as_value(arguments[0], binding.setting))
     found = domain.range_of(number.domain)
+    added = f"DISTINCT {one_of_equals(number, '{0}')}" if given.distinct else "{0}"
     if given.name == "sum":
-        return f"sum({distinct}{{0}})", (number,), _sum_image(found), _total(found, cap)
+        return f"sum({added})", (number,), _sum_image(found), _total(found, cap)
     spread = ANYTHING if given.name != "avg" else Range(found.low, found.high)
-    return f"{given.name}({distinct}{{0}})", (number,), domain.UNBOUNDED, spread
+    return f"{given.name}({added})", (number,), domain.UNBOUNDED, spread
 
 
 def _extreme(name: str, given: Expression) -> tuple[str, tuple[Expression, ...], Domain, Domain]:

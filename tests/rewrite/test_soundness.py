@@ -129,6 +129,28 @@ def test_06_values_that_are_equal_and_not_the_same_are_told_apart(planner: Plann
     assert '::text COLLATE "C")' in sql
 
 
+@pytest.mark.parametrize(
+    "unit_rows", ["max(x)", "sum(DISTINCT x)", "lag(x) OVER (PARTITION BY customer_id ORDER BY x)"]
+)
+def test_06_which_of_two_equal_values_comes_first_is_not_seen(planner: Planner, unit_rows: str) -> None:
+    """7 / 3 has 16 digits and 7.000000000000000000 / 3 has 18: the same rows, stored in another order."""
+    rows = (
+        "INSERT INTO orders (id, customer_id, ordered_at, status, amount) VALUES (100001, 5, '2024-01-01', 'open', 7)"
+    )
+    widths = ("x * 1.000000000000000000", "x")
+    found = []
+    for first, second in (widths, widths[::-1]):
+        both = " UNION ALL ".join(
+            f"SELECT customer_id, {each.replace('x', 'amount')} AS x FROM orders WHERE id = 100001"
+            for each in (first, second)
+        )
+        source = f"SELECT {unit_rows} AS x FROM ({both}) AS t" + (
+            "" if "OVER" in unit_rows else " GROUP BY customer_id"
+        )
+        found.append(planner.run(f"SELECT x::text, count(*) FROM ({source}) AS u GROUP BY 1", rows))
+    assert sorted(map(str, found[0])) == sorted(map(str, found[1]))
+
+
 def test_07_a_count_below_a_block_is_clamped_before_it_is_believed(planner: Planner) -> None:
     """A customer with 400 orders more adds no more than 40 to a sum of counts."""
     sql = "SELECT sum(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) AS t"
