@@ -41,6 +41,11 @@ def price_of(groups: int, measure: Decimal, ladder: Decimal) -> int:
     return max(1, ceil(Fraction(groups) / Fraction(measure)), ceil(1 / Fraction(ladder)))
 
 
+def enough_for(rungs: Sequence[int], epsilon: Decimal) -> int:
+    """How many units a choice among these rungs can tell from none: their prices together are no more than that."""
+    return ceil(len(rungs) / Fraction(epsilon))
+
+
 def hole(ladder: int) -> str:
     """What stands in a block's SQL for the bound that is chosen on this ladder."""
     return f"{_MARK}{ladder}{_MARK}"
@@ -67,18 +72,21 @@ def tallies(block: Block, rows: Iterable[Sequence[Text]]) -> tuple[list[int], ..
 
 
 def choose_bound(ladder: Ladder, tally: Sequence[int], noise: Noise, *, group_size: int) -> int:
-    """One of the rungs, by the exponential mechanism; `group_size` units move a score by as many."""
+    """One of the rungs, by the exponential mechanism; `group_size` units move a score by twice as many."""
     return ladder.rungs[noise.choose(score_rungs(ladder, tally), sensitivity=group_size, epsilon=ladder.epsilon)]
 
 
 def score_rungs(ladder: Ladder, tally: Sequence[int]) -> list[int]:
     """Minus the units that a rung cuts, minus the price of each rung that it is higher than the first.
 
-    One unit more moves all scores down or leaves them, none up, so exp(−ε·units) is ε-private: twice that in
-    exp(ε·score/2).
+    Where there are few units it could not be told that a low rung cuts them all: those that are missing of enough count
+    as cut by every rung but the last. One unit more fills one of the missing places, and no score falls, or there are
+    enough, and none rises. Where all move one way exp(−ε·units) is ε-private: twice that in exp(ε·score/2).
     """
+    missing = max(0, ladder.enough - sum(tally))
     above = list(accumulate(reversed(tally), initial=0))[-2::-1]
-    return [-2 * (units + ladder.price * rung) for rung, units in enumerate(above)]
+    cut = [*(units + missing for units in above[:-1]), above[-1]]
+    return [-2 * (units + ladder.price * rung) for rung, units in enumerate(cut)]
 
 
 def settled(block: Block, bounds: Sequence[int]) -> Block:

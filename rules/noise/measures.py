@@ -22,6 +22,7 @@ class Ladder:
     epsilon: Decimal
     rungs: tuple[int, ...]  # rising, the last is what the rules declare
     price: int  # how many more units may be cut where a rung lower is taken: by the query and the rules alone
+    enough: int  # how many units there have to be for rungs below the last to be taken by that alone
     step: Fraction = Fraction(1)  # what one of a rung stands for
 
     def told(self, bound: int) -> str:

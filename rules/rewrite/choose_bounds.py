@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from rules.noise.ladder import LEAST_CEILING, price_of, rungs_to
+from rules.noise.ladder import LEAST_CEILING, enough_for, price_of, rungs_to
 from rules.noise.measures import Ladder, Sum
 from rules.relation.expression import Apply, Column, Expression, columns_in
 from rules.relation.nodes import Facts, Node, scans_in
@@ -95,10 +95,11 @@ def find_ladders(
         found.append(("rows", "rows", bounding.rows, Fraction(1)))
     for total in bounding.own:
         found.append((name(total), _words(total.integer), bounding.rows * total.reach, _step(total, recipes)))
-    return tuple(
-        Ladder(called, what, epsilon, rungs_to(ceiling), price_of(shares.groups, shares.least, epsilon), step)
-        for (called, what, ceiling, step), epsilon in zip(found, shares.ladders, strict=True)
-    )
+    ladders = []
+    for (called, what, ceiling, step), epsilon in zip(found, shares.ladders, strict=True):
+        rungs, price = rungs_to(ceiling), price_of(shares.groups, shares.least, epsilon)
+        ladders.append(Ladder(called, what, epsilon, rungs, price, enough_for(rungs, epsilon), step))
+    return tuple(ladders)
 
 
 def _words(summed: Expression) -> str:

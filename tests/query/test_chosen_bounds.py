@@ -14,7 +14,7 @@ from rules.refusal import BudgetSpent, InnerFailure
 from tests.query.desk import Desk
 from tests.query.plans import FOUND, block_of
 
-LADDER = Ladder("rows of a unit", "rows", Decimal("0.2"), (1, 2, 4, 8), price=10)
+LADDER = Ladder("rows of a unit", "rows", Decimal("0.2"), (1, 2, 4, 8), price=10, enough=20)
 ROWS = Measure("units", 8, Decimal("0.8"), (Bound(0),))  # called so, for the plans' own aggregates
 TALLY = "SELECT 0, needed, units FROM (VALUES (0, 40), (1, 30), (2, 5), (3, 1)) AS t(needed, units)"
 ORDERS = f"""
