@@ -22,6 +22,7 @@ from rules.sql.aggregate_names import AGGREGATES
 # What an expression means by itself: a column, a grouping key, an aggregate. None: look into it.
 Leaf = Callable[[s.Expression], Operand | None]
 
+_MOST_COMPARED = 100  # items of an array that are compared one by one
 _ARRAY_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,"{}\\]+))\s*(,|$)')
 
 
@@ -128,11 +129,17 @@ class Binding:
         return comparison.in_list(self.operand(argument), found, self.setting, negated=negated)
 
     def _quantified(self, given: s.Quantified) -> Expression:
-        """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN."""
-        if (given.operator, given.all) not in (("=", False), ("<>", True)):
-            raise NotSupported(f"{given.operator} {'ALL' if given.all else 'ANY'} is not supported over protected rows")
+        """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN; with other operators it is OR and AND."""
         items = self._array(given.array)
-        return comparison.in_list(self.operand(given.argument), items, self.setting, negated=given.all)
+        if (given.operator, given.all) in (("=", False), ("<>", True)):
+            return comparison.in_list(self.operand(given.argument), items, self.setting, negated=given.all)
+        if len(items) > _MOST_COMPARED:
+            raise NotSupported(f"{given.operator} with more than {_MOST_COMPARED} items is not supported")
+        argument = self.operand(given.argument)
+        tests = tuple(operate(given.operator, (argument, item), self.setting) for item in items)
+        if not tests:
+            return TRUE if given.all else FALSE
+        return (comparison.both if given.all else comparison.either)(*tests, setting=self.setting)
 
     def _array(self, given: s.Expression) -> tuple[Operand, ...]:
         match given:
@@ -147,6 +154,8 @@ class Binding:
                 return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
             case s.Cast(argument=s.Constant(kind="string", text=text), type=written):
                 return self._items(text, written)
+            case s.Cast(argument=s.Parameter() as parameter):
+                return self._array(parameter)
             case s.Parameter(number=index) if 0 < index <= len(self.world.parameters):
                 bound = self.world.parameters[index - 1]
                 return () if bound is None else self._items(bound, self.world.parameter_types[index - 1])

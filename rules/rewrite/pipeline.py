@@ -215,7 +215,8 @@ def _check_nothing_left(tree: Node, tables: "_Tables") -> None:
 
 def _is_clock(node: Node) -> bool:
     name, body = kind(node)
-    return name == "SQLValueFunction" or (name == "FuncCall" and strings(body.get("funcname"))[-1] in CLOCKS)
+    function = strings(body.get("funcname"))[-1] if name == "FuncCall" else ""
+    return name == "SQLValueFunction" or function in CLOCKS or (function == "age" and len(items(body, "args")) == 1)
 
 
 @dataclass(frozen=True, slots=True)

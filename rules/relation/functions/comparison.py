@@ -12,9 +12,9 @@ from rules.relation.expression import (
     all_of,
     condition,
 )
+from rules.relation.functions.beside import beside
 from rules.relation.functions.coerce import typed, unified
 from rules.relation.functions.guard import Setting, as_double, as_value, short
-from rules.relation.functions.moments import constant_beside
 from rules.relation.types import BOOLEAN, TEXT, Type
 
 COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
@@ -34,12 +34,12 @@ def compare(name: str, left: Operand, right: Operand, setting: Setting) -> Expre
     (first, second), common = unified((left, right), setting, f'the comparison "{name}"')
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
-    first, second = constant_beside(first, second, setting), constant_beside(second, first, setting)
+    first, second = beside(first, second, setting), beside(second, first, setting)
     return condition(name, f"({{0}} {name} {{1}})", first, second)
 
 
 def _check_comparable(given: Type) -> None:
-    if given.kind in ("interval", "other", "unknown"):
+    if given.kind in ("other", "unknown"):
         raise NotSupported(f"values of type {given.sql} cannot be compared over protected rows")
 
 
@@ -99,6 +99,11 @@ def test(name: str, operand: Operand, setting: Setting) -> Expression:
     return condition(name, f"({{0}} {_TESTS[name]})", boolean(operand, setting), nullable=False)
 
 
+def between_symmetric(operand: Operand, low: Operand, high: Operand, setting: Setting) -> Expression:
+    """x BETWEEN SYMMETRIC a AND b is true in either order of the bounds."""
+    return either(between(operand, low, high, setting), between(operand, high, low, setting), setting=setting)
+
+
 def between(operand: Operand, low: Operand, high: Operand, setting: Setting) -> Expression:
     """x BETWEEN a AND b is x >= a AND x <= b."""
     return both(compare(">=", operand, low, setting), compare("<=", operand, high, setting), setting=setting)
@@ -109,6 +114,7 @@ def in_list(operand: Operand, items: tuple[Operand, ...], setting: Setting, *, n
         return TRUE if negated else FALSE
     given, common = unified((operand, *items), setting, "IN")
     _check_comparable(common)
+    given = (given[0], *(beside(each, given[0], setting) for each in given[1:]))
     if any(each.type.kind == "float" for each in given):
         given = tuple(as_double(each) for each in given)
     holes = ", ".join(f"{{{place}}}" for place in range(1, len(given)))

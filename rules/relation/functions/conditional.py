@@ -1,13 +1,15 @@
 """CASE, COALESCE, NULLIF, GREATEST and LEAST."""
 
+from fractions import Fraction
+
 from rules.relation import domain, image
 from rules.relation.domain import Domain
 from rules.relation.expression import FALSE, Apply, Constant, Expression, Operand
 from rules.relation.functions.cast import cast_to
-from rules.relation.functions.coerce import unified
+from rules.relation.functions.coerce import typed, unified
 from rules.relation.functions.comparison import boolean, compare
 from rules.relation.functions.guard import Setting, as_double, as_passed
-from rules.relation.types import Type
+from rules.relation.types import INT4, Type
 
 
 def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: Setting) -> Expression:
@@ -68,6 +70,13 @@ def _extreme_image(name: str, given: tuple[Expression, ...]) -> Domain:
         narrowed = domain.range_of(domain.intersect(found, limit))
         found = domain.Range(narrowed.low, narrowed.high, found.step)
     return found
+
+
+def counted(name: str, operands: tuple[Operand, ...], setting: Setting) -> Expression:
+    """num_nulls(…) and num_nonnulls(…)."""
+    given = tuple(typed(operand, setting) for operand in operands)
+    found = domain.Range(Fraction(0), Fraction(len(given)), domain.ONE)
+    return Apply(name, f"{name}({_holes(given)})", given, INT4, found, nullable=False)
 
 
 def _is_null(given: Expression) -> bool:

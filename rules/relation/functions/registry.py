@@ -5,7 +5,19 @@ from functools import partial
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Expression, Operand
-from rules.relation.functions import comparison, conditional, formats, numbers, patterns, pieces, powers, text, time
+from rules.relation.functions import (
+    ages,
+    comparison,
+    conditional,
+    formats,
+    moment_text,
+    numbers,
+    patterns,
+    pieces,
+    powers,
+    text,
+    time,
+)
 from rules.relation.functions.arithmetic import arithmetic, negative
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
@@ -22,6 +34,11 @@ def _substring(operands: Operands, setting: Setting) -> Expression:
     """substring(x, 2, 3) counts characters, substring(x, 'pattern') looks for one."""
     by_pattern = len(operands) == 2 and typed(operands[1], setting).type.kind == "text"
     return patterns.part(operands, setting) if by_pattern else text.substring(operands, setting)
+
+
+def _to_timestamp(operands: Operands, setting: Setting) -> Expression:
+    """to_timestamp(1700000000) and to_timestamp('2024-01-31', 'YYYY-MM-DD')."""
+    return (ages.from_epoch if len(operands) == 1 else formats.to_timestamp)(operands, setting)
 
 
 # name -> least and most arguments, and what makes the expression
@@ -79,14 +96,21 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "date_trunc": (2, 3, time.date_trunc),
     "extract": (2, 2, time.extract),
     "date_part": (2, 2, time.date_part),
-    "to_char": (2, 2, time.to_char),
-    "to_timestamp": (2, 2, formats.to_timestamp),
+    "to_char": (2, 2, moment_text.to_char),
+    "to_timestamp": (1, 2, _to_timestamp),
     "to_date": (2, 2, formats.to_date),
+    "age": (1, 2, ages.age),
+    "date_bin": (3, 3, ages.date_bin),
+    "make_date": (3, 3, ages.make_date),
+    "make_interval": (1, 7, ages.make_interval),
+    "isfinite": (1, 1, ages.is_finite),
     "timezone": (2, 2, time.at_time_zone),
     "coalesce": (1, 100, conditional.coalesce),
     "nullif": (2, 2, conditional.nullif),
     "greatest": (1, 100, partial(conditional.extreme, "greatest")),
     "least": (1, 100, partial(conditional.extreme, "least")),
+    "num_nulls": (1, 100, partial(conditional.counted, "num_nulls")),
+    "num_nonnulls": (1, 100, partial(conditional.counted, "num_nonnulls")),
     "date": (1, 1, lambda given, setting: cast_to(given[0], DATE, setting)),
     "float8": (1, 1, lambda given, setting: cast_to(given[0], FLOAT8, setting)),
 }
@@ -97,7 +121,7 @@ _ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
 _NULL_TESTS = {"is null": False, "is not null": True}
 _DISTINCT = {"is distinct from": False, "is not distinct from": True}
 OPERATORS = (
-    frozenset(("and", "or", "not", "@", "||", "^", "between"))
+    frozenset(("and", "or", "not", "@", "||", "^", "between", "between symmetric"))
     | _ARITHMETIC
     | comparison.COMPARISONS
     | comparison.LIKE_NAMES
@@ -140,6 +164,8 @@ def operate(name: str, operands: Operands, setting: Setting) -> Expression:
             return _binary(name, first, second, setting)
         case "between", (given, low, high):
             return comparison.between(given, low, high, setting)
+        case "between symmetric", (given, low, high):
+            return comparison.between_symmetric(given, low, high, setting)
         case _, (only,) if name in _NULL_TESTS:
             return comparison.is_null(only, setting, negated=_NULL_TESTS[name])
         case _, (only,) if name in comparison.TEST_NAMES:

@@ -9,6 +9,7 @@ from rules.relation.domain import Domain, Range
 from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import literal, typed
+from rules.relation.functions.durations import part_of_span
 from rules.relation.functions.guard import Setting, as_value
 from rules.relation.functions.shift import LIMIT, mapped
 from rules.relation.types import DATE, FLOAT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Type
@@ -48,12 +49,16 @@ FIELDS: dict[str, tuple[int, int, Fraction]] = {
     "hour": (0, 23, Fraction(1)),
     "minute": (0, 59, Fraction(1)),
     "second": (0, 60, Fraction(1, 10**6)),
+    "milliseconds": (0, 60_000, Fraction(1, 1000)),
+    "microseconds": (0, 60_000_000, Fraction(1)),
     "epoch": (-62_135_596_800, 253_402_300_800, Fraction(1, 10**6)),
 }
+_CLOCK = frozenset(("hour", "minute", "second", "milliseconds", "microseconds"))  # that a date has not
 _SPOKEN = {
     "years": "year", "months": "month", "days": "day", "hours": "hour", "minutes": "minute", "seconds": "second",
     "weeks": "week", "quarters": "quarter", "y": "year", "mon": "month", "mons": "month", "d": "day", "h": "hour",
     "m": "minute", "s": "second", "sec": "second", "min": "minute", "mins": "minute", "secs": "second",
+    "decades": "decade", "centuries": "century", "millisecond": "milliseconds", "microsecond": "microseconds",
 }  # fmt: skip
 
 
@@ -70,15 +75,22 @@ def date_trunc(operands: Operands, setting: Setting) -> Expression:
     given = moment(operands[1], setting)
     if field not in TRUNCATIONS:
         raise NotSupported(f"date_trunc('{field}', …) is not supported", hint=f"Known are: {', '.join(TRUNCATIONS)}.")
-    if len(operands) == 3:
-        raise NotSupported("date_trunc with a time zone is not supported", hint="Write x AT TIME ZONE 'UTC' inside.")
-    if given.type.kind == "date":
+    if given.type.kind == "date" or len(operands) == 3:
         # PostgreSQL converts a date to timestamp with time zone here.
-        given = cast_to(given, TIMESTAMPTZ, setting)
+        given = given if given.type.kind == "timestamptz" else cast_to(given, TIMESTAMPTZ, setting)
+    if len(operands) == 3:
+        return _truncated_in(_zone(operands[2], setting), field, given)
     zone = setting.time_zone if given.type.kind == "timestamptz" else None
-    image = _truncated(given.domain, field, zone)
+    image = truncated(given.domain, field, zone)
     result = TIMESTAMPTZ if zone else TIMESTAMP
     return Apply("date_trunc", f"date_trunc('{field}', {{0}})", (given,), result, image, given.nullable)
+
+
+def _truncated_in(zone: Constant, field: str, given: Expression) -> Expression:
+    """date_trunc('day', x, 'Europe/Berlin')."""
+    image = truncated(given.domain, field, zone.text)
+    sql = f"date_trunc('{field}', {{0}}, {{1}})"
+    return Apply("date_trunc", sql, (given, zone), TIMESTAMPTZ, image, given.nullable)
 
 
 def _field(name: str, operand: Operand, setting: Setting) -> str:
@@ -90,7 +102,7 @@ def _field(name: str, operand: Operand, setting: Setting) -> str:
     return _SPOKEN.get(plain, plain)
 
 
-def _truncated(given: Domain, field: str, zone: str | None) -> Domain:
+def truncated(given: Domain, field: str, zone: str | None) -> Domain:
     """All starts of months (days, weeks …) from the one that holds the low bound to the high bound."""
     found = domain.range_of(given)
     if found.low is None or found.high is None:
@@ -194,9 +206,9 @@ def _part(operands: Operands, setting: Setting, result: Type) -> Expression:
     field = _field("extract", operands[0], setting)
     second = typed(operands[1], setting, TIMESTAMPTZ)
     if second.type.kind == "interval":
-        return _part_of_span(field, second, result)
+        return part_of_span(field, second, result)
     given = moment(second, setting)
-    if field not in FIELDS or (given.type.kind == "date" and field in ("hour", "minute", "second")):
+    if field not in FIELDS or (given.type.kind == "date" and field in _CLOCK):
         raise NotSupported(
             f"extract({field} from {given.type.sql}) is not supported", hint=f"Known are: {', '.join(FIELDS)}."
         )
@@ -227,38 +239,13 @@ def _year(bound: int, given: Type, zone: str | None) -> int | None:
     return None if local is None or not value.is_dated(local) else value.day_at(local // DAY).year
 
 
-def _part_of_span(field: str, given: Expression, result: Type) -> Expression:
-    """Of the difference of two timestamps; its days are not made months."""
-    limit = {"epoch": 10**12, "day": 4_000_000, "hour": 23, "minute": 59, "second": 60}.get(field)
-    if limit is None or not isinstance(given, Apply):
-        raise NotSupported(f"extract({field} from interval) is not supported", hint="Take epoch and divide it.")
-    step = Fraction(1, 10**6) if field in ("epoch", "second") else Fraction(1)
-    image = Range(Fraction(-limit), Fraction(limit), step)
-    sql = f"extract({field} from {{0}})::{result.sql}"
-    return Apply("extract", sql, (given,), result, image, given.nullable)
-
-
-def to_char(operands: Operands, setting: Setting) -> Expression:
-    """to_char(moment, 'pattern') with a constant pattern; its texts are the moments' own and so found in the data."""
-    given = moment(operands[0], setting)
-    pattern = typed(operands[1], setting, TEXT)
-    if not isinstance(pattern, Constant) or pattern.text is None or len(pattern.text) > 100:
-        raise NotSupported("to_char needs a constant pattern of at most 100 characters")
-    if given.type.kind == "date":
-        given = cast_to(given, TIMESTAMP, setting)
-    return Apply("to_char", "to_char({0}, {1})", (given, pattern), TEXT, domain.ANYTHING, nullable=True)
-
-
 def at_time_zone(operands: Operands, setting: Setting) -> Expression:
     """timezone('zone', x), spelled x AT TIME ZONE 'zone'; the zone is a constant that is known here and there."""
-    zone = typed(operands[0], setting, TEXT)
-    if not isinstance(zone, Constant) or zone.text is None or value.find_zone(zone.text) is None:
-        hint = "Name the zone as a constant, as in AT TIME ZONE 'Europe/Berlin'."
-        raise NotSupported("AT TIME ZONE needs a known time zone", hint=hint)
+    zone = _zone(operands[0], setting)
     given = moment(operands[1], setting)
     if given.type.kind == "date":
         given = cast_to(given, TIMESTAMPTZ, setting)
-    name = zone.text
+    name = zone.text or "UTC"
     to_local = given.type.kind == "timestamptz"
 
     def change(item: Fraction) -> Fraction | None:
@@ -268,6 +255,14 @@ def at_time_zone(operands: Operands, setting: Setting) -> Expression:
     moved = mapped(given.domain, change, slack=lambda bound: value.unevenness(int(bound), name))
     result = TIMESTAMP if to_local else TIMESTAMPTZ
     return Apply("timezone", "timezone({1}, {0})", (given, zone), result, moved, given.nullable)
+
+
+def _zone(operand: Operand, setting: Setting) -> Constant:
+    zone = typed(operand, setting, TEXT)
+    if not isinstance(zone, Constant) or zone.text is None or value.find_zone(zone.text) is None:
+        hint = "Name the zone as a constant, as in AT TIME ZONE 'Europe/Berlin'."
+        raise NotSupported("AT TIME ZONE needs a known time zone", hint=hint)
+    return zone
 
 
 def clock(name: str, setting: Setting) -> Expression:
