@@ -51,10 +51,13 @@ def release(block: Block, groups: Sequence[Group], rows: Iterable[Row], draws: D
 def release_found(block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int) -> Noised:
     """Noise all measures over the groups found in the rows, and keep those that reach the threshold.
 
+    A row without a counted unit makes no group: of these one unit may bring more than the threshold was made for (rows
+    of different values are in all groups of a unit, its units in K of them).
+
     The other measures are drawn for the groups that are shown only: the time it takes tells no more than they do.
     """
-    exact = _tally(block, rows, None)
-    candidates = sorted(exact, key=_order(block.keys))
+    exact, place = _tally(block, rows, None), summed(block).index(found.measure)
+    candidates = sorted((group for group, numbers in exact.items() if numbers[place] > 0), key=_order(block.keys))
     units_measure = _plain(block, found.measure)
     threshold = find_threshold(units_measure, found.delta, group_size=group_size, at_least=found.at_least)
     drawn = _draw(block, found.measure, len(candidates), noise, group_size)

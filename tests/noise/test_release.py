@@ -85,6 +85,14 @@ def test_what_decides_over_a_group_is_its_noised_number_of_units() -> None:
     assert columns(PRIVATE, shown) == (("Lyon",), ("433",), ("429",))
 
 
+def test_a_group_in_which_nobody_is_counted_is_no_candidate_whatever_the_noise() -> None:
+    """One unit may bring such rows in more groups than its K: their chances together would pass delta."""
+    rows = [("Lyon", "5", "1"), *((f"only here {number}", "1", "0") for number in range(37))]
+    shown = release_found(PRIVATE, FOUND, rows, ConstantNoise(500), group_size=1)
+
+    assert shown.groups == (("Lyon",),)
+
+
 @given(order=st.permutations(range(500, 520)))
 def test_groups_found_come_in_the_order_of_their_keys_not_of_the_rows(order: list[int]) -> None:
     block = replace(PRIVATE, keys=(KeyColumn("integer", "age"),))
