@@ -14,14 +14,15 @@ from proxy.query.asker import Asker
 from proxy.query.asking import Answered, Asking
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
+from proxy.query.foresight import foresee
 from proxy.query.grid import on_grid
 from proxy.query.notices import bound_notices, cost_notice, reuse_notice
-from proxy.query.reuse import block_key, find_known, nothing_known
+from proxy.query.reuse import Question, block_key, find_known, nothing_known
 from proxy.query.rulebook import Rulebook
 from proxy.query.told import Teller
 from rules.catalog import Catalog, TableName
 from rules.ledger.store import LedgerStore
-from rules.noise.measures import Text
+from rules.noise.measures import Block, Text
 from rules.noise.mechanism import Noise
 from rules.noise.release import columns
 from rules.policy.model import Policy
@@ -110,9 +111,10 @@ class Service:
         asker = Asker(analyst, session, rulebook, plan.time_zone, now + timeout_seconds)
         try:
             with audit.of_refusals(analyst):
-                answer = await self._noised(plan, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
+                reuse = reuse and bool(rulebook.policy.fresh_for)
+                answer = await self._noised(plan, asker, reuse=reuse)
                 told = await self._teller.tell(plan.told, analyst, rulebook)
-                return replace(answer, columns=answer.columns + told)
+                return replace(answer, columns=answer.columns + told + await self._foreseen(plan, asker, reuse=reuse))
         except asyncio.CancelledError:
             _stay_alive()
             raise Interrupted("canceling statement due to user request") from None
@@ -125,12 +127,9 @@ class Service:
             return await self._answer(plan, asker, reuse=reuse)
 
     async def _answer(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
-        keys = [block_key(block, asker.rulebook, plan.time_zone) for block in plan.blocks]
-        async with self._one_at_a_time(keys if reuse else (), asker.deadline):
-            questions = [
-                await find_known(block, key, self._ledger, asker, self._clock()) if reuse else nothing_known(block, key)
-                for block, key in zip(plan.blocks, keys, strict=True)
-            ]
+        keys = [block_key(block, asker.rulebook, asker.time_zone) for block in plan.blocks] if reuse else []
+        async with self._one_at_a_time(keys, asker.deadline):
+            questions = await self._questions(plan.blocks, asker, reuse=reuse)
             receipt, answered = await self._asking.ask(questions, asker)
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
@@ -138,6 +137,21 @@ class Service:
         asked = [question for question, _ in answered]
         told = (cost_notice(receipt, asked, asker.rulebook), *bound_notices(asked), reuse_notice(asked))
         return Answer(await _holes(answered), plan.notices + tuple(notice for notice in told if notice is not None))
+
+    async def _questions(self, blocks: Sequence[Block], asker: Asker, *, reuse: bool) -> list[Question]:
+        """The blocks, each with what is known of its answer."""
+        keyed = [(block, block_key(block, asker.rulebook, asker.time_zone)) for block in blocks]
+        if not reuse:
+            return [nothing_known(block, key) for block, key in keyed]
+        return [await find_known(block, key, self._ledger, asker, self._clock()) for block, key in keyed]
+
+    async def _foreseen(self, plan: Plan, asker: Asker, *, reuse: bool) -> tuple[tuple[str, ...], ...]:
+        """What EXPLAIN tells of blocks that are not asked."""
+        if not plan.foreseen:
+            return ()
+        questions = await self._questions(plan.foreseen, asker, reuse=reuse)
+        review = await self._ledger.review(asker.analyst, asker.rulebook.budgets, self._clock(), most_charges=0)
+        return (foresee(questions, review, asker),)
 
     @asynccontextmanager
     async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:

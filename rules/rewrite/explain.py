@@ -1,11 +1,14 @@
 """EXPLAIN of a private statement: what would be asked, how it is bounded, how much noise it gets, what it costs.
 
-Nothing is run and nothing is paid: all of it follows from the statement and the rules. The answer is a plan without
-blocks, whose outer statement shows the lines as PostgreSQL shows its own. The words are ASCII, for any client.
+Nothing is run and nothing is paid: all of it follows from the statement, the rules and the ledger. The answer is a plan
+without blocks, whose outer statement shows the lines as PostgreSQL shows its own. What the ledger says (the charge, and
+then for each block what is served again) is filled in when it is answered. The words are ASCII, for any client.
 """
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
@@ -18,6 +21,7 @@ from rules.sql.grammar import Node, items, kind
 Fact = tuple[str, str]
 FORMATS = ("text", "json")
 LEVEL = 0.95
+_MARK = re.compile("\0(\\d+)\0")
 
 
 def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ...]) -> Plan:
@@ -30,10 +34,33 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
         delta=sum((part.delta for part in parts), Decimal(0)),
     )
     facts = [_facts(block, group_size) for block in whole.blocks]
-    for number in range(sum(len(first.blocks) for first in firsts)):
+    before = sum(len(first.blocks) for first in firsts)
+    foreseen = whole.blocks[: before or None]  # the others are known when those are answered
+    for number in range(len(foreseen)):
+        facts[number].insert(0, ("served again", _mark(number + 1)))
+    for number in range(before):
         facts[number].insert(0, ("answered first", "the blocks below use its answer, and show an example in its place"))
-    shown = _as_json(whole, facts) if _format(explain) == "json" else _as_text(whole, facts)
-    return Plan((), (shown,), plan.parameters, Decimal(0), Decimal(0))
+    charge = ("charge now, for what is answered first" if before else "charge now", _mark(0))
+    shown = _as_json(whole, charge, facts) if _format(explain) == "json" else _as_text(whole, charge, facts)
+    outer = tuple(_with_holes(shown, plan.parameters + 1))
+    return Plan((), outer, plan.parameters, Decimal(0), Decimal(0), foreseen=foreseen)
+
+
+def _mark(item: int) -> str:
+    """Stands for an item of the hole's array; no text of a statement has a NUL."""
+    return f"\0{item}\0"
+
+
+def _with_holes(text: str, hole: int) -> Iterator[str | int]:
+    """The statement with items of an array for marks, between the parts of the literals in which they stand.
+
+    The items have nothing in them that JSON would escape.
+    """
+    for place, part in enumerate(_MARK.split(text)):
+        if place % 2:
+            yield from ("' || (", hole, f"::pg_catalog.text[])[{int(part) + 1}] || E'")
+        else:
+            yield part
 
 
 def _format(explain: Node) -> str:
@@ -73,10 +100,10 @@ def _measure(measure: Measure | Choice, group_size: int) -> Fact:
     return measure.name, f"{words}, noise scale {most}{scale:.6g}, {LEVEL:.0%} of draws within +/- {margin} steps"
 
 
-def _as_text(plan: Plan, facts: list[list[Fact]]) -> str:
+def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
     delta = f" delta={_plain(plan.delta)}" if plan.delta else ""
     cost = f"Private answer  (epsilon={_plain(plan.epsilon)}{delta})"
-    lines = [cost if plan.blocks else "Free: no protected row is read"]
+    lines = [cost, f"  {charge[0]}: {charge[1]}"] if plan.blocks else ["Free: no protected row is read"]
     for number, block in enumerate(facts, start=1):
         lines.append(f"  ->  Block {number}")
         lines += [f"        {name}: {words}" for name, words in block]
@@ -84,10 +111,11 @@ def _as_text(plan: Plan, facts: list[list[Fact]]) -> str:
     return f'SELECT pg_catalog.unnest(ARRAY[{array}]::pg_catalog.text[]) AS "QUERY PLAN"'
 
 
-def _as_json(plan: Plan, facts: list[list[Fact]]) -> str:
+def _as_json(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
     blocks = [dict(block) | {"tables": list(of.tables)} for of, block in zip(plan.blocks, facts, strict=True)]
-    whole = {"Plan": {"epsilon": str(plan.epsilon), "delta": str(plan.delta), "blocks": blocks}}
-    return f'SELECT {_quoted(json.dumps([whole]))}::pg_catalog.json AS "QUERY PLAN"'
+    cost = {"epsilon": str(plan.epsilon), "delta": str(plan.delta)} | (dict([charge]) if plan.blocks else {})
+    text = json.dumps([{"Plan": cost | {"blocks": blocks}}]).replace("\\u0000", "\0")
+    return f'SELECT ({_quoted(text)})::pg_catalog.json AS "QUERY PLAN"'
 
 
 def _quoted(text: str) -> str:

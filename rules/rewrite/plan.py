@@ -78,6 +78,7 @@ class Plan:
     generation: int = 0  # of the rules and the catalog that it was made by; set by the service
     depends_on_time: bool = False  # now() and its like stand inside: the plan is good for this statement only
     told: tuple[str, ...] = ()  # virtual relations, in the order of their holes
+    foreseen: tuple[Block, ...] = ()  # blocks that are explained; what they would cost now fills one more hole
 
     def outer_with_parameters(self) -> str:
         """The outer statement with $n for every hole."""

@@ -1,9 +1,14 @@
 """EXPLAIN of a private statement shows what it would cost and reads, and costs nothing itself."""
 
+from decimal import Decimal
+from pathlib import Path
+
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.clients.questions import RULES
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate
 
 
 @pytest.fixture
@@ -139,3 +144,74 @@ def test_execute_with_values_is_answered_in_both_protocols(
     session.execute("PREPARE counted (numeric, text) AS SELECT count(*) > 500, $2 AS tag FROM orders WHERE amount > $1")
 
     assert session.execute("EXECUTE counted (1, 'mine')", prepare=prepare).fetchall() == [(True, "mine")]
+
+
+def charge_now(session: psycopg.Connection, sql: str) -> str:
+    """What EXPLAIN says that a statement would be charged."""
+    (line,) = (line for line in lines(session, f"EXPLAIN {sql}").splitlines() if "charge now" in line)
+    return line.partition(": ")[2].partition(",")[0]
+
+
+def test_what_would_be_served_again_is_told_and_is_free(session: psycopg.Connection) -> None:
+    counted, more = "count(*) FROM orders WHERE amount < 77", "count(*), sum(amount) FROM orders WHERE amount < 77"
+    session.execute("SET noisegate.epsilon = 0.5")
+    assert charge_now(session, f"SELECT {counted}") == "epsilon=0.5"
+
+    session.execute(f"SELECT {counted}")
+
+    assert charge_now(session, f"SELECT {counted}") == "epsilon=0"
+    assert "served again: all, as noised at 20" in lines(session, f"EXPLAIN SELECT {counted}")
+    assert "served again: 1 of 2 draws of noise, the rest" in lines(session, f"EXPLAIN SELECT {more}")
+    assert charge_now(session, f"SELECT {more}") == "epsilon=0.25"
+    session.execute("SET noisegate.reuse = off")
+    assert charge_now(session, f"SELECT {counted}") == "epsilon=0.5"
+
+
+def test_what_is_told_to_be_charged_is_charged(session: psycopg.Connection, proxy: Noisegate) -> None:
+    """First sights of others' releases too: paid in full, once."""
+    sql = "SELECT status, count(*) FROM orders WHERE amount BETWEEN 20 AND 321 GROUP BY status"
+    session.execute("SET noisegate.epsilon = 0.5")
+    session.execute(sql)
+    with psycopg.connect(proxy.dsn("bob"), autocommit=True) as bob:
+        bob.execute("SET noisegate.epsilon = 0.25")
+        text = lines(bob, f"EXPLAIN {sql}")
+        spent = "SELECT epsilon_spent FROM noisegate.budget WHERE account = 'yours'"
+        before = bob.execute(spent).fetchone()
+        bob.execute(sql)
+        after = bob.execute(spent).fetchone()
+
+        assert "which were made for others and cost epsilon=0.5 at first sight" in text
+        assert "charge now: epsilon=0.5, with" in text
+        assert before is not None
+        assert after is not None
+        assert after[0] - before[0] == Decimal("0.5")
+        assert charge_now(bob, sql) == "epsilon=0"
+
+
+def test_a_charge_that_would_be_refused_is_told_so(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = RULES.replace("budget: {epsilon: 1000,", "budget: {epsilon: 5,")
+    with (
+        noisegate(tmp_path, shop.reader_dsn, rules=rules) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+        text = lines(session, "EXPLAIN SELECT count(*) FROM orders")
+
+    assert "charge now: none, since it is refused: this would pass your privacy budget" in text
+
+
+def test_what_waits_for_another_answer_is_not_foreseen(session: psycopg.Connection) -> None:
+    text = lines(session, "EXPLAIN SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)")
+
+    assert text.count("served again") == 1
+    assert "charge now, for what is answered first: epsilon=" in text
+
+
+def test_the_json_form_has_it_too(session: psycopg.Connection) -> None:
+    sql = "SELECT count(*) FROM customers WHERE name = 'back\\slash' OR name = 'it''s \"'"
+    row = session.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchone()
+
+    assert row is not None
+    ((whole,),) = row
+    assert whole["Plan"]["charge now"].startswith("epsilon=10, with ")
+    assert whole["Plan"]["blocks"][0]["served again"] == "nothing"
+    assert "back\\slash" in whole["Plan"]["blocks"][0]["inner SQL"]

@@ -1,0 +1,72 @@
+"""What EXPLAIN says of a statement before it is asked: which measures are served again, and what the rest costs now.
+
+The words are ASCII, without quotes: `rules.rewrite.explain` puts them between its own.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from proxy.query.asker import Asker
+from proxy.query.reuse import Question
+from rules.ledger.accountant import Totals, loss
+from rules.ledger.book import Change, check_fits
+from rules.ledger.store import Review, Standing
+from rules.noise.cost import Mechanism
+from rules.refusal import BudgetSpent
+
+_UP, _DOWN = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6, rounding=ROUND_FLOOR)
+
+
+def foresee(questions: Sequence[Question], review: Review, asker: Asker) -> tuple[str, ...]:
+    """The charge, and then for each block what is served again."""
+    if not questions:
+        return ()
+    return (_charge(questions, review, asker), *map(_served_again, questions))
+
+
+def _charge(questions: Sequence[Question], review: Review, asker: Asker) -> str:
+    fresh = [mechanism for question in questions for mechanism in question.mechanisms]
+    seen = _unpaid(questions)
+    analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *seen]))
+    dataset = Change(review.dataset.totals, review.dataset.totals.plus(fresh))
+    budgets = asker.rulebook.budgets
+    try:
+        if fresh or seen:
+            check_fits(asker.analyst, analyst, dataset, budgets, reused=bool(seen))
+    except BudgetSpent as refusal:
+        return f"none, since it is refused: {refusal.message}"
+    cost = Totals().plus([*fresh, *seen])
+    delta = f" delta={_plain(cost.delta)}" if cost.delta else ""
+    return f"epsilon={_plain(cost.epsilon)}{delta}, with {_left(review.analyst)} left{budgets.phrase}"
+
+
+def _left(standing: Standing) -> str:
+    left = max(Decimal(0), standing.limit.epsilon - loss(standing.totals, standing.limit))
+    return f"{_plain(left, _DOWN)} of {_plain(standing.limit.epsilon)}"
+
+
+def _unpaid(questions: Sequence[Question]) -> list[Mechanism]:
+    """Releases that this analyst has not paid for in this period, each once."""
+    kept = {each.id: each for question in questions for each in question.kept if not each.paid}
+    return [each.release.mechanism for each in kept.values()]
+
+
+def _served_again(question: Question) -> str:
+    kept, fresh = len(question.kept), Totals().plus(question.mechanisms)
+    if not kept:
+        return "nothing"
+    return ", ".join(_parts(question, kept, fresh))
+
+
+def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
+    whole = kept + len(question.mechanisms)
+    since = min(each.time for each in question.kept)
+    yield f"all, as noised at {since:%Y-%m-%d %H:%M} UTC" if kept == whole else f"{kept} of {whole} draws of noise"
+    if unpaid := _unpaid([question]):
+        yield f"which were made for others and cost epsilon={_plain(Totals().plus(unpaid).epsilon)} at first sight"
+    if kept < whole:
+        yield f"the rest is drawn anew with epsilon={_plain(fresh.epsilon)}"
+
+
+def _plain(number: Decimal, context: Context = _UP) -> str:
+    return f"{context.plus(number).normalize():f}"
