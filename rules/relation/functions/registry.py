@@ -7,6 +7,7 @@ from rules.refusal import NotSupported
 from rules.relation.expression import Expression, Operand
 from rules.relation.functions import (
     ages,
+    angles,
     comparison,
     conditional,
     formats,
@@ -60,6 +61,11 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "log": (1, 2, partial(powers.logarithm, "log")),
     "log10": (1, 1, partial(powers.logarithm, "log10")),
     "exp": (1, 1, powers.exponential),
+    "pi": (0, 0, angles.pi),
+    "degrees": (1, 1, partial(angles.scaled, "degrees")),
+    "radians": (1, 1, partial(angles.scaled, "radians")),
+    "atan2": (2, 2, angles.direction),
+    **{name: (1, 1, partial(angles.curve, name)) for name in angles.CURVES},
     "width_bucket": (4, 4, numbers.width_bucket),
     "lower": (1, 1, text.lower),
     "upper": (1, 1, text.upper),
