@@ -33,6 +33,7 @@ _COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {
         "moment": ("v.moment",),
         "other": ("v.id",),
     },
+    "m": {"number": ("u.n", "u.s", "u.m"), "text": (), "boolean": (), "moment": (), "other": ()},
     "u": {"number": ("u.n", "u.s", "u.m"), "text": (), "boolean": (), "moment": (), "other": ("u.person_id",)},
 }  # fmt: skip
 _PER_UNIT = "(SELECT person_id, count(*) AS n, sum(cost) AS s, max(count) AS m FROM visits GROUP BY person_id) AS u"
@@ -64,6 +65,23 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
     ("visits AS v WHERE v.place_id IN (SELECT id FROM places WHERE region = 'north')", "v", "v.person_id"),
     ("places AS l LEFT JOIN visits AS v ON l.id = v.place_id", "lv", "v.person_id"),
     ("visits AS v RIGHT JOIN places AS l ON l.size = v.count AND v.cost > 1", "lv", "v.person_id"),
+    (
+        "people AS p CROSS JOIN LATERAL (SELECT count(*) AS n, sum(cost) AS s, max(count) AS m FROM visits AS w "
+        "WHERE w.person_id = p.id AND w.kind IS NOT NULL) AS u",
+        "pm",
+        "p.id",
+    ),
+    (
+        "people AS p LEFT JOIN LATERAL (SELECT * FROM visits AS w WHERE w.person_id = p.id "
+        "ORDER BY day, id LIMIT 2) AS v ON true",
+        "pv",
+        "p.id",
+    ),
+    (
+        "visits AS v, LATERAL (SELECT i.amount, i.line, i.label, i.flag FROM items AS i WHERE i.visit_id = v.id) AS i",
+        "vi",
+        "",
+    ),
     # answers that are released first
     ("visits AS v WHERE v.count < (SELECT count(*) FROM people)", "v", "v.person_id"),
     ("visits AS v WHERE EXISTS (SELECT FROM people HAVING count(*) > 2)", "v", "v.person_id"),

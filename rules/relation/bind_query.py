@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding, Leaf
-from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf, provisional
+from rules.relation.bind_lateral import split_laterals
+from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf
 from rules.relation.bind_where import Where
 from rules.relation.expression import Column, Constant, Expression, Literal, Operand
 from rules.relation.lookup import Correlated, links_of, of_nothing
@@ -92,16 +93,17 @@ class Binder(Where, Sources):
         return unite(rows[0], rows[1], self.fresh)
 
     def _select(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
-        tree = self.tree(given.source, ctes)
+        base, laterals = split_laterals(given.source)
+        tree = self.tree(base, ctes)
+        if laterals and (isinstance(tree, Outer) or is_public(tree)):
+            tree, laterals = self.tree(given.source, ctes), ()
         if isinstance(tree, Outer):
             return self._outer(given, ctes)
         if is_public(tree):
             return self._public(given, ctes)
         if given.locking:
             raise NotAllowed("row locks tell of protected rows")
-        columns = provisional(tree)
-        source = self.filtered(given, tree, columns, ctes)
-        return self._over_rows(given, Relation(source, tree.scope), ctes)
+        return self._over_rows(given, self.filtered(given, tree, laterals, ctes), ctes)
 
     def _outer(self, given: s.Select, ctes: Ctes) -> Outer:
         self._visit(ctes, given.items, given.where, given.group_by, given.having, given.distinct_on, given.order_by)
@@ -131,8 +133,7 @@ class Binder(Where, Sources):
         simple = simple and not (given.offset or aggregates(given.items) or has_window(given.items))
         if simple and not isinstance(tree, Outer):
             try:
-                source = self.filtered(given, tree, provisional(tree), ctes)
-                return self._rows(given, Relation(source, tree.scope))
+                return self._rows(given, self.filtered(given, tree, (), ctes))
             except (NotSupported, AnswerFirst, UnknownName):
                 pass  # the twin has public rows and can compute what we cannot
         return self._outer(given, ctes)

@@ -16,6 +16,7 @@ from rules.relation.expression import FALSE, TRUE, Apply, Column, Expression, Op
 from rules.relation.functions.comparison import compare, in_list
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, find_partner, projected, semi_joined, tells_unit
+from rules.relation.rows_left import MOST_ROWS
 from rules.relation.scope import Scope
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each
@@ -31,7 +32,7 @@ SEVERAL_HINT = "Compare a unique key in its WHERE, or make one value of several:
 
 
 @dataclass(frozen=True, slots=True)
-class _Inside:
+class Inside:
     """The rows of a subquery, and the conditions that tie them to the row around it."""
 
     rows: Relation
@@ -64,10 +65,10 @@ class Subqueries(Sources):
         return source if found is None else Relation(found[0], source.scope.with_subquery(written, found[1]))
 
     def conditions_of(self, plain: tuple[s.Expression, ...], leaf: Leaf) -> tuple[Expression, ...]:
-        binding = self._binding(leaf)
+        binding = self.binding(leaf)
         return tuple(part for each in plain for part in conjuncts(binding.condition(each)))
 
-    def _binding(self, leaf: Leaf) -> Binding:
+    def binding(self, leaf: Leaf) -> Binding:
         return Binding(leaf, self.world, self.world.setting())
 
     # EXISTS and IN
@@ -81,7 +82,7 @@ class Subqueries(Sources):
         """
         if isinstance(test, s.Exists):
             return self._exists(source, test.query, None, ctes, _Kind(negated, mark))
-        member = self._binding(self.leaf(source)).bind(test.argument)
+        member = self.binding(self.leaf(source)).bind(test.argument)
         return self._exists(source, test.query, member, ctes, _Kind(negated != test.negated, mark))
 
     def _exists(
@@ -91,7 +92,7 @@ class Subqueries(Sources):
         if not isinstance(query, s.Select) or query.ctes or _is_computed(query):
             found = self.query(query, ctes)
             if not isinstance(found, Outer):
-                return self._exists_bound(source.node, _Inside(found, ()), member, kind)
+                return self._exists_bound(source.node, Inside(found, ()), member, kind)
             self.leave_out(self.found() - before)
             return self._answered(source.node, query, member, kind)
         tree = self.tree(query.source, ctes)
@@ -100,12 +101,12 @@ class Subqueries(Sources):
             if member is not None or query.source is None:
                 return self._answered(source.node, query, member, kind)
             tree = self.answered(query.source, ctes)
-        inside = self._inside(source, query, tree, ctes)
+        inside = self.inside(source, query, tree, ctes)
         if member is not None:
-            inside = _Inside(self._one_column(query, inside.rows), inside.linking)
+            inside = Inside(self._one_column(query, inside.rows), inside.linking)
         return self._exists_bound(source.node, inside, member, kind)
 
-    def _inside(self, source: Relation, query: s.Select, tree: _Tree, ctes: Ctes) -> _Inside:
+    def inside(self, source: Relation, query: s.Select, tree: _Tree, ctes: Ctes) -> Inside:
         """FROM and WHERE of a subquery. Its conditions are read twice: first to see what links its own units."""
         outside = {column.id: column for column in source.node.facts.columns}
         plain, tests = sorted_conditions(query.where)
@@ -118,7 +119,7 @@ class Subqueries(Sources):
             found = self.tested(Relation(inner, tree.scope), test, ctes, negated=deep)
             assert found is not None, "only a mark is left to answers"
             inner = found
-        return _Inside(Relation(inner, tree.scope), tuple(each for each in late if ids_in(each) & outside.keys()))
+        return Inside(Relation(inner, tree.scope), tuple(each for each in late if ids_in(each) & outside.keys()))
 
     def _answered(self, node: Node, query: s.Query, member: Expression | None, kind: "_Kind") -> Node | None:
         """A test against what is released first, and enters as constants."""
@@ -139,15 +140,15 @@ class Subqueries(Sources):
         """The one item of a subquery as a column of its rows."""
         if len(query.items) != 1 or isinstance(query.items[0].expression, s.Star):
             raise NotSupported(refusal)
-        return self._as_column(found.node, self._binding(self.leaf(found)).bind(query.items[0].expression))
+        return self.as_column(found.node, self.binding(self.leaf(found)).bind(query.items[0].expression))
 
-    def _as_column(self, node: Node, bound: Expression) -> tuple[Node, int]:
+    def as_column(self, node: Node, bound: Expression) -> tuple[Node, int]:
         if isinstance(bound, Column):
             return node, bound.id
         number = self.fresh()
         return projected(node, ((number, bound),)), number
 
-    def _exists_bound(self, node: Node, inside: _Inside, member: Expression | None, kind: "_Kind") -> Node:
+    def _exists_bound(self, node: Node, inside: Inside, member: Expression | None, kind: "_Kind") -> Node:
         found, linking = inside.rows, inside.linking
         if member is None:
             return semi_joined(node, found.node, all_of(linking), negated=kind.negated, mark=kind.mark)
@@ -168,7 +169,7 @@ class Subqueries(Sources):
 
     def _value(self, source: Relation, query: s.Query, ctes: Ctes) -> tuple[Node, int] | None:
         """The value that belongs to each row, as a column; None where it is an answer, or one for each value."""
-        if not isinstance(query, s.Select) or query.ctes or query.source is None or _is_more(query):
+        if not isinstance(query, s.Select) or query.ctes or query.source is None or is_more(query):
             return None
         before = self.found()
         tree = self.tree(query.source, ctes)
@@ -176,33 +177,44 @@ class Subqueries(Sources):
         if isinstance(tree, Outer) or not _depends(query, tree) or (calls and is_public(tree)):
             self.leave_out(self.found() - before)
             return None
-        inside = self._inside(source, query, tree, ctes)
+        inside = self.inside(source, query, tree, ctes)
         if calls:
             return self._of_group(source, inside, query.items[0].expression, calls)
         return self._of_row(source, inside, query)
 
-    def _of_row(self, source: Relation, inside: _Inside, query: s.Select) -> tuple[Node, int]:
+    def _of_row(self, source: Relation, inside: Inside, query: s.Select) -> tuple[Node, int]:
         """(SELECT y … WHERE key = outer): the one row that has the key, or the first one in an order."""
-        rows = inside.rows
-        if query.limit is not None:
-            binding = self._binding(self.leaf(rows))
-            links = [_sides(each, rows.node) for each in inside.linking]
-            keys = tuple(link[0] for link in links if link is not None)
-            if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
-                raise NotSupported(
-                    "the first row of a subquery is tied to the row around it by = alone", hint=JOIN_HINT
-                )
-            rows = Relation(first_of_each(rows.node, keys, query.order_by, binding, self.fresh()), rows.scope)
+        rows = self.first_rows(inside, query)
         inner, number = self._item(query, rows, "a subquery in an expression needs exactly one column")
         node = find_partner(source.node, inner, all_of(inside.linking), self.fresh())
         if node is None:
             raise NotSupported("a subquery could give several rows for one row around it", hint=SEVERAL_HINT)
         return node, number
 
+    def first_rows(self, inside: Inside, query: s.Select) -> Relation:
+        """The rows of a subquery, or with LIMIT the first of those that belong to one row around it."""
+        rows = inside.rows
+        if query.limit is None:
+            return rows
+        links = [_sides(each, rows.node) for each in inside.linking]
+        keys = tuple(link[0] for link in links if link is not None)
+        if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
+            raise NotSupported("the first row of a subquery is tied to the row around it by = alone", hint=JOIN_HINT)
+        binding, most = self.binding(self.leaf(rows)), _number(query.limit)
+        assert most is not None, "others are more than rows"
+        return Relation(first_of_each(rows.node, keys, query.order_by, binding, self.fresh(), most), rows.scope)
+
     def _of_group(
-        self, source: Relation, inside: _Inside, item: s.Expression, calls: tuple[s.Call, ...]
+        self, source: Relation, inside: Inside, item: s.Expression, calls: tuple[s.Call, ...]
     ) -> tuple[Node, int] | None:
         """(SELECT count(*) … WHERE unit = outer): exact aggregates of the unit's own rows, one group for each row."""
+        found = self.with_group(source, inside, calls)
+        return None if found is None else self.as_column(found[0], found[1].bind(item))
+
+    def with_group(
+        self, source: Relation, inside: Inside, calls: tuple[s.Call, ...]
+    ) -> tuple[Node, Binding] | None:  # fmt: skip
+        """Each row with the group of its unit's rows, and how expressions of the aggregates are read."""
         inner = inside.rows.node
         links = [_sides(each, inner) for each in inside.linking]
         known = [link for link in links if link is not None]
@@ -212,7 +224,7 @@ class Subqueries(Sources):
             message = "an aggregate over one unit's rows is tied to the row around it by = alone"
             raise NotSupported(message, hint=JOIN_HINT)
         keys = tuple((mine.id if isinstance(mine, Column) else self.fresh(), mine) for mine, _ in known)
-        binding = self._binding(self.leaf(inside.rows))
+        binding = self.binding(self.leaf(inside.rows))
         made = tuple(unit_aggregate(call, self.fresh(), binding, inner.facts) for call in calls)
         grouped = per_unit(inner, tuple(dict(keys).items()), made)
         holding = all_of(
@@ -226,7 +238,7 @@ class Subqueries(Sources):
             message = "an aggregate over one unit's rows is tied to the row around it by values of other types"
             raise NotSupported(message, hint="Cast the value of the row around it to the other's type.")
         node, values = self._filled(node, {call: column.id for call, (_, _, column) in zip(calls, made, strict=True)})
-        return self._as_column(node, self._binding(_calls_leaf(values)).bind(item))
+        return node, self.binding(_calls_leaf(values))
 
     def _filled(self, node: Node, numbers: dict[s.Call, int]) -> tuple[Node, dict[s.Call, Column]]:
         """Where a row has no group, a count is 0 and all else NULL."""
@@ -249,12 +261,21 @@ class _Kind:
     mark: int | None
 
 
-def _is_more(query: s.Select) -> bool:
-    """Whether a scalar subquery is more than one row, or one aggregate, of FROM and WHERE."""
-    first = query.limit == s.Constant("number", "1") and not aggregates(query.items)
+def is_more(query: s.Select, most: int | None = 1) -> bool:
+    """Whether a subquery is more than aggregates, or rows, of FROM and WHERE; of rows the first may be chosen."""
+    limit = _number(query.limit)
+    first = limit is not None and (most is None or limit <= most) and not aggregates(query.items)
     limited = (query.limit is not None and not first) or query.offset is not None
     chosen = query.group_by or query.having or query.distinct or query.distinct_on or query.locking
     return bool(limited or chosen or has_window(query.items))
+
+
+def _number(given: s.Expression | None) -> int | None:
+    """A positive whole number of the text."""
+    match given:
+        case s.Constant("number", text) if text.isdigit() and 0 < int(text) <= MOST_ROWS:
+            return int(text)
+    return None
 
 
 def _depends(query: s.Select, tree: _Tree) -> bool:

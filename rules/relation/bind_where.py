@@ -1,32 +1,40 @@
 """WHERE: plain conditions, and EXISTS and IN (SELECT …) over rows of the same unit."""
 
-from rules.relation.bind_source import Ctes, Relation, _Tree, names_leaf
-from rules.relation.bind_subquery import Subqueries, Written, sorted_conditions
-from rules.relation.expression import Column, all_of
-from rules.relation.nodes import Node
+from rules.relation.bind_lateral import Lateral, Laterals
+from rules.relation.bind_source import Ctes, Relation, _Tree, names_leaf, provisional
+from rules.relation.bind_subquery import Written, sorted_conditions
+from rules.relation.expression import all_of
 from rules.relation.privacy import filtered
+from rules.relation.scope import Scope
 from rules.relation.walk_syntax import parts
 from rules.sql import syntax as s
 
 
-class Where(Subqueries):
+class Where(Laterals):
     """Filters the rows of FROM."""
 
-    def filtered(self, given: s.Select, tree: _Tree, columns: dict[int, Column], ctes: Ctes) -> Node:
+    def filtered(self, given: s.Select, tree: _Tree, laterals: tuple[Lateral, ...], ctes: Ctes) -> Relation:
         """FROM and WHERE as one relation. The plain conditions are read twice: first to see what links the units."""
         conditions, tests = sorted_conditions(given.where)
-        deep = tuple(each for each in conditions if _has_subquery(each))
+        deep = tuple(each for each in conditions if _is_late(each, tree.scope, laterals))
         plain = tuple(each for each in conditions if each not in deep)
-        early = self.conditions_of(plain, names_leaf(tree.scope, columns))
+        early = self.conditions_of(plain, names_leaf(tree.scope, provisional(tree)))
         node = self.build(tree, early)
         node = filtered(node, all_of(self.conditions_of(plain, self.leaf(Relation(node, tree.scope)))))
+        source = Relation(node, tree.scope)
+        for lateral in laterals:
+            source = self.with_lateral(source, lateral, ctes)
         for test, negated in tests:
-            found = self.tested(Relation(node, tree.scope), test, ctes, negated=negated)
+            found = self.tested(source, test, ctes, negated=negated)
             assert found is not None, "only a mark is left to answers"
-            node = found
-        source = self.with_subqueries(Relation(node, tree.scope), deep, ctes)
-        return filtered(source.node, all_of(self.conditions_of(deep, self.leaf(source))))
+            source = Relation(found, source.scope)
+        source = self.with_subqueries(source, deep, ctes)
+        return Relation(filtered(source.node, all_of(self.conditions_of(deep, self.leaf(source)))), source.scope)
 
 
-def _has_subquery(given: s.Expression) -> bool:
-    return any(isinstance(part, Written) for part in parts(given))
+def _is_late(given: s.Expression, scope: Scope, laterals: tuple[Lateral, ...]) -> bool:
+    """Whether a condition is about more than the tables of FROM: a subquery, or a column of LATERAL."""
+    found = tuple(parts(given))
+    if any(isinstance(part, Written) for part in found):
+        return True
+    return bool(laterals) and any(isinstance(part, s.Name) and scope.find(part.parts) is None for part in found)

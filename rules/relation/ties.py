@@ -42,6 +42,6 @@ def one_of_equals(given: Expression, sql: str) -> str:
         case "numeric" if given.type.scale is None or not isinstance(given, Column):
             return f"trim_scale({sql})"
         case "float":
-            return f"({sql} + 0.0)"
+            return f"({sql} + 0.0){f'::{given.type.sql}' if isinstance(given, Column) else ''}"
         case _:
             return sql

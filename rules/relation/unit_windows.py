@@ -80,14 +80,20 @@ def with_windows(
 
 
 def first_of_each(
-    node: Node, keys: tuple[Expression, ...], order: tuple[s.OrderItem, ...], binding: Binding, number: int
+    node: Node,
+    keys: tuple[Expression, ...],
+    order: tuple[s.OrderItem, ...],
+    binding: Binding,
+    number: int,
+    most: int = 1,
 ) -> Node:
     """The rows that come first among those with the same keys, which tell the unit."""
     facts = node.facts
     window = _checked(keys, order, binding, facts)
     made = _rank("row_number", number, _Place(binding, facts, window, _Frame("")))
     node = windowed(node, window, (made,))
-    return filtered(node, compare("=", made.column, Constant(INT4, "1", domain.ONE), binding.setting))
+    last = Constant(INT4, str(most), Fraction(most))
+    return filtered(node, compare("=" if most == 1 else "<=", made.column, last, binding.setting))
 
 
 def _window(over: s.Window, binding: Binding, facts: Facts) -> Window:
