@@ -3,11 +3,12 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -60,6 +61,13 @@ class Noisegate:
             assert time.monotonic() < deadline, "\n".join(self.lines)
             time.sleep(0.02)
         return found[count - 1]
+
+    def ledger_length(self) -> int:
+        """How many charges and faults its ledger has, read in the file itself."""
+        place = f"file:{self.rules.with_suffix('.ledger')}?mode=ro"
+        with closing(sqlite3.connect(place, uri=True)) as ledger:
+            (length,) = ledger.execute("SELECT count(*) FROM entries").fetchone()
+        return int(length)
 
     def stop(self) -> int:
         """End it as a DBA does; its exit code."""

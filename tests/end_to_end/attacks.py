@@ -87,7 +87,9 @@ OTHER_PEOPLE = (
         (*ROWS, "answer"),
     ),
     Attack(
-        "scalar maximum", "SELECT count(*) FROM customers WHERE birth_date = (SELECT max(birth_date) FROM customers)"
+        "scalar maximum, which is noised first",
+        "SELECT count(*) FROM customers WHERE birth_date = (SELECT max(birth_date) FROM customers)",
+        (*ROWS, "answer"),
     ),
     Attack("limit as an oracle", "SELECT name FROM products LIMIT (SELECT id FROM customers WHERE is_vip LIMIT 1)"),
     Attack(
@@ -132,7 +134,7 @@ CONTRIBUTION = (
 UNBOUNDED = (
     Attack("sum without bounds", "SELECT sum(id) FROM orders"),
     Attack("sum of a product without bounds", "SELECT sum(amount * id) FROM orders"),
-    Attack("power", "SELECT sum(amount ^ 100) FROM orders"),
+    Attack("power, within bounds", "SELECT sum(amount ^ 100) FROM orders", (*ROWS, "answer")),
     Attack("exp, within bounds", "SELECT sum(exp(amount)) FROM orders", (*ROWS, "answer")),
 )
 
