@@ -40,9 +40,8 @@ def barred_aggregates(body: Node, leaves: Leaves) -> tuple[int, ...]:
     found: dict[int, None] = {}
     for clause in ABOVE:
         for bar in _bars_in(body.get(clause)):
-            inside = aggregates_in(argument_of(bar), leaves)
-            _check(bar, inside)
-            found.update(dict.fromkeys(inside))
+            _check(bar, leaves)
+            found.update(dict.fromkeys(aggregates_in(argument_of(bar), leaves)))
     return tuple(sorted(found))
 
 
@@ -92,13 +91,15 @@ def _bars_in(node: Json) -> Iterator[Json]:
                 yield from _bars_in(child)
 
 
-def _check(bar: Json, inside: tuple[int, ...]) -> None:
-    parts = list(walk(argument_of(bar)))
+def _check(bar: Json, leaves: Leaves) -> None:
+    """Whether what is around the aggregates of a bar can be computed for each replicate by itself."""
+    argument = argument_of(bar)
+    parts = list(walk(replace_leaves(argument, leaves, lambda number: leaves.keys[number], lambda aggregate: None)))
     if any("SelectStmt" in part for part in parts):
         raise NotSupported(f'"noisegate.{bar_name(bar)}" around a subquery is not supported', hint=_HINT)
     if any(part.get("over") for part in parts):
         raise NotSupported(f'"noisegate.{bar_name(bar)}" around a window function is not supported', hint=_HINT)
-    if not inside or any(map(bar_name, parts)):
+    if not aggregates_in(argument, leaves) or any(map(bar_name, parts)):
         raise _stranded(bar)
 
 
