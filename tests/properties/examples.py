@@ -34,8 +34,9 @@ width_bucket(n2, 0, 99.5, 7) | coalesce(i4, 0) | coalesce(i4, n, f8) | nullif(i4
 greatest(i4, i8, 0) | least(n, f8) | least(i4, 5) | CASE WHEN b THEN i4 ELSE n END
 CASE i4 WHEN 1 THEN 2 WHEN 7 THEN NULL ELSE 9 END | float8(n) | float8(i8) | i8::integer | i8::smallint | f8::integer
 f8::bigint | f4::smallint | n::integer | n::bigint | n::numeric(6,2) | f8::numeric(6,2) | f8::numeric | n::real
-f8::real | n::double precision | i8::real | i4::numeric(4,1) | b::integer | ascii(t) | bit_length(t) | length(t)
-char_length(vc) | character_length(t) | octet_length(t) | strpos(t, vc) | position('a' IN t) | extract(year FROM d)
+f8::real | n::double precision | i8::real | i4::numeric(4,1) | b::integer | t::integer | t::numeric | vc::float8
+t::bigint | vc::smallint | t::numeric(5,1) | t::real | ascii(t) | bit_length(t) | length(t) | char_length(vc)
+character_length(t) | octet_length(t) | strpos(t, vc) | position('a' IN t) | extract(year FROM d)
 extract(epoch FROM tz) | extract(epoch FROM d) | extract(second FROM ts) | extract(week FROM tz)
 extract(isoyear FROM d) | extract(decade FROM ts) | extract(century FROM ts) | extract(quarter FROM d)
 extract(dow FROM tz) | extract(isodow FROM tz) | extract(doy FROM d) | extract(hour FROM tz) | extract(minute FROM ts)
@@ -80,11 +81,12 @@ greatest(ts, tz) | date_trunc('century', ts) | date_trunc('millennium', tz)
 date_trunc('day', tz, 'America/New_York') | make_date(i4, 2, 29) | date_trunc('month', ts, 'UTC') | age(ts, ts_)
 age(tz) | age(d, tz) | date_bin('15 minutes', tz, '2000-01-01') | make_date(2024, i2, i4)
 date_bin('7 days', ts, timestamp '1999-12-31 12:00') | date_bin('1 day', d, '2024-01-01') | to_timestamp(f8)
-to_timestamp(i8) | to_timestamp(n) | isfinite(d) | isfinite(tz) | ts - ts_ | tz + make_interval(days => 3, secs => 7)
-d - make_interval(1, 2) | d + 7 | 7 + d | d - 40 | d + i4 | d - i8::integer | d + interval '1 month'
-ts + interval '1 year 2 days 03:04:05' | tz - interval '1 month' | tz + '1 day' | nullif(d, '2024-02-29')
-to_timestamp('2024-03-31 12', 'YYYY-MM-DD HH24') | to_date('20240229', 'YYYYMMDD') | CASE WHEN b THEN d ELSE ts END
-now() | current_date | current_timestamp | localtimestamp | transaction_timestamp() | statement_timestamp()
+to_timestamp(i8) | to_timestamp(n) | isfinite(d) | t::date | t::timestamp | vc::date | t::uuid | t::boolean
+vc::date::timestamptz | isfinite(tz) | ts - ts_ | tz + make_interval(days => 3, secs => 7) | d - make_interval(1, 2)
+d + 7 | 7 + d | d - 40 | d + i4 | d - i8::integer | d + interval '1 month' | ts + interval '1 year 2 days 03:04:05'
+tz - interval '1 month' | tz + '1 day' | nullif(d, '2024-02-29') | to_timestamp('2024-03-31 12', 'YYYY-MM-DD HH24')
+to_date('20240229', 'YYYYMMDD') | CASE WHEN b THEN d ELSE ts END | now() | current_date | current_timestamp
+localtimestamp | transaction_timestamp() | statement_timestamp()
 """
 
 

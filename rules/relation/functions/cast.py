@@ -8,6 +8,7 @@ from rules.relation.domain import ANYTHING, Domain, Range, Values
 from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
 from rules.relation.functions.coerce import literal
 from rules.relation.functions.guard import Setting, as_double, as_passed, as_value, within
+from rules.relation.functions.reading import find_read
 from rules.relation.types import WIDTHS, Type, find_type, integer_range
 from rules.relation.value import DAY, round_half_away
 
@@ -49,11 +50,12 @@ def _cast(given: Expression, target: Type, setting: Setting) -> Expression:
             return _apply(given, target, Values((Fraction(0), Fraction(1))))
         case (("date" | "timestamp" | "timestamptz"), ("date" | "timestamp" | "timestamptz")):
             return _moment(given, target, setting)
+        case "text", _ if (read := find_read(given, target)) is not None:
+            return cast_to(read, target, setting)
         case _, "text" if given.type.kind not in ("other", "interval", "unknown"):
             return _text(given, target, setting)
     message = f"a cast from {given.type.sql} to {target.sql} could fail on some rows, so it is not supported"
-    hint = "Texts are not parsed over protected rows; a column of the right type has to hold the value."
-    raise NotSupported(message, hint=hint if given.type.kind == "text" else "")
+    raise NotSupported(message, hint="A column of the right type has to hold the value.")
 
 
 def _apply(given: Expression, target: Type, image: Domain, *, nullable: bool | None = None) -> Apply:

@@ -18,7 +18,8 @@ _DEEPEST = 10
 _CLASSES = frozenset("alnum alpha blank cntrl digit graph lower print punct space upper xdigit".split())
 _BOUND = re.compile(r"\{(\d{1,3})(?:(,)(\d{1,3})?)?\}")
 _IN_CLASS = re.compile(r"\[:([a-z]+):\]")
-_WORDS, _ANCHORS, _CONTROLS = frozenset("dswDSW"), frozenset("mMyYAZ"), frozenset("ntrfv")
+_WORDS, _ANCHORS = frozenset("dswDSW"), frozenset("mMyYAZ")
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def shape_of(pattern: str) -> Shape:
 
 
 def _refused(why: str) -> NotSupported:
-    hint = "Known are . [a-z] \\d \\s \\w ^ $ \\m \\M | (…) (?:…) * + ? and {2,5}; escape other signs by a backslash."
+    known = "Known are . [a-z] \\d \\s \\w ^ $ \\m \\M (…) (?:…) * + ? {2,5} and alternatives"
+    hint = f"{known}; escape other signs by a backslash."
     return NotSupported(f"this regular expression {why}, so it is not supported over protected rows", hint=hint)
 
 
@@ -133,7 +135,7 @@ class _Reader:
         letter = self._next()
         if letter in _ANCHORS:
             return _ANCHOR
-        if letter in _WORDS | _CONTROLS or (letter.isascii() and not letter.isalnum()):
+        if letter in _WORDS or letter in _CONTROLS or (letter.isascii() and not letter.isalnum()):
             return _ONE
         raise _refused(f"has \\{letter}")
 
@@ -171,11 +173,18 @@ class _Reader:
         self._take("^")
         first = self._at
         while self._at == first or not self._take("]"):
+            if self._is_dash_within and self._at > first:
+                raise _refused("has a - after a range")
             low = self._member()
-            if self._text[self._at : self._at + 1] == "-" and self._text[self._at + 1 : self._at + 2] != "]":
+            if self._is_dash_within:
                 self._at += 1
                 _check_range(low, self._member())
         return _ONE
+
+    @property
+    def _is_dash_within(self) -> bool:
+        """Whether a - follows that is not the last character of its bracket."""
+        return self._text[self._at : self._at + 1] == "-" and self._text[self._at + 1 : self._at + 2] != "]"
 
     def _member(self) -> str:
         """One character of a bracket; "" for a class of them."""
@@ -194,7 +203,7 @@ class _Reader:
         if escaped in _WORDS:
             return ""
         if escaped in _CONTROLS or (escaped.isascii() and not escaped.isalnum()):
-            return escaped
+            return _CONTROLS.get(escaped, escaped)
         raise _refused(f"has \\{escaped}")
 
 

@@ -1,0 +1,51 @@
+"""Texts read as numbers, dates, booleans and uuids: a text that is none is NULL, for its error would tell of a row.
+
+PostgreSQL reads more spellings than are read here; those that are read here it reads for certain.
+"""
+
+from fractions import Fraction
+
+from rules.relation.domain import ANYTHING, ONE, TRUTHS, UNBOUNDED, Domain, Range
+from rules.relation.expression import Apply, Constant, Expression
+from rules.relation.functions.guard import short
+from rules.relation.types import BOOLEAN, DATE, FLOAT8, NUMERIC, TEXT, TIMESTAMP, UUID, Type
+from rules.relation.value import FIRST_DAY, LAST_DAY
+
+_SIGNED = "[-+]?"
+_WHOLE = rf"^{_SIGNED}[0-9]{{1,100}}$"
+_DECIMAL = rf"^{_SIGNED}([0-9]{{1,100}}(\.[0-9]{{0,100}})?|\.[0-9]{{1,100}})$"
+# The days of a month: 28 of any, 29 and 30 but of February, 31 of the long ones, 29 of February in leap years.
+_LEAP = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
+_YEAR = "(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
+_DAY = f"({_YEAR}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)|{_LEAP}-02-29)"
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+_PATTERNS = {
+    "integer": _WHOLE,
+    "numeric": _DECIMAL,
+    "float": _DECIMAL,
+    "date": rf"^{_DAY}([T ]{_CLOCK})?$",
+    "timestamp": rf"^{_DAY}([T ]{_CLOCK})?$",
+    "boolean": "(?i)^(true|false|yes|no|on|off|[tfyn01])$",
+    "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+}
+_HUGE = Fraction(10) ** 101
+# What a kind of types is read as: integers of any width as numeric, which holds all of them.
+_READ_AS: dict[str, tuple[Type, Domain]] = {
+    "integer": (NUMERIC, Range(-_HUGE, _HUGE, ONE)),
+    "numeric": (NUMERIC, Range(-_HUGE, _HUGE)),
+    "float": (FLOAT8, Range(-_HUGE, _HUGE)),
+    "date": (DATE, Range(Fraction(FIRST_DAY), Fraction(LAST_DAY), ONE)),
+    "timestamp": (TIMESTAMP, UNBOUNDED),
+    "boolean": (BOOLEAN, TRUTHS),
+    "uuid": (UUID, ANYTHING),
+}
+
+
+def find_read(given: Expression, target: Type) -> Expression | None:
+    """A text as a value of the target's kind, still to be cast to the target itself; None where texts are not read."""
+    if target.kind not in _READ_AS:
+        return None
+    read_as, image = _READ_AS[target.kind]
+    pattern = Constant(TEXT, _PATTERNS[target.kind], _PATTERNS[target.kind])
+    sql = f"CASE WHEN {{0}} ~ {{1}} THEN ({{0}})::{read_as.sql} END"
+    return Apply("read", sql, (short(given), pattern), read_as, image, nullable=True)
