@@ -8,7 +8,7 @@ from proxy.query.reuse import Question
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import Receipt
 from rules.noise.margin import margin_of_output
-from rules.noise.measures import Count
+from rules.noise.measures import Count, Ladder
 
 _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
 
@@ -27,12 +27,15 @@ def cost_notice(receipt: Receipt, questions: Sequence[Question], rulebook: Ruleb
 
 def bound_notices(questions: Sequence[Question]) -> tuple[str, ...]:
     """One line for each bound that was chosen: what is more of one unit was cut."""
-    return tuple(
-        f"{ladder.what} of each unit: up to {ladder.told(bound)} counted, chosen with ε "
-        f"{_short(ladder.epsilon, _UP)}; the rules allow {ladder.told(ladder.rungs[-1])}"
-        for question in questions
-        for ladder, bound in question.bounds
-    )
+    return tuple(_bound_notice(ladder, bound) for question in questions for ladder, bound in question.bounds)
+
+
+def _bound_notice(ladder: Ladder, bound: int) -> str:
+    """Of what is cut no margin tells. On the lowest rung it may be most of all."""
+    price = f"chosen with ε {_short(ladder.epsilon, _UP)}"
+    lowest = " (the least there is: much may be cut)" if bound == ladder.rungs[0] else ""
+    most = ladder.told(ladder.rungs[-1])
+    return f"{ladder.what} of each unit: up to {ladder.told(bound)} counted, {price}{lowest}; the rules allow {most}"
 
 
 def reuse_notice(questions: Sequence[Question]) -> str | None:

@@ -105,3 +105,12 @@ async def test_groups_found_in_the_data_have_chosen_bounds_too(desk: Desk) -> No
     assert await desk.spent() == (1, 1)
     assert again.columns == answer.columns
     assert answer.columns[0]
+
+
+async def test_on_the_lowest_rung_it_is_told_that_much_may_be_cut(desk: Desk) -> None:
+    answer = await desk.ask(orders(tally="SELECT 0, 0, 100"))
+
+    told = (
+        "rows of each unit: up to 1 counted, chosen with ε 0.2 (the least there is: much may be cut); the rules allow 8"
+    )
+    assert told in answer.notices
