@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -41,11 +40,12 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Shown:
-    """A dashboard that has been opened once."""
+    """A dashboard that has been opened and then refreshed."""
 
-    number: int
-    charts: dict[int, str]
     drawn: dict[str, Drawn]
+    faults: list[str]  # what is shown in place of charts
+    again: dict[str, Drawn]
+    spent: tuple[str, str]  # before and after it was refreshed
 
 
 @pytest.fixture(scope="session")
@@ -96,19 +96,18 @@ def window(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reade
 
 
 @pytest.fixture(scope="session")
-def dashboards(api: Api, datasets: dict[str, int], window: Reader) -> dict[str, Shown]:
-    """All dashboards, opened, with a picture of each."""
+def dashboards(api: Api, datasets: dict[str, int], window: Reader, proxy: Proxy) -> dict[str, Shown]:
+    """All dashboards, opened, refreshed, and with a picture of each."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    return {title: _show(title, charts, api, datasets, window) for title, charts in DASHBOARDS.items()}
 
+    def show(title: str, charts: tuple[Chart, ...]) -> Shown:
+        names = {
+            api.add_chart(chart.name, datasets[chart.dataset], chart.kind, chart.form): chart.name for chart in charts
+        }
+        drawn = window.open(api.add_dashboard(title, list(names)), names)
+        faults = window.faults()
+        window.browser.screenshot(PICTURES / f"{title.lower().replace(' ', '-')}.png")
+        spent = proxy.spent()
+        return Shown(drawn, faults, window.refresh(names), (spent, proxy.spent()))
 
-def _show(title: str, charts: tuple[Chart, ...], api: Api, datasets: dict[str, int], window: Reader) -> Shown:
-    names = {api.add_chart(chart.name, datasets[chart.dataset], chart.kind, chart.form): chart.name for chart in charts}
-    number = api.add_dashboard(title, list(names))
-    drawn = window.open(number, names)
-    window.browser.screenshot(picture(title))
-    return Shown(number, names, drawn)
-
-
-def picture(title: str) -> Path:
-    return PICTURES / f"{title.lower().replace(' ', '-')}.png"
+    return {title: show(title, charts) for title, charts in DASHBOARDS.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from tests.superset.api import PASSWORD, USER, Json, mapping, number, rows
+from tests.superset.api import PASSWORD, USER, Json, mapping, number, rows, texts
 from tests.superset.browser import Browser, Response, browser
 
 LOGIN = """
@@ -24,7 +24,7 @@ document.querySelector('button[type=submit], input[type=submit]').click();
 ASKED = "form_data=%7B%22slice_id%22"  # in the address of every request for the data of a chart
 LOADED = "!document.querySelector('.loading, [data-test=loading-indicator]')"
 ANSWER_SECONDS = 60
-ROW_HEIGHT, HEAD_HEIGHT = 420, 260  # pixels of a row of charts, and of what stands above
+ROW_HEIGHT, HEAD_HEIGHT = 352, 190  # pixels of a row of charts, and of what stands above
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,10 @@ class Reader:
         self.browser.run("document.querySelector('[data-test=refresh-dashboard], [aria-label=sync]').click()")
         return self._drawn(charts)
 
-    def text(self) -> str:
-        """All that can be read on the page."""
-        return str(self.browser.run("return document.body.innerText"))
+    def faults(self) -> list[str]:
+        """What stands in place of charts that cannot be drawn."""
+        shown = "[...document.querySelectorAll('[role=alert], .missing-chart-body')].map(each => each.innerText)"
+        return list(texts(self.browser.run(f"return {shown}")))
 
     def _drawn(self, charts: Mapping[int, str]) -> dict[str, Drawn]:
         found = {name: Drawn(name, message="no answer") for name in charts.values()}
