@@ -71,7 +71,7 @@ def _table(table: Table, unit: str | None) -> Iterator[str]:
         return
     yield f"  {table.name}:\n    unit: {unit}\n"
     if not table.is_unique((unit,)):
-        yield "    rows_per_unit: 100       # how many rows of one unit are counted: choose near what most have\n"
+        yield "    rows_per_unit: auto up to 1000   # how many rows of one unit count: chosen privately, or a number\n"
     lines = [line for column in table.columns if (line := _column(column, unit))]
     if lines:
         yield "    # columns:\n"

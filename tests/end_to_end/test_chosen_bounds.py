@@ -72,6 +72,14 @@ def test_explain_shows_the_ladder_and_never_what_was_chosen(session: Session) ->
     assert "tally SQL: SELECT ladder, rung, count(*)" in text
 
 
+def test_margins_are_those_of_the_chosen_bound(session: Session) -> None:
+    ((margin,),) = session.ask("SELECT noisegate.margin(count(*)) FROM orders")
+
+    chosen = session.notice(r"rows of each unit: up to (\d+) counted")
+    assert chosen is not None
+    assert float(str(margin)) == pytest.approx(3.75 * int(chosen[1]), rel=0.1, abs=2)  # ln(20) of m/0.8
+
+
 def test_a_number_goes_back_to_a_bound_that_is_not_chosen(session: Session) -> None:
     session.connection.execute("SET noisegate.rows_per_unit = 40")
     session.ask(COUNT)
