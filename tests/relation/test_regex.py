@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.refusal import NotSupported
+from rules.relation.expression import Literal
+from rules.relation.functions.guard import Setting
+from rules.relation.functions.patterns import similar_to_escape
 from rules.relation.functions.regex import shape_of
 from tests.conftest import RealDatabase
 
@@ -70,3 +73,10 @@ def _run(shop: RealDatabase, pattern: str, *, takes_out: bool) -> None:
     with psycopg.connect(shop.dsn) as connection:
         connection.execute(statement, {"p": pattern, "t": list(TEXTS)})
     assert time.monotonic() - begin < MOST_SECONDS, pattern
+
+
+@pytest.mark.parametrize("pattern", ['a\\"b', '%\\"_%\\"'])
+def test_similar_to_takes_no_text_apart(pattern: str) -> None:
+    """PostgreSQL reads an escaped double quote as the edge of a part, and not as a sign."""
+    with pytest.raises(NotSupported, match="double quote"):
+        similar_to_escape((Literal(pattern),), Setting())

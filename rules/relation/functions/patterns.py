@@ -66,7 +66,7 @@ def _as_regex(pattern: str, escape: str) -> str:
     found, in_list, rest = list[str](), False, iter(pattern)
     for letter in rest:
         if letter == escape:
-            found.append("\\" + next(rest, ""))
+            found.append("\\" + _escaped(next(rest, "")))
         elif in_list:
             in_list = letter != "]"
             found.append("\\\\" if letter == "\\" else letter)
@@ -74,6 +74,12 @@ def _as_regex(pattern: str, escape: str) -> str:
             in_list = letter == "["
             found.append({"%": ".*", "_": ".", "(": "(?:"}.get(letter) or _quoted(letter))
     return "".join(found)
+
+
+def _escaped(letter: str) -> str:
+    if letter == '"':
+        raise NotSupported("SIMILAR TO with an escaped double quote, which takes a text apart, is not supported")
+    return letter
 
 
 def _quoted(letter: str) -> str:
