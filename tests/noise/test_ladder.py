@@ -1,5 +1,6 @@
 """A bound is chosen by how many units it cuts, and no unit moves a rung's score by more than it is made private for."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -62,6 +63,27 @@ def test_one_unit_moves_all_scores_one_way_and_by_two_at_most(tally: list[int], 
     moved = {one - other for one, other in zip(score_rungs(ROWS, tally), score_rungs(ROWS, more), strict=True)}
 
     assert moved <= {0, 2} or moved <= {0, -2}
+
+
+@given(
+    tally=st.lists(st.integers(0, 40), min_size=7, max_size=7),
+    joining=st.lists(st.integers(0, 6), min_size=1, max_size=5),
+)
+def test_no_rung_is_more_than_e_to_the_epsilon_times_as_likely_with_a_group_of_units(
+    tally: list[int], joining: list[int]
+) -> None:
+    """The weights of the mechanism exactly, for as many units as are protected together."""
+    more = [units + joining.count(rung) for rung, units in enumerate(tally)]
+    shares = []
+    for each in (tally, more):
+        scores = score_rungs(ROWS, each)
+        weights = [math.exp(float(ROWS.epsilon) * (score - max(scores)) / (2 * len(joining))) for score in scores]
+        shares.append([math.log(weight / sum(weights)) for weight in weights])
+
+    losses = [one - other for one, other in zip(*shares, strict=True)]
+
+    assert max(map(abs, losses)) <= float(ROWS.epsilon) + 1e-9
+    assert max(losses) - min(losses) <= float(ROWS.epsilon) + 1e-9  # which is what makes it ε²/8-zCDP
 
 
 def test_the_best_rung_cuts_few_units_and_spares_much_noise() -> None:

@@ -12,7 +12,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rules.noise.measures import Block, Count, KeyColumn, Measure, PrivateGroups, PublicGroups, Text
+from rules.noise.ladder import choose_bound, score_rungs
+from rules.noise.measures import Block, Count, KeyColumn, Ladder, Measure, PrivateGroups, PublicGroups, Text
 from rules.noise.mechanism import OpenDPNoise, laplace_scale
 from rules.noise.release import columns, draw, known_groups, release, release_found
 
@@ -115,3 +116,23 @@ def test_the_group_of_a_lone_unit_is_shown_as_rarely_as_delta_says() -> None:
 
     shown = len(release_found(block, found, rows, OpenDPNoise(), group_size=1).groups) / lone
     assert 0.6 * float(delta) - 0.002 < shown < float(delta) + 0.004
+
+
+@pytest.mark.parametrize("tally", [[8, 4, 2, 1], [0, 0, 0, 6], [1, 0, 1, 0]])
+def test_bounds_are_chosen_with_the_claimed_weights(tally: list[int]) -> None:
+    """And with one unit more no rung is more than e^ε times as likely, or as unlikely."""
+    draws, ladder = 20_000, Ladder("rows", "rows", Decimal("0.5"), (1, 2, 4, 8), price=2, enough=8)
+    more = [*tally[:2], tally[2] + 1, tally[3]]
+    expected, other = (_weights(ladder, each) for each in (tally, more))
+
+    chosen = Counter(choose_bound(ladder, tally, OpenDPNoise(), group_size=1) for _ in range(draws))
+
+    for rung, share in zip(ladder.rungs, expected, strict=True):
+        assert abs(chosen[rung] - draws * share) < 5 * math.sqrt(draws * share)
+    assert all(abs(math.log(one / two)) <= 0.5 for one, two in zip(expected, other, strict=True))
+
+
+def _weights(ladder: Ladder, tally: list[int]) -> list[float]:
+    """exp(−ε·cost), where a score is minus twice the cost, made to shares of one."""
+    weights = [math.exp(float(ladder.epsilon) * score / 2) for score in score_rungs(ladder, tally)]
+    return [weight / sum(weights) for weight in weights]
