@@ -19,7 +19,7 @@ from rules.ledger.store import LedgerStore, PastCharge, Review, Standing
 from rules.rewrite.column_facts import ColumnFacts, column_facts
 from rules.sql.virtual import Cell, array_text, row_text
 
-MOST_CHARGES: Final = 10_000
+MOST_CHARGES: Final = 1_000
 _SHORT: Final = 12  # digits of a fingerprint
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
 

@@ -328,6 +328,6 @@ def _without_answer(statement: Statement) -> Refusal:
             hint="EXPLAIN without ANALYZE tells what it would cost and how exact it would be, and runs nothing.",
         )
     return NotAllowed(
-        "this statement would show rows of protected tables",
-        hint="Ask for aggregates, such as COPY (SELECT count(*) FROM …) TO STDOUT.",
+        "only the answer of a query can be copied here, never a table",
+        hint="Write COPY (SELECT …) TO STDOUT, with aggregates such as count(*) over protected rows.",
     )

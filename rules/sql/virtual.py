@@ -56,7 +56,7 @@ BUDGET: Final = Virtual(
 
 LEDGER: Final = Virtual(
     "ledger",
-    "what you have been charged, the newest 10,000 charges; reading this is free",
+    "what you have been charged, the newest 1,000 charges; reading this is free",
     (
         VirtualColumn("time", "timestamp with time zone", "when it was charged, before the database was asked"),
         VirtualColumn("state", "text", "settled; failed: in the database; charged: cancelled, or it runs still"),

@@ -108,6 +108,8 @@ def test_it_stands_beside_private_answers_that_are_charged_once(session: Session
         ("UPDATE noisegate.budget SET epsilon = 1000", "25006"),
         ("SELECT * FROM noisegate.budget TABLESAMPLE SYSTEM (1)", "0A000"),
         ("SELECT count(*) FROM customers, noisegate.budget", "0A000"),
+        ("COPY noisegate.budget TO STDOUT", "42501"),
+        ("EXPLAIN ANALYZE SELECT * FROM noisegate.budget", "0A000"),
     ],
 )
 def test_what_no_view_can_do_it_cannot(session: Session, sql: str, sqlstate: str) -> None:
