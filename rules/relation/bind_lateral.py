@@ -6,12 +6,13 @@ from typing import Literal
 from rules.refusal import NotSupported
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import Ctes, Outer, Relation
-from rules.relation.bind_subquery import JOIN_HINT, Subqueries, is_more
+from rules.relation.bind_subquery import JOIN_HINT, Subqueries
 from rules.relation.expression import all_of
 from rules.relation.nodes import Node
 from rules.relation.privacy import joined
 from rules.relation.scan import Names
 from rules.relation.scope import Scope, merge, single
+from rules.relation.subquery_shape import is_more
 from rules.relation.walk_syntax import aggregates, column_name
 from rules.sql import syntax as s
 

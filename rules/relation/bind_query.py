@@ -12,6 +12,7 @@ from rules.relation.bind_lateral import split_laterals
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf
 from rules.relation.bind_where import Where
 from rules.relation.expression import Column, Constant, Expression, Literal, Operand
+from rules.relation.group_keys import Key, distinct_keys, keys_of, output_of
 from rules.relation.lookup import Correlated, links_of, of_nothing
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, projected, tells_unit
@@ -21,18 +22,11 @@ from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each, with_windows
 from rules.relation.unmatched import check_aggregate, check_key
-from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, unnumbered, windows
+from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, windows
 from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A grouping expression with ordinals and aliases resolved, and where it stands."""
-
-    expression: s.Expression
-    item: int | None = None
-    element: int | None = None
+DISTINCT_HINT = "Leave DISTINCT out, or select the unit too."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +138,9 @@ class Binder(Where, Sources):
         if not is_grouped and (given.distinct_on or not given.distinct):
             _check_rows(given)
             return self._rows(given, self.with_subqueries(source, (given.items, given.distinct_on), ctes))
-        keys = self._keys(given, source) if is_grouped else self._distinct_keys(given, source)
+        if not is_grouped and has_window(given.items):
+            return self._distinct_windows(given, self.with_subqueries(source, given.items, ctes))
+        keys = keys_of(given, source.scope) if is_grouped else distinct_keys(given)
         flat, sets = keys
         inside = tuple(key.expression for key in flat)
         calls = aggregates(given.items, given.having, given.order_by)
@@ -154,7 +150,7 @@ class Binder(Where, Sources):
         if source.node.facts.absent:
             self._check_unmatched(given, source, bound)
         if flat and not sets and tells_unit(source.node.facts, bound):
-            return self._per_unit(given, source, flat, bound)
+            return self._per_unit(given, source, bound, ctes)
         self.blocks.setdefault(given.index, Found(given, source, flat, not is_grouped, sets))
         self._visit(ctes, *above(inside, given.items, given.having, given.order_by, given.limit, given.offset))
         return Outer()
@@ -169,40 +165,6 @@ class Binder(Where, Sources):
             arguments = (*call.arguments, *(each.expression for each in call.within_group))
             test = None if call.filter is None else binding.condition(call.filter)
             check_aggregate(call.name, tuple(map(binding.bind, arguments)), test, absent)
-
-    def _keys(self, given: s.Select, source: Relation) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
-        """GROUP BY resolved as PostgreSQL does: numbers, then input columns, then aliases."""
-        keys: list[Key] = []
-        sets: list[tuple[int, ...]] = [()]
-        has_sets = False
-        for place, element in enumerate(given.group_by):
-            if isinstance(element, s.GroupingSets):
-                has_sets = True
-                places = [
-                    tuple(_place(keys, self._key(each, place, given, source)) for each in one) for one in element.sets
-                ]
-                sets = [(*before, *added) for before in sets for added in places]
-            else:
-                at = _place(keys, self._key(element, place, given, source))
-                sets = [(*before, at) for before in sets]
-        return tuple(keys), tuple(sets) if has_sets else ()
-
-    def _key(self, element: s.Expression, place: int, given: s.Select, source: Relation) -> Key:
-        match element:
-            case s.Constant(kind="number", text=text):
-                return _item_key(given, int(text) - 1)
-            case s.Name(parts=(name,)) if source.scope.find((name,)) is None:
-                named = [
-                    at for at, item in enumerate(given.items) if (item.alias or column_name(item.expression)) == name
-                ]
-                if named:
-                    return _item_key(given, named[0])
-        return Key(element, element=place)
-
-    def _distinct_keys(self, given: s.Select, source: Relation) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
-        if any(isinstance(item.expression, s.Star) for item in given.items):
-            raise NotAllowed("SELECT DISTINCT * would give out rows", hint="Name the columns whose values you need.")
-        return tuple(Key(item.expression, item=place) for place, item in enumerate(given.items)), ()
 
     def leaf(self, source: Relation) -> Leaf:
         return names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
@@ -241,13 +203,11 @@ class Binder(Where, Sources):
         if not given.distinct_on:
             return node
         binding = Binding(leaf, self.world, self.world.setting())
-        keys = tuple(binding.bind(_output(each, given)) for each in given.distinct_on)
-        order = tuple(replace(each, expression=_output(each.expression, given)) for each in given.order_by)
+        keys = tuple(binding.bind(output_of(each, given)) for each in given.distinct_on)
+        order = tuple(replace(each, expression=output_of(each.expression, given)) for each in given.order_by)
         return first_of_each(node, keys, order, binding, self.fresh())
 
-    def _per_unit(
-        self, given: s.Select, source: Relation, keys: tuple[Key, ...], bound: tuple[Expression, ...]
-    ) -> Relation:
+    def _per_unit(self, given: s.Select, source: Relation, bound: tuple[Expression, ...], ctes: Ctes) -> Relation:
         """GROUP BY that tells the unit: exact rows of one unit each, for a block above."""
         _check_rows(given)
         facts = source.node.facts
@@ -261,9 +221,24 @@ class Binder(Where, Sources):
         pairs = tuple(dict(zip((*numbers, *(each.id for each in implied)), (*bound, *implied), strict=True)).items())
         node = per_unit(source.node, pairs, made)
         leaf = _grouped_leaf(node, dict(zip(calls, (number for number, _, _ in made), strict=True)), pairs, binding)
+        grouped = Relation(node, replace(source.scope, subqueries=()))
+        grouped = self.with_subqueries(grouped, (given.items, given.having), ctes, above_aggregates=True)
+        node, leaf = grouped.node, _with_columns(grouped, leaf)
         if given.having is not None:
             node = filtered(node, Binding(leaf, self.world, self.world.setting()).condition(given.having))
-        return self._projected(given, node, leaf, Scope())
+        made_rows = self._projected(given, node, leaf, Scope())
+        if given.distinct and not given.distinct_on:
+            _check_distinct(made_rows)
+        return made_rows
+
+    def _distinct_windows(self, given: s.Select, source: Relation) -> Relation:
+        """SELECT DISTINCT over windows: the rows of each unit that differ in what is selected."""
+        found = self._rows(given, source)
+        columns = [found.node.facts.column(number) for _, number in found.scope.star(())]
+        if not tells_unit(found.node.facts, tuple(columns)):
+            raise NotSupported("SELECT DISTINCT compares the windows of units with each other", hint=DISTINCT_HINT)
+        keys = dict.fromkeys((column.id, column) for column in columns)
+        return Relation(per_unit(found.node, tuple(keys), ()), found.scope)
 
     def _implied(self, given: s.Select, source: Relation, bound: tuple[Expression, ...]) -> tuple[Column, ...]:
         """Columns that follow from the unit may be selected beside its key, as PostgreSQL allows for a primary key."""
@@ -281,32 +256,6 @@ def _plain_names(given: s.Select) -> tuple[s.Name, ...]:
     return tuple(item.expression for item in given.items if isinstance(item.expression, s.Name))
 
 
-def _output(written: s.Expression, given: s.Select) -> s.Expression:
-    """What a key of ORDER BY or DISTINCT ON means: a number or a name of the select list comes first."""
-    match written:
-        case s.Constant(kind="number", text=text):
-            return _item_key(given, int(text) - 1).expression
-        case s.Name(parts=(name,)):
-            named = (each.expression for each in given.items if each.alias == name)
-            return next(named, written)
-    return written
-
-
-def _place(keys: list[Key], key: Key) -> int:
-    """Where a key stands in the list; equal ones are one."""
-    for at, known in enumerate(keys):
-        if unnumbered(known.expression) == unnumbered(key.expression):
-            return at
-    keys.append(key)
-    return len(keys) - 1
-
-
-def _item_key(given: s.Select, at: int) -> Key:
-    if not 0 <= at < len(given.items) or any(isinstance(item.expression, s.Star) for item in given.items[: at + 1]):
-        raise NotSupported(f"GROUP BY position {at + 1} is not in the select list")
-    return Key(given.items[at].expression, item=at)
-
-
 def _check_rows(given: s.Select) -> None:
     """What would choose rows by other units' rows."""
     if given.limit is not None or given.offset is not None:
@@ -314,6 +263,24 @@ def _check_rows(given: s.Select) -> None:
         raise NotAllowed("LIMIT would give out, or choose, single rows of a protected table", hint=hint)
     if given.locking:
         raise NotAllowed("row locks tell of protected rows")
+
+
+def _check_distinct(made: Relation) -> None:
+    """Groups of a unit that differ in nothing that is selected may be of several units."""
+    shown = {number for _, number in made.scope.star(())}
+    if not any(key <= shown for key in made.node.facts.keys):
+        raise NotSupported("SELECT DISTINCT compares the groups of units with each other", hint=DISTINCT_HINT)
+
+
+def _with_columns(grouped: Relation, leaf: Leaf) -> Leaf:
+    """Subqueries that became columns of groups are these; all else is read as before."""
+    columns = {column.id: column for column in grouped.node.facts.columns}
+
+    def found(given: s.Expression) -> Operand | None:
+        number = grouped.scope.find_subquery(given)
+        return leaf(given) if number is None else columns[number]
+
+    return found
 
 
 def _grouped_leaf(

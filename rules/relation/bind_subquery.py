@@ -16,16 +16,14 @@ from rules.relation.expression import FALSE, TRUE, Apply, Column, Expression, Op
 from rules.relation.functions.comparison import compare, in_list
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, find_partner, projected, semi_joined, tells_unit
-from rules.relation.rows_left import MOST_ROWS
 from rules.relation.scope import Scope
+from rules.relation.subquery_shape import Test, depends, is_computed, is_more, number_of, sorted_conditions
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each
-from rules.relation.walk_syntax import aggregates, has_window, parts
-from rules.relation.walk_syntax import conjuncts as written_conjuncts
+from rules.relation.walk_syntax import aggregates, parts
 from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
-Test = s.Exists | s.InQuery
 Written = s.ScalarQuery | s.Exists | s.InQuery
 JOIN_HINT = "Join the rows, and group by the unit in a subquery in FROM."
 SEVERAL_HINT = "Compare a unique key in its WHERE, or make one value of several: min(x), count(*)."
@@ -45,11 +43,14 @@ class Subqueries(Sources):
     @abstractmethod
     def leaf(self, source: Relation) -> Leaf: ...
 
-    def with_subqueries(self, source: Relation, written: object, ctes: Ctes) -> Relation:
+    def with_subqueries(
+        self, source: Relation, written: object, ctes: Ctes, *, above_aggregates: bool = False
+    ) -> Relation:
         """A column for each subquery that depends on the row around it. The others are answers, which come first."""
         if source.node.facts.unit is None:
             return source
-        for each in reversed(tuple(parts(written))):  # what stands in an argument of IN is read before it
+        found = tuple(parts(written, above_aggregates=above_aggregates))
+        for each in reversed(found):  # what stands in an argument of IN is read before it
             if isinstance(each, Written) and source.scope.find_subquery(each) is None:
                 source = self._with_subquery(source, each, ctes)
         return source
@@ -89,7 +90,7 @@ class Subqueries(Sources):
         self, source: Relation, query: s.Query, member: Expression | None, ctes: Ctes, kind: "_Kind"
     ) -> Node | None:
         before = self.found()
-        if not isinstance(query, s.Select) or query.ctes or _is_computed(query):
+        if not isinstance(query, s.Select) or query.ctes or is_computed(query):
             found = self.query(query, ctes)
             if not isinstance(found, Outer):
                 return self._exists_bound(source.node, Inside(found, ()), member, kind)
@@ -174,7 +175,7 @@ class Subqueries(Sources):
         before = self.found()
         tree = self.tree(query.source, ctes)
         calls = aggregates(query.items)
-        if isinstance(tree, Outer) or not _depends(query, tree) or (calls and is_public(tree)):
+        if isinstance(tree, Outer) or not depends(query, tree.scope) or (calls and is_public(tree)):
             self.leave_out(self.found() - before)
             return None
         inside = self.inside(source, query, tree, ctes)
@@ -200,7 +201,7 @@ class Subqueries(Sources):
         keys = tuple(link[0] for link in links if link is not None)
         if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
             raise NotSupported("the first row of a subquery is tied to the row around it by = alone", hint=JOIN_HINT)
-        binding, most = self.binding(self.leaf(rows)), _number(query.limit)
+        binding, most = self.binding(self.leaf(rows)), number_of(query.limit)
         assert most is not None, "others are more than rows"
         return Relation(first_of_each(rows.node, keys, query.order_by, binding, self.fresh(), most), rows.scope)
 
@@ -261,29 +262,6 @@ class _Kind:
     mark: int | None
 
 
-def is_more(query: s.Select, most: int | None = 1) -> bool:
-    """Whether a subquery is more than aggregates, or rows, of FROM and WHERE; of rows the first may be chosen."""
-    limit = _number(query.limit)
-    first = limit is not None and (most is None or limit <= most) and not aggregates(query.items)
-    limited = (query.limit is not None and not first) or query.offset is not None
-    chosen = query.group_by or query.having or query.distinct or query.distinct_on or query.locking
-    return bool(limited or chosen or has_window(query.items))
-
-
-def _number(given: s.Expression | None) -> int | None:
-    """A positive whole number of the text."""
-    match given:
-        case s.Constant("number", text) if text.isdigit() and 0 < int(text) <= MOST_ROWS:
-            return int(text)
-    return None
-
-
-def _depends(query: s.Select, tree: _Tree) -> bool:
-    """Whether a name in it means something outside."""
-    names = (part for part in parts((query.items, query.where, query.order_by)) if isinstance(part, s.Name))
-    return any(tree.scope.find(name.parts) is None for name in names)
-
-
 def _sides(condition: Expression, inner: Node) -> tuple[Expression, Expression] | None:
     """What an equality compares of the subquery's row, and with what of the row around it."""
     own = {column.id for column in inner.facts.columns}
@@ -307,29 +285,6 @@ def _calls_leaf(values: dict[s.Call, Column]) -> Leaf:
     return leaf
 
 
-def _is_computed(query: s.Select) -> bool:
-    """Whether more is done than choosing rows."""
-    if query.locking:
-        raise NotAllowed("row locks tell of protected rows")
-    chosen = query.distinct or query.distinct_on or query.limit is not None or query.offset is not None
-    return bool(query.group_by or query.having or aggregates(query.items) or chosen or has_window(query.items))
-
-
-def sorted_conditions(where: s.Expression | None) -> tuple[tuple[s.Expression, ...], tuple[tuple[Test, bool], ...]]:
-    """The plain conditions, and the tests by subquery with whether NOT stands before them."""
-    plain: list[s.Expression] = []
-    tests: list[tuple[Test, bool]] = []
-    for each in written_conjuncts(where):
-        match each:
-            case s.Exists() | s.InQuery():
-                tests.append((each, False))
-            case s.Operator(name="not", arguments=((s.Exists() | s.InQuery()) as inner,)):
-                tests.append((inner, True))
-            case _:
-                plain.append(each)
-    return tuple(plain), tuple(tests)
-
-
 def _either(scope: Scope, columns: dict[int, Column], outer: Scope, outside: dict[int, Column]) -> Leaf:
     """In a correlated subquery a name is first looked for inside, then outside."""
 
@@ -342,6 +297,8 @@ def _either(scope: Scope, columns: dict[int, Column], outer: Scope, outside: dic
         number = outer.find(given.parts)
         if number is None:
             raise scope.refuse(given.parts)
+        if number not in outside:
+            raise NotSupported(f'the column "{given.parts[-1]}" must be in GROUP BY or in an aggregate')
         return outside[number]
 
     return leaf

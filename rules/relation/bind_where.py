@@ -2,10 +2,11 @@
 
 from rules.relation.bind_lateral import Lateral, Laterals
 from rules.relation.bind_source import Ctes, Relation, _Tree, names_leaf, provisional
-from rules.relation.bind_subquery import Written, sorted_conditions
+from rules.relation.bind_subquery import Written
 from rules.relation.expression import all_of
 from rules.relation.privacy import filtered
 from rules.relation.scope import Scope
+from rules.relation.subquery_shape import sorted_conditions
 from rules.relation.walk_syntax import parts
 from rules.sql import syntax as s
 

@@ -13,17 +13,17 @@ def is_aggregate(given: object) -> bool:
     return isinstance(given, s.Call) and given.over is None and given.schema is None and given.name in AGGREGATES
 
 
-def parts(given: object) -> Iterator[object]:
-    """Everything inside an expression, itself first; subqueries are given but not entered."""
+def parts(given: object, *, above_aggregates: bool = False) -> Iterator[object]:
+    """Everything inside an expression, itself first; subqueries are given but not entered, aggregates if told so."""
     yield given
-    if isinstance(given, _QUERIES):
+    if isinstance(given, _QUERIES) or (above_aggregates and is_aggregate(given)):
         return
     if isinstance(given, tuple):
         for each in given:
-            yield from parts(each)
+            yield from parts(each, above_aggregates=above_aggregates)
     elif is_dataclass(given):
         for field in fields(given):
-            yield from parts(getattr(given, field.name))
+            yield from parts(getattr(given, field.name), above_aggregates=above_aggregates)
 
 
 def aggregates(*given: object) -> tuple[s.Call, ...]:

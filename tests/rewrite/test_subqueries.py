@@ -46,6 +46,19 @@ def test_a_subquery_of_the_same_unit_says_what_postgresql_says(planner: Planner,
     assert planner.run(sql) == truth
 
 
+def test_a_subquery_beside_the_groups_of_a_unit_depends_on_their_keys(planner: Planner) -> None:
+    grouped = """SELECT customer_id, count(*) AS n,
+                     (SELECT c.country FROM customers AS c WHERE c.id = customer_id) AS land
+                 FROM orders GROUP BY customer_id HAVING count(*) > (SELECT count(*) FROM customers AS c
+                     WHERE c.id = customer_id AND c.is_vip)"""
+    sql = f"SELECT count(*) FROM ({grouped}) AS t WHERE n > 2 AND land = 'DE'"
+    with psycopg.connect(planner.dsn) as connection:
+        truth = connection.execute(sql).fetchall()
+
+    assert planner.run(sql) == truth
+    assert "GROUP BY" in planner.refusal(sql.replace("c.id = customer_id)", "c.id = amount)")).message
+
+
 def test_a_subquery_is_a_key_of_groups(planner: Planner) -> None:
     sql = """SELECT CASE WHEN EXISTS (SELECT FROM orders WHERE customer_id = c.id) THEN 'buyer' ELSE 'guest' END AS who,
              count(*) FROM customers AS c GROUP BY 1"""

@@ -111,6 +111,32 @@ def test_distinct_on_reads_numbers_and_names_of_the_select_list_first(planner: P
     assert planner.sensitivities(f"SELECT count(*) FROM ({first}) AS t") == [1]
 
 
+def test_distinct_rows_of_windows_are_those_of_each_unit(planner: Planner) -> None:
+    first = "first_value(status) OVER (PARTITION BY customer_id ORDER BY ordered_at, id) AS f"
+    sql = f"SELECT count(*) FROM (SELECT DISTINCT customer_id, {first} FROM orders) AS t WHERE f = 'paid'"
+    with psycopg.connect(planner.dsn) as connection:
+        truth = connection.execute(sql).fetchall()
+
+    assert planner.sensitivities(sql) == [1]
+    assert planner.run(sql) == truth
+
+
+@pytest.mark.parametrize("item", ["count(*)", "max(amount), count(*)"])
+def test_distinct_never_compares_the_groups_of_units(planner: Planner, item: str) -> None:
+    grouped = f"SELECT DISTINCT {item} FROM orders GROUP BY customer_id"
+
+    assert "DISTINCT" in planner.refusal(f"SELECT count(*) FROM ({grouped}) AS t").message
+    with_unit = grouped.replace("DISTINCT", "DISTINCT customer_id,")
+    assert planner.sensitivities(f"SELECT count(*) FROM ({with_unit}) AS t") == [1]
+
+
+def test_a_column_that_is_selected_twice_is_one_key(planner: Planner) -> None:
+    groups = planner.block("SELECT DISTINCT country, country FROM customers").groups
+
+    assert isinstance(groups, PublicGroups)
+    assert groups.rows == (("AT",), ("DE",), ("FR",), ("PT",))
+
+
 def test_a_number_of_the_unit_is_a_key_with_as_many_groups_as_rows_count(planner: Planner) -> None:
     sql = "SELECT rn, count(*) FROM (SELECT row_number() OVER (PARTITION BY customer_id) AS rn FROM orders) AS t"
 
