@@ -28,6 +28,7 @@ class Case:
     sql: str
     protocol: str = "simple"
     fresh: bool = False  # a new release each time, so that the real database is asked each time
+    connects: bool = False  # over a new connection each time, as Superset asks; only one client's time is meant
 
 
 METADATA = (
@@ -37,6 +38,7 @@ METADATA = (
 CITIES = "SELECT city, count(*) FROM customers GROUP BY city"
 SALES = "SELECT status, count(*), sum(amount) FROM orders GROUP BY status"
 CASES = (
+    Case("a connection and SELECT 1", "SELECT 1", connects=True),
     Case("relayed: SELECT 1", "SELECT 1"),
     Case("relayed: SELECT 1, prepared", "SELECT 1", "prepared"),
     Case("relayed: columns of a table", METADATA),
@@ -63,7 +65,7 @@ def main() -> None:
             for clients in map(int, given.clients.split(",")):
                 pairs = [
                     tuple(
-                        run(target, case.sql, clients=clients, seconds=given.seconds, protocol=case.protocol)
+                        run(target, case.sql, clients, given.seconds, protocol=case.protocol, connects=case.connects)
                         for target in (direct, fresh if case.fresh else proxied)
                     )
                     for _ in range(given.pairs)

@@ -29,12 +29,15 @@ class Run:
     per_second: float
 
 
-def run(target: Target, sql: str, *, clients: int, seconds: float, protocol: str = "simple") -> Run:
-    """Send one statement again and again."""
+def run(
+    target: Target, sql: str, clients: int, seconds: float, *, protocol: str = "simple", connects: bool = False
+) -> Run:
+    """Send one statement again and again, over a new connection each time if it connects."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.sql"
         script.write_text(f"{sql};\n")
         count = ["-n", "-M", protocol, "-c", str(clients), "-j", "1", "-T", str(max(1, round(seconds)))]
+        count += ["-C"] if connects else []
         done = subprocess.run(
             [str(PGBENCH), *count, "-f", str(script), target.dsn],
             env=os.environ | {"PGOPTIONS": target.options},
@@ -45,4 +48,5 @@ def run(target: Target, sql: str, *, clients: int, seconds: float, protocol: str
     if done.returncode != 0:
         raise RuntimeError(done.stderr[-2000:])
     figures = {name: float(value) for name, value in FIGURE.findall(done.stdout)}
-    return Run(figures["latency average"], figures["tps"])
+    per_second = figures["tps"]
+    return Run(clients * 1000 / per_second if connects else figures["latency average"], per_second)
