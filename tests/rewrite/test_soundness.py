@@ -7,10 +7,13 @@ import pytest
 
 from rules.catalog import Key
 from rules.noise.lattice import find_lattice
+from rules.noise.measures import PrivateGroups
+from rules.noise.release import draw, release
 from rules.noise.measures import PublicGroups
 from rules.refusal import NotAllowed, NotSupported
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.noise.sources import NoNoise
 from tests.rewrite.planned import Planner
 
 MANY = """
@@ -179,6 +182,20 @@ def test_09_equal_keys_have_one_text(planner: Planner) -> None:
     sql = planner.block("SELECT amount * 1.00, count(*) FROM orders GROUP BY 1").sql
     assert "trim_scale" in sql
     assert 'COLLATE "C"' in planner.block("SELECT name, count(*) FROM customers GROUP BY name").sql
+
+
+def test_11_a_list_of_groups_that_was_released_is_answered_as_it_is(planner: Planner) -> None:
+    """The last customer of a group may be gone, and a new group be there: neither shows in a later measure's answer."""
+    block = planner.block("SELECT note, count(*) FROM orders GROUP BY note")
+    assert isinstance(block.groups, PrivateGroups)
+    known = (("call 1",), ("call 2",))
+    rows = [(note, *("7" for _ in block.measures)) for note in ("call 2", "call 3")]
+    draws = draw(block, range(len(block.measures)), len(known), NoNoise(), group_size=1)
+
+    answer = release(block, known, rows, draws)
+
+    assert answer.groups == known
+    assert set(answer.values.values()) == {(0, 7)}
 
 
 def test_14_a_check_bounds_integers_only(planner: Planner) -> None:
