@@ -7,9 +7,8 @@ import pytest
 
 from rules.catalog import Key
 from rules.noise.lattice import find_lattice
-from rules.noise.measures import PrivateGroups
+from rules.noise.measures import PrivateGroups, PublicGroups
 from rules.noise.release import draw, release
-from rules.noise.measures import PublicGroups
 from rules.refusal import NotAllowed, NotSupported
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
