@@ -82,6 +82,7 @@ class Scan:
     drops_null_units: bool
     facts: Facts
     collated: frozenset[int] = frozenset()  # columns with a collation of their own
+    identity: tuple[str, ...] = ()  # columns of a key that together are the unit
 
 
 @dataclass(frozen=True, slots=True)

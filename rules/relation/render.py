@@ -130,6 +130,8 @@ class Renderer:
         source = f"{qualified(node.table)} AS {alias}"
         names = {number: f"{alias}.{quoted(name)}" for number, name in node.names if name}
         unit = node.facts.unit
+        if unit is not None and unit.column in used and node.identity:
+            names[unit.column] = _identity(f"{alias}.{quoted(name)}" for name in node.identity)
         if unit is None or unit.column is None or not node.unit_column:
             return From(source, _read(node, names))
         if not node.hops:
@@ -275,6 +277,12 @@ def _ordered(given: Order, names: Mapping[int, str]) -> str:
 
 def _unioned(given: Type) -> str:
     return "" if given.kind == "other" else f"::{given.sql}"
+
+
+def _identity(key: Iterable[str]) -> str:
+    """The values of a key as one text, each told with its length, so that different ones never read the same."""
+    parts = (f"char_length(({column})::text) || ':' || ({column})::text" for column in key)
+    return f"({' || '.join(parts)})"
 
 
 def _read(node: Scan, names: dict[int, str]) -> dict[int, str]:

@@ -17,7 +17,7 @@ from rules.relation.checks import bounds_of_checks
 from rules.relation.domain import ANYTHING, TRUTHS, Domain, Range, Values
 from rules.relation.expression import Column
 from rules.relation.nodes import Facts, Hop, Rows, Scan, Step, Unit
-from rules.relation.types import Type, integer_range, type_of
+from rules.relation.types import TEXT, Type, integer_range, type_of
 from rules.relation.value import DAY, days_of, microseconds_of
 
 Fresh = Callable[[], int]
@@ -51,7 +51,7 @@ def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fres
     if rules.public:
         made = Scan(table.name, numbers, (), "", drops_null_units=False, facts=facts)
     elif policy.unit == "row":
-        made = _rows_as_units(table, numbers, facts)
+        made = _rows_as_units(table, numbers, facts, fresh)
     else:
         made = _with_unit(table, rules, policy, catalog, numbers, facts, fresh)
     own = zip(columns, table.columns, strict=True)
@@ -63,17 +63,22 @@ def _is_hidden(rules: TableRules, name: str) -> bool:
     return found is not None and found.hidden
 
 
-def _rows_as_units(table: Table, numbers: tuple[tuple[int, str], ...], facts: Facts) -> Scan:
-    """Every row is its own unit; its primary key of one column is its identity."""
-    primary = next((key for key in table.keys if key.primary and key.proves and len(key.columns) == 1), None)
-    identity = None
-    if primary is not None and not table.has_children:
-        identity = next(number for number, name in numbers if name == primary.columns[0])
-    every = frozenset(number for number, _ in numbers)
-    made = replace(
-        facts, unit=Unit(str(table.name), identity), rows=Rows(1, 1), determined=every, determinants=facts.keys
-    )  # fmt: skip
-    return Scan(table.name, numbers, (), "", drops_null_units=False, facts=made)
+def _rows_as_units(table: Table, numbers: tuple[tuple[int, str], ...], facts: Facts, fresh: Fresh) -> Scan:
+    """Every row is its own unit; its primary key is its identity, as one text where it has several columns."""
+    primary = next((key for key in table.keys if key.primary and key.proves), None)
+    ids = {name: number for number, name in numbers}
+    every, own, columns = frozenset(ids.values()), facts.columns, () if primary is None else primary.columns
+    if table.has_children or any(facts.column(ids[name]).type.kind == "other" for name in columns):
+        columns = ()
+    identity = ids[columns[0]] if len(columns) == 1 else None
+    if len(columns) > 1:
+        identity = fresh()
+        own, numbers = (*own, Column(identity, TEXT, nullable=False)), (*numbers, (identity, ""))
+    unit = Unit(str(table.name), identity)
+    told = facts.keys if identity is None else facts.keys | {frozenset([identity])}
+    made = replace(facts, columns=own, keys=told, unit=unit, rows=Rows(1, 1), determined=every, determinants=told)
+    joined = columns if len(columns) > 1 else ()
+    return Scan(table.name, numbers, (), "", drops_null_units=False, facts=made, identity=joined)
 
 
 def _with_unit(
