@@ -85,3 +85,20 @@ def test_a_cte_hides_a_table_only_where_it_is_in_scope(planner: Planner) -> None
     plan = planner.plan("SELECT (WITH customers AS (SELECT 1) SELECT 1), count(*) FROM customers")
 
     assert len(plan.blocks) == 1
+
+
+@pytest.mark.parametrize(
+    "private",
+    [
+        "SELECT count(*) FROM customers",
+        "SELECT city, avg(amount) FROM customers JOIN orders ON customer_id = customers.id GROUP BY city",
+        "SELECT name, count(*) FROM customers GROUP BY name",
+    ],
+)
+def test_what_is_asked_inside_is_the_same_with_it_and_without(planner: Planner, private: str) -> None:
+    beside = planner.plan(
+        f"SELECT * FROM ({private}) AS answer, noisegate.budget, noisegate.ledger AS l, noisegate.columns"
+    )
+
+    assert beside.blocks == planner.plan(private).blocks
+    assert beside.told == ("budget", "ledger", "columns")
