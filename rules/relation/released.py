@@ -7,7 +7,7 @@ constants, as if the analyst had written them.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Literal
@@ -57,6 +57,7 @@ class Inner:
     use: Use = "rows"
     column: TableColumn | None = None  # for the values of a public column, which no query asks for
     links: Links = ()  # for a lookup: inside = outside, and whether in this order
+    rewritten: int = 0  # how many subqueries had become queries in FROM when the SELECTs were numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,22 @@ def find_released(query: s.Query, use: Use, known: tuple[Released, ...], links: 
         if released.inner == inner:
             return released
     raise AnswerFirst(inner)
+
+
+def renumbered(known: tuple[Released, ...], rewritten: tuple[int, ...]) -> tuple[Released, ...]:
+    """The answers by the numbers that SELECTs have now: each of those that were rewritten has become two.
+
+    What was asked for after more of them had been rewritten will be found then.
+    """
+    found = (each for each in known if each.inner.rewritten <= len(rewritten))
+    return tuple(replace(each, inner=_renumbered(each.inner, rewritten)) for each in found)
+
+
+def _renumbered(inner: Inner, rewritten: tuple[int, ...]) -> Inner:
+    select = inner.select
+    for number in rewritten[inner.rewritten :]:
+        select += select > number
+    return replace(inner, select=select, rewritten=0)
 
 
 def stand_in(inner: Inner, names: tuple[str, ...], types: tuple[str, ...]) -> Released:

@@ -13,7 +13,7 @@ from rules.noise.measures import Block, PrivateGroups
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
 from rules.relation.lookup import Correlated
-from rules.relation.released import AnswerFirst
+from rules.relation.released import AnswerFirst, renumbered
 from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import Asked, plan_block
 from rules.rewrite.cut import Leaves, leaves_of
@@ -71,7 +71,6 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         parameters=request.parameters,
         time_zone=request.time_zone,
         now=request.now,
-        released=request.released,
     )
     tables = _Tables(world)
     if is_probe(query):
@@ -83,13 +82,17 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
     sources_as_queries(query)
     if not tables.are_read(tree):
         return _free_plan(tree, request)
-    for _ in range(_MOST_CORRELATED):
+    rewritten: tuple[int, ...] = ()
+    while len(rewritten) < _MOST_CORRELATED:
+        known = renumbered(request.released, rewritten)
         try:
-            return _plan(tree, query, request, tables)
+            return _plan(tree, query, request, _Tables(replace(world, released=known)))
         except AnswerFirst as missing:
-            return First(missing.inner, statement_of(query, missing.inner))
+            inner = replace(missing.inner, rewritten=len(rewritten))
+            return First(inner, statement_of(query, inner))
         except Correlated as found:
             decorrelate(query, found)
+            rewritten = (*rewritten, found.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} subqueries depend on the row around them")
 
 

@@ -70,6 +70,23 @@ def test_an_inner_query_is_a_statement_of_its_own(planner: Planner, sql: str, in
     assert first(planner, sql).text.replace('""', "") == inner
 
 
+def test_each_answer_keeps_its_place_where_a_subquery_becomes_a_query_in_from(planner: Planner) -> None:
+    """The correlated subquery is rewritten only when the others are known, and their SELECTs have other numbers then."""
+    each = "SELECT p.name, (SELECT count(*) FROM order_items AS i WHERE i.product_id = p.id) FROM products AS p"
+    between = "amount > (SELECT avg(amount) FROM orders) AND amount < (SELECT avg(amount) * 2 FROM orders)"
+    sql = f"{each}, (SELECT count(*) FROM orders WHERE {between}) AS t"
+    answers = {"(SELECT avg(amount) FROM orders)": "111", "(SELECT avg(amount) * 2 FROM orders)": "222"}
+    known: list[Released] = []
+    while isinstance(made := plan(request(sql, *known), planner.policy, planner.catalog), First):
+        value = "1" if made.inner.column else answers.pop(made.text.removeprefix("SELECT "))
+        known.append(Released(made.inner, ("avg",), ("numeric",), ((value,),)))
+
+    assert not answers
+    (text,) = (block.sql for block in made.blocks if "order_items" not in block.sql)
+    assert """"amount" > '111'::numeric""" in text
+    assert """"amount" < '222'::numeric""" in text
+
+
 @pytest.mark.parametrize(
     ("sql", "written", "type_name", "rows"),
     [
