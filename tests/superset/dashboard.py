@@ -24,7 +24,7 @@ document.querySelector('button[type=submit], input[type=submit]').click();
 ASKED = "form_data=%7B%22slice_id%22"  # in the address of every request for the data of a chart
 LOADED = "!document.querySelector('.loading, [data-test=loading-indicator]')"
 ANSWER_SECONDS = 60
-ROW_HEIGHT, HEAD_HEIGHT = 352, 190  # pixels of a row of charts, and of what stands above
+ROW_HEIGHT, HEAD_HEIGHT = 352, 290  # pixels of a row of charts, and of what stands above them, the window's own too
 
 
 @dataclass(frozen=True)
