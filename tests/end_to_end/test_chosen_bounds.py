@@ -1,11 +1,14 @@
 """rows_per_unit: auto — how much of each customer counts is chosen privately, for a stated part of ε."""
 
 import re
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate
 
 COUNT = "SELECT count(*) FROM orders"
 
@@ -112,6 +115,9 @@ def test_where_nothing_can_be_gained_nothing_is_chosen(session: Session, sql: st
         "SELECT city, count(DISTINCT customer_id), stddev(amount) FROM customers JOIN orders "
         "ON customer_id = customers.id GROUP BY city",
         "SELECT status, count(*) FROM orders GROUP BY ROLLUP (status)",
+        "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)",
+        "SELECT p.id, count(order_id) FROM products AS p LEFT JOIN order_items ON product_id = p.id GROUP BY 1",
+        "SELECT (SELECT count(*) FROM orders), (SELECT sum(amount) FROM orders WHERE status = 'open')",
     ],
 )
 def test_all_kinds_of_answers_have_chosen_bounds(session: Session, sql: str) -> None:
@@ -171,3 +177,19 @@ def test_a_setting_that_cannot_be_is_refused(session: Session) -> None:
     for setting in ("sum_per_unit = 5", "rows_per_unit = 'auto up to x'", "rows_per_unit = 'auto 5'"):
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="takes"):
             session.connection.execute(f"SET noisegate.{setting}")
+
+
+def test_the_rules_file_leaves_bounds_to_a_choice_and_a_session_may_not_want_it(
+    shop: RealDatabase, tmp_path: Path
+) -> None:
+    rules = shop_data.RULES.replace("rows_per_unit: 40", "rows_per_unit: auto up to 40\n    sum_per_unit: auto")
+    with noisegate(tmp_path, shop.reader_dsn, rules=rules) as running:
+        session = Session(running)
+        session.connection.execute("RESET noisegate.rows_per_unit")
+
+        session.ask("SELECT count(*), sum(amount) FROM orders")
+        assert session.notice("rows of each unit: up to") and session.notice(r"sum\(amount\) of each unit: up to")
+
+        session.connection.execute("SET noisegate.rows_per_unit = 40; SET noisegate.sum_per_unit = off")
+        session.ask("SELECT count(*), sum(amount) FROM orders")
+        assert session.notice("of each unit") is None and session.notice("ε 1 spent")
