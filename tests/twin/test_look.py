@@ -107,7 +107,7 @@ def test_comments_and_enum_labels_are_there(ada: Connection) -> None:
         ("has_table_privilege('orders', 'INSERT')", False),
         ("has_table_privilege('products', 'UPDATE')", False),
         ("has_any_column_privilege('orders', 'UPDATE, INSERT')", False),
-        ("has_table_privilege('noisegate.secret', 'SELECT')", False),
+        ("has_table_privilege('pg_catalog.noisegate_channel', 'SELECT')", False),
         ("has_table_privilege(NULL::text, 'SELECT')", None),
         ("has_schema_privilege('public', 'USAGE')", True),
         ("has_schema_privilege('public', 'CREATE')", False),
