@@ -58,6 +58,13 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
     ("visits AS v JOIN places AS l ON l.size > v.count", "vl", "v.person_id"),
     (_PER_UNIT, "u", "u.person_id"),
     (f"people AS p LEFT JOIN {_PER_UNIT} ON u.person_id = p.id", "pu", "p.id"),
+    (
+        "(SELECT person_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY cost) AS n, "
+        "percentile_disc(0.3) WITHIN GROUP (ORDER BY count DESC) AS s, mode() WITHIN GROUP (ORDER BY big) AS m "
+        "FROM visits GROUP BY person_id) AS u",
+        "u",
+        "u.person_id",
+    ),
     ("(SELECT * FROM visits WHERE kind = 'a' UNION ALL SELECT * FROM visits) AS v", "v", "v.person_id"),
     ("people AS p WHERE EXISTS (SELECT 1 FROM visits AS w WHERE w.person_id = p.id AND w.count > 0)", "p", "p.id"),
     ("people AS p WHERE NOT EXISTS (SELECT FROM visits AS w WHERE w.person_id = p.id AND w.kind = 'a')", "p", "p.id"),

@@ -5,7 +5,7 @@ unique key, or by the groups of the unit. A join by a key multiplies no rows.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from rules.refusal import NotAllowed, NotSupported
@@ -14,6 +14,7 @@ from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, _Tree, is_public, provisional
 from rules.relation.expression import FALSE, TRUE, Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
 from rules.relation.functions.comparison import compare, in_list
+from rules.relation.group_keys import output_of
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, find_partner, projected, semi_joined, tells_unit
 from rules.relation.scope import Scope
@@ -201,9 +202,10 @@ class Subqueries(Sources):
         keys = tuple(link[0] for link in links if link is not None)
         if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
             raise NotSupported("the first row of a subquery is tied to the row around it by = alone", hint=JOIN_HINT)
+        order = tuple(replace(each, expression=output_of(each.expression, query)) for each in query.order_by)
         binding, most = self.binding(self.leaf(rows)), number_of(query.limit)
         assert most is not None, "others are more than rows"
-        return Relation(first_of_each(rows.node, keys, query.order_by, binding, self.fresh(), most), rows.scope)
+        return Relation(first_of_each(rows.node, keys, order, binding, self.fresh(), most), rows.scope)
 
     def _of_group(
         self, source: Relation, inside: Inside, item: s.Expression, calls: tuple[s.Call, ...]

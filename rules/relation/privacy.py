@@ -313,7 +313,11 @@ def find_partner(source: Node, other: Node, holding: Expression, number: int) ->
     equal = _equalities(links, source.facts, other.facts)
     if not _is_unique(other.facts, {second for _, second in equal} | _pinned(links, other.facts, source.facts)):
         return None
-    return joined("left", source, other, holding, number=number)
+    made = joined("left", source, other, holding, number=number)
+    found = frozenset(column.id for column in other.facts.columns)
+    if made.facts.unit is None or not ids_in(holding) - found <= source.facts.determined:
+        return made
+    return replace(made, facts=replace(made.facts, determined=made.facts.determined | found))  # the same for all rows
 
 
 def united(
