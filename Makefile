@@ -37,6 +37,7 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.bounds
 
 lock:
 	rm -rf build/lock && python3 -m venv build/lock
