@@ -89,6 +89,16 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         "vi",
         "",
     ),
+    (
+        "visits AS v WHERE v.id = (SELECT max(w.id) FROM visits AS w WHERE w.person_id = v.person_id)",
+        "v",
+        "v.person_id",
+    ),
+    (
+        "visits AS v WHERE v.day = (SELECT min(day) FROM visits AS w WHERE w.person_id = v.person_id)",
+        "v",
+        "v.person_id",
+    ),
     # answers that are released first
     ("visits AS v WHERE v.count < (SELECT count(*) FROM people)", "v", "v.person_id"),
     ("visits AS v WHERE EXISTS (SELECT FROM people HAVING count(*) > 2)", "v", "v.person_id"),
@@ -204,7 +214,7 @@ class _Expressions:
             case 1 if text:
                 return f"({text} {self._one('=', '<>', '<', 'LIKE', 'ILIKE', 'NOT LIKE')} {self._one(*_TEXTS)})"
             case 2 if text:
-                return f"({text} IN ('a', 'Berlin', 'x'))"
+                return self._one(*_OF_TEXTS).format(text)
             case 3 if moment := self._column("moment"):
                 return f"({moment} {self._one('<', '>=', '=')} '2024-01-15')"
             case 4:
@@ -227,7 +237,11 @@ class _Expressions:
 
     def key(self) -> str:
         text, flag, moment = self._column("text"), self._column("boolean"), self._column("moment")
-        match self._draw(st.integers(0, 11)):
+        match self._draw(st.integers(0, 14)):
+            case 12 if text:
+                return self._one(*_OF_TEXT).format(text)
+            case 13 | 14 if moment:
+                return self._one(*_OF_MOMENT).format(moment)
             case 11 if found := self._beside(subqueries.TEXTS):
                 return found
             case 0 | 1 if text:
@@ -270,4 +284,17 @@ class _Expressions:
         return f"avg({self.number(2)}){test}"
 
 
+_OF_TEXT = (
+    *("upper({})", "left({}, 1)", "split_part({}, 'r', 1)", "translate({}, 'aeiou', 'A')", "lpad({}, 3, '-')"),
+    *("{0} || '-' || {0}", "concat({0}, '!', {0})", "regexp_replace({}, '[a-e]+', '*', 'g')", "reverse({})"),
+)
+_OF_MOMENT = (
+    *("to_char({}, 'YYYY-MM')", "to_char({}, 'FMDay')", "to_char({}, 'IYYY-IW')", "to_char({}, 'HH24:00')"),
+    *("date_bin('7 days', {}, timestamptz '2023-12-25 06:00+00')", "date_trunc('month', {}, 'America/New_York')"),
+    *("extract(year FROM age('2024-02-01', {}))", "make_date(extract(year FROM {})::integer, 2, 29)"),
+)
+_OF_TEXTS = (
+    *("({} IN ('a', 'Berlin', 'x'))", "({} ~ '^[a-c]|n$')", "({} !~* 'B.*L')", "({} SIMILAR TO '(a|B)%')"),
+    *("({} LIKE ANY (ARRAY['a%', '%n']))", "({} > ALL (ARRAY['a', 'B']))", "(length({}) BETWEEN SYMMETRIC 5 AND 1)"),
+)
 _TEXTS = ("'a'", "'Berlin'", "'%a%'", "'50\\%'", "''", "'O''Hara'")

@@ -32,11 +32,12 @@ def age(operands: Operands, setting: Setting) -> Expression:
 def date_bin(operands: Operands, setting: Setting) -> Expression:
     """date_bin('15 minutes', x, origin) with a constant stride and origin, whose bins are counted out."""
     stride, given = typed(operands[0], setting, INTERVAL), moment(operands[1], setting)
-    if given.type.kind == "date":
-        given = cast_to(given, TIMESTAMPTZ, setting)
-    origin = typed(operands[2], setting, given.type)
-    if isinstance(origin, Constant) and origin.type.is_time and origin.type.kind != given.type.kind:
-        origin = cast_to(origin, given.type, setting)
+    origin = typed(operands[2], setting, TIMESTAMPTZ if given.type.kind == "date" else given.type)
+    kinds = (given.type.kind, origin.type.kind)
+    target = TIMESTAMP if "timestamp" in kinds and "timestamptz" not in kinds else TIMESTAMPTZ
+    given = given if given.type.kind == target.kind else cast_to(given, target, setting)
+    if isinstance(origin, Constant) and origin.type.is_time and origin.type.kind != target.kind:
+        origin = cast_to(origin, target, setting)
     size = _size(stride)
     start = domain.items_of(origin.domain, 1)
     if size is None or not start or not isinstance(start[0], Fraction) or origin.type.kind != given.type.kind:
