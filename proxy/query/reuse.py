@@ -58,7 +58,7 @@ class Question:
         return replace(
             self,
             block=block,
-            key=block_key(block, asker.rulebook, asker.time_zone),
+            key=block_key(block, asker.rulebook),
             bounds=tuple(zip(self.block.ladders, bounds, strict=True)),
             chosen=tuple(self._choice(self.block.ladders[index], bound) for index, bound in chosen.items()),
         )
@@ -86,9 +86,9 @@ class Question:
         return Release(self.key, name, cost, drawn.groups, drawn.values[index])
 
 
-def block_key(block: Block, rulebook: Rulebook, time_zone: str) -> str:
-    """Equal keys mean equal numbers: the same tree under the same rules, schema and time zone."""
-    return hashlib.sha256(f"{rulebook.fingerprint}\n{time_zone}\n{block.canonical}".encode()).hexdigest()
+def block_key(block: Block, rulebook: Rulebook) -> str:
+    """Equal keys mean equal numbers: the same tree under the same rules and schema."""
+    return hashlib.sha256(f"{rulebook.fingerprint}\n{block.canonical}".encode()).hexdigest()
 
 
 def nothing_known(block: Block, key: str) -> Question:

@@ -127,7 +127,7 @@ class Service:
             return await self._answer(plan, asker, reuse=reuse)
 
     async def _answer(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
-        keys = [block_key(block, asker.rulebook, asker.time_zone) for block in plan.blocks] if reuse else []
+        keys = [block_key(block, asker.rulebook) for block in plan.blocks] if reuse else []
         async with self._one_at_a_time(keys, asker.deadline):
             questions = await self._questions(plan.blocks, asker, reuse=reuse)
             receipt, answered = await self._asking.ask(questions, asker)
@@ -140,7 +140,7 @@ class Service:
 
     async def _questions(self, blocks: Sequence[Block], asker: Asker, *, reuse: bool) -> list[Question]:
         """The blocks, each with what is known of its answer."""
-        keyed = [(block, block_key(block, asker.rulebook, asker.time_zone)) for block in blocks]
+        keyed = [(block, block_key(block, asker.rulebook)) for block in blocks]
         if not reuse:
             return [nothing_known(block, key) for block, key in keyed]
         return [await find_known(block, key, self._ledger, asker, self._clock()) for block, key in keyed]

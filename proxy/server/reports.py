@@ -15,6 +15,7 @@ REFUSED_SQL: Final = 'SELECT "_ng_refused"'
 PostgreSQL says 25P02, as it would have; elsewhere 42703, and the client reads our refusal instead. The state of the
 transaction and the skipping up to the next Sync are the twin's own."""
 
+_SPELLED: Final = {"ε": "epsilon", "δ": "delta", "±": "+/-", "…": "..."}  # for encodings that do not have them
 _REFUSED: Final = b"\0C42703\0"
 _NO_PRIVILEGE: Final = b"\0C42501\0"
 _PROTECTED: Final = re.compile(
@@ -86,4 +87,13 @@ def _in_codec(value: str, codec: str) -> str:
     """Text of ours so that, encoded as UTF-8 with surrogates, it becomes bytes of the client's encoding."""
     if codec == "utf-8" or value.isascii():
         return value
-    return value.encode(codec, "replace").decode("utf-8", "surrogateescape")
+    spelled = "".join(each if _has(codec, each) else _SPELLED.get(each, each) for each in value)
+    return spelled.encode(codec, "replace").decode("utf-8", "surrogateescape")
+
+
+def _has(codec: str, character: str) -> bool:
+    try:
+        character.encode(codec)
+    except UnicodeEncodeError:
+        return False
+    return True

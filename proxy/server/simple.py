@@ -17,7 +17,7 @@ from proxy.server.replies import ROWS, Expected, swallow
 from proxy.server.reports import REFUSED_SQL, notice_report, nowhere, refusal_report
 from proxy.server.strings import Rewritten, Statementwise
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, ReadyForQuery, RowDescription
-from proxy.wire.frontend import STATEMENT, Close, Parse, Query
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Execute, Parse, Query
 from rules.refusal import NotSupported, Refusal
 from rules.sql.around import split_around
 from rules.sql.statement import Kind, Reading, Statement
@@ -26,6 +26,7 @@ Work = Coroutine[Any, Any, None]
 
 _CLOSE_UNNAMED: Final = Close(STATEMENT, b"").encode()
 _UNREAD: Final = b"_ng_unread"
+_EARLY: Final = b"_ng_early"  # stays until the next one: it is closed with the session
 _SEVERAL: Final = "cannot insert multiple commands into a prepared statement"
 _SET_BEFORE: Final = NotSupported(
     "a setting that is changed just before, in the same string, cannot be seen by the proxy",
@@ -142,9 +143,10 @@ class Simple:
         replies = self._replies(rewritten.place, ends_string=ends_string)
         at = statements[0].start
         has_set = False
+        early: dict[str, Statement] = {}
         for number, statement in enumerate(statements):
             rewritten.keep(text[at : statement.start], at)
-            instead = await self._instead(statement, number, replies, has_set=has_set)
+            instead = await self._instead(statement, number, replies, early, has_set=has_set)
             if instead is None:
                 rewritten.keep(statement.text, statement.start)
             else:
@@ -155,12 +157,17 @@ class Simple:
             has_set = has_set or bool(statement.settings) or statement.kind is Kind.DISCARD
         return await self._send(encoded(rewritten.text, self._relay.codec), replies)
 
-    async def _instead(self, statement: Statement, number: int, replies: Statementwise, *, has_set: bool) -> str | None:
-        """What stands in the string instead of a statement; None: the statement itself."""
+    async def _instead(
+        self, statement: Statement, number: int, replies: Statementwise, early: dict[str, Statement], *, has_set: bool
+    ) -> str | None:
+        """What stands in the string instead of a statement; None: the statement itself.
+
+        `early` has what the string prepares before the twin knows of it.
+        """
         try:
             if refusal := find_refusal(statement, self._parts.service):
                 raise refusal.moved(statement.start)
-            asked = self._asked(statement)
+            asked = self._asked(statement) or await self._asked_early(statement, early)
             if asked is not None and has_set:
                 await self._check_public(asked)
             elif asked is not None and (answered := await self._parts.private.answer(asked, sync=True)) is not None:
@@ -174,7 +181,39 @@ class Simple:
             replies.refusals[number] = refusal_report(refusal, self._relay.codec)
             return REFUSED_SQL
         self._note_effect(statement, number, replies)
+        self._note_early(statement, early)
         return None
+
+    def _note_early(self, statement: Statement, early: dict[str, Statement]) -> None:
+        """PREPARE and DEALLOCATE in the same string; a name that is taken makes PREPARE fail."""
+        name = statement.name or ""
+        if statement.kind is Kind.PREPARE and self._names.find_prepared(name) is None:
+            early[name] = statement
+        elif statement.kind is Kind.DEALLOCATE:
+            for each in [name] if name else list(early):
+                early.pop(each, None)
+
+    async def _asked_early(self, statement: Statement, early: dict[str, Statement]) -> Asked | None:
+        """What EXECUTE asks for whose PREPARE stands in the same string: it is prepared under a name of ours."""
+        prepared = early.get(statement.name or "") if statement.kind is Kind.EXECUTE else None
+        if prepared is None or not self._parts.service.may_touch(prepared):
+            return None
+        types = f" ({', '.join(prepared.parameter_types)})" if prepared.parameter_types else ""
+        text = encoded(f"PREPARE {_EARLY.decode()}{types} AS {prepared.query}", self._relay.codec)
+        ends = Close(PORTAL, _UNREAD), Close(STATEMENT, _UNREAD)
+        try:
+            await self._relay.ask(
+                Close(STATEMENT, _EARLY),
+                Parse(_UNREAD, text),
+                Bind(_UNREAD, _UNREAD),
+                Execute(_UNREAD),
+                *ends,
+                sync=True,
+            )
+        except TwinError:
+            return None  # PREPARE fails, and what follows never runs
+        inside = Statement(Kind.QUERY, prepared.query, 0, prepared.relations)
+        return Asked(inside, split_around(inside), None, _EARLY, arguments=statement.arguments)
 
     async def _check_public(self, asked: Asked) -> None:
         """Refuse a private statement after a SET: the setting is not in force yet when it would be planned."""

@@ -80,7 +80,8 @@ def condition(name: str, sql: str, *arguments: Expression, nullable: bool | None
 
 
 def all_of(conditions: tuple[Expression, ...]) -> Expression:
-    """The conjunction; TRUE of none."""
+    """The conjunction; TRUE of none. In one order, and each once, so that equal questions are equal."""
+    conditions = tuple(sorted(dict.fromkeys(conditions), key=_spelling))
     match conditions:
         case ():
             return TRUE
@@ -88,6 +89,16 @@ def all_of(conditions: tuple[Expression, ...]) -> Expression:
             return only
     holes = " AND ".join(f"{{{place}}}" for place in range(len(conditions)))
     return condition("and", f"({holes})", *conditions)
+
+
+def _spelling(given: Expression) -> str:
+    match given:
+        case Column(id=number):
+            return f"c{number}"
+        case Constant(type=kind, text=text):
+            return f"{kind.base} {text}"
+        case Apply(sql=sql, arguments=arguments):
+            return f"{sql}({', '.join(map(_spelling, arguments))})"
 
 
 def conjuncts(given: Expression) -> Iterator[Expression]:

@@ -46,6 +46,7 @@ from rules.rewrite.split_aggregates import choose, split
 from rules.sql import syntax as s
 
 _MOST_CELLS = 1_000_000  # of the histograms of one answer
+_ZONED = ("with time zone", "timezone(", "to_timestamp(")  # what makes instants of other things, as SQL tells it
 _DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
 
 
@@ -73,7 +74,7 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     bounding = auto.bounding(bounding, recipes, parts, facts)
     _check_choices(parts, public)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
-    names = _Names(keyed)
+    names = _Names(keyed, world.time_zone)
     weights = [Fraction(1)] * len(parts) + [WEIGHT] * bounding.ladders
     epsilons = share(request.epsilon, weights) if parts else ()
     own, others = epsilons[: len(parts)], epsilons[len(parts) :]
@@ -82,7 +83,7 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     ladders = find_ladders(bounding, recipes, shares, names.part)
     groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
     return Block(
-        canonical=names.block(bounding, request, world),
+        canonical=names.block(bounding),
         sql=inner_sql(keyed.source.node, keyed.keys, parts, bounding),
         keys=keyed.columns,
         groups=groups,
@@ -215,13 +216,15 @@ class _Names:
     """Canonical texts: equal blocks have equal ones, and so have equal measures of them."""
 
     keyed: Keyed
+    zone: str  # of the session
 
-    def block(self, bounding: Bounding, request: Request, world: World) -> str:
+    def block(self, bounding: Bounding) -> str:
         node = self.keyed.source.node
         keys = ", ".join(self._expression(key) for key in self.keyed.keys)
         unit = "" if node.facts.unit is None else node.facts.unit.kind
         rows = Renderer().render(node, self._all()).clause()
-        return f"unit {unit} rows {bounding.rows} groups {bounding.groups} zone {world.time_zone} by ({keys}) {rows}"
+        zone = f" in {self.zone}" if self._has_instants() or _is_zoned(rows) else ""
+        return f"unit {unit} rows {bounding.rows} groups {bounding.groups}{zone} by ({keys}) {rows}"
 
     def part(self, part: Contribution) -> str:
         match part:
@@ -241,11 +244,21 @@ class _Names:
         kind = "units" if isinstance(part, UnitCount) else "rows"
         return f"{kind} where {self._expression(part.condition)}"
 
+    def _has_instants(self) -> bool:
+        """What an instant is by the clock depends on the session's zone; dates and local times mean the same in all."""
+        scans = scans_in(self.keyed.source.node)
+        return any(column.type.kind == "timestamptz" for scan in scans for column in scan.facts.columns)
+
     def _all(self) -> frozenset[int]:
         return frozenset(column.id for column in self.keyed.source.node.facts.columns)
 
     def _expression(self, given: Expression) -> str:
-        return expression_sql(given, Renderer().render(self.keyed.source.node, self._all()).names)
+        sql = expression_sql(given, Renderer().render(self.keyed.source.node, self._all()).names)
+        return f"{sql} in {self.zone}" if _is_zoned(sql) else sql
+
+
+def _is_zoned(sql: str) -> bool:
+    return any(sign in sql for sign in _ZONED)
 
 
 def _tables(node: Node) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """A client's connection to the proxy, and beside it one to the real database that is sent the same."""
 
+import re
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -105,7 +106,7 @@ class Conversation:
     def _check_cost(self, outcome: str) -> None:
         """`free` tells no noise, `again` tells noise of before, and only `answer` spends."""
         told = self.proxy.notices
-        costs = any("ε" in notice and not notice.startswith("ε 0 spent") for notice in told)
+        costs = any(re.match(r"(ε|epsilon) (?!0 spent)\S+ spent", notice) for notice in told)
         before = any(notice.startswith("answered with noise of") for notice in told)
         found = "again" if before and not costs else "answer" if costs else "free"
         assert found == outcome or (found, outcome) == ("again", "answer"), told

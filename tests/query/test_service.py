@@ -228,11 +228,6 @@ async def ask_another_block(desk: Desk) -> None:
     await desk.ask(block_of(UNITS, canonical="others"))
 
 
-async def ask_in_another_time_zone(desk: Desk) -> None:
-    plan = replace(plan_of(block_of(UNITS)), time_zone="Asia/Tokyo")
-    await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
-
-
 async def ask_by_other_rules(desk: Desk) -> None:
     await desk.service.load(desk.policy.model_copy(update={"group_size": 2}), desk.catalog)
     plan = replace(plan_of(block_of(UNITS)), generation=1)
@@ -248,7 +243,6 @@ async def ask_by_other_rules(desk: Desk) -> None:
         ask_with_another_bound,
         ask_for_other_groups,
         ask_another_block,
-        ask_in_another_time_zone,
         ask_by_other_rules,
     ],
 )

@@ -516,9 +516,18 @@ async def test_a_route_that_slipped_past_the_planner_is_closed_in_our_words(stag
 
     (error,) = errors(await client.ask(Query(b"EXPLAIN ANALYZE EXECUTE p; PREPARE p AS " + COUNT)))
     assert error.sqlstate == "26000"
-    frames = await client.ask(Query(b"PREPARE q AS " + COUNT + b"; EXECUTE q"))
+    frames = await client.ask(Query(b"PREPARE q AS " + COUNT + b"; EXPLAIN ANALYZE EXECUTE q"))
     (error,) = errors(frames)
     assert (error.sqlstate, "protected" in error.fields["M"]) == ("42501", True)
+
+
+async def test_what_one_string_prepares_and_executes_is_answered(stage: Stage) -> None:
+    client = await stage.client()
+
+    assert rows(await client.ask(Query(b"PREPARE q AS " + COUNT + b"; EXECUTE q; EXECUTE q"))) == [(b"42",)] * 2
+    assert rows(await client.ask(Query(b"SELECT 1; EXECUTE q; DEALLOCATE q"))) == [(b"1",), (b"42",)]
+    (error,) = errors(await client.ask(Query(b"PREPARE q AS " + COUNT + b"; DEALLOCATE q; EXECUTE q")))
+    assert error.sqlstate == "26000"
 
 
 # Time
