@@ -25,8 +25,8 @@ from rules.relation.nodes import (
     Union,
     Unit,
 )
-from rules.relation.rows_left import keys_left, rows_left
-from rules.relation.types import BOOLEAN, Type
+from rules.relation.rows_left import fewer
+from rules.relation.types import BOOLEAN, have_one_equality
 from rules.relation.unmatched import after_filter, after_join, check_computed, check_whole
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
@@ -44,18 +44,7 @@ def filtered(source: Node, holding: Expression) -> Node:
         return source
     absent = after_filter(source.facts.absent, holding)
     columns = narrowed(source.facts.columns, holding)
-    return Filter(source, holding, _fewer(replace(source.facts, columns=columns, absent=absent)))
-
-
-def _fewer(facts: Facts) -> Facts:
-    """A unique key whose values are few leaves a unit as few rows: of row_number() = 1 there is one."""
-    left = None if facts.unit is None else rows_left(facts)
-    facts = replace(facts, keys=facts.keys | keys_left(facts))
-    if left is None:
-        return facts
-    rows = Rows(*(left if each is None else min(each, left) for each in (facts.rows.proved, facts.rows.cap)))
-    every = frozenset(column.id for column in facts.columns)
-    return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
+    return Filter(source, holding, fewer(replace(source.facts, columns=columns, absent=absent), holding))
 
 
 def projected(
@@ -102,7 +91,7 @@ def joined(
     rows = _joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
     facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
     if kind == "inner":
-        facts = _fewer(replace(facts, columns=narrowed(facts.columns, holding)))
+        facts = fewer(replace(facts, columns=narrowed(facts.columns, holding)), holding)
     facts = replace(facts, absent=after_join(kind, one, two, holding))
     made = Join(kind, left, right, holding, facts)
     return made if kind != "full" or unit is None else _with_either_unit(made, one, two, number)
@@ -176,15 +165,6 @@ def _equalities(links: tuple[Expression, ...], one: Facts, two: Facts) -> list[t
                 elif first.id in right and second.id in left:
                     found.append((second.id, first.id))
     return found
-
-
-def have_one_equality(first: Type, second: Type) -> bool:
-    """Whether = between the two types belongs to the operator class of either one's unique index."""
-    if first.kind == second.kind == "integer":
-        return True
-    if first.kind == second.kind == "text":
-        return {first.base, second.base} <= {"text", "varchar"}
-    return first.base == second.base and first.name == second.name and first.kind != "other"
 
 
 def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:

@@ -1,14 +1,43 @@
 """How many rows of a unit a unique key leaves whose columns have few values: a proof, not a promise."""
 
+from dataclasses import replace
+
 from rules.relation import domain
 from rules.relation.domain import Values
-from rules.relation.expression import Column
-from rules.relation.nodes import Facts
+from rules.relation.expression import Apply, Column, Expression, conjuncts, ids_in
+from rules.relation.nodes import Facts, Rows
+from rules.relation.types import have_one_equality
 
 MOST_ROWS = 1000  # that a key's values are worth counting for
 
 
-def rows_left(facts: Facts) -> int | None:
+def fewer(facts: Facts, holding: Expression) -> Facts:
+    """What a condition says of a unit's rows: of row_number() = 1 there is one, of id = (its largest id) too."""
+    if facts.unit is None:
+        return facts
+    facts = replace(facts, determined=_settled(facts, holding))
+    left = _rows_left(facts)
+    facts = replace(facts, keys=facts.keys | _keys_left(facts))
+    if left is None:
+        return facts
+    rows = Rows(*(left if each is None else min(each, left) for each in (facts.rows.proved, facts.rows.cap)))
+    every = frozenset(column.id for column in facts.columns)
+    return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
+
+
+def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
+    """The columns that have one value for all rows of a unit, with those that equal something made of such columns."""
+    found = facts.determined
+    for each in conjuncts(holding):
+        match each:
+            case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
+                for column, other in ((one, two), (two, one)):
+                    if isinstance(column, Column) and ids_in(other) and ids_in(other) <= found:
+                        found |= {column.id}
+    return found
+
+
+def _rows_left(facts: Facts) -> int | None:
     """How many rows of one unit a unique key leaves whose other columns have few values; None where none does.
 
     Columns that the unit determines have one value there.
@@ -35,7 +64,7 @@ def _may_be_nan(column: Column) -> bool:
     return column.type.kind == "numeric" and not isinstance(column.domain, Values)
 
 
-def keys_left(facts: Facts) -> frozenset[frozenset[int]]:
+def _keys_left(facts: Facts) -> frozenset[frozenset[int]]:
     """The keys without the columns that have but one value: where rn = 1 is left, {unit, rn} is {unit}."""
     alone = frozenset(column.id for column in facts.columns if _size([column]) == 1)
     return frozenset(key - alone for key in facts.keys if key & alone and key - alone)

@@ -187,6 +187,15 @@ def _yields(chosen: Type, other: Type) -> bool:
     return _ORDER.index(other.base) > _ORDER.index(chosen.base)
 
 
+def have_one_equality(first: Type, second: Type) -> bool:
+    """Whether = between the two types belongs to the operator class of either one's unique index."""
+    if first.kind == second.kind == "integer":
+        return True
+    if first.kind == second.kind == "text":
+        return {first.base, second.base} <= {"text", "varchar"}
+    return first.base == second.base and first.name == second.name and first.kind != "other"
+
+
 def integer_range(base: str) -> tuple[int, int]:
     limit = 1 << (WIDTHS[base] - 1)
     return -limit, limit - 1

@@ -9,9 +9,9 @@ from rules.relation.bind_source import Relation
 from rules.relation.expression import Apply, Column, Expression
 from rules.relation.functions.guard import Setting, as_passed
 from rules.relation.nodes import Node
-from rules.relation.privacy import have_one_equality, projected, united
+from rules.relation.privacy import projected, united
 from rules.relation.scope import single
-from rules.relation.types import Type, find_common
+from rules.relation.types import Type, find_common, have_one_equality
 
 
 def unite(left: Relation, right: Relation, fresh: Callable[[], int]) -> Relation:

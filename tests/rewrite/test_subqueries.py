@@ -82,6 +82,16 @@ def test_a_value_of_the_unit_has_bounds_of_its_own(planner: Planner, item: str, 
     assert total == rows * (1 if "count" in item else 100)
 
 
+@pytest.mark.parametrize(("column", "rows"), [("id", 1), ("ordered_at", 40)])
+def test_the_row_with_the_units_largest_key_is_one(planner: Planner, column: str, rows: int) -> None:
+    latest = f"o.{column} = (SELECT max(p.{column}) FROM orders AS p WHERE p.customer_id = o.customer_id)"
+
+    assert planner.sensitivities(f"SELECT count(*) FROM orders AS o WHERE {latest}") == [rows]
+    assert (
+        planner.sensitivities(f"SELECT o.{column}::text, count(*) FROM orders AS o WHERE {latest} GROUP BY 1")[1] == 1
+    )
+
+
 def test_what_is_joined_by_a_key_multiplies_no_rows(planner: Planner) -> None:
     priced = "SELECT *, (SELECT p.price FROM products AS p WHERE p.id = i.product_id) AS price FROM order_items AS i"
 
