@@ -10,14 +10,14 @@ CONDITIONS = r"""
 i4 BETWEEN SYMMETRIC 7 AND -1 | i4 NOT BETWEEN SYMMETRIC i4_ AND 0 | ts - ts_ > interval '30 days'
 age(ts, ts_) <= '1 year' | i4 < ANY (ARRAY[1, 7]) | n >= ALL (ARRAY[0, 1.5]) | t LIKE ANY (ARRAY['a%', '%b'])
 t NOT ILIKE ALL (ARRAY['B%', '_']) | i8 > ALL ('{}') | t ~ ANY ('{^a,b$}') | num_nonnulls(i4, t, u) = 2
-num_nulls(b, d) > 0 | i4 = 7 | i4 = i8 | n <> f8 | f4 < f8 | i2 <= 2.5 | t > 'a' | tz >= '2024-01-01' | d = ts
-ts < tz | m = 'sad' | u = u_ | b AND i4 > 0 | b OR t = 'a' | NOT b | i4 BETWEEN -1 AND 7 | i4 NOT BETWEEN i4_ AND 7
-i4 IS NULL | t IS NOT NULL | b IS TRUE | b IS NOT TRUE | b IS FALSE | b IS NOT FALSE | b IS UNKNOWN | b IS NOT UNKNOWN
-i4 IS DISTINCT FROM i8 | n IS NOT DISTINCT FROM f8 | t LIKE '%a\\' | t NOT LIKE '_' | t ILIKE 'B%' | t NOT ILIKE '%ä%'
-i4 IN (1, 7) | t NOT IN ('a', '') | i4 = ANY (ARRAY[1, 2]) | t <> ALL ('{a,b}') | f8 IN (0, 1.5) | t ~~ 'a%'
-t !~~ 'a_' | t ~~* 'B%' | t !~~* 'b%' | starts_with(t, vc) | t ~ '^a+b?$' | t ~* 'BER[l-o]in|\d{4}-\d\d'
-t !~ '(a|b)*c' | t !~* '\m[[:alpha:]]' | vc SIMILAR TO '%(y|z)[^a]_' | t NOT SIMILAR TO 'a#%' ESCAPE '#'
-regexp_like(t, '(?:ab){2,3}') | regexp_like(t, 'b', 'i')
+num_nulls(b, d) > 0 | j ? 'a' | (j -> 'a') IS NULL | i4 = 7 | i4 = i8 | n <> f8 | f4 < f8 | i2 <= 2.5 | t > 'a'
+tz >= '2024-01-01' | d = ts | ts < tz | m = 'sad' | u = u_ | b AND i4 > 0 | b OR t = 'a' | NOT b | i4 BETWEEN -1 AND 7
+i4 NOT BETWEEN i4_ AND 7 | i4 IS NULL | t IS NOT NULL | b IS TRUE | b IS NOT TRUE | b IS FALSE | b IS NOT FALSE
+b IS UNKNOWN | b IS NOT UNKNOWN | i4 IS DISTINCT FROM i8 | n IS NOT DISTINCT FROM f8 | t LIKE '%a\\' | t NOT LIKE '_'
+t ILIKE 'B%' | t NOT ILIKE '%ä%' | i4 IN (1, 7) | t NOT IN ('a', '') | i4 = ANY (ARRAY[1, 2]) | t <> ALL ('{a,b}')
+f8 IN (0, 1.5) | t ~~ 'a%' | t !~~ 'a_' | t ~~* 'B%' | t !~~* 'b%' | starts_with(t, vc) | t ~ '^a+b?$'
+t ~* 'BER[l-o]in|\d{4}-\d\d' | t !~ '(a|b)*c' | t !~* '\m[[:alpha:]]' | vc SIMILAR TO '%(y|z)[^a]_'
+t NOT SIMILAR TO 'a#%' ESCAPE '#' | regexp_like(t, '(?:ab){2,3}') | regexp_like(t, 'b', 'i')
 """
 
 NUMBERS = r"""
@@ -54,17 +54,19 @@ rtrim(t, ' b') | left(t, 3) | left(t, -3) | right(t, 2) | right(t, -2) | substri
 substring(t, -5, 7) | substr(t, 2) | substring(t, 0) | replace(t, 'a', 'bcd') | replace(t, '', 'x')
 regexp_replace(t, '[^0-9]+', '<\&>', 'g') | regexp_replace(t, '(a+)b', '\1') | substring(t FROM '(\d+)-')
 substring(t, 'a+') | regexp_substr(t, '[a-c]+') | t || vc | t || i8 | d || t | concat_ws(', ', t, i4, b, NULL)
-concat_ws('', m, b) | reverse(t) | reverse(m::text) | split_part(t, '-', 2) | split_part(m::text, 'a', 1)
-split_part(t, '', 1) | translate(t, 'aba', 'xy') | translate(m::text, 'adda', 'x') | lpad(t, 5)
-rpad(m::text, 4, 'xy') | lpad(m::text, 6, 'xy') | lpad(t, 0, '') | repeat(t, 3) | repeat(m::text, 2)
-left(m::text, 2) | right(m::text, 0) | substring(m::text, 2, 2) | substring(m::text, -1, 3) | upper(m::text)
-replace(m::text, 'a', 'oo') | btrim(m::text, 'sd') | m || '-' || b::text | m::text || '!' | concat(m, b)
-repeat(t, 0) | concat(t, i4, b, NULL) | concat(vc, '-', m) | t::varchar(3) | i8::text | n::text | f8::text | d::text
-ts::text | tz::text | b::text | m::text | u::text | f4::text | n2::text | coalesce(t, vc) | nullif(t, 'a')
-greatest(t, vc) | CASE WHEN i4 > 0 THEN 'more' ELSE t END | CASE m WHEN 'sad' THEN 'no' END
-to_char(ts, 'YYYY-MM-DD HH24:MI:SS.US') | to_char(tz, 'IYYY-IW') | to_char(d, 'FMDay, DDth FMMonth Y,YYY BC')
-to_char(tz, 'TMDay TZ OF') | to_char(d, 'J Q RM CC "text"')
-ts >= to_timestamp('2025-01-31 13:45', 'YYYY-MM-DD HH24:MI') | d < to_date('31.01.2025', 'DD.MM.YYYY')
+concat_ws('', m, b) | reverse(t) | j ->> 'a' | j -> 'a' -> 'b' ->> 0 | j ->> -1 | jsonb_typeof(j)
+jsonb_extract_path_text(j, 'a', 'b') | jsonb_extract_path(j, 'a') ->> 'b' | (j ->> 'n')::numeric | (j ->> 'b')::date
+reverse(m::text) | split_part(t, '-', 2) | split_part(m::text, 'a', 1) | split_part(t, '', 1)
+translate(t, 'aba', 'xy') | translate(m::text, 'adda', 'x') | lpad(t, 5) | rpad(m::text, 4, 'xy')
+lpad(m::text, 6, 'xy') | lpad(t, 0, '') | repeat(t, 3) | repeat(m::text, 2) | left(m::text, 2) | right(m::text, 0)
+substring(m::text, 2, 2) | substring(m::text, -1, 3) | upper(m::text) | replace(m::text, 'a', 'oo')
+btrim(m::text, 'sd') | m || '-' || b::text | m::text || '!' | concat(m, b) | repeat(t, 0) | concat(t, i4, b, NULL)
+concat(vc, '-', m) | t::varchar(3) | i8::text | n::text | f8::text | d::text | ts::text | tz::text | b::text | m::text
+u::text | f4::text | n2::text | coalesce(t, vc) | nullif(t, 'a') | greatest(t, vc)
+CASE WHEN i4 > 0 THEN 'more' ELSE t END | CASE m WHEN 'sad' THEN 'no' END | to_char(ts, 'YYYY-MM-DD HH24:MI:SS.US')
+to_char(tz, 'IYYY-IW') | to_char(d, 'FMDay, DDth FMMonth Y,YYY BC') | to_char(tz, 'TMDay TZ OF')
+to_char(d, 'J Q RM CC "text"') | ts >= to_timestamp('2025-01-31 13:45', 'YYYY-MM-DD HH24:MI')
+d < to_date('31.01.2025', 'DD.MM.YYYY')
 date_trunc('hour', ts) + interval '5 minutes' * floor(extract(minute FROM ts) / 5)
 date_trunc('minute', tz) + floor(extract(second FROM tz) / 30) * interval '30 seconds'
 d - interval '1 day 2 hours' * extract(day FROM d) | ts + interval '1 day' * extract(dow FROM ts)

@@ -51,6 +51,18 @@ COLUMNS: dict[str, tuple[Type, Cells]] = {
     "vc": (Type("varchar", size=12), ("", "  b ", "Lyon", "2024-01-31", "12", "\u4e16" * 12)),
     "b": (Type("bool"), ("true", "false")),
     "m": (MOOD, MOOD.labels),
+    "j": (
+        Type("other", name="jsonb"),
+        (
+            "{}",
+            "[]",
+            "null",
+            '"a"',
+            '{"a": {"b": [1, "x"]}, "n": 1e400}',
+            '[{"a": null}]',
+            '{"a": "12", "b": "2024-02-30"}',
+        ),
+    ),
     "u": (Type("uuid"), ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff")),
 }
 # Values that no guard looks at twice: there an expression means what PostgreSQL says.
@@ -75,6 +87,7 @@ TAME: dict[str, Cells] = {
         "\u00e4\u00df",
     ),
     "vc": ("", "  b ", "Lyon", "2024-01-31", "12"),
+    "j": ("{}", "[]", '{"a": {"b": [1, "x"]}, "n": -12.5}', '[{"a": null}]', '{"a": "12", "b": "2024-02-29"}'),
 }
 # A second column of the same type stands beside the first: i4 and i4_.
 PAIRED = {**COLUMNS, **{f"{name}_": given for name, given in COLUMNS.items()}}

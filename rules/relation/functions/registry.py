@@ -10,6 +10,7 @@ from rules.relation.functions import (
     angles,
     comparison,
     conditional,
+    documents,
     formats,
     moment_text,
     numbers,
@@ -115,6 +116,9 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "nullif": (2, 2, conditional.nullif),
     "greatest": (1, 100, partial(conditional.extreme, "greatest")),
     "least": (1, 100, partial(conditional.extreme, "least")),
+    "jsonb_typeof": (1, 1, documents.kind),
+    "jsonb_extract_path": (2, 20, partial(documents.path, "jsonb_extract_path")),
+    "jsonb_extract_path_text": (2, 20, partial(documents.path, "jsonb_extract_path_text")),
     "num_nulls": (1, 100, partial(conditional.counted, "num_nulls")),
     "num_nonnulls": (1, 100, partial(conditional.counted, "num_nonnulls")),
     "date": (1, 1, lambda given, setting: cast_to(given[0], DATE, setting)),
@@ -132,6 +136,7 @@ OPERATORS = (
     | comparison.COMPARISONS
     | comparison.LIKE_NAMES
     | patterns.MATCHES.keys()
+    | documents.SIGNS
     | comparison.TEST_NAMES
     | _NULL_TESTS.keys()
     | _DISTINCT.keys()
@@ -188,6 +193,8 @@ def _binary(name: str, first: Operand, second: Operand, setting: Setting) -> Exp
         return comparison.like(name, first, second, setting)
     if name in patterns.MATCHES:
         return patterns.matches(name, first, second, setting)
+    if name in documents.SIGNS:
+        return documents.part(name, first, second, setting)
     if name == "^":
         return powers.power((first, second), setting)
     if name == "||":
