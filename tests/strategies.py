@@ -99,8 +99,6 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         "v",
         "v.person_id",
     ),
-    ("visits AS v WHERE v.id = (SELECT max(w.id) FROM visits AS w WHERE w.person_id = v.person_id)", "v", "v.person_id"),
-    ("visits AS v WHERE v.day = (SELECT min(day) FROM visits AS w WHERE w.person_id = v.person_id)", "v", "v.person_id"),
     # answers that are released first
     ("visits AS v WHERE v.count < (SELECT count(*) FROM people)", "v", "v.person_id"),
     ("visits AS v WHERE EXISTS (SELECT FROM people HAVING count(*) > 2)", "v", "v.person_id"),
