@@ -98,13 +98,11 @@ def _with_uses(plain: ColumnFacts, source: Relation, world: World) -> ColumnFact
     binding = Binding(names_leaf(source.scope, {each.id: each for each in facts.columns}), world, world.setting())
     own = binding.bind(name)
     assert isinstance(own, Column)
-    can_be_summed = _can_be_summed(name, binding, facts)
-    return replace(
-        plain,
-        bounds=_bounds(own, as_value(own, binding.setting), is_useful=can_be_summed),
-        can_be_summed=can_be_summed,
-        groups=_groups(own, name, source, world),
-    )
+    can_be_summed, key = _can_be_summed(name, binding, facts), _key(own, name, source, world)
+    bounds = _bounds(own, as_value(own, binding.setting), is_useful=can_be_summed)
+    if key is not None and isinstance(key.domain, Values):
+        bounds = replace(bounds, values=_texts(key.domain, own), source=_source(own))
+    return replace(plain, bounds=bounds, can_be_summed=can_be_summed, groups=_groups(key, world))
 
 
 def _is_unit(column: real.Column, rules: TableRules) -> bool:
@@ -120,25 +118,33 @@ def _can_be_summed(name: s.Name, binding: Binding, facts: Facts) -> bool:
     return True
 
 
-def _groups(own: Column, name: s.Name, source: Relation, world: World) -> Literal["known", "found"] | None:
+def _key(own: Column, name: s.Name, source: Relation, world: World) -> Expression | None:
+    """The column as a key; None where it cannot be one."""
     if tells_unit(source.node.facts, (own,)):
         return None
     try:
-        keyed = with_keys(source, (GroupKey(name, item=0),), world)
+        (key,) = with_keys(source, (GroupKey(name, item=0),), world).keys
     except Refusal:
         return None
-    return "found" if find_groups(keyed.keys, world.policy.groups_limit, "UTC") is None else "known"
+    return key
+
+
+def _groups(key: Expression | None, world: World) -> Literal["known", "found"] | None:
+    if key is None:
+        return None
+    return "found" if find_groups((key,), world.policy.groups_limit, "UTC") is None else "known"
 
 
 def _bounds(own: Column, value: Expression, *, is_useful: bool) -> Bounds:
     """Bounds that nothing but the width of a wide type gives are none."""
-    source: Source = "catalog" if isinstance(own.declared, Anything) else "rules"
-    declared = own.declared if isinstance(own.declared, Values) else own.domain
-    values = _texts(declared, own) if isinstance(declared, Values) else None
-    found = domain.range_of(value.domain)
+    found, source = domain.range_of(value.domain), _source(own)
     if not found.is_bounded or not (is_useful or source == "rules"):
-        return Bounds() if values is None else Bounds(values=values, source=source)
-    return Bounds(_text(found.low, own), _text(found.high, own), values, source)
+        return Bounds()
+    return Bounds(_text(found.low, own), _text(found.high, own), source=source)
+
+
+def _source(own: Column) -> Source:
+    return "catalog" if isinstance(own.declared, Anything) else "rules"
 
 
 def _texts(given: Values, own: Column) -> tuple[str, ...]:

@@ -1,13 +1,22 @@
 """noisegate.columns is right: what it says of a column is what becomes of a statement over it."""
 
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from rules.noise.measures import PrivateGroups, PublicGroups
+from rules.policy.check import Severity, check_policy
+from rules.policy.model import ColumnRules, Policy, TableRules
 from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.rewrite.column_facts import ColumnFacts, column_facts
 from rules.rewrite.plan import Plan
 from tests import shop
 from tests.conftest import RealDatabase
+from tests.properties.planning import EXAMPLES
 from tests.rewrite.planned import Planner
 
 UNDECLARED = """\
@@ -72,7 +81,7 @@ def test_groups_are_as_it_says(planner: Planner, facts: list[ColumnFacts]) -> No
 
 def test_known_values_are_the_groups(planner: Planner, facts: list[ColumnFacts]) -> None:
     for each in facts:
-        if each.bounds.values is not None:
+        if each.bounds.values is not None and each.groups == "known":
             (block,) = planner.plan(
                 f"SELECT DISTINCT {each.column.name} FROM {each.table.name}", rows_per_unit=9
             ).blocks
@@ -119,3 +128,63 @@ def test_bounds_come_from_the_rules_or_from_what_the_catalog_proves(shop: RealDa
     assert (quantity.lower, quantity.upper, quantity.source) == ("1", "100", "catalog")
     assert named(facts, "orders", "id").bounds.lower is None
     assert named(facts, "customers", "segment").bounds.values == ("consumer", "business", "public sector")
+
+
+@dataclass
+class Ruled(Planner):
+    """The planner of the shop by any rules."""
+
+    given: Policy | None = None
+
+    @property
+    def policy(self) -> Policy:
+        assert self.given is not None
+        return self.given
+
+
+NUMBERS = st.decimals("-1000", "1000", places=2)
+DATES = st.dates(date(1990, 1, 1), date(1992, 12, 31))
+
+
+def column_rules(values: st.SearchStrategy[Any], *, bounds: bool) -> st.SearchStrategy[ColumnRules]:
+    """Nothing, a range, or a list."""
+    ranges = st.tuples(values, values).map(sorted).map(lambda pair: ColumnRules(lower=pair[0], upper=pair[1]))
+    lists = st.lists(values, min_size=1, max_size=4, unique=True).map(lambda found: ColumnRules(values=tuple(found)))
+    return st.one_of(st.just(ColumnRules()), lists, *([ranges] if bounds else []))
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Rules for the shop, with whatever ranges and lists."""
+    columns = {
+        "customers": {
+            "birth_date": column_rules(DATES, bounds=True),
+            "city": column_rules(st.text("ab'\\", max_size=3), bounds=False),
+            "id": column_rules(st.integers(-9, 9), bounds=True),
+        },
+        "orders": {"amount": column_rules(NUMBERS, bounds=True), "ordered_at": column_rules(DATES, bounds=True)},
+        "order_items": {
+            "quantity": column_rules(st.integers(-20, 200), bounds=True),
+            "unit_price": column_rules(NUMBERS, bounds=True),
+        },
+    }
+    units = {"customers": "id", "orders": "customer_id", "order_items": "order_id -> orders.id"}
+    rows = st.one_of(st.none(), st.integers(1, 50))
+    tables = {
+        name: TableRules(unit=units[name], rows_per_unit=draw(rows), columns=draw(st.fixed_dictionaries(columns[name])))
+        for name in units
+    }
+    return shop.policy().model_copy(update={"tables": tables, "groups_limit": draw(st.integers(1, 600))})
+
+
+@settings(max_examples=max(1, EXAMPLES // 10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(policy=policies())
+def test_it_is_right_by_any_rules(shop: RealDatabase, policy: Policy) -> None:
+    planner = Ruled(shop.dsn, given=policy)
+    assume(not any(found.severity is Severity.ERROR for found in check_policy(policy, planner.catalog)))
+    facts = list(column_facts(policy, planner.catalog))
+
+    test_a_column_can_be_summed_exactly_if_it_says_so(planner, facts)
+    test_groups_are_as_it_says(planner, facts)
+    test_known_values_are_the_groups(planner, facts)
+    test_the_rows_of_a_unit_that_count_are_as_it_says(planner, facts)
