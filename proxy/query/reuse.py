@@ -43,7 +43,7 @@ class Question:
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """What is drawn anew. A measure costs the same whatever bound is chosen for it."""
         ladders = tuple(mechanism_of_ladder(self.block.ladders[index]) for index in self.fresh_ladders)
-        return ladders + tuple(mechanism_of(self.block, index) for index in self.fresh)
+        return ladders + tuple(mechanism_of(self.block, index) for index in self.block.paying(self.fresh))
 
     @property
     def kept(self) -> tuple[KeptRelease, ...]:

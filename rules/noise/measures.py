@@ -3,6 +3,7 @@
 Made by the planner from the statement, the rules and the catalog alone, never from a row; `release` reads it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -47,6 +48,7 @@ class Measure:
     sensitivity: int  # L1, over all groups together, for ONE unit: `release` multiplies it by the rules' group_size
     epsilon: Decimal
     bounds: tuple[Bound, ...] = ()  # by which it may be less than what the rules declare
+    vector: int | None = None  # measures with the same number exclude each other row by row, so their ε is paid once
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,4 +270,14 @@ class Block:
     @property
     def epsilon(self) -> Decimal:
         """What a fresh answer costs."""
-        return sum((each.epsilon for each in (*self.measures, *self.ladders)), Decimal(0))
+        paying = (self.measures[index] for index in self.paying(range(len(self.measures))))
+        return sum((each.epsilon for each in (*paying, *self.ladders)), Decimal(0))
+
+    def paying(self, fresh: Iterable[int]) -> tuple[int, ...]:
+        """Of measures to be drawn those that are paid for: the first of each vector, and all others."""
+        payers: dict[tuple[int | None, int | None], int] = {}
+        for index in fresh:
+            measure = self.measures[index]
+            vector = measure.vector if isinstance(measure, Measure) else None
+            payers.setdefault((vector, index if vector is None else None), index)
+        return tuple(payers.values())

@@ -1,6 +1,7 @@
 """One private block from its place in the query to what is run inside: SQL, measures, groups, outputs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -43,6 +44,7 @@ from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
 from rules.rewrite.split_aggregates import choose, split
+from rules.rewrite.vectors import Vector, vectors_of
 from rules.sql import syntax as s
 
 _MOST_CELLS = 1_000_000  # of the histograms of one answer
@@ -72,13 +74,15 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     recipes = choose(auto.with_own_bounds(_recipes(asked, request.confidence, keyed, world, bounding.rows)))
     parts = _parts(recipes, needs_units=public is None)
     bounding = auto.bounding(bounding, recipes, parts, facts)
+    bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
     _check_choices(parts, public)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
     names = _Names(keyed, world.time_zone)
-    weights = [Fraction(1)] * len(parts) + [WEIGHT] * bounding.ladders
+    weights = [Fraction(1)] * len(bounding.vectors) + [WEIGHT] * bounding.ladders
     epsilons = share(request.epsilon, weights) if parts else ()
-    own, others = epsilons[: len(parts)], epsilons[len(parts) :]
-    measures = tuple(_measure(part, epsilon, names, keyed, bounding) for part, epsilon in zip(parts, own, strict=True))
+    own, others = epsilons[: len(bounding.vectors)], epsilons[len(bounding.vectors) :]
+    paid = dict(zip(bounding.vectors, own, strict=True))
+    measures = tuple(_measure(part, paid, names, keyed, bounding) for part in parts)
     shares = Shares(others, min(own, default=request.epsilon), 1 if public is None else len(public.rows))
     ladders = find_ladders(bounding, recipes, shares, names.part)
     groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
@@ -102,11 +106,14 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
 
 
 def _measure(
-    part: Contribution, epsilon: Decimal, names: "_Names", keyed: Keyed, bounding: Bounding
+    part: Contribution, paid: Mapping[Vector, Decimal], names: "_Names", keyed: Keyed, bounding: Bounding
 ) -> Measure | Choice:  # fmt: skip
     sensitivity = bounding.sensitivity(part)
+    number, vector = next((number, each) for number, each in enumerate(bounding.vectors) if part in each)
+    epsilon = paid[vector]
     if not isinstance(part, Pick):
-        return Measure(names.part(part), sensitivity, epsilon, bounding.bounds(part))
+        shared = number if len(vector) > 1 else None
+        return Measure(names.part(part), sensitivity, epsilon, bounding.bounds(part), shared)
     sql = histogram_sql(keyed.source.node, keyed.keys, part, bounding)
     target = _target(part, sensitivity, epsilon)
     bounds = bounding.bounds(part)

@@ -33,6 +33,7 @@ from rules.rewrite.shares import (
     Distinct,
     Summed,
     clipped,
+    counted,
     filter_of,
     hash_of,
     held,
@@ -43,6 +44,7 @@ from rules.rewrite.shares import (
     shared,
     sums_of,
 )
+from rules.rewrite.vectors import Vector
 
 Form = Literal["plain", "by unit", "ranked"]
 
@@ -57,6 +59,7 @@ class Bounding:
     limits_groups: bool  # whether K has to be enforced, being less than m
     is_chosen: bool = False  # whether m is only the ceiling of a ladder, the block's first
     own: tuple[RowSum, ...] = ()  # sums of which a unit's total has a ladder of its own
+    vectors: tuple[Vector, ...] = ()  # the measures, those together of which a row is in at most one
 
     @property
     def limit(self) -> str:
@@ -268,11 +271,17 @@ class _Inner:
         """A unit's share of a measure in a group, and no more of a sum with a ladder than the bound chosen on it."""
         place, ladder = self._place(part), self.bounding.find_ladder(part)
         if ladder is None:
-            return scaled(place, part)
+            return scaled(place, part, self._before(part))
         if self.bounding.form == "by unit":
             return f"sum({clipped(f'x{place}', hole(ladder))})"
         in_proportion = f"div(x{place}::numeric * {hole(ladder)}, y{place})::int8"
         return f"sum(CASE WHEN y{place} <= {hole(ladder)} THEN x{place} ELSE {in_proportion} END)"
+
+    def _before(self, part: Summed) -> list[str]:
+        """What the counts before this one in its vector have of a unit's rows."""
+        vector = next((each for each in self.bounding.vectors if part in each), (part,))
+        earlier = vector[: vector.index(part)]
+        return [counted(self._place(each), each) for each in earlier if isinstance(each, RowCount | ValueCount)]
 
     def _different(self, place: int) -> str:
         """At most m triples of unit, group and value of each unit, whichever groups they are in (finding 5)."""

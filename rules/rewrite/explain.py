@@ -95,6 +95,8 @@ def _measure(measure: Measure | Choice, group_size: int) -> Fact:
     words = f"sensitivity {most}{sensitivity}, epsilon {_plain(measure.epsilon)}"
     if isinstance(measure, Choice):
         return measure.name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
+    if measure.vector is not None:
+        words = f"{words} (once for all measures of vector {measure.vector + 1}, whose conditions exclude each other)"
     scale = sensitivity / float(measure.epsilon)
     margin = math.ceil(scale * math.log(1 / (1 - LEVEL)))
     return measure.name, f"{words}, noise scale {most}{scale:.6g}, {LEVEL:.0%} of draws within +/- {margin} steps"

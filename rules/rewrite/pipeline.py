@@ -155,10 +155,10 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
         return drafts
     measures = [
         {
-            measure.name
+            draft.measures[index].name
             for draft, other in zip(drafts, names, strict=True)
             if other == name
-            for measure in draft.measures
+            for index in draft.paying(range(len(draft.measures)))
         }
         for name in merged
     ]

@@ -62,7 +62,7 @@ def filter_of(condition: Expression, place: int) -> str:
     return "" if condition == TRUE else f" FILTER (WHERE v{place})"
 
 
-def scaled(place: int, part: Summed) -> str:
+def scaled(place: int, part: Summed, before: Sequence[str] = ()) -> str:
     """A measure of a group: the shares of all units."""
     match part:
         case RowCount(condition=condition) if condition == TRUE:
@@ -71,20 +71,33 @@ def scaled(place: int, part: Summed) -> str:
             return "0::int8"
         case UnitCount(condition=condition):
             return "count(*)" if condition == TRUE else f"count(*) FILTER (WHERE f{place} > 0)"
-    return f"sum({shared(place, part)})"
+    return f"sum({shared(place, part, before)})"
 
 
-def shared(place: int, part: RowCount | ValueCount | RowSum) -> str:
-    """A unit's share of a measure in a group: t of its c rows are counted, so t/c of what they add."""
+def shared(place: int, part: RowCount | ValueCount | RowSum, before: Sequence[str] = ()) -> str:
+    """A unit's share of a measure in a group: t of its c rows are counted, so t/c of what they add.
+
+    `before` are the numbers of rows that earlier counts of the same vector have.
+    """
     match part:
-        case RowCount():
-            return _share(f"f{place}", " + h")
-        case ValueCount():
-            return _share(f"n{place}", " + h")
+        case RowCount() | ValueCount():
+            return _next_share(counted(place, part), before) if before else _share(counted(place, part), " + h")
         case RowSum(centre=None):
             return _share(f"s{place}")
         case RowSum(centre=centre):
             return _share(f"(2 * s{place}::numeric - {centre} * n{place}::numeric)")
+
+
+def counted(place: int, part: RowCount | ValueCount) -> str:
+    """How many of a unit's rows in a group a count has."""
+    return f"f{place}" if isinstance(part, RowCount) else f"n{place}"
+
+
+def _next_share(own: str, before: Sequence[str]) -> str:
+    """The counts of a vector are rounded as one: what they add up to, each with all before it, never exceeds t."""
+    earlier = " + ".join(before)
+    difference = f"div(({earlier} + {own})::numeric * t + h, c) - div(({earlier})::numeric * t + h, c)"
+    return f"CASE WHEN c = t THEN {own}::int8 ELSE ({difference})::int8 END"
 
 
 def _share(total: str, rounding: str = "") -> str:
