@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rules.noise.measures import PrivateGroups, PublicGroups
@@ -177,7 +177,7 @@ def policies(draw: st.DrawFn) -> Policy:
     return shop.policy().model_copy(update={"tables": tables, "groups_limit": draw(st.integers(1, 600))})
 
 
-@settings(max_examples=max(1, EXAMPLES // 10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=max(1, EXAMPLES // 10), deadline=None)
 @given(policy=policies())
 def test_it_is_right_by_any_rules(shop: RealDatabase, policy: Policy) -> None:
     planner = Ruled(shop.dsn, given=policy)
