@@ -51,7 +51,9 @@ def _reads_clock(syntax: s.Expression) -> bool:
 @pytest.mark.parametrize("text", EXAMPLES)
 @pytest.mark.parametrize("nullable", [True, False], ids=["nullable", "never NULL"])
 def test_an_example_is_admitted_and_fails_on_no_row(lab: Lab, text: str, nullable: bool) -> None:
-    check(lab, text, _bound(lab, SYNTAX[text], nullable=nullable), nullable=nullable)
+    for is_declared in (False, True):
+        made = _bound(lab, SYNTAX[text], nullable=nullable, is_declared=is_declared, as_key=is_declared)
+        check(lab, text, made, nullable=nullable)
 
 
 @pytest.mark.parametrize("text", [each for each in EXAMPLES if not _reads_clock(SYNTAX[each])])
@@ -84,7 +86,7 @@ def test_what_examples_are_put_together_to_fails_on_no_row(
     """Examples take the places of the columns of other examples, whose types they have."""
     syntax = _nested(lab, data, data.draw(st.sampled_from(EXAMPLES)), depth=data.draw(st.integers(1, 3)))
     try:
-        made = _bound(lab, syntax, nullable=nullable, as_key=as_key)
+        made = _bound(lab, syntax, nullable=nullable, is_declared=data.draw(st.booleans()), as_key=as_key)
     except Refusal as refusal:
         event(f"refused: {refusal.message[:60]}")
         return
@@ -154,11 +156,15 @@ def _multiple(given: Type, step: Fraction | None) -> Iterator[str]:
         yield f"x::numeric * {step.denominator} % {step.numerator} = 0"
 
 
-def _bound(lab: Lab, syntax: s.Expression, *, nullable: bool, as_key: bool = False) -> Expression:
+def _bound(
+    lab: Lab, syntax: s.Expression, *, nullable: bool, is_declared: bool = False, as_key: bool = False
+) -> Expression:
     world = World(RULES, lab.catalog, time_zone=ZONE, now="2024-02-29 23:59:59.999999+00:00")
 
     def leaf(each: s.Expression) -> Operand | None:
-        return worst.column(each.parts[0], nullable=nullable) if isinstance(each, s.Name) else None
+        if not isinstance(each, s.Name):
+            return None
+        return worst.column(each.parts[0], nullable=nullable, is_declared=is_declared)
 
     return Binding(leaf, world, replace(world.setting(), as_key=as_key)).bind(syntax)
 

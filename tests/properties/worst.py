@@ -1,11 +1,14 @@
 """One column of each type, with its worst values: what every admitted expression has to bear."""
 
 from collections.abc import Iterable
+from fractions import Fraction
 
+from rules.relation.domain import ANYTHING, Domain, Range, values
 from rules.relation.expression import Column
 from rules.relation.render import text_constant
 from rules.relation.scan import type_domain
 from rules.relation.types import Type
+from rules.relation.value import find_value
 
 MOOD = Type("enum", name='"public"."mood"', labels=("glad", "sad", "calm"))
 
@@ -94,11 +97,33 @@ PAIRED = {**COLUMNS, **{f"{name}_": given for name, given in COLUMNS.items()}}
 _VERY_LONG = "ab" * 40_000
 
 
-def column(name: str, *, nullable: bool) -> Column:
-    """The column as a table would have it, without rules."""
+def column(name: str, *, nullable: bool, is_declared: bool = False) -> Column:
+    """The column as a table would have it, with rules or without."""
     given, _ = PAIRED[name]
-    number = list(PAIRED).index(name)
-    return Column(number, given, type_domain(given), nullable=nullable, name=name)
+    declared = _DECLARED.get(name.rstrip("_")) if is_declared else None
+    known = ANYTHING if declared is None else _domain(declared, given)
+    return Column(list(PAIRED).index(name), given, type_domain(given), known, nullable=nullable, name=name)
+
+
+# What rules might say of a column: its least and its greatest value, or all of them.
+_DECLARED: dict[str, Cells] = {
+    **dict.fromkeys(("i2", "i4", "i8"), ("-3", "40")),
+    **dict.fromkeys(("n", "n2"), ("-0.5", "99.5")),
+    **dict.fromkeys(("f4", "f8"), ("-1.5", "150")),
+    "d": ("2023-12-30", "2024-03-02"),
+    "ts": ("2024-03-30 12:00", "2024-04-02 23:59:59.999999"),
+    "tz": ("2024-03-30 12:00+00", "2024-04-02 21:59:59.999999+00"),
+    "t": ("", "a", "Berlin", "O'Hara"),
+    "vc": ("Lyon", "12"),
+}
+
+
+def _domain(cells: Cells, given: Type) -> Domain:
+    found = [value for each in cells if (value := find_value(each, given)) is not None]
+    low, high = found[0], found[-1]
+    if isinstance(low, Fraction) and isinstance(high, Fraction):
+        return Range(low, high, type_range.step if isinstance(type_range := type_domain(given), Range) else None)
+    return values(found)
 
 
 def rows(names: Iterable[str], *, nullable: bool) -> str:

@@ -7,6 +7,7 @@ from rules.relation import domain, value
 from rules.relation.domain import Range
 from rules.relation.expression import Apply, Expression
 from rules.relation.types import Type
+from rules.relation.value import DAY
 
 _CLOCK = {"hour": 23, "minute": 59, "second": 60}
 # What makes an interval -> what its fields can be: days of hours, and of an age months and years of days.
@@ -31,13 +32,17 @@ def part_of_span(field: str, given: Expression, result: Type) -> Expression:
 def _years(age: Apply) -> Range | None:
     """The whole years of an age whose moments have bounds; they are cut towards zero."""
     later, earlier = (domain.range_of(each.domain) for each in age.arguments)
-    low, high = _between(later.low, earlier.high), _between(later.high, earlier.low)
+    low, high = _between(later.low, earlier.high, -DAY), _between(later.high, earlier.low, DAY)
     if low is None or high is None:
         return None
     return Range(low - (1 if low > 0 else 0), high + (1 if high < 0 else 0), domain.ONE)
 
 
-def _between(later: Fraction | None, earlier: Fraction | None) -> Fraction | None:
-    if later is None or earlier is None or not all(value.is_dated(int(each)) for each in (later, earlier)):
+def _between(later: Fraction | None, earlier: Fraction | None, slack: int) -> Fraction | None:
+    """By the calendar, with the room that clocks need which are told in a zone and put forward and back."""
+    if later is None or earlier is None:
         return None
-    return Fraction(value.moment_at(int(later)).year - value.moment_at(int(earlier)).year)
+    first, last = int(earlier) - slack, int(later) + slack
+    if not value.is_dated(first) or not value.is_dated(last):
+        return None
+    return Fraction(value.moment_at(last).year - value.moment_at(first).year)

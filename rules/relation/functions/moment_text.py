@@ -42,7 +42,7 @@ _PARTS: dict[str, tuple[str, Callable[[datetime], str]]] = {
 }
 _FINER = ("month", "day", "hour", "minute")
 _WORDS = "|".join(sorted(_PARTS, key=len, reverse=True))
-_PART = re.compile(rf'(?P<part>{_WORDS})|"(?P<quoted>[^"\\]*)"|(?P<plain>[^A-Za-z0-9"\\])')
+_PART = re.compile(rf'(?!IDDD)(?P<part>{_WORDS})|"(?P<quoted>[^"\\]*)"|(?P<plain>[^A-Za-z0-9"\\])')
 
 
 def to_char(operands: tuple[Operand, ...], setting: Setting) -> Expression:
