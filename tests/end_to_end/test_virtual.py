@@ -96,7 +96,10 @@ def test_it_stands_beside_private_answers_that_are_charged_once(session: Session
 
     assert row is not None
     assert 350 < row[0] < 450
-    assert row[1] == own_spent(session) == spent + Decimal("0.5")
+    assert row[1] == own_spent(session) > spent
+    assert session.execute("SELECT epsilon FROM noisegate.ledger ORDER BY time DESC LIMIT 1").fetchone() == (
+        Decimal("0.5"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,13 +150,13 @@ def test_the_ledger_lists_own_charges_as_they_come(session: Session) -> None:
 
 
 def test_the_charges_of_the_ledger_are_the_budget_that_is_spent(session: Session) -> None:
-    """Read in one statement, they are of one moment."""
+    """Read in one statement, they are of one moment. The budget is told rounded up."""
     row = session.execute(
         "SELECT (SELECT sum(epsilon) FROM noisegate.ledger), epsilon_ever FROM noisegate.budget WHERE account = 'yours'"
     ).fetchone()
 
     assert row is not None
-    assert row[0] == row[1]
+    assert row[1] - Decimal("0.000001") <= row[0] <= row[1]
 
 
 def test_columns_tell_what_may_be_asked(session: Session) -> None:
