@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from rules.refusal import NotAllowed, NotSupported
-from rules.relation.expression import FALSE, TRUE, Expression, Literal, Operand, all_of, null_of
+from rules.relation.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.relation.functions import comparison, conditional
 from rules.relation.functions.cast import cast
 from rules.relation.functions.coerce import literal, number, typed
@@ -92,7 +93,20 @@ class Binding:
             raise NotSupported(f"the aggregate {given.name} cannot stand here")
         if given.schema is not None:
             raise NotSupported(f'the function "{given.schema}.{given.name}" is not supported over protected rows')
+        if given.name == "width_bucket" and len(given.arguments) == 2:
+            return self._bucket(*given.arguments)
         return call(given.name, tuple(map(self.operand, given.arguments)), self.setting)
+
+    def _bucket(self, argument: s.Expression, array: s.Expression) -> Expression:
+        """width_bucket(x, array of constants in their order): how many of them are not above x."""
+        given, bounds = self.operand(argument), self._array(array)
+        values = [each.value for each in bounds if isinstance(each, Constant) and isinstance(each.value, Fraction)]
+        if not 0 < len(values) == len(bounds) <= _MOST_COMPARED or values != sorted(values):
+            raise NotSupported(f"width_bucket needs 1 to {_MOST_COMPARED} constant numbers in their order")
+        below = ((operate("<", (given, bound), self.setting), number(str(at))) for at, bound in enumerate(bounds))
+        is_null = operate("is null", (given,), self.setting)
+        branches = ((is_null, null_of(UNKNOWN)), *below)
+        return conditional.case(branches, number(str(len(bounds))), self.setting)
 
     def _case(self, given: s.Case) -> Expression:
         branches = tuple((self.operand(test), self.operand(result)) for test, result in given.branches)

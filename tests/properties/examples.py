@@ -29,23 +29,24 @@ sign(n) | sign(i4) | n ^ 0 | f8 ^ -2 | f8 ^ 0.5 | i4 ^ -0.5 | f4 ^ 0 | power(n2,
 degrees(f8) | radians(n) | sin(f8) | cos(n) | tan(f8) | asin(f8) | acos(n) | atan(f8) | atan2(f8, n) | cbrt(f8)
 log(2, n) | log(10.5, i4) | mod(i8, i8_) | mod(n, n_) | div(n, n_) | div(i8, i8_) | power(n, 3) | pow(f8, 2)
 power(i4, 8) | sqrt(n) | sqrt(f8) | sqrt(i8) | ln(n) | ln(f8) | log(n) | log(f8) | log10(n) | exp(n) | exp(f8)
-exp(i4) | width_bucket(n, 0, 100, 5) | width_bucket(f8, 0, 100, 5) | width_bucket(i4, 10, 0, 3)
-width_bucket(n2, 0, 99.5, 7) | coalesce(i4, 0) | coalesce(i4, n, f8) | nullif(i4, 7) | nullif(n, f8)
-greatest(i4, i8, 0) | least(n, f8) | least(i4, 5) | CASE WHEN b THEN i4 ELSE n END
-CASE i4 WHEN 1 THEN 2 WHEN 7 THEN NULL ELSE 9 END | float8(n) | float8(i8) | i8::integer | i8::smallint | f8::integer
-f8::bigint | f4::smallint | n::integer | n::bigint | n::numeric(6,2) | f8::numeric(6,2) | f8::numeric | n::real
-f8::real | n::double precision | i8::real | i4::numeric(4,1) | b::integer | t::integer | t::numeric | vc::float8
-t::bigint | vc::smallint | t::numeric(5,1) | t::real | ascii(t) | bit_length(t) | length(t) | char_length(vc)
-character_length(t) | octet_length(t) | strpos(t, vc) | position('a' IN t) | extract(year FROM d)
-extract(epoch FROM tz) | extract(epoch FROM d) | extract(second FROM ts) | extract(week FROM tz)
-extract(isoyear FROM d) | extract(decade FROM ts) | extract(century FROM ts) | extract(quarter FROM d)
-extract(dow FROM tz) | extract(isodow FROM tz) | extract(doy FROM d) | extract(hour FROM tz) | extract(minute FROM ts)
-date_part('month', tz) | date_part('epoch', ts) | date_part('day', d) | extract(day FROM ts - ts_)
-extract(epoch FROM tz - tz_) | extract(year FROM age(ts, ts_)) | extract(month FROM age(tz, d))
-extract(year FROM age(d, '2000-01-01')) | extract(day FROM age(ts)) | extract(milliseconds FROM ts)
-extract(millennium FROM d) | date_part('microseconds', tz) | extract(epoch FROM age(tz))
-extract(decade FROM age(ts, ts_)) | extract(century FROM age(ts, ts_)) | extract(second FROM age(ts, ts_))
-extract(epoch FROM interval '90 sec' * (i4 % 7)) | extract(hour FROM ts - tz) | d - d_
+exp(i4) | width_bucket(n, 0, 100, 5) | width_bucket(n, ARRAY[-1, 0, 2.5]) | width_bucket(f8, ARRAY[0, 1.5])
+width_bucket(f8, 0, 100, 5) | width_bucket(i4, 10, 0, 3) | width_bucket(n2, 0, 99.5, 7) | coalesce(i4, 0)
+coalesce(i4, n, f8) | nullif(i4, 7) | nullif(n, f8) | greatest(i4, i8, 0) | least(n, f8) | least(i4, 5)
+CASE WHEN b THEN i4 ELSE n END | CASE i4 WHEN 1 THEN 2 WHEN 7 THEN NULL ELSE 9 END | float8(n) | float8(i8)
+i8::integer | i8::smallint | f8::integer | f8::bigint | f4::smallint | n::integer | n::bigint | n::numeric(6,2)
+f8::numeric(6,2) | f8::numeric | n::real | f8::real | n::double precision | i8::real | i4::numeric(4,1) | b::integer
+t::integer | t::numeric | vc::float8 | t::bigint | vc::smallint | t::numeric(5,1) | t::real | ascii(t) | bit_length(t)
+length(t) | char_length(vc) | character_length(t) | octet_length(t) | strpos(t, vc) | position('a' IN t)
+extract(year FROM d) | extract(epoch FROM tz) | extract(epoch FROM d) | extract(second FROM ts)
+extract(week FROM tz) | extract(isoyear FROM d) | extract(decade FROM ts) | extract(century FROM ts)
+extract(quarter FROM d) | extract(dow FROM tz) | extract(isodow FROM tz) | extract(doy FROM d) | extract(hour FROM tz)
+extract(minute FROM ts) | date_part('month', tz) | date_part('epoch', ts) | date_part('day', d)
+extract(day FROM ts - ts_) | extract(epoch FROM tz - tz_) | extract(year FROM age(ts, ts_))
+extract(month FROM age(tz, d)) | extract(year FROM age(d, '2000-01-01')) | extract(day FROM age(ts))
+extract(milliseconds FROM ts) | extract(millennium FROM d) | date_part('microseconds', tz)
+extract(epoch FROM age(tz)) | extract(decade FROM age(ts, ts_)) | extract(century FROM age(ts, ts_))
+extract(second FROM age(ts, ts_)) | extract(epoch FROM interval '90 sec' * (i4 % 7)) | extract(hour FROM ts - tz)
+d - d_
 """
 
 TEXTS = r"""
