@@ -123,6 +123,7 @@ Three queries to try (the last one is refused, and says what to do instead):
 
 {queries}
 
+TABLE noisegate.budget shows what is left, TABLE noisegate.columns what may be asked of each column: free.
 What analysts may learn is written in {rules}
 Change it, then:  kill -HUP {os.getpid()}
 Ctrl-C ends the demo and leaves nothing behind.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from proxy.stores.sqlite import SqliteLedger
+from rules.ledger.accountant import Totals
 from rules.ledger.book import Budgets, period_of
 from rules.ledger.store import Charge, Receipt, Wanted
 from rules.refusal import BudgetSpent
@@ -95,6 +96,17 @@ class LedgerMachine(RuleBasedStateMachine):
             assert own.spent == self.owed.get((analyst, period), 0) <= own.limit
             assert dataset.spent == self.owed.get(("", period), 0) <= dataset.limit
             assert own.lifetime == sum(owed for (name, _), owed in self.owed.items() if name == analyst)
+
+    @invariant()
+    def a_review_says_the_same_charge_by_charge(self) -> None:
+        for analyst in ("ada", "bob") if hasattr(self, "ledger") else ():
+            review = self.runner.run(self.ledger.review(analyst, self.budgets, self.now, most_charges=1_000))
+            paid: dict[str, Decimal] = {}
+            for charge in review.charges:
+                cost = Totals().plus((*charge.fresh, *charge.seen)).epsilon
+                paid[charge.period] = paid.get(charge.period, Decimal(0)) + cost
+            assert review.analyst.totals.epsilon == paid.get(review.period, 0)
+            assert review.analyst.lifetime == sum(paid.values())
 
     def teardown(self) -> None:
         if hasattr(self, "ledger"):
