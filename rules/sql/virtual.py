@@ -82,7 +82,7 @@ COLUMNS: Final = Virtual(
         VirtualColumn("column_name", "text", "of the column"),
         VirtualColumn("data_type", "text", "in the database"),
         VirtualColumn("is_public", "boolean", "whether the table has no protected rows: it is answered exactly"),
-        VirtualColumn("is_unit", "boolean", "whether it says whose row it is: count(DISTINCT …) of it counts people"),
+        VirtualColumn("is_unit", "boolean", "whether it says whose row it is: count(DISTINCT it) counts people"),
         VirtualColumn("can_be_summed", "boolean", "as it is; otherwise write least(greatest(x, low), high) around it"),
         VirtualColumn("lower", "text", "what is less counts as this; as a group it is not counted"),
         VirtualColumn("upper", "text", "what is more counts as this; as a group it is not counted"),
