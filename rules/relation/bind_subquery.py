@@ -13,6 +13,7 @@ from rules.relation import domain
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, _Tree, is_public, provisional
 from rules.relation.expression import FALSE, TRUE, Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
+from rules.relation.foreign_key import always_finds
 from rules.relation.functions.comparison import compare, in_list
 from rules.relation.group_keys import output_of
 from rules.relation.nodes import Node
@@ -188,7 +189,8 @@ class Subqueries(Sources):
         """(SELECT y … WHERE key = outer): the one row that has the key, or the first one in an order."""
         rows = self.first_rows(inside, query)
         inner, number = self._item(query, rows, "a subquery in an expression needs exactly one column")
-        node = find_partner(source.node, inner, all_of(inside.linking), self.fresh())
+        always = always_finds(source.node, rows.node, inside.linking, self.world.catalog)
+        node = find_partner(source.node, inner, all_of(inside.linking), self.fresh(), always=always)
         if node is None:
             raise NotSupported("a subquery could give several rows for one row around it", hint=SEVERAL_HINT)
         return node, number

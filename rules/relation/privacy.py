@@ -287,13 +287,16 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
     return SemiJoin(source, other, holding, negated, mark, made)
 
 
-def find_partner(source: Node, other: Node, holding: Expression, number: int) -> Node | None:
-    """Each row with the one row of another relation that belongs to it, or NULLs; None when there may be several."""
+def find_partner(source: Node, other: Node, holding: Expression, number: int, *, always: bool = False) -> Node | None:
+    """Each row with the one row of another relation that belongs to it, or NULLs; None when there may be several.
+
+    `always`: a foreign key says that there is one.
+    """
     links = tuple(conjuncts(holding))
     equal = _equalities(links, source.facts, other.facts)
     if not _is_unique(other.facts, {second for _, second in equal} | _pinned(links, other.facts, source.facts)):
         return None
-    made = joined("left", source, other, holding, number=number)
+    made = joined("inner" if always else "left", source, other, holding, number=number)
     found = frozenset(column.id for column in other.facts.columns)
     if made.facts.unit is None or not ids_in(holding) - found <= source.facts.determined:
         return made

@@ -92,6 +92,18 @@ def test_the_row_with_the_units_largest_key_is_one(planner: Planner, column: str
     )
 
 
+def test_where_a_foreign_key_leads_there_is_a_value(planner: Planner) -> None:
+    """So there is no group of rows without one."""
+    category = "(SELECT p.category FROM products AS p WHERE p.id = i.product_id)"
+    sql = planner.block(f"SELECT {category}, count(*) FROM order_items AS i GROUP BY 1").sql
+
+    assert "LEFT JOIN" not in sql
+    assert (
+        "LEFT JOIN"
+        in planner.block(f"SELECT count(*) FROM order_items AS i WHERE {category[:-1]} AND price > 9) = 'book'").sql
+    )
+
+
 def test_what_is_joined_by_a_key_multiplies_no_rows(planner: Planner) -> None:
     priced = "SELECT *, (SELECT p.price FROM products AS p WHERE p.id = i.product_id) AS price FROM order_items AS i"
 
