@@ -7,8 +7,9 @@ from fractions import Fraction
 from proxy.query.reuse import Question
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import Receipt
-from rules.noise.margin import margin_of_output
+from rules.noise.margin import margin_of_output, percent
 from rules.noise.measures import Count, Ladder
+from rules.sql.commands import CONFIDENCE
 
 _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
 
@@ -47,7 +48,7 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
 
 
 def _margins(questions: Sequence[Question], rulebook: Rulebook) -> str:
-    """The widest 95% margin of counts and of sums. What is served again was noised no more than is asked for now."""
+    """The widest margin of counts and of sums. What is served again was noised no more than is asked for now."""
     widest: dict[str, Fraction] = {}
     for question in questions:
         for output in question.block.outputs:
@@ -56,7 +57,8 @@ def _margins(questions: Sequence[Question], rulebook: Rulebook) -> str:
                 kind = "counts" if isinstance(output, Count) else "sums"
                 widest[kind] = max(margin, widest.get(kind, margin))
     told = [f"of {kind} within ±{_number(margin)}" for kind, margin in widest.items()]
-    return f"; 95% {', '.join(told)}" if told else ""
+    level = max((question.block.level for question in questions), default=CONFIDENCE)
+    return f"; {percent(level)} {', '.join(told)}" if told else ""
 
 
 def _short(number: Decimal, context: Context) -> str:

@@ -44,8 +44,18 @@ def margin_of_sum(scales: Sequence[float], level: float = float(CONFIDENCE)) -> 
     return high * spread
 
 
+def percent(level: Decimal) -> str:
+    """A level in words.
+
+    Example:
+        >>> percent(Decimal("0.950")), percent(Decimal("0.999"))
+        ('95%', '99.9%')
+    """
+    return f"{(level * 100).normalize():f}%"
+
+
 def margin_of_output(block: Block, output: Output, *, group_size: int = 1) -> Fraction | None:
-    """The margin of one draw or a sum of two; None where it depends on the answer itself, as an average's does."""
+    """The margin, at the block's level, of one draw or a sum of two; None where it depends on the answer itself."""
     match output:
         case Count(measure=measure):
             return Fraction(_margin(block, measure, group_size))
@@ -59,7 +69,7 @@ def margin_of_output(block: Block, output: Output, *, group_size: int = 1) -> Fr
 
 def _margin_of_centred(block: Block, output: CentredSum, group_size: int) -> Fraction:
     scales = [_scale(block, output.halves, group_size), _scale(block, output.count, group_size) * abs(output.middle)]
-    return Fraction(margin_of_sum(scales)) * output.step / 2
+    return Fraction(margin_of_sum(scales, float(block.level))) * output.step / 2
 
 
 def _scale(block: Block, index: int, group_size: int) -> float:
@@ -68,7 +78,7 @@ def _scale(block: Block, index: int, group_size: int) -> float:
 
 
 def _margin(block: Block, index: int, group_size: int) -> int:
-    return margin_of_draw(_scale(block, index, group_size))
+    return margin_of_draw(_scale(block, index, group_size), block.level)
 
 
 def _share_within(distance: float, scales: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

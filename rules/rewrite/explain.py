@@ -13,6 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from rules.noise.ladder import filled
+from rules.noise.margin import percent
 from rules.noise.measures import Block, Choice, Ladder, Measure
 from rules.refusal import NotSupported
 from rules.rewrite.plan import Plan
@@ -20,7 +21,6 @@ from rules.sql.grammar import Node, items, kind
 
 Fact = tuple[str, str]
 FORMATS = ("text", "json")
-LEVEL = 0.95
 _MARK = re.compile("\0(\\d+)\0")
 
 
@@ -76,7 +76,7 @@ def _format(explain: Node) -> str:
 
 def _facts(block: Block, group_size: int) -> list[Fact]:
     ladders = [_ladder(ladder) for ladder in block.ladders]
-    facts = [*block.explanation, *ladders, *(_measure(measure, group_size) for measure in block.measures)]
+    facts = [*block.explanation, *ladders, *(_measure(measure, group_size, block.level) for measure in block.measures)]
     tally = [("tally SQL", block.tally)] if block.tally else []
     holes = [f"<bound of {ladder.what}>" for ladder in block.ladders]
     return [("tables", ", ".join(block.tables)), *facts, *tally, ("inner SQL", filled(block.sql, holes))]
@@ -88,7 +88,7 @@ def _ladder(ladder: Ladder) -> Fact:
     return f"bound of {ladder.what}", f"chosen privately with epsilon {_plain(ladder.epsilon)} among {rungs}"
 
 
-def _measure(measure: Measure | Choice, group_size: int) -> Fact:
+def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact:
     """A sum's noise is discrete Laplace; a choice has no scale that means a distance."""
     sensitivity = measure.sensitivity * group_size
     most = "at most " if measure.bounds else ""
@@ -98,8 +98,8 @@ def _measure(measure: Measure | Choice, group_size: int) -> Fact:
     if measure.vector is not None:
         words = f"{words} (once for all measures of vector {measure.vector + 1}, whose conditions exclude each other)"
     scale = sensitivity / float(measure.epsilon)
-    margin = math.ceil(scale * math.log(1 / (1 - LEVEL)))
-    return measure.name, f"{words}, noise scale {most}{scale:.6g}, {LEVEL:.0%} of draws within +/- {margin} steps"
+    margin = math.ceil(scale * math.log(1 / (1 - float(level))))
+    return measure.name, f"{words}, noise scale {most}{scale:.6g}, {percent(level)} of draws within +/- {margin} steps"
 
 
 def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:

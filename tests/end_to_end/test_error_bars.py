@@ -90,6 +90,18 @@ def test_more_confidence_has_wider_bars(session: Session) -> None:
         assert one[0] < other[0] and one[1] < other[1]
 
 
+def test_notices_and_explain_speak_of_the_confidence_that_was_set(session: Session) -> None:
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    session.execute("SET noisegate.confidence = 0.9")
+
+    session.execute("SELECT count(*) FROM orders")
+    explained = session.execute("EXPLAIN SELECT count(*) FROM orders").fetchall()
+
+    assert any("; 90% of counts within" in notice for notice in told)
+    assert any("90% of draws within" in line for (line,) in explained)
+
+
 @pytest.mark.parametrize("level", ["0.4", "1", "'NaN'", "95", "high"])
 def test_a_confidence_that_cannot_be_is_refused_when_it_is_set(session: Session, level: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"noisegate\.confidence takes a number"):
