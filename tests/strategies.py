@@ -216,7 +216,7 @@ class _Expressions:
             case 2 if text:
                 return self._one(*_OF_TEXTS).format(text)
             case 3 if moment := self._column("moment"):
-                return f"({moment} {self._one('<', '>=', '=')} '2024-01-15')"
+                return f"({moment} {self._one('<', '<=', '=', '<>', '>', '>=')} {self._one(*_MOMENTS)})"
             case 4:
                 return f"({number or '1'} BETWEEN {self._one('0', '-1')} AND {self._one('5', '50')})"
             case 5:
@@ -259,7 +259,7 @@ class _Expressions:
             case 7:
                 return f"CASE WHEN {self.condition(1)} THEN 'yes' ELSE 'no' END"
             case 8:
-                return f"floor(({self._column('number') or '1'})::numeric / 10)"
+                return self._one(*_BINS).format(self._column("number") or "1")
             case 9 if text:
                 return f"coalesce({text}, 'none')"
         return self._column("number") or self._column("other") or "1"
@@ -288,12 +288,22 @@ _OF_TEXT = (
     *("upper({})", "left({}, 1)", "split_part({}, 'r', 1)", "translate({}, 'aeiou', 'A')", "lpad({}, 3, '-')"),
     *("{0} || '-' || {0}", "concat({0}, '!', {0})", "regexp_replace({}, '[a-e]+', '*', 'g')", "reverse({})"),
 )
+_MOMENTS = (
+    *("'2024-01-15'", "date '2024-01-15'", "timestamp '2024-01-15 12:00'", "timestamptz '2024-01-15 00:00+00'"),
+    *("date_trunc('month', timestamp '2024-01-15')", "timestamptz '2024-03-31 01:30+00'", "date '2024-03-31'"),
+)
+_BINS = (
+    *("floor(({})::numeric / 10)", "floor(({})::numeric / 10) * 10 + 5", "(({})::numeric * 3 - 1)"),
+    *("ceil(({})::numeric / 0.5)", "floor((({})::numeric - 2.5) / 5.0) * 5.0 + 2.5"),
+)
 _OF_MOMENT = (
+    *("extract(month FROM {})::varchar", "({})::date", "({})::timestamp", "({})::timestamptz"),
     *("to_char({}, 'YYYY-MM')", "to_char({}, 'FMDay')", "to_char({}, 'IYYY-IW')", "to_char({}, 'HH24:00')"),
     *("date_bin('7 days', {}, timestamptz '2023-12-25 06:00+00')", "date_trunc('month', {}, 'America/New_York')"),
     *("extract(year FROM age('2024-02-01', {}))", "make_date(extract(year FROM {})::integer, 2, 29)"),
 )
 _OF_TEXTS = (
+    *("({} NOT IN ('a', 'Berlin'))", "({0} <> 'a' OR {0} IS NULL)", "(NOT {} = 'x')"),
     *("({} IN ('a', 'Berlin', 'x'))", "({} ~ '^[a-c]|n$')", "({} !~* 'B.*L')", "({} SIMILAR TO '(a|B)%')"),
     *("({} LIKE ANY (ARRAY['a%', '%n']))", "({} > ALL (ARRAY['a', 'B']))", "(length({}) BETWEEN SYMMETRIC 5 AND 1)"),
 )
