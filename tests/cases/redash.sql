@@ -1,10 +1,9 @@
 Redash: what people write by hand behind a comment that names them; LIMIT 1000 is added.
 
---# A comment, FILTER, a cast in short, a limit
+--# A comment, FILTER, a cast in short, a limit; with the comment of another job it is served again
 --> answer, other rows
 /* Username: ada@example.org, query_id: 17, Queue: queries, Job ID: 4f2, Query Hash: 9d1, Scheduled: False */ SELECT ordered_at::date AS day, count(*) FILTER (WHERE channel = 'web') AS web, count(*) AS orders FROM orders WHERE ordered_at >= '2025-06-01' AND ordered_at < '2025-06-08' GROUP BY 1 ORDER BY 1 LIMIT 1000
 
---# The same with another job's comment is served again
 --> again, other rows
 /* Username: ada@example.org, query_id: 17, Queue: queries, Job ID: 77, Query Hash: 9d1, Scheduled: True */ SELECT ordered_at::date AS day, count(*) FILTER (WHERE channel = 'web') AS web, count(*) AS orders FROM orders WHERE ordered_at >= '2025-06-01' AND ordered_at < '2025-06-08' GROUP BY 1 ORDER BY 1 LIMIT 1000
 

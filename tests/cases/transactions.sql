@@ -87,6 +87,8 @@ SELECT count(*) FROM customers; SELECT * FROM customers; SELECT 1
 BEGIN; SELECT 1; COMMIT; SELECT 2
 
 --# DISCARD ALL between two uses of a pooled connection
+--> answer
+SELECT count(*) FROM customers
 --> free
 SET TimeZone = 'Asia/Tokyo'
 --> free
