@@ -6,6 +6,10 @@ CONDITIONS = {
         "p.id IN (SELECT x.person_id FROM visits AS x WHERE x.kind = 'a' AND x.person_id IS NOT NULL)",
         "NOT EXISTS (SELECT FROM visits AS x JOIN items AS y ON y.visit_id = x.id WHERE x.person_id = p.id AND y.flag)",
         "EXISTS (SELECT FROM places AS x WHERE x.size > p.age)",
+        "EXISTS (SELECT FROM visits AS x WHERE x.person_id = p.id AND (x.count > 0 OR "
+        "EXISTS (SELECT FROM items AS y WHERE y.visit_id = x.id AND y.flag)))",
+        "EXISTS (SELECT FROM visits AS x WHERE x.person_id = p.id AND "
+        "(SELECT y.size FROM places AS y WHERE y.id = x.place_id) < p.age)",
         "(SELECT bool_or(x.count > 0) FROM visits AS x WHERE x.person_id = p.id)",
     ),
     "v": (
@@ -22,6 +26,8 @@ NUMBERS = {
         "(SELECT count(DISTINCT x.kind) + max(x.count) FROM visits AS x WHERE p.id = x.person_id AND x.cost < 50)",
         "(SELECT sum(x.cost) FROM visits AS x WHERE x.person_id = p.id AND x.kind = p.note)",
         "(SELECT x.cost FROM visits AS x WHERE x.person_id = p.id ORDER BY x.day DESC, x.id LIMIT 1)",
+        "(SELECT count(*) FROM visits AS x WHERE x.person_id = p.id AND "
+        "(SELECT sum(y.amount) FROM items AS y WHERE y.visit_id = x.id) > 0)",
         "(SELECT count(*) FROM visits AS x JOIN items AS y ON y.visit_id = x.id WHERE x.person_id = p.id)",
     ),
     "v": (

@@ -18,6 +18,7 @@ from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, projected, tells_unit
 from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, Scope, UnknownName, World, single
+from rules.relation.subquery_shape import hoisted
 from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each, with_windows
@@ -87,6 +88,7 @@ class Binder(Where, Sources):
         return unite(rows[0], rows[1], self.fresh)
 
     def _select(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
+        given = hoisted(given)
         base, laterals = split_laterals(given.source)
         tree = self.tree(base, ctes)
         if laterals and (isinstance(tree, Outer) or is_public(tree)):

@@ -19,14 +19,22 @@ from rules.relation.group_keys import output_of
 from rules.relation.nodes import Node
 from rules.relation.privacy import filtered, find_partner, projected, semi_joined, tells_unit
 from rules.relation.scope import Scope
-from rules.relation.subquery_shape import Test, depends, is_computed, is_more, number_of, sorted_conditions
+from rules.relation.subquery_shape import (
+    Test,
+    Written,
+    depends,
+    has_subquery,
+    is_computed,
+    is_more,
+    number_of,
+    sorted_conditions,
+)
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each
 from rules.relation.walk_syntax import aggregates, parts
 from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
-Written = s.ScalarQuery | s.Exists | s.InQuery
 JOIN_HINT = "Join the rows, and group by the unit in a subquery in FROM."
 SEVERAL_HINT = "Compare a unique key in its WHERE, or make one value of several: min(x), count(*)."
 
@@ -112,17 +120,24 @@ class Subqueries(Sources):
     def inside(self, source: Relation, query: s.Select, tree: _Tree, ctes: Ctes) -> Inside:
         """FROM and WHERE of a subquery. Its conditions are read twice: first to see what links its own units."""
         outside = {column.id: column for column in source.node.facts.columns}
-        plain, tests = sorted_conditions(query.where)
+        conditions, tests = sorted_conditions(query.where)
+        deep = tuple(each for each in conditions if has_subquery(each))
+        plain = tuple(each for each in conditions if each not in deep)
         early = self.conditions_of(plain, _either(tree.scope, provisional(tree), source.scope, outside))
         inner = self.build(tree, tuple(each for each in early if not ids_in(each) & outside.keys()))
         columns = {column.id: column for column in inner.facts.columns}
         late = self.conditions_of(plain, _either(tree.scope, columns, source.scope, outside))
         inner = filtered(inner, all_of(tuple(each for each in late if not ids_in(each) & outside.keys())))
-        for test, deep in tests:
-            found = self.tested(Relation(inner, tree.scope), test, ctes, negated=deep)
+        for test, negated in tests:
+            found = self.tested(Relation(inner, tree.scope), test, ctes, negated=negated)
             assert found is not None, "only a mark is left to answers"
             inner = found
-        return Inside(Relation(inner, tree.scope), tuple(each for each in late if ids_in(each) & outside.keys()))
+        rows = self.with_subqueries(Relation(inner, tree.scope), deep, ctes)
+        columns = {column.id: column for column in rows.node.facts.columns}
+        later = self.conditions_of(deep, _either(rows.scope, columns, source.scope, outside))
+        inner = filtered(rows.node, all_of(tuple(each for each in later if not ids_in(each) & outside.keys())))
+        linking = tuple(each for each in (*late, *later) if ids_in(each) & outside.keys())
+        return Inside(Relation(inner, rows.scope), linking)
 
     def _answered(self, node: Node, query: s.Query, member: Expression | None, kind: "_Kind") -> Node | None:
         """A test against what is released first, and enters as constants."""
@@ -293,6 +308,9 @@ def _either(scope: Scope, columns: dict[int, Column], outer: Scope, outside: dic
     """In a correlated subquery a name is first looked for inside, then outside."""
 
     def leaf(given: s.Expression) -> Operand | None:
+        if isinstance(given, Written):
+            found = scope.find_subquery(given)
+            return None if found is None else columns[found]
         if not isinstance(given, s.Name):
             return None
         number = scope.find(given.parts)

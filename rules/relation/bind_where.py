@@ -2,11 +2,10 @@
 
 from rules.relation.bind_lateral import Lateral, Laterals
 from rules.relation.bind_source import Ctes, Relation, _Tree, names_leaf, provisional
-from rules.relation.bind_subquery import Written
 from rules.relation.expression import all_of
 from rules.relation.privacy import filtered
 from rules.relation.scope import Scope
-from rules.relation.subquery_shape import sorted_conditions
+from rules.relation.subquery_shape import has_subquery, sorted_conditions
 from rules.relation.walk_syntax import parts
 from rules.sql import syntax as s
 
@@ -35,7 +34,5 @@ class Where(Laterals):
 
 def _is_late(given: s.Expression, scope: Scope, laterals: tuple[Lateral, ...]) -> bool:
     """Whether a condition is about more than the tables of FROM: a subquery, or a column of LATERAL."""
-    found = tuple(parts(given))
-    if any(isinstance(part, Written) for part in found):
-        return True
-    return bool(laterals) and any(isinstance(part, s.Name) and scope.find(part.parts) is None for part in found)
+    names = (part for part in parts(given) if isinstance(part, s.Name))
+    return has_subquery(given) or (bool(laterals) and any(scope.find(name.parts) is None for name in names))

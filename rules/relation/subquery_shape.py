@@ -1,5 +1,7 @@
 """What a subquery is made of, as it is written: rows, the first of them, aggregates, conditions and tests."""
 
+from dataclasses import replace
+
 from rules.refusal import NotAllowed
 from rules.relation.rows_left import MOST_ROWS
 from rules.relation.scope import Scope
@@ -7,6 +9,40 @@ from rules.relation.walk_syntax import aggregates, conjuncts, has_window, parts
 from rules.sql import syntax as s
 
 Test = s.Exists | s.InQuery
+Written = s.ScalarQuery | s.Exists | s.InQuery
+
+
+def has_subquery(given: s.Expression) -> bool:
+    return any(isinstance(part, Written) for part in parts(given))
+
+
+def hoisted(given: s.Select) -> s.Select:
+    """The same SELECT with the subqueries of its inner joins' conditions in WHERE, where they mean the same."""
+    source, moved = _without_subqueries(given.source)
+    if not moved:
+        return given
+    return replace(given, source=source, where=_all_of((*conjuncts(given.where), *moved)))
+
+
+def _without_subqueries(given: s.Source | None) -> tuple[s.Source | None, tuple[s.Expression, ...]]:
+    if not isinstance(given, s.Join) or given.kind not in ("inner", "cross"):
+        return given, ()
+    left, first = _without_subqueries(given.left)
+    right, second = _without_subqueries(given.right)
+    assert left is not None and right is not None
+    kept = tuple(each for each in conjuncts(given.on) if not has_subquery(each))
+    moved = tuple(each for each in conjuncts(given.on) if has_subquery(each))
+    on = _all_of(kept) if moved else given.on
+    return replace(given, left=left, right=right, on=on), (*first, *second, *moved)
+
+
+def _all_of(conditions: tuple[s.Expression, ...]) -> s.Expression:
+    match conditions:
+        case ():
+            return s.Constant("boolean", "true")
+        case (only,):
+            return only
+    return s.Operator("and", conditions)
 
 
 def is_more(query: s.Select, most: int | None = 1) -> bool:

@@ -34,6 +34,10 @@ ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL})"
         f"""SELECT count(*) FROM {ORDERS} AS o WHERE (SELECT count(*) FROM orders AS p
             WHERE p.customer_id = o.customer_id AND p.amount::integer % 2 = o.amount::integer % 2) > 2""",
         f"SELECT count(*) FROM {ORDERS} AS o WHERE (SELECT c.is_vip FROM customers AS c WHERE c.id = o.customer_id)",
+        """SELECT count(*) FROM customers AS c WHERE EXISTS (SELECT FROM orders AS o WHERE o.customer_id = c.id AND (
+               o.amount > 400 OR EXISTS (SELECT FROM order_items AS i WHERE i.order_id = o.id AND i.quantity > 4)))""",
+        f"""SELECT count(*) FROM customers AS c JOIN {ORDERS} AS o ON o.customer_id = c.id
+                AND o.ordered_at < (SELECT max(p.ordered_at) FROM orders AS p WHERE p.customer_id = c.id)""",
         """SELECT count(*) FROM customers AS c
            WHERE (SELECT status FROM orders WHERE customer_id = c.id ORDER BY ordered_at DESC, id LIMIT 1) = 'paid'""",
     ],
