@@ -59,6 +59,9 @@ def test_the_time_zone_does_not_matter_where_no_instant_is_read(planner: Planner
         "SELECT date_trunc('day', ordered_at), count(*) FROM orders WHERE ordered_at < '2024-02-01' GROUP BY 1",
         "SELECT count(*) FROM orders WHERE ordered_at::date = '2024-02-01'",
         "SELECT count(*) FROM customers WHERE birth_date > now() - interval '40 years'",
+        "SELECT count(*) FROM order_items WHERE extract(hour FROM to_timestamp(quantity * 3600)) = 3",
+        """SELECT extract(day FROM (date '2024-01-01' + quantity)::timestamp AT TIME ZONE 'UTC'), count(*)
+           FROM order_items GROUP BY 1""",
     ],
 )
 def test_the_time_zone_matters_where_instants_meet_the_clock(planner: Planner, sql: str) -> None:
