@@ -9,11 +9,13 @@ from proxy.demo.run import ANALYST, HERE, open_shop
 from proxy.wire.scram import Verifier
 from tests import shop as shop_data
 from tests.running import Noisegate, command, noisegate
-from tests.superset.api import Api
+from tests.superset.api import Api, Json
 from tests.superset.charts import DASHBOARDS, DATASETS, Chart
 from tests.superset.dashboard import Drawn, Reader, reader
+from tests.superset.filters import of_range, of_time, of_values
 from tests.superset.server import BUILD, superset
 
+FILTERED = "With filters"
 PICTURES = BUILD / "superset-pictures"
 
 
@@ -97,17 +99,25 @@ def window(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reade
 
 @pytest.fixture(scope="session")
 def dashboards(api: Api, datasets: dict[str, int], window: Reader, proxy: Proxy) -> dict[str, Shown]:
-    """All dashboards, opened, refreshed, and with a picture of each."""
+    """All dashboards, opened and refreshed, with a picture and the SQL of each kept in files."""
     PICTURES.mkdir(parents=True, exist_ok=True)
 
     def show(title: str, charts: tuple[Chart, ...]) -> Shown:
         names = {
             api.add_chart(chart.name, datasets[chart.dataset], chart.kind, chart.form): chart.name for chart in charts
         }
-        drawn = window.open(api.add_dashboard(title, list(names)), names)
+        beside = _filters(datasets["orders with city"]) if title == FILTERED else ()
+        drawn = window.open(api.add_dashboard(title, list(names), beside), names)
         faults = window.faults()
-        window.browser.screenshot(PICTURES / f"{title.lower().replace(' ', '-')}.png")
+        picture = PICTURES / f"{title.lower().replace(' ', '-')}.png"
+        window.browser.screenshot(picture)
+        picture.with_suffix(".sql").write_text("\n\n".join(query for each in drawn.values() for query in each.queries))
         spent = proxy.spent()
         return Shown(drawn, faults, window.refresh(names), (spent, proxy.spent()))
 
     return {title: show(title, charts) for title, charts in DASHBOARDS.items()}
+
+
+def _filters(dataset: int) -> tuple[Json, ...]:
+    chosen = of_values(dataset, "city", ["Berlin", "Lyon"])
+    return chosen, of_range(dataset, "amount", 10, 300), of_time("2025-01-01 : 2026-01-01")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.superset.api import Api, ApiError, rows, texts
 from tests.superset.charts import DASHBOARDS, Chart
-from tests.superset.conftest import Proxy, Shown
+from tests.superset.conftest import FILTERED, Proxy, Shown
 
 pytestmark = pytest.mark.superset
 
@@ -52,6 +52,16 @@ def test_charts_of_rows_stay_empty_and_refusals_say_what_to_do(dashboards: dict[
     assert shown.drawn["Rows"].counts == shown.drawn["Histogram of rows"].counts == [0]
     assert 'sum: "id" has no bounds' in shown.drawn["Refused"].message
     assert any('sum: "id" has no bounds' in fault and "Ask your DBA" in fault for fault in shown.faults)
+
+
+def test_the_filters_of_a_dashboard_narrow_all_its_charts(dashboards: dict[str, Shown]) -> None:
+    drawn = dashboards[FILTERED].drawn
+    months = [str(row["ordered_at"]) for row in rows(drawn["Orders by month"].data[0])]
+    cities = {row["city"] for row in rows(drawn["Mean amount by city"].data[0])}
+
+    assert cities == {"Berlin", "Lyon"}
+    assert len(months) == 12
+    assert all("amount <= 300" in query for each in drawn.values() for query in each.queries)
 
 
 def test_a_filter_lists_declared_values_for_free(api: Api, datasets: dict[str, int], proxy: Proxy) -> None:
