@@ -53,8 +53,15 @@ class Lab:
             raise AssertionError(text) from error
 
     def plan(
-        self, sql: str, policy: Policy, *, groups_per_unit: int | None = None, is_auto: bool | None = None
-    ) -> Plan:  # fmt: skip
+        self,
+        sql: str,
+        policy: Policy,
+        *,
+        groups_per_unit: int | None = None,
+        is_auto: bool | None = None,
+        sums_auto: bool | None = None,
+    ) -> Plan:
+        """With bounds as the rules declare, or chosen: of rows and sums alike, unless said otherwise of sums."""
         request = Request(
             text=sql,
             search_path=("pg_catalog", "public"),
@@ -62,7 +69,7 @@ class Lab:
             delta=Decimal("1e-9"),
             groups_per_unit=groups_per_unit,
             rows_auto=is_auto,
-            sums_auto=is_auto,
+            sums_auto=is_auto if sums_auto is None else sums_auto,
             time_zone="Europe/Berlin",
             now="2024-02-15 12:00:00+00:00",
         )

@@ -13,6 +13,7 @@ from rules.refusal import Refusal
 from tests import lab as tables
 from tests.lab import Data
 from tests.properties.planning import Lab, distance, sensitivities, thorough
+from tests.properties.test_pivots import joint_distance, pivots, vectors_in
 from tests.strategies import Query, queries
 
 RULES = tables.rules(visits=7, items=9)
@@ -37,10 +38,23 @@ def test_one_person_moves_a_choice_and_its_answer_no_further_than_they_are_made_
             check_one(lab, query.sql, leaver, places)
 
 
-def check_one(lab: Lab, sql: str, leaver: str, places: list[float]) -> None:
+@thorough
+@given(rows=tables.data(), asked=pivots(), leaver=st.sampled_from("1234"), places=places)
+def test_one_person_moves_pivots_with_chosen_bounds_together_no_further_than_one(
+    lab: Lab, rows: Data, asked: tuple[str, str, list[str]], leaver: str, places: list[float]
+) -> None:
+    """Measures that are paid once."""
+    source, key, items = asked
+    sql = f"SELECT {', '.join([*([key] if key else []), *items])} FROM {source}{f' GROUP BY {key}' if key else ''}"
+    with lab.connection.transaction(force_rollback=True):
+        lab.script(tables.insert(rows))
+        check_one(lab, sql, leaver, places, sums_auto=False)
+
+
+def check_one(lab: Lab, sql: str, leaver: str, places: list[float], *, sums_auto: bool = True) -> None:
     """One statement with and without a person, on rungs that lie at these places of their ladders."""
     try:
-        plan = lab.plan(sql, RULES, is_auto=True)
+        plan = lab.plan(sql, RULES, is_auto=True, sums_auto=sums_auto)
     except Refusal as refusal:
         event(f"refused: {refusal.message[:60]}")
         return
@@ -71,6 +85,9 @@ def check_answer(lab: Lab, block: Block, leaver: str) -> None:
     for measure, most in enumerate(sensitivities(block)):
         moved = distance(whole, without, measure)
         assert moved <= most, f"{block.sql}\nmeasure {measure}: {moved} > {most}"
+    for vector in vectors_in(block):
+        event("pivots")
+        assert joint_distance(block, vector, whole, without) <= 1, f"{block.sql}\nmeasures {vector}"
     for choice, before, after in zip(choices, full, left, strict=True):
         moved = sum(abs(before[key] - after[key]) for key in before | after)
         assert moved <= choice.sensitivity, f"{choice.sql}: {moved} > {choice.sensitivity}"
