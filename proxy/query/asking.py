@@ -21,6 +21,7 @@ from rules.noise.ladder import choose_bound, tallies
 from rules.noise.measures import Choice, PrivateGroups
 from rules.noise.mechanism import Noise
 from rules.noise.release import Draws, MalformedRows, Noised, draw, release, release_choice, release_found
+from rules.noise.replicates import check_size
 from rules.refusal import BadSetting, Interrupted, Mismatch, Refusal, RulesChanged, TooComplex, Unavailable
 
 Result = TypeVar("Result")
@@ -49,6 +50,8 @@ class Asking:
             drawn = [(question, Noised(question.groups or (), {})) for question in questions]
         policy = asker.rulebook.policy
         _check_size([noised for _, noised in drawn], policy.groups_limit)
+        for question, noised in drawn:
+            check_size(len(question.block.bars), len(noised.groups), question.block.level)
         return receipt, [
             (question, question.complete(noised, group_size=policy.group_size)) for question, noised in drawn
         ]

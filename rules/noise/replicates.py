@@ -15,12 +15,15 @@ from itertools import repeat
 from rules.noise.measures import Block, Chosen, Output, Text
 from rules.noise.outputs import show
 from rules.noise.sum_law import quantile_of_sum
+from rules.refusal import TooComplex
 
 Cell = Sequence[int]
 
 # To a level: a prime, whose residues are the points, and the factor that orders them. Found by trying: of any two among
 # a dozen numbers that follow each other the sum has its quantiles within 1.7, 1.0 and 0.4 hundredths of their place.
 _LATTICES = ((Decimal("0.95"), 509, 71), (Decimal("0.99"), 1021, 66), (Decimal("0.999"), 4003, 911))
+
+_MOST = 6_000_000  # replicates of one block: 10,000 groups have one bar of the usual confidence
 
 
 def replicate_columns(
@@ -39,6 +42,14 @@ def replicate_columns(
         tuple(_array(output, cell, noise[count], turns, block.level) for cell, count in zip(cells, counts, strict=True))
         for output in outputs
     )
+
+
+def check_size(bars: int, groups: int, level: Decimal) -> None:
+    """So many numbers are computed and sent to the twin, for every group that is shown."""
+    prime, _ = points(level)
+    if bars * groups * (prime - 1) > _MOST:
+        hint = "Ask for fewer groups or fewer bars, or SET noisegate.confidence = 0.95."
+        raise TooComplex(f"error bars with a confidence of {level} in {groups:,} groups are too many", hint=hint)
 
 
 def points(level: Decimal) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from rules.noise.measures import (
     Target,
 )
 from rules.noise.quantile import place_for_extreme
+from rules.noise.replicates import check_size
 from rules.refusal import NotAllowed, NotSupported, TooComplex
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import names_leaf
@@ -76,6 +77,7 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     bounding = auto.bounding(bounding, recipes, parts, facts)
     bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
     _check_choices(parts, public)
+    check_size(len(asked.bars), 0 if public is None else len(public.rows), request.confidence)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
     names = _Names(keyed, world.time_zone)
     weights = [Fraction(1)] * len(bounding.vectors) + [WEIGHT] * bounding.ladders

@@ -90,6 +90,19 @@ def test_more_confidence_has_wider_bars(session: Session) -> None:
         assert one[0] < other[0] and one[1] < other[1]
 
 
+def test_more_bars_than_can_be_computed_are_refused_before_anything_is_paid(session: Session) -> None:
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    session.execute("SET noisegate.confidence = 0.999")
+
+    with pytest.raises(psycopg.errors.StatementTooComplex, match="error bars"):
+        session.execute(
+            "SELECT birth_date, noisegate.margin(count(*)) FROM customers WHERE birth_date > '2000-01-01' GROUP BY 1"
+        )
+
+    assert told == []
+
+
 def test_notices_and_explain_speak_of_the_confidence_that_was_set(session: Session) -> None:
     told: list[str] = []
     session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
