@@ -25,7 +25,7 @@ def demo_rules() -> str:
     account = small_shop.RULES.partition("analysts:\n")[2].partition("  bob:")[0]
     return re.sub(r"budget:.*", "", rules, flags=re.DOTALL) + (
         "budget: {epsilon: 1000, delta: 1e-6}\n"
-        "defaults: {epsilon: 4, max_epsilon: 10, delta: 1e-9}\n"
+        "defaults: {epsilon: 8, max_epsilon: 10, delta: 1e-9}\n"
         f"analysts:\n{account}"
     )
 

@@ -20,6 +20,10 @@ SELECT date_trunc('month', ordered_at) AS "time", channel::text AS metric, sum(a
 --> answer, 1 row
 SELECT count(*) AS value FROM orders WHERE extract(epoch from ordered_at) >= 1735689600 AND extract(epoch from ordered_at) <= 1751328000
 
+--# date_bin
+--> answer, 8 rows, apart
+SELECT date_bin('7 days', ordered_at, '2025-01-06') AS "time", avg(amount) AS "avg" FROM orders WHERE ordered_at >= '2025-01-06' AND ordered_at < '2025-03-03' GROUP BY 1 ORDER BY 1
+
 --# Gaps filled by generate_series
 --> answer
 SELECT s.day AS "time", coalesce(n.orders, 0) AS orders FROM generate_series('2025-03-01'::timestamp, '2025-03-07'::timestamp, '1 day') AS s(day) LEFT JOIN (SELECT date_trunc('day', ordered_at) AS day, count(*) AS orders FROM orders WHERE ordered_at >= '2025-03-01' AND ordered_at < '2025-03-08' GROUP BY 1) AS n USING (day) ORDER BY 1
