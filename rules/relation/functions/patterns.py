@@ -1,5 +1,7 @@
 """Texts and constant patterns: regular expressions and SIMILAR TO, to compare with, to take out, to put in."""
 
+import re
+
 from rules.refusal import NotSupported
 from rules.relation.expression import Apply, Constant, Expression, Operand, condition
 from rules.relation.functions.coerce import typed
@@ -12,6 +14,7 @@ Operands = tuple[Operand, ...]
 MATCHES = {"~": "~", "~*": "~*", "similar": "~"}
 # Where matches follow each other, each is looked for in all that is left: only so many characters are seen.
 _SEEN = 2000
+_NESTED = re.compile(r"\[\^?\]?[^\]]*\[(?!:)")  # which versions of PostgreSQL read differently
 
 
 def matches(name: str, operand: Operand, pattern: Operand, setting: Setting) -> Expression:
@@ -63,6 +66,8 @@ def similar_to_escape(operands: Operands, setting: Setting) -> Expression:
 
 def _as_regex(pattern: str, escape: str) -> str:
     """% is .*, _ is ., brackets do not capture; what only a regular expression reads as a sign is escaped."""
+    if _NESTED.search(re.sub(f"{re.escape(escape)}.", "-", pattern)):
+        raise NotSupported("SIMILAR TO with [ inside of a list is not supported", hint="Escape it, or write x ~ '…'.")
     found, in_list, rest = list[str](), False, iter(pattern)
     for letter in rest:
         if letter == escape:
