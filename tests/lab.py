@@ -1,9 +1,10 @@
 """Small databases full of trouble: what the property tests of the planner run on.
 
-The schema is fixed and made once; rows are drawn. People own visits, visits have items; some visits have no person,
-some people have far more rows than the rules count, and every type has its worst values.
+Rows and rules are drawn, schemas are drawn from a few that were made beforehand. People own visits, visits have items;
+some visits have no person, some people have far more rows than the rules count, every type has its worst values.
 """
 
+import re
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -29,6 +30,40 @@ CREATE TABLE items (
 INSERT INTO places VALUES (1, 'north', 10), (2, 'south', NULL), (3, 'north', 0);
 """
 
+
+@dataclass(frozen=True)
+class Variant:
+    """Another schema for the same rows: what it changes, and which rows it then allows."""
+
+    changes: str
+    required: frozenset[str] = frozenset()
+    kinds: frozenset[str | None] = frozenset(["a", "b", "c", "zzz", None])  # of visits
+
+
+VARIANTS = (
+    Variant(""),
+    Variant("ALTER TABLE visits ADD UNIQUE (person_id); ALTER TABLE items DROP CONSTRAINT items_pkey"),
+    Variant(
+        "ALTER TABLE visits ADD UNIQUE (person_id, kind), ALTER kind TYPE varchar(5), ALTER person_id SET NOT NULL;"
+        " ALTER TABLE people DROP CONSTRAINT people_age_check, ALTER city TYPE char(10)",
+        frozenset(["person_id"]),
+    ),
+    Variant(
+        "CREATE TABLE more_visits () INHERITS (visits); CREATE UNIQUE INDEX ON visits (person_id) WHERE count > 0;"
+        " ALTER TABLE items ADD UNIQUE (visit_id)"
+    ),
+    Variant(
+        "ALTER TABLE people ALTER id TYPE bigint, ALTER seen TYPE timestamptz;"
+        " ALTER TABLE visits ALTER id TYPE integer, ADD UNIQUE NULLS NOT DISTINCT (person_id, day),"
+        " ALTER score SET NOT NULL, ADD CHECK (kind IN ('a', 'zzz'))",
+        frozenset(["score"]),
+        frozenset(["a", "zzz", None]),
+    ),
+    Variant(
+        "ALTER TABLE visits DROP CONSTRAINT visits_pkey, ADD UNIQUE (place_id), ADD UNIQUE (kind);"
+        " ALTER TABLE people DROP CONSTRAINT people_pkey, ADD UNIQUE (city); ALTER TABLE places DROP COLUMN size"
+    ),
+)
 RULES = """\
 database: ${DATABASE}
 unit: people.id
@@ -68,6 +103,32 @@ Fx0st/XWuNDfeIQDWXDi1oBnoCVqttNumXyclzzuFCo=:yn7C40SXBTx0F1cq5nA+hSJiJWhbk0thlHn
 def rules(visits: int = 3, items: int = 4) -> Policy:
     """Rules that count so many rows of each person."""
     return load_policy(RULES % {"visits": visits, "items": items}, "rules.yaml", {"DATABASE": "lab"})
+
+
+_BOUNDS = re.compile(r"^      (?P<column>\w+): \{.*\}\n", re.MULTILINE)
+_OTHERS = {
+    "wealth": ("{lower: 0, upper: 0}", "{values: [-100, 12.34]}"),
+    "cost": ("{lower: -1e6, upper: 1e6}", "{lower: 33.25, upper: 99.999}", "{values: [5, 0]}"),
+    "score": ("{lower: 0.1, upper: 0.1}", "{lower: -1000, upper: 2}"),
+    "count": ("{lower: 0, upper: 2147483647}", "{values: [0, 5]}"),
+    "kind": ("{values: [b, zzz]}", "hidden"),
+    "day": ("{lower: 2024-01-15, upper: 2024-12-31}",),
+    "amount": ("{lower: 1, upper: 2}",),
+}
+
+
+@st.composite
+def any_rules(draw: st.DrawFn) -> Policy:
+    """Rules with other bounds, other values, other numbers of rows, or none."""
+    text = RULES
+    for found in _BOUNDS.finditer(RULES):
+        name = found["column"]
+        choice = draw(st.sampled_from((None, None, "", *_OTHERS.get(name, ()))))
+        if choice is not None:
+            text = text.replace(found[0], f"      {name}: {choice}\n" if choice else "")
+    text = re.sub(r"    columns:\n(?=  \w|\w)", "", text)  # of which no column is left
+    counts = {"visits": draw(st.integers(1, 8)), "items": draw(st.integers(1, 8))}
+    return load_policy(text % counts, "rules.yaml", {"DATABASE": "lab"})
 
 
 Cell = str | None
@@ -169,13 +230,21 @@ def data(draw: st.DrawFn, *, tame: bool = False, most_visits: int = 7, most_item
     return Data(people, tuple(visits), tuple(items))
 
 
-def insert(given: Data) -> str:
-    """The rows as one script."""
-    return "; ".join(
-        f"INSERT INTO {table} VALUES {', '.join(map(_tuple, rows))}"
-        for table, rows in (("people", given.people), ("visits", given.visits), ("items", given.items))
-        if rows
+def insert(given: Data, variant: Variant = VARIANTS[0]) -> str:
+    """The rows as one script; those that a schema does not allow are left out."""
+    tables = (
+        ("people", ("id", *_PEOPLE), given.people),
+        ("visits", ("id", "person_id", *_VISITS), given.visits),
+        ("items", ("visit_id", "line", *_ITEMS), given.items),
     )
+    scripts = []
+    for table, names, rows in tables:
+        needed = [place for place, name in enumerate(names) if name in variant.required]
+        kept = [row for row in rows if all(row[place] is not None for place in needed)]
+        kept = [row for row in kept if table != "visits" or row[-1] in variant.kinds]
+        if kept:
+            scripts.append(f"INSERT INTO {table} VALUES {', '.join(map(_tuple, kept))} ON CONFLICT DO NOTHING")
+    return "; ".join(scripts)
 
 
 def delete(person: str) -> str:

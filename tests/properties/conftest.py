@@ -1,7 +1,8 @@
-"""The laboratory: one database with the tables of tests/lab.py, emptied before every example."""
+"""The laboratories: databases with the tables of tests/lab.py, emptied before every example."""
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
@@ -14,13 +15,27 @@ from tests.properties.planning import PINNED, Lab
 
 
 @pytest.fixture(scope="session")
-def lab(real_cluster: Cluster) -> Iterator[Lab]:
-    with psycopg.connect(real_cluster.dsn(), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE lab")
-    with psycopg.connect(real_cluster.dsn("lab"), autocommit=True) as connection:
+def lab(labs: tuple[Lab, ...]) -> Lab:
+    return labs[0]
+
+
+@pytest.fixture(scope="session")
+def labs(real_cluster: Cluster) -> Iterator[tuple[Lab, ...]]:
+    """One for each schema."""
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(_lab(real_cluster, number)) for number in range(len(tables.VARIANTS)))
+
+
+@contextmanager
+def _lab(cluster: Cluster, number: int) -> Iterator[Lab]:
+    name = f"lab{number}"
+    with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    with psycopg.connect(cluster.dsn(name), autocommit=True) as connection:
         connection.execute(tables.SCHEMA)
+        connection.execute(tables.VARIANTS[number].changes)
         connection.execute(PINNED)
-        yield Lab(connection, asyncio.run(_catalog(real_cluster.dsn("lab"))))
+        yield Lab(connection, asyncio.run(_catalog(cluster.dsn(name))))
 
 
 async def _catalog(dsn: str) -> Catalog:
