@@ -6,7 +6,7 @@ from rules.relation import domain
 from rules.relation.domain import Values
 from rules.relation.expression import Apply, Column, Expression, conjuncts, ids_in
 from rules.relation.nodes import Facts, Rows
-from rules.relation.types import have_one_equality
+from rules.relation.types import Type, have_one_equality
 
 MOST_ROWS = 1000  # that a key's values are worth counting for
 
@@ -26,15 +26,22 @@ def fewer(facts: Facts, holding: Expression) -> Facts:
 
 
 def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
-    """The columns that have one value for all rows of a unit, with those that equal something made of such columns."""
+    """The columns that have one value for all rows of a unit, with those that equal something made of such columns.
+
+    5.0 and 5.000 are equal, and two groups by their texts: so only where equal values are one and the same.
+    """
     found = facts.determined
     for each in conjuncts(holding):
         match each:
             case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
                 for column, other in ((one, two), (two, one)):
                     if isinstance(column, Column) and ids_in(other) and ids_in(other) <= found:
-                        found |= {column.id}
+                        found |= {column.id} if _has_one_spelling(column.type) else set()
     return found
+
+
+def _has_one_spelling(given: Type) -> bool:
+    return given.kind != "float" and (given.kind != "numeric" or given.scale is not None)
 
 
 def _rows_left(facts: Facts) -> int | None:

@@ -293,3 +293,14 @@ def test_14_nan_is_one_more_value_of_a_key(shop: RealDatabase) -> None:
     planner.catalog = replace(planner.catalog, tables=tuple(tables))
     assert planner.sensitivities("SELECT count(*) FROM orders WHERE amount >= 99999999.99") == [2]
     assert planner.sensitivities("SELECT count(*) FROM orders WHERE amount = 99999999.99") == [1]
+
+
+@pytest.mark.parametrize(("value", "groups"), [("amount * 1.0", 3), ("amount::float8", 3), ("amount", 1)])
+def test_09_what_equals_a_value_of_the_unit_may_be_spelled_in_many_ways(
+    planner: Planner, value: str, groups: int
+) -> None:
+    """5.0 and 5.000 equal a customer's largest amount, and are two groups by their texts."""
+    rows = f"SELECT customer_id, {value} AS x FROM orders"
+    largest = f"SELECT max({value}) FROM orders AS i WHERE i.customer_id = o.customer_id"
+    sql = f"SELECT x::text, count(DISTINCT customer_id) FROM ({rows}) AS o WHERE x = ({largest}) GROUP BY 1"
+    assert planner.sensitivities(sql) == [groups]
