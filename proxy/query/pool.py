@@ -110,7 +110,7 @@ class PlannerPool:
             self._idle.put_nowait(None)
 
     @classmethod
-    async def start(cls, *, size: int = 2, seconds: float = 2.0) -> "PlannerPool":
+    async def start(cls, *, size: int = 2, seconds: float = 5.0) -> "PlannerPool":
         """Start the workers, so that the first statement need not wait for them."""
         pool = cls(size, seconds)
         async with asyncio.TaskGroup() as group:

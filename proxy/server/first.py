@@ -6,6 +6,7 @@ noised, and computed there. Its rows come back as text and enter the statement a
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Final
 
 from proxy.query.service import Answer
@@ -84,7 +85,7 @@ class Firsts(ABC):
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
-        known = Released(first.inner, names, types, rows)
+        known = Released(first.inner, names, types, rows, _origin(plan))
         notices = (*told, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
@@ -115,6 +116,12 @@ class Firsts(ABC):
             raise TooComplex(f"an inner query gives more than {_MOST_ROWS} rows", hint="Give it a LIMIT.")
         codec = self._relay.codec
         return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in found)
+
+
+def _origin(plan: Plan) -> str:
+    if not plan.blocks:
+        return ""
+    return blake2b("\0".join(block.canonical for block in plan.blocks).encode(), digest_size=16).hexdigest()
 
 
 def _correlated() -> Refusal:

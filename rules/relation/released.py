@@ -68,6 +68,7 @@ class Released:
     names: tuple[str, ...]
     types: tuple[str, ...]  # format_type of each
     rows: tuple[tuple[str | None, ...], ...]
+    origin: str = ""  # which private blocks they were made of; "" of public rows
 
 
 class AnswerFirst(Exception):

@@ -89,7 +89,7 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     ladders = find_ladders(bounding, recipes, shares, names.part)
     groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
     return Block(
-        canonical=names.block(bounding),
+        canonical=names.block(bounding) + _origins(world),
         sql=inner_sql(keyed.source.node, keyed.keys, parts, bounding),
         keys=keyed.columns,
         groups=groups,
@@ -218,6 +218,11 @@ def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribut
     if needs_units:
         parts.setdefault(UnitCount())
     return tuple(parts)
+
+
+def _origins(world: World) -> str:
+    """What was answered first. Without it, asking with a guessed constant would tell whether others were given it."""
+    return "".join(f" after {released.origin}" for released in world.released if released.origin)
 
 
 @dataclass(frozen=True, slots=True)

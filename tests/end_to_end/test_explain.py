@@ -153,7 +153,10 @@ def charge_now(session: psycopg.Connection, sql: str) -> str:
 
 
 def test_what_would_be_served_again_is_told_and_is_free(session: psycopg.Connection) -> None:
-    counted, more = "count(*) FROM orders WHERE amount < 77", "count(*), sum(amount) FROM orders WHERE amount < 77"
+    counted, more = (
+        "count(*) FROM orders WHERE amount < 77.31",
+        "count(*), sum(amount) FROM orders WHERE amount < 77.31",
+    )
     session.execute("SET noisegate.epsilon = 0.5")
     assert charge_now(session, f"SELECT {counted}") == "epsilon=0.5"
 

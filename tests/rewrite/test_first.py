@@ -106,6 +106,19 @@ def test_an_answer_enters_as_if_the_analyst_had_written_it(
     assert (block.sql, block.groups, block.measures) == (other.sql, other.groups, other.measures)
 
 
+def test_a_guessed_constant_is_another_question_than_an_answer(planner: Planner) -> None:
+    """Else the age of an answer would tell what others were given."""
+    inner = first(planner, "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)").inner
+    sql = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
+    known = Released(inner, ("avg",), ("numeric",), (("12.5",),), "the blocks that it was made of")
+
+    (block,) = whole(plan(request(sql, known), planner.policy, planner.catalog)).blocks
+    (guess,) = planner.plan("SELECT count(*) FROM orders WHERE amount > 12.5").blocks
+
+    assert block.sql == guess.sql
+    assert block.canonical != guess.canonical
+
+
 def test_a_block_that_is_answered_first_is_not_asked_again(planner: Planner) -> None:
     sql = "WITH top AS (SELECT city, count(*) AS n FROM customers GROUP BY city) SELECT c.segment, count(*) FROM customers AS c JOIN top ON top.city = c.city WHERE top.n > 3 GROUP BY 1"
 

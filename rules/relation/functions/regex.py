@@ -57,7 +57,7 @@ def shape_of(pattern: str) -> Shape:
 
     Example:
         >>> shape_of("^(a|b)+[[:digit:]]{2,3}$").size
-        8
+        9
     """
     if len(pattern) > LONGEST_PATTERN:
         raise _refused(f"is longer than {LONGEST_PATTERN} characters")
