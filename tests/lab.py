@@ -53,7 +53,7 @@ VARIANTS = (
         " ALTER TABLE items ADD UNIQUE (visit_id)"
     ),
     Variant(
-        "ALTER TABLE people ALTER id TYPE bigint, ALTER seen TYPE timestamptz;"
+        "ALTER TABLE people ALTER id TYPE bigint, ALTER seen TYPE timestamp(3);"
         " ALTER TABLE visits ALTER id TYPE integer, ADD UNIQUE NULLS NOT DISTINCT (person_id, day),"
         " ALTER score SET NOT NULL, ADD CHECK (kind IN ('a', 'zzz'))",
         frozenset(["score"]),

@@ -193,9 +193,8 @@ class _Expressions:
             case 9:
                 return f"coalesce({inner}, {self._one(*_CONSTANTS)})"
             case 10:
-                return (
-                    f"{self._one('floor', 'ceil', 'round', 'abs', '-', 'sign', 'sqrt', 'ln', 'exp', 'trunc')}({inner})"
-                )
+                name = self._one("floor", "ceil", "round", "abs", "-", "sign", "sqrt", "ln", "exp", "trunc")
+                return f"exp(least({inner}, 200))" if name == "exp" else f"{name}({inner})"  # beyond it is NULL here
             case 11:
                 return f"{inner}::{self._one('numeric', 'float8', 'integer', 'bigint', 'smallint', 'numeric(6,2)')}"
             case 12:

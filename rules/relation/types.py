@@ -81,8 +81,8 @@ class Type:
         """As it stands in a cast."""
         if self.name:
             return self.name
-        if self.size is None:
-            return _SQL.get(self.base, self.base)
+        if self.size is None:  # "character" alone is one letter
+            return self.base if self.base == "bpchar" else _SQL.get(self.base, self.base)
         if self.base in ("timestamp", "timestamptz"):
             head, _, tail = _SQL[self.base].partition(" ")
             return f"{head}({self.size}) {tail}"

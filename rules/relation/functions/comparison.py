@@ -14,7 +14,7 @@ from rules.relation.expression import (
 )
 from rules.relation.functions.beside import beside
 from rules.relation.functions.coerce import typed, unified
-from rules.relation.functions.guard import Setting, as_double, as_value, short
+from rules.relation.functions.guard import Setting, as_double, as_value, padded, short
 from rules.relation.types import BOOLEAN, TEXT, Type
 
 COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
@@ -131,7 +131,7 @@ def like(name: str, operand: Operand, pattern: Operand, setting: Setting) -> Exp
     if text is None:
         hint = "Write the pattern as a constant or a parameter."
         raise NotSupported("a LIKE pattern that differs from row to row is not supported", hint=hint)
-    given = typed(operand, setting, TEXT)
+    given = padded(typed(operand, setting, TEXT))
     if given.type.kind != "text":
         raise NotSupported(f"LIKE needs a text, not {given.type.sql}", hint="Cast it: x::text LIKE '…'.")
     _check_pattern(text)

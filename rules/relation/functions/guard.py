@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
+from rules.refusal import NotSupported
 from rules.relation import domain, value
 from rules.relation.domain import Range, Values
 from rules.relation.expression import Apply, Column, Constant, Expression
-from rules.relation.types import FLOAT8, NUMERIC, Type, integer_range
+from rules.relation.types import FLOAT8, NUMERIC, TEXT, Type, integer_range
 from rules.relation.value import DAY, FIRST_DAY, LAST_DAY
 
 LONGEST_TEXT = 1 << 16  # octets: a longer one is NULL to functions, whose results could pass PostgreSQL's 1 GB
 LARGEST_NUMERIC = Fraction(10) ** 300
 LARGEST_FLOAT = Fraction(10) ** 150  # products of two stay finite, and products of two inverses do not underflow
+
+
+def padded(given: Expression) -> Expression:
+    """What LIKE and ~ see of a character(n): the text with the spaces that make it n letters long."""
+    if given.type.base != "bpchar" or isinstance(given, Constant):
+        return given
+    if given.type.size is None:
+        raise NotSupported("a pattern over a character(n) of no known length sees its padding", hint="Cast it to text.")
+    return Apply("padded", f"rpad({{0}}, {given.type.size})", (given,), TEXT, domain.ANYTHING, given.nullable)
 
 
 @dataclass(frozen=True, slots=True)

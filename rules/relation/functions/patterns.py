@@ -5,7 +5,7 @@ import re
 from rules.refusal import NotSupported
 from rules.relation.expression import Apply, Constant, Expression, Operand, condition
 from rules.relation.functions.coerce import typed
-from rules.relation.functions.guard import Setting
+from rules.relation.functions.guard import Setting, padded
 from rules.relation.functions.regex import Shape, shape_of
 from rules.relation.functions.text import constant_text, text
 from rules.relation.types import TEXT
@@ -19,15 +19,19 @@ _NESTED = re.compile(r"\[\^?\]?[^\]]*\[(?!:)")  # which versions of PostgreSQL r
 
 def matches(name: str, operand: Operand, pattern: Operand, setting: Setting) -> Expression:
     """x ~ 'pattern' and x SIMILAR TO 'pattern'."""
+    return _matches(MATCHES[name], padded(typed(operand, setting, TEXT)), pattern, setting)
+
+
+def _matches(operator: str, operand: Operand, pattern: Operand, setting: Setting) -> Expression:
     found = _pattern(pattern, setting)
     shape_of(_plain(found))
-    return condition(name, f"({{0}} {MATCHES[name]} {{1}})", text(operand, setting), found)
+    return condition("~", f"({{0}} {operator} {{1}})", text(operand, setting), found)
 
 
 def regexp_like(operands: Operands, setting: Setting) -> Expression:
     """regexp_like(x, pattern, flags), which only newer servers know, is x ~ pattern."""
     flags = _flags("regexp_like", operands[2:], setting, known="ic")
-    return matches("~*" if flags.endswith("i") else "~", operands[0], operands[1], setting)
+    return _matches("~*" if flags.endswith("i") else "~", operands[0], operands[1], setting)
 
 
 def regexp_replace(operands: Operands, setting: Setting) -> Expression:
