@@ -1,4 +1,4 @@
-# ruff: noqa: E501  (a statement a line)
+
 """Tables of several schemas, names that need quotes, and one name that stands in two schemas."""
 
 from collections.abc import Iterator
