@@ -17,7 +17,7 @@ test: setup
 	$(BIN)/pytest -n auto
 
 audit: setup
-	$(BIN)/pytest -n auto -m long
+	$(BIN)/pytest -n auto --maxschedchunk 1 -m long
 
 clients: setup
 	$(BIN)/python -m tests.clients
