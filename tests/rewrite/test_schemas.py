@@ -1,4 +1,3 @@
-
 """Tables of several schemas, names that need quotes, and one name that stands in two schemas."""
 
 from collections.abc import Iterator
