@@ -45,7 +45,7 @@ VARIANTS = (
     Variant("ALTER TABLE visits ADD UNIQUE (person_id); ALTER TABLE items DROP CONSTRAINT items_pkey"),
     Variant(
         "ALTER TABLE visits ADD UNIQUE (person_id, kind), ALTER kind TYPE varchar(5), ALTER person_id SET NOT NULL;"
-        " ALTER TABLE people DROP CONSTRAINT people_age_check, ALTER city TYPE char(10)",
+        " ALTER TABLE people DROP CONSTRAINT people_age_check, ALTER city TYPE varchar(10)",
         frozenset(["person_id"]),
     ),
     Variant(
@@ -64,6 +64,7 @@ VARIANTS = (
         " ALTER TABLE people DROP CONSTRAINT people_pkey, ADD UNIQUE (city); ALTER TABLE places DROP COLUMN size"
     ),
 )
+PADDED = Variant("ALTER TABLE people ALTER city TYPE char(10)")
 RULES = """\
 database: ${DATABASE}
 unit: people.id

@@ -193,8 +193,7 @@ class _Expressions:
             case 9:
                 return f"coalesce({inner}, {self._one(*_CONSTANTS)})"
             case 10:
-                name = self._one("floor", "ceil", "round", "abs", "-", "sign", "sqrt", "ln", "exp", "trunc")
-                return f"exp(least({inner}, 200))" if name == "exp" else f"{name}({inner})"  # beyond it is NULL here
+                return f"{self._one('floor', 'ceil', 'round', 'abs', '-', 'sign', 'sqrt', 'ln', 'trunc')}({inner})"
             case 11:
                 return f"{inner}::{self._one('numeric', 'float8', 'integer', 'bigint', 'smallint', 'numeric(6,2)')}"
             case 12:
@@ -270,7 +269,7 @@ class _Expressions:
                 return f"count(*){test}"
             case 7:
                 if self._draw(st.integers(0, 2)) == 0:
-                    return f"{self._one('sum', 'avg')}(DISTINCT {self.number(1)}){test}"
+                    return f"{self._one('sum', 'avg')}(DISTINCT {self._column('number') or '1'}){test}"
                 return f"count(DISTINCT {self._column('text') or self._column('number') or '1'}){test}"
             case 8:
                 return f"{self._one('stddev', 'var_pop', 'variance', 'stddev_pop')}({self.number(1)}){test}"

@@ -21,9 +21,9 @@ def lab(labs: tuple[Lab, ...]) -> Lab:
 
 @pytest.fixture(scope="session")
 def labs(real_cluster: Cluster) -> Iterator[tuple[Lab, ...]]:
-    """One for each schema."""
+    """One for each schema, and a last one with a character(n)."""
     with ExitStack() as stack:
-        yield tuple(stack.enter_context(_lab(real_cluster, number)) for number in range(len(tables.VARIANTS)))
+        yield tuple(stack.enter_context(_lab(real_cluster, number)) for number in range(len(tables.VARIANTS) + 1))
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def _lab(cluster: Cluster, number: int) -> Iterator[Lab]:
         connection.execute(f"CREATE DATABASE {name}")
     with psycopg.connect(cluster.dsn(name), autocommit=True) as connection:
         connection.execute(tables.SCHEMA)
-        connection.execute(tables.VARIANTS[number].changes)
+        connection.execute((*tables.VARIANTS, tables.PADDED)[number].changes)
         connection.execute(PINNED)
         yield Lab(connection, asyncio.run(_catalog(cluster.dsn(name))))
 

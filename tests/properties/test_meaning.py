@@ -135,7 +135,7 @@ def _is_alike(given: object, expected: object, step: Fraction | None) -> bool:
 def test_a_character_n_is_grouped_by_its_values_and_matched_with_its_padding(
     labs: tuple[Lab, ...], condition: str
 ) -> None:
-    lab = labs[2]
+    lab = labs[-1]
     with lab.connection.transaction(force_rollback=True):
         lab.script(
             "INSERT INTO people (id, city, vip) VALUES (1, 'Berlin', true), (2, 'Berlin', true), (3, 'Lyon', true)"

@@ -304,3 +304,11 @@ def test_09_what_equals_a_value_of_the_unit_may_be_spelled_in_many_ways(
     largest = f"SELECT max({value}) FROM orders AS i WHERE i.customer_id = o.customer_id"
     sql = f"SELECT x::text, count(DISTINCT customer_id) FROM ({rows}) AS o WHERE x = ({largest}) GROUP BY 1"
     assert planner.sensitivities(sql) == [groups]
+
+
+def test_totality_the_least_bigint_has_no_abs(planner: Planner) -> None:
+    """A guard against tiny doubles must not fail where a whole number stands in its place."""
+    least = "UPDATE orders SET id = -9223372036854775808 WHERE id = (SELECT max(id) FROM orders)"
+
+    for sql in ("count(*) FILTER (WHERE id / 2::float8 > 1)", "count(*) FILTER (WHERE id * 2::real > 1)"):
+        assert planner.run(f"SELECT {sql} FROM orders", "DELETE FROM order_items", least)

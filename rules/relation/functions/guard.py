@@ -179,7 +179,12 @@ def as_double(given: Expression) -> Expression:
 
 
 def safe_factor(given: Expression) -> Expression:
-    """A double that may be multiplied and divided: tiny ones are 0, for PostgreSQL reports underflow as an error."""
+    """A double that may be multiplied and divided: tiny ones are 0, for PostgreSQL reports underflow as an error.
+
+    Whole numbers are neither tiny nor too large, and the least bigint has no abs().
+    """
+    if given.type.kind == "integer":
+        return Apply("double", "({0})::double precision", (given,), FLOAT8, given.domain, given.nullable)
     sql = "CASE WHEN abs({0}) <= 1e150 THEN CASE WHEN abs({0}) >= 1e-150 THEN {0} ELSE 0 END END"
     limit = Range(-LARGEST_FLOAT, LARGEST_FLOAT)
     return Apply("safe factor", sql, (given,), FLOAT8, domain.intersect(given.domain, limit), nullable=True)
