@@ -38,8 +38,8 @@ SELECT DATE_TRUNC('year', ordered_at) AS ordered_at, channel AS channel, COUNT(*
 --> answer, other rows
 SELECT DATE_TRUNC('year', ordered_at) AS ordered_at, CASE WHEN (series_limit.city__ IS NOT NULL) THEN city ELSE 'Others' END AS city, COUNT(*) AS orders FROM (SELECT o.*, c.city, c.segment FROM orders AS o JOIN customers AS c ON c.id = o.customer_id) AS virtual_table LEFT OUTER JOIN (SELECT city AS city__, COUNT(*) AS mme_inner__ FROM (SELECT o.*, c.city, c.segment FROM orders AS o JOIN customers AS c ON c.id = o.customer_id) AS virtual_table GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2) AS series_limit ON city = city__ GROUP BY DATE_TRUNC('year', ordered_at), CASE WHEN (series_limit.city__ IS NOT NULL) THEN city ELSE 'Others' END
 
---# Filters of a query's dataset, and one on the aggregate
---> answer
+--# Filters of a query's dataset, and one on the aggregate; noise may lift a group of nobody over it
+--> answer, other rows
 SELECT city AS city, COUNT(*) AS orders FROM (SELECT o.*, c.city, c.segment FROM orders AS o JOIN customers AS c ON c.id = o.customer_id) AS virtual_table WHERE ordered_at >= TO_TIMESTAMP('2025-01-01 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND segment IN ('consumer', 'school') AND city ILIKE '%n%' AND rating IS NOT NULL AND ((amount > 10)) GROUP BY city HAVING ((COUNT(*) > 10)) ORDER BY orders DESC LIMIT 100
 
 --# Filters of every other kind
