@@ -73,7 +73,9 @@ def constant(number: Fraction, given: Type) -> Constant:
         given = NUMERIC
     text = value.text_of(number, given.plain(), "UTC")
     if text is None:
-        raise ValueError(f"{number} is no {given.sql}")
+        raise NotSupported(
+            f"values of type {given.sql} could lie beyond what is planned here", hint="Narrow them first."
+        )
     return Constant(given.plain(), text, number)
 
 
