@@ -14,7 +14,7 @@ from rules.relation.value import Value
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers, dates or timestamps from low to high; None is no bound (then NaN and infinities are possible too)."""
+    """Numbers, dates or timestamps from low to high; None is no bound, and lets infinities in. NaN may be in any."""
 
     low: Fraction | None = None
     high: Fraction | None = None

@@ -11,7 +11,7 @@ from rules.relation.value import DAY
 
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
-_STRICT = frozenset(("=", "<>", "<", "<=", ">", ">=", "in", "not in", "like", "ilike", "not like", "not ilike"))
+_STRICT = frozenset(("=", "<>", "<", "<=", ">", ">=", "like", "ilike", "not like", "not ilike"))
 
 
 def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, ...]:
@@ -50,28 +50,32 @@ def _is_listed(column: Column) -> bool:
 
 
 def _met(column: Column, said: Domain) -> Domain:
-    """Of doubles nothing finer than a range is kept; steps come from the type."""
+    """Of doubles nothing finer than a range is kept; steps come from the type. NaN passes where no number is left."""
     met = domain.intersect(column.domain, said)
-    if isinstance(met, Range) and isinstance(column.domain, Range):
-        return Range(met.low, met.high, column.domain.step)
+    if isinstance(said, Range) and isinstance(column.domain, Range):
+        if isinstance(met, Range):
+            return Range(met.low, met.high, column.domain.step)
+        return column.domain if column.type.kind in ("numeric", "float") else met
     return met
 
 
-def never_null(conjunct: Expression) -> Iterable[int]:
-    """Columns that cannot be NULL where this is true: those of strict conditions on bare columns."""
-    if not isinstance(conjunct, Apply):
-        return (conjunct.id,) if isinstance(conjunct, Column) else ()
-    if conjunct.name in _STRICT or conjunct.name == "is not null":
-        # x IN (y, 1) is true where x is 1, whatever y is.
-        strict = conjunct.arguments[:1] if conjunct.name == "in" else conjunct.arguments
-        return tuple(each.id for each in strict if isinstance(each, Column))
-    if conjunct.name == "not":
-        return never_null(conjunct.arguments[0]) if not _is_and(conjunct.arguments[0]) else ()
-    return ()
-
-
-def _is_and(given: Expression) -> bool:
-    return isinstance(given, Apply) and given.name in ("and", "or", "is null", "is not null")
+def never_null(condition: Expression, *, holds: bool = True) -> Iterable[int]:
+    """Columns that cannot be NULL where this is true, or where it is false: those of strict conditions on them."""
+    match condition:
+        case Column(id=number):
+            return (number,)
+        case Apply(name="not", arguments=(inner,)):
+            return never_null(inner, holds=not holds)
+        case Apply(name="in" | "not in" as name, arguments=(tested, *items)):
+            # One equal item decides: where x is 1, x IN (y, 1) is true and x NOT IN (y, 1) false, whatever y is.
+            strict = (tested, *items) if holds == (name == "not in") else (tested,)
+        case Apply(name="is not null" | "is null" as name, arguments=arguments) if holds == (name == "is not null"):
+            strict = arguments
+        case Apply(name=name, arguments=arguments) if name in _STRICT:
+            strict = arguments
+        case _:
+            return ()
+    return tuple(each.id for each in strict if isinstance(each, Column))
 
 
 def _said(conjunct: Expression) -> tuple[int, Domain] | None:

@@ -44,9 +44,9 @@ class Facts:
     columns: tuple[Column, ...]
     unit: Unit | None = None  # None: public rows
     rows: Rows = Rows()
-    keys: frozenset[frozenset[int]] = frozenset()  # columns on which no two rows agree
+    keys: frozenset[frozenset[int]] = frozenset()  # columns on which no two rows agree, if none of them is NULL
     determined: frozenset[int] = frozenset()  # columns that have one value for all rows of a unit
-    determinants: frozenset[frozenset[int]] = frozenset()  # columns whose values tell the unit
+    determinants: frozenset[frozenset[int]] = frozenset()  # columns whose values tell the unit, if none is NULL
     aliases: frozenset[int] = frozenset()  # columns that are the unit as well, or NULL
     steps: tuple[Step, ...] = ()  # columns through which rows are linked to their unit
     anchors: tuple[Step, ...] = ()  # columns to which such steps lead

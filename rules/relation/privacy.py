@@ -329,6 +329,6 @@ def united(
 
 
 def tells_unit(facts: Facts, keys: tuple[Expression, ...]) -> bool:
-    """Whether rows with equal keys are surely of one unit."""
-    plain = {each.id for each in keys if isinstance(each, Column)}
+    """Whether rows with equal keys are surely of one unit; NULLs stand in one group, whosever they are."""
+    plain = {each.id for each in keys if isinstance(each, Column) and not facts.column(each.id).nullable}
     return any(each <= plain for each in facts.determinants)

@@ -11,6 +11,7 @@ from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from tests import lab as tables
+from tests.properties.marks import SCHEMA
 from tests.properties.planning import PINNED, Lab
 
 
@@ -42,3 +43,14 @@ async def _catalog(dsn: str) -> Catalog:
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
         await connection.execute("SET search_path = ''")
         return await read_catalog(connection)
+
+
+@pytest.fixture(scope="session")
+def marks(real_cluster: Cluster) -> Iterator[Lab]:
+    """The table of tests/properties/marks.py."""
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE marks")
+    with psycopg.connect(real_cluster.dsn("marks"), autocommit=True) as connection:
+        connection.execute(SCHEMA)
+        connection.execute(PINNED)
+        yield Lab(connection, asyncio.run(_catalog(real_cluster.dsn("marks"))))
