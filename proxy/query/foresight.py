@@ -24,20 +24,24 @@ def foresee(questions: Sequence[Question], review: Review, asker: Asker) -> tupl
     return (_charge(questions, review, asker), *map(_served_again, questions))
 
 
-def _charge(questions: Sequence[Question], review: Review, asker: Asker) -> str:
+def check_affordable(questions: Sequence[Question], review: Review, asker: Asker) -> Totals:
+    """What all questions would cost the analyst together; refused like a charge, without making it."""
     fresh = [mechanism for question in questions for mechanism in question.mechanisms]
     seen = _unpaid(questions)
-    analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *seen]))
-    dataset = Change(review.dataset.totals, review.dataset.totals.plus(fresh))
-    budgets = asker.rulebook.budgets
+    if fresh or seen:
+        analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *seen]))
+        dataset = Change(review.dataset.totals, review.dataset.totals.plus(fresh))
+        check_fits(asker.analyst, analyst, dataset, asker.rulebook.budgets, reused=bool(seen))
+    return Totals().plus([*fresh, *seen])
+
+
+def _charge(questions: Sequence[Question], review: Review, asker: Asker) -> str:
     try:
-        if fresh or seen:
-            check_fits(asker.analyst, analyst, dataset, budgets, reused=bool(seen))
+        cost = check_affordable(questions, review, asker)
     except BudgetSpent as refusal:
         return f"none, since it is refused: {refusal.message}"
-    cost = Totals().plus([*fresh, *seen])
     delta = f" delta={_plain(cost.delta)}" if cost.delta else ""
-    return f"epsilon={_plain(cost.epsilon)}{delta}, with {_left(review.analyst)} left{budgets.phrase}"
+    return f"epsilon={_plain(cost.epsilon)}{delta}, with {_left(review.analyst)} left{asker.rulebook.budgets.phrase}"
 
 
 def _left(standing: Standing) -> str:

@@ -14,14 +14,14 @@ from proxy.query.asker import Asker
 from proxy.query.asking import Answered, Asking
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
-from proxy.query.foresight import foresee
+from proxy.query.foresight import check_affordable, foresee
 from proxy.query.grid import on_grid
 from proxy.query.notices import bound_notices, cost_notice, reuse_notice
 from proxy.query.reuse import Question, block_key, find_known, nothing_known
 from proxy.query.rulebook import Rulebook
 from proxy.query.told import Teller
 from rules.catalog import Catalog, TableName
-from rules.ledger.store import LedgerStore
+from rules.ledger.store import LedgerStore, Review
 from rules.noise.measures import Block, Text
 from rules.noise.mechanism import Noise
 from rules.noise.release import columns
@@ -119,6 +119,21 @@ class Service:
             _stay_alive()
             raise Interrupted("canceling statement due to user request") from None
 
+    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+        """Refuse a part that has to be paid first, if what is left would not pay for the rest.
+
+        A first part that is known already costs nothing, and so may the rest: that shows when it is planned.
+        """
+        rulebook = self._rulebook
+        asker = Asker(analyst, session, rulebook, first.time_zone, asyncio.get_running_loop().time())
+        questions = await self._questions(first.blocks, asker, reuse=reuse and bool(rulebook.policy.fresh_for))
+        if any(question.mechanisms for question in questions):
+            questions += [nothing_known(block, block_key(block, rulebook)) for block in rest.blocks]
+            check_affordable(questions, await self._review(asker), asker)
+
+    async def _review(self, asker: Asker) -> Review:
+        return await self._ledger.review(asker.analyst, asker.rulebook.budgets, self._clock(), most_charges=0)
+
     async def _noised(self, plan: Plan, asker: Asker, *, reuse: bool) -> Answer:
         """The blocks' answers; what has none is free."""
         if not plan.blocks:
@@ -150,8 +165,7 @@ class Service:
         if not plan.foreseen:
             return ()
         questions = await self._questions(plan.foreseen, asker, reuse=reuse)
-        review = await self._ledger.review(asker.analyst, asker.rulebook.budgets, self._clock(), most_charges=0)
-        return (foresee(questions, review, asker),)
+        return (foresee(questions, await self._review(asker), asker),)
 
     @asynccontextmanager
     async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:

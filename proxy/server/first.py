@@ -51,6 +51,9 @@ class Firsts(ABC):
     async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool: ...
 
     @abstractmethod
+    async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None: ...
+
+    @abstractmethod
     async def _answer(self, plan: Plan, run: Run) -> Answer: ...
 
     @abstractmethod
@@ -81,7 +84,9 @@ class Firsts(ABC):
             tried = replace(rest, released=(*request.released, stand_in(first.inner, names, types)))
             if first.is_shown:
                 return replace(tried, firsts=(*request.firsts, plan)), ()
-            await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
+            whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
+            if isinstance(whole, Plan):
+                await self._check_affordable(plan, whole, run)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)

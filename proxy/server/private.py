@@ -200,6 +200,11 @@ class Private(Firsts):
         self._matched.add(key)
         return not sync
 
+    async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None:
+        await self._service.check_affordable(
+            first, rest, analyst=self._analyst, session=self._session, reuse=run.settings.reuse
+        )
+
     async def _answer(self, plan: Plan, run: Run) -> Answer:
         left = run.ends - asyncio.get_running_loop().time()
         if left <= 0:

@@ -24,6 +24,9 @@ class StatementService(Protocol):
 
     async def plan(self, request: Request) -> Plan | First: ...
 
+    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+        """Whether a part that is paid first leaves enough for the rest."""
+
     async def answer(
         self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True
     ) -> Answer: ...

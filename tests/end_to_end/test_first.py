@@ -2,11 +2,14 @@
 """Statements with an inner query whose answer enters the rest, through a running proxy."""
 
 from decimal import Decimal
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate
+from tests.shop import RULES
 
 BUSY = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
 TOP = "(SELECT city, count(*) AS n FROM customers GROUP BY city ORDER BY n DESC LIMIT 2)"
@@ -76,6 +79,25 @@ def test_parameters_are_known_in_both_parts(session: psycopg.Connection) -> None
 )
 def test_an_inner_query_may_depend_on_the_row_around_it_by_equality(session: psycopg.Connection, sql: str) -> None:
     assert session.execute(sql).fetchall()
+
+
+def test_nothing_is_paid_for_an_inner_query_when_the_rest_cannot_be_paid(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = RULES.replace("budget: {epsilon: 1000, delta: 1e-6}", "budget: {epsilon: 0.9}").replace("epsilon: 500", "")
+    left = "SELECT epsilon_left FROM noisegate.budget WHERE account = 'yours'"
+    with (
+        noisegate(tmp_path, shop.reader_dsn, rules=rules) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as session,
+    ):
+        with pytest.raises(psycopg.errors.Error, match="would pass your privacy budget") as refused:
+            session.execute(BUSY)
+        untouched = session.execute(left).fetchone()
+        session.execute("SET noisegate.epsilon = 0.8")
+        session.execute(BUSY)
+        (again,) = {session.execute(BUSY).fetchone() for _ in range(2)}
+
+    assert "ε 1 is asked for, 0.9 of 0.9 is left" in (refused.value.diag.message_detail or "")
+    assert untouched == (Decimal("0.9"),)
+    assert again is not None
 
 
 def test_in_a_transaction_a_cursor_and_a_copy(session: psycopg.Connection) -> None:

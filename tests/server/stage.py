@@ -106,6 +106,9 @@ class FewStatements:
             raise NotAllowed("rows of orders are protected", hint="Ask for count(*).", position=position)
         return Plan((), outer, len(request.parameters), request.epsilon, Decimal(0))
 
+    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+        """Nothing costs anything here."""
+
     async def answer(
         self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True
     ) -> Answer:
