@@ -59,13 +59,13 @@ class Firsts(ABC):
     @abstractmethod
     def _encoded(self, text: str) -> bytes: ...
 
-    async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, tuple[str, ...]]:
-        """The plan, once all that it needs is known; and what is to be told of the parts answered before."""
+    async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, Request, tuple[str, ...]]:
+        """The plan, once all that it needs is known; how it was asked for; what is to be told of the parts before."""
         notices: tuple[str, ...] = ()
         for _ in range(_MOST_FIRSTS + 1):
             made = await self._plan(place, request)
             if isinstance(made, Plan):
-                return made, notices
+                return made, request, notices
             request, told = await self._with_answer(made, place, request, run)
             notices += told
         raise TooComplex(f"more than {_MOST_FIRSTS} inner queries would have to be answered first")
@@ -78,12 +78,13 @@ class Firsts(ABC):
         types = await self._names_of(tuple(column.type for column in columns), sync=run.sync)
         names = tuple(column.name.decode(self._relay.codec) for column in columns)
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
-        plan, told = await self._planned(None, replace(half, text=first.text, released=(), firsts=()), run)
+        asked = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown)
+        plan, asked, told = await self._planned(None, asked, run)
         rest = half if plan.blocks else request
         if plan.blocks:
             tried = replace(rest, released=(*request.released, stand_in(first.inner, names, types)))
             if first.is_shown:
-                return replace(tried, firsts=(*request.firsts, plan)), ()
+                return replace(tried, firsts=(*request.firsts, *asked.firsts, plan)), ()
             whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
             if isinstance(whole, Plan):
                 await self._check_affordable(plan, whole, run)

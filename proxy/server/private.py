@@ -91,7 +91,7 @@ class Private(Firsts):
         parameters = await self._parameters(asked, types, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync)
         request = _request(asked.around.query, moment, settings, parameters, self._service)
-        plan, told = await self._planned(asked.place, request, run)
+        plan, _, told = await self._planned(asked.place, request, run)
         is_parsed = await self._compare(plan, types, columns, sync=sync)
         answer = await self._answer(plan, run)
         notices = told + answer.notices if _wants_notices(moment, settings) else ()

@@ -253,8 +253,10 @@ class _Names:
                 around = "" if centre is None else f" around half of {centre}"
                 return f"sum within {reach}{around} of different {self._expression(integer)}"
             case Pick(candidate=candidate, fraction=fraction, largest=largest, end=end):
-                what = "choice" if end is None else f"{'low' if end.side < 0 else 'high'} end for {end.level} of choice"
-                return f"{what} at {fraction} of {largest} among {self._expression(candidate)}"
+                side = "" if end is None else f"{'low' if end.side < 0 else 'high'} end for {end.level} of the "
+                extreme = {True: "largest", False: "smallest", None: "most frequent"}[largest]
+                what = extreme if fraction is None else f"quantile {fraction}"
+                return f"{side}{what} of {self._expression(candidate)}"
         kind = "units" if isinstance(part, UnitCount) else "rows"
         return f"{kind} where {self._expression(part.condition)}"
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from rules.noise.ladder import filled
-from rules.noise.margin import percent
-from rules.noise.measures import Block, Choice, Ladder, Measure
+from rules.noise.margin import margin_of_output, percent
+from rules.noise.measures import Block, Choice, Ladder, Measure, Output
 from rules.refusal import NotSupported
 from rules.rewrite.plan import Plan
 from rules.sql.grammar import Node, items, kind
@@ -33,7 +33,8 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
         epsilon=sum((part.epsilon for part in parts), Decimal(0)),
         delta=sum((part.delta for part in parts), Decimal(0)),
     )
-    facts = [_facts(block, group_size) for block in whole.blocks]
+    spoken = [each for part in parts for each in part.spoken]
+    facts = [_facts(block, each, group_size) for block, each in zip(whole.blocks, spoken, strict=True)]
     before = sum(len(first.blocks) for first in firsts)
     foreseen = whole.blocks[: before or None]  # the others are known when those are answered
     for number in range(len(foreseen)):
@@ -74,9 +75,10 @@ def _format(explain: Node) -> str:
     return chosen
 
 
-def _facts(block: Block, group_size: int) -> list[Fact]:
+def _facts(block: Block, spoken: tuple[str, ...], group_size: int) -> list[Fact]:
     ladders = [_ladder(ladder) for ladder in block.ladders]
     facts = [*block.explanation, *ladders, *(_measure(measure, group_size, block.level) for measure in block.measures)]
+    facts += [_error(block, output, text, group_size) for output, text in zip(block.outputs, spoken, strict=True)]
     tally = [("tally SQL", block.tally)] if block.tally else []
     holes = [f"<bound of {ladder.what}>" for ladder in block.ladders]
     return [("tables", ", ".join(block.tables)), *facts, *tally, ("inner SQL", filled(block.sql, holes))]
@@ -100,6 +102,15 @@ def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact
     scale = sensitivity / float(measure.epsilon)
     margin = math.ceil(scale * math.log(1 / (1 - float(level))))
     return measure.name, f"{words}, noise scale {most}{scale:.6g}, {percent(level)} of draws within +/- {margin} steps"
+
+
+def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
+    """How far noise moves what is shown, where that does not depend on what is found."""
+    margin = margin_of_output(block, output, group_size=group_size)
+    if margin is None:
+        return f"error of {spoken}", "depends on the data: noisegate.margin(...) around it tells it with the answer"
+    most = "at most " if block.ladders else ""
+    return f"error of {spoken}", f"{most}+/- {float(margin):,.6g} in {percent(block.level)} of answers"
 
 
 def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:

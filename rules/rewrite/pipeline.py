@@ -31,7 +31,7 @@ from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
 from rules.rewrite.told import Told
 from rules.sql.canonical import canonical_tree, sources_as_queries
-from rules.sql.grammar import Node, items, kind, parse, strings, walk
+from rules.sql.grammar import Node, deparse_expression, items, kind, parse, strings, walk
 from rules.sql.parse import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
@@ -47,9 +47,9 @@ def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
     query = explain.get("query")
     try:
         if name == "ExplainStmt" and isinstance(query, dict):
-            shown = _plan_tree(canonical_tree(query), request, policy, catalog)
+            shown = _plan_tree(canonical_tree(query), replace(request, explains=True), policy, catalog)
             if isinstance(shown, First):
-                return replace(shown, is_shown=True)
+                return shown
             return explained(shown, explain, policy.group_size, request.firsts)
         return _plan_tree(canonical_tree(piece.tree), request, policy, catalog)
     except Refusal as refusal:
@@ -89,7 +89,7 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
             return _plan(tree, query, request, _Tables(replace(world, released=known)))
         except AnswerFirst as missing:
             inner = replace(missing.inner, rewritten=len(rewritten))
-            return First(inner, statement_of(query, inner))
+            return First(inner, statement_of(query, inner), is_shown=request.explains)
         except Correlated as found:
             decorrelate(query, found)
             rewritten = (*rewritten, found.select)
@@ -107,6 +107,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
     blocks = _planned(cuts, request, tables)
     depends_on_time = any(map(_is_clock, walk(query)))  # before the blocks are cut out
     told = Told(request.search_path, len(request.parameter_types) + sum(map(_width, blocks)))
+    spoken = _spoken(cuts, blocks) if request.explains else ()
     outer = outer_statement(tree, _places(cuts, blocks, query, request), told)
     _check_nothing_left(tree, tables)
     check_none_left(tree)
@@ -120,6 +121,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:
         notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)),
         depends_on_time=depends_on_time,
         told=told.names,
+        spoken=spoken,
     )
 
 
@@ -190,6 +192,15 @@ def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request
         Place(cut.body, cut.leaves, blocks[cut.block], first[cut.block], f"_ng{number}", cut.outputs, cut.body is top)
         for number, cut in enumerate(cuts, start=1)
     ]
+
+
+def _spoken(cuts: list[_Cut], blocks: list[Block]) -> tuple[tuple[str, ...], ...]:
+    """What the analyst calls the outputs of each block."""
+    spoken = [[""] * len(block.outputs) for block in blocks]
+    for cut in cuts:
+        for node, output in zip(cut.leaves.aggregates, cut.outputs, strict=True):
+            spoken[cut.block][output] = deparse_expression(node)
+    return tuple(map(tuple, spoken))
 
 
 def _width(block: Block) -> int:

@@ -78,6 +78,7 @@ class Plan:
     generation: int = 0  # of the rules and the catalog that it was made by; set by the service
     depends_on_time: bool = False  # now() and its like stand inside: the plan is good for this statement only
     told: tuple[str, ...] = ()  # virtual relations, in the order of their holes
+    spoken: tuple[tuple[str, ...], ...] = ()  # for EXPLAIN: how the analyst wrote each block's outputs
     foreseen: tuple[Block, ...] = ()  # blocks that are explained; what they would cost now fills one more hole
 
     def outer_with_parameters(self) -> str:
@@ -113,3 +114,4 @@ class Request:
     now: str = ""  # the statement's clock, ISO with offset
     released: tuple[Released, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN
+    explains: bool = False  # whether nothing is asked but how it would be

@@ -1,5 +1,6 @@
 """EXPLAIN of a private statement shows what it would cost and reads, and costs nothing itself."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -189,6 +190,17 @@ def test_what_is_told_to_be_charged_is_charged(session: psycopg.Connection, prox
         assert after is not None
         assert after[0] - before[0] == Decimal("0.5")
         assert charge_now(bob, sql) == "epsilon=0"
+
+
+def test_how_far_noise_moves_each_output_is_told_in_its_own_unit(session: psycopg.Connection) -> None:
+    outputs = ("count(*)", "count(*) FILTER (WHERE status = 'paid')", "sum(amount)", "avg(amount)", "max(amount)")
+    text = lines(session, f"EXPLAIN SELECT {', '.join(outputs)} FROM orders")
+    told = dict(re.findall(r"error of (.*?): (.*)", text))
+
+    assert told.keys() == set(outputs)
+    assert re.fullmatch(r"\+/- [\d,]+ in 95% of answers", told["count(*)"])
+    assert re.fullmatch(r"\+/- [\d,.e+]+ in 95% of answers", told["sum(amount)"])
+    assert all(told[each].startswith("depends on the data: noisegate.margin(") for each in outputs[3:])
 
 
 def test_a_charge_that_would_be_refused_is_told_so(shop: RealDatabase, tmp_path: Path) -> None:

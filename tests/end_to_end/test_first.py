@@ -169,6 +169,22 @@ def test_explain_shows_what_is_answered_first(session: psycopg.Connection, told:
     assert told == []
 
 
+def test_explain_answers_no_inner_query_however_deep(session: psycopg.Connection) -> None:
+    inner = (
+        "SELECT avg(amount) FROM orders WHERE amount < (SELECT 321.75 + avg(amount) FROM orders WHERE amount < 123.5)"
+    )
+    spent = "SELECT epsilon_spent FROM noisegate.budget WHERE account = 'yours'"
+    session.execute("SET noisegate.epsilon = 1")
+    before = session.execute(spent).fetchone()
+
+    lines = session.execute(f"EXPLAIN SELECT count(*) FROM orders WHERE amount > ({inner})").fetchall()
+    text = "\n".join(str(line) for (line,) in lines)
+
+    assert session.execute(spent).fetchone() == before
+    assert text.count("answered first: the blocks below") == 2 and "Block 3" in text
+    assert "Private answer  (epsilon=1)" in text
+
+
 def test_more_than_one_row_where_one_value_is_asked_is_postgresqls_own_error(session: psycopg.Connection) -> None:
     with pytest.raises(psycopg.errors.CardinalityViolation):
         session.execute("SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders GROUP BY status)")
