@@ -27,7 +27,6 @@ from rules.relation.nodes import (
     Windowed,
 )
 from rules.relation.ties import identity_sql, one_of_equals, tie_breakers
-from rules.relation.types import Type
 
 LONGEST = 200_000  # characters of one inner statement; guards repeat what they guard
 
@@ -253,11 +252,18 @@ class Renderer:
         for branch, sources in zip(node.branches, node.sources, strict=True):
             inner = self.render(branch, frozenset(sources[place] for place, _ in places))
             items = ", ".join(
-                f"{inner.names[sources[place]]}{_unioned(column.type)} AS {self._called(column.id)}"
+                f"{_united(node, column, inner.names[sources[place]])} AS {self._called(column.id)}"
                 for place, column in places
             )
             parts.append(f"SELECT {items} {inner.clause()}")
         return self._sub_select(" UNION ALL ".join(parts), [column.id for _, column in places])
+
+
+def _united(node: Union, column: Column, sql: str) -> str:
+    """One type for both branches, and one spelling of a unit that they print with different digits."""
+    cast = sql if column.type.kind == "other" else f"{sql}::{column.type.sql}"
+    unit = node.facts.unit
+    return one_of_equals(column, cast) if unit is not None and column.id == unit.column else cast
 
 
 def _over(window: Window, unit: int, call: WindowCall, ties: tuple[Column, ...], names: Mapping[int, str]) -> str:
@@ -275,10 +281,6 @@ def _ordered(given: Order, names: Mapping[int, str]) -> str:
     return f"{expression_sql(given.expression, names)}{' DESC' if given.descending else ''}{nulls}"
 
 
-def _unioned(given: Type) -> str:
-    return "" if given.kind == "other" else f"::{given.sql}"
-
-
 def _identity(key: Iterable[str]) -> str:
     """The values of a key as one text, each told with its length, so that different ones never read the same."""
     parts = (f"char_length(({column})::text) || ':' || ({column})::text" for column in key)
@@ -286,12 +288,18 @@ def _identity(key: Iterable[str]) -> str:
 
 
 def _read(node: Scan, names: dict[int, str]) -> dict[int, str]:
-    """Columns of types that do not compare as their bytes are read as text of the database's collation."""
+    """Columns of types that do not compare as their bytes are read as text of the database's collation.
+
+    And a unit has one spelling: 5.0 and 5.00 are one person, whose rows must not fall apart by their texts.
+    """
     read = {}
+    unit = None if node.facts.unit is None else node.facts.unit.column
     for number, name in names.items():
-        base = node.facts.column(number).type.base
+        column = node.facts.column(number)
         if number in node.collated:
             read[number] = f'({name})::text COLLATE "default"'
+        elif column.type.base in ("bpchar", "name"):
+            read[number] = f"({name})::text"
         else:
-            read[number] = f"({name})::text" if base in ("bpchar", "name") else name
+            read[number] = one_of_equals(column, name) if number == unit else name
     return read

@@ -41,7 +41,7 @@ def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
 
 
 def _has_one_spelling(given: Type) -> bool:
-    return given.kind != "float" and (given.kind != "numeric" or given.scale is not None)
+    return given.kind not in ("float", "interval") and (given.kind != "numeric" or given.scale is not None)
 
 
 def _rows_left(facts: Facts) -> int | None:

@@ -17,7 +17,7 @@ from rules.relation.checks import bounds_of_checks
 from rules.relation.domain import ANYTHING, TRUTHS, Domain, Range, Values
 from rules.relation.expression import Column
 from rules.relation.nodes import Facts, Hop, Rows, Scan, Step, Unit
-from rules.relation.types import TEXT, Type, integer_range, type_of
+from rules.relation.types import TEXT, Type, finds_one, integer_range, type_of
 from rules.relation.value import DAY, days_of, microseconds_of
 
 Fresh = Callable[[], int]
@@ -134,6 +134,11 @@ def _follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> _
             raise NotAllowed(
                 f'"{step.target}.{step.target_column}" is not proved unique, so a row could have two units'
             )
+        if not finds_one(type_of(column), type_of(_real_column(target, step.target_column))):
+            message = (
+                f'"{table.name}" refers to "{step.target}" by values of another type, so a row could have two units'
+            )
+            raise NotAllowed(message)
         hops.append(Hop(step.column, step.target, step.target_column))
         step = rules.unit_step()
         column = _real_column(target, step.column)

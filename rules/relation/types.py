@@ -196,6 +196,22 @@ def have_one_equality(first: Type, second: Type) -> bool:
     return first.base == second.base and first.name == second.name and first.kind != "other"
 
 
+def finds_one(given: Type, target: Type) -> bool:
+    """Whether a value equals at most one of the target's different values: these must not be rounded to be compared.
+
+    Example:
+        >>> finds_one(INT8, FLOAT8), finds_one(FLOAT8, INT8), finds_one(TIMESTAMPTZ, DATE)
+        (True, False, False)
+    """
+    if given.is_number and target.is_number:
+        return given.kind != "float" or target.kind == "float"
+    if given.is_time and target.is_time:
+        return given.kind != "timestamptz" or target.kind == "timestamptz"
+    if given.kind == target.kind == "text":
+        return True
+    return (given.base, given.name) == (target.base, target.name)
+
+
 def integer_range(base: str) -> tuple[int, int]:
     limit = 1 << (WIDTHS[base] - 1)
     return -limit, limit - 1

@@ -74,6 +74,8 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     auto = Auto.of(keyed.source.node, request, world)
     recipes = choose(auto.with_own_bounds(_recipes(asked, request.confidence, keyed, world, bounding.rows)))
     parts = _parts(recipes, needs_units=public is None)
+    if bounding.rows > 1 and UnitCount() in parts:
+        _check_identity(facts)
     bounding = auto.bounding(bounding, recipes, parts, facts)
     bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
     _check_choices(parts, public)
@@ -194,7 +196,9 @@ def _bounding(
 
 def _check_identity(facts: Facts) -> None:
     if facts.unit is None or facts.unit.column is None:
-        raise NotSupported("rows without a primary key have no identity, so they cannot be bounded after a join")
+        raise NotSupported(
+            "rows without a primary key have no identity, so they cannot be told apart once they are multiplied"
+        )
 
 
 def _recipes(

@@ -1,7 +1,7 @@
 """The laboratories: databases with the tables of tests/lab.py, emptied before every example."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import psycopg
@@ -13,6 +13,8 @@ from rules.catalog import Catalog
 from tests import lab as tables
 from tests.properties.marks import SCHEMA
 from tests.properties.planning import PINNED, Lab
+
+MakeLab = Callable[[str], Lab]
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +56,21 @@ def marks(real_cluster: Cluster) -> Iterator[Lab]:
         connection.execute(SCHEMA)
         connection.execute(PINNED)
         yield Lab(connection, asyncio.run(_catalog(real_cluster.dsn("marks"))))
+
+
+@pytest.fixture
+def make_lab(real_cluster: Cluster) -> Iterator[MakeLab]:
+    """Databases of one test's own, by their schema."""
+    names = [f"own{number}" for number in range(3)]
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner, ExitStack() as stack:
+
+        def make(schema: str) -> Lab:
+            name = names.pop()
+            owner.execute(f"CREATE DATABASE {name}")
+            stack.callback(owner.execute, f"DROP DATABASE {name} WITH (FORCE)")
+            connection = stack.enter_context(psycopg.connect(real_cluster.dsn(name), autocommit=True))
+            connection.execute(schema)
+            connection.execute(PINNED)
+            return Lab(connection, asyncio.run(_catalog(real_cluster.dsn(name))))
+
+        yield make

@@ -1,0 +1,100 @@
+"""What once broke a proof: each with the smallest schema, rows and statement that did it."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from rules.policy.load import load_policy
+from rules.policy.model import Policy
+from rules.refusal import Refusal
+from tests import lab as tables
+from tests.properties.conftest import MakeLab
+from tests.properties.moved import broken_claims
+
+PEOPLE = "unit: people.id\ntables:\n  people: {unit: id}\n"
+VISITS = f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 2}}\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One schema with rows, the rules for it, a statement, and who leaves."""
+
+    name: str
+    schema: str
+    rules: str
+    sql: str
+    leave: str
+    refusal: str = ""
+
+    @property
+    def policy(self) -> Policy:
+        text = tables.RULES[: tables.RULES.index("unit:")] + self.rules
+        return load_policy(text + tables.RULES[tables.RULES.index("budget:") :], "rules.yaml", {"DATABASE": "lab"})
+
+
+NUMERIC = """
+CREATE TABLE people (id numeric PRIMARY KEY);
+CREATE TABLE visits (person_id numeric, kind text);
+INSERT INTO people VALUES (5.0), (6);
+INSERT INTO visits VALUES (5.0, 'a'), (5.00, 'a'), (5.000, 'b'), (6, 'a')
+"""
+DIGITS = """
+CREATE TABLE people (id numeric(10, 1) PRIMARY KEY);
+CREATE TABLE visits (person_id numeric(10, 2));
+INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5), (6), (5)
+"""
+LEAVE = "DELETE FROM visits WHERE person_id = 5; DELETE FROM people WHERE id = 5"
+CASES = (
+    Case(
+        "a numeric unit is written with other digits in each row",
+        NUMERIC,
+        VISITS,
+        "SELECT person_id::text, count(*), count(DISTINCT person_id) FROM visits GROUP BY 1",
+        LEAVE,
+    ),
+    Case(
+        "a union of units with other digits",
+        DIGITS,
+        VISITS,
+        "SELECT u.id::text, count(DISTINCT u.id) FROM (SELECT id FROM people UNION ALL SELECT person_id FROM visits) "
+        "AS u GROUP BY 1",
+        LEAVE,
+    ),
+    Case(
+        "a row without identity stands in one group twice",
+        "CREATE TABLE marks (kind text); INSERT INTO marks VALUES ('a'), ('b')",
+        "unit: row\ntables:\n  marks: {}\n",
+        "SELECT kind, count(*) FROM (SELECT * FROM marks UNION ALL SELECT * FROM marks) AS u GROUP BY 1",
+        "DELETE FROM marks WHERE kind = 'a'",
+        "cannot be told apart once they are multiplied",
+    ),
+    Case(
+        "a double refers to two large whole numbers",
+        """
+        CREATE TABLE people (id integer PRIMARY KEY);
+        CREATE TABLE visits (id bigint PRIMARY KEY, person_id integer);
+        CREATE TABLE items (visit_id float8);
+        INSERT INTO people VALUES (5), (6);
+        INSERT INTO visits VALUES (9007199254740992, 5), (9007199254740993, 6);
+        INSERT INTO items VALUES (9007199254740992), (9007199254740992)
+        """,
+        f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 3}}\n",
+        "SELECT count(*) FROM items",
+        "DELETE FROM items WHERE visit_id IN (SELECT id FROM visits WHERE person_id = 5); " + LEAVE,
+        "a row could have two units",
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_one_unit_moves_nothing_further_than_is_claimed(make_lab: MakeLab, case: Case) -> None:
+    lab = make_lab(case.schema)
+    try:
+        plan = lab.plan(case.sql, case.policy)
+    except Refusal as refusal:
+        assert case.refusal, refusal.message
+        assert case.refusal in refusal.message
+        return
+    assert not case.refusal, [block.sql for block in plan.blocks]
+    for block in plan.blocks:
+        assert not broken_claims(lab, block, case.leave), block.sql
