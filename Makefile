@@ -1,7 +1,7 @@
 # Everything here is also one plain command; see README.md.
 BIN := .venv/bin
 
-.PHONY: setup demo test audit clients superset lint format lock bench
+.PHONY: setup demo test audit explore clients superset lint format lock bench
 
 setup: .venv/ready
 
@@ -18,6 +18,9 @@ test: setup
 
 audit: setup
 	$(BIN)/pytest -n auto --maxschedchunk 1 -m long
+
+explore: setup
+	NOISEGATE_EXPLORE=1 NOISEGATE_EXAMPLES=2000 $(BIN)/pytest -n auto tests/properties
 
 clients: setup
 	$(BIN)/python -m tests.clients
