@@ -11,6 +11,7 @@ from rules.noise.measures import (
     Choice,
     FromEnd,
     Groups,
+    Ladder,
     Measure,
     MostFrequent,
     PrivateGroups,
@@ -46,6 +47,7 @@ from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
 from rules.rewrite.split_aggregates import choose, split
 from rules.rewrite.vectors import Vector, vectors_of
+from rules.rewrite.weights import weights_of
 from rules.sql import syntax as s
 
 _MOST_CELLS = 1_000_000  # of the histograms of one answer
@@ -61,8 +63,69 @@ class Asked:
     bars: tuple[int, ...] = ()
 
 
-def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) -> Block:
-    """The block of a site with these aggregates as its outputs. `request` brings the block's own share of ε and δ."""
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """All of a block but its ε: what is asked, how it is bounded, and by which weights ε is to be shared."""
+
+    site: BlockSite
+    asked: Asked
+    world: World
+    keyed: Keyed
+    public: PublicGroups | None  # None: the groups are found in the data
+    recipes: tuple[Recipe, ...]
+    parts: tuple[Contribution, ...]
+    bounding: Bounding
+    level: Decimal
+    notices: tuple[str, ...]
+
+    @property
+    def canonical(self) -> str:
+        """Equal blocks have equal ones."""
+        return _Names(self.keyed, self.world.time_zone).block(self.bounding) + _origins(self.world)
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """What is paid for: the vectors, and then the ladders."""
+        uses = [recipe.parts for recipe in self.recipes]
+        if self.public is None:
+            uses.append((UnitCount(),))  # the list of groups is made of it
+        return weights_of(self.bounding.vectors, uses) + (WEIGHT,) * self.bounding.ladders
+
+    def with_shares(self, epsilon: Decimal, delta: Decimal) -> Block:
+        """The block, on so much of ε and δ."""
+        epsilons = share(epsilon, self.weights) if self.parts else ()
+        own, others = epsilons[: len(self.bounding.vectors)], epsilons[len(self.bounding.vectors) :]
+        shares = Shares(others, min(own, default=epsilon), 1 if self.public is None else len(self.public.rows))
+        names = _Names(self.keyed, self.world.time_zone)
+        ladders = find_ladders(self.bounding, self.recipes, shares, names.part)
+        paid = dict(zip(self.bounding.vectors, own, strict=True))
+        measures = tuple(_measure(part, paid, names, self.keyed, self.bounding) for part in self.parts)
+        return self._block(measures, ladders, delta)
+
+    def _block(self, measures: tuple[Measure | Choice, ...], ladders: tuple[Ladder, ...], delta: Decimal) -> Block:
+        node, keys, bounding, public = self.keyed.source.node, self.keyed.keys, self.bounding, self.public
+        groups: Groups = public if public is not None else PrivateGroups(self.parts.index(UnitCount()), delta)
+        return Block(
+            canonical=self.canonical,
+            sql=inner_sql(node, keys, self.parts, bounding),
+            keys=self.keyed.columns,
+            groups=groups,
+            measures=measures,
+            outputs=tuple(recipe.output(tuple(map(self.parts.index, recipe.parts))) for recipe in self.recipes),
+            output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in self.recipes),
+            tables=_tables(node),
+            explanation=_explanation(bounding, node.facts, groups),
+            notices=self.notices,
+            sets=self.site.sets,
+            bars=self.asked.bars,
+            level=self.level,
+            ladders=ladders,
+            tally=tally_sql(node, keys, bounding, [each.rungs for each in ladders]) if ladders else "",
+        )
+
+
+def draft_block(site: BlockSite, asked: Asked, request: Request, world: World) -> Draft:
+    """The block of a site with these aggregates as its outputs."""
     keyed = with_keys(site.source, site.keys, world)
     facts = keyed.source.node.facts
     cap, notices = _cap(keyed.source.node, request, world)
@@ -81,32 +144,7 @@ def plan_block(site: BlockSite, asked: Asked, request: Request, world: World) ->
     _check_choices(parts, public)
     check_size(len(asked.bars), 0 if public is None else len(public.rows), request.confidence)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
-    names = _Names(keyed, world.time_zone)
-    weights = [Fraction(1)] * len(bounding.vectors) + [WEIGHT] * bounding.ladders
-    epsilons = share(request.epsilon, weights) if parts else ()
-    own, others = epsilons[: len(bounding.vectors)], epsilons[len(bounding.vectors) :]
-    paid = dict(zip(bounding.vectors, own, strict=True))
-    measures = tuple(_measure(part, paid, names, keyed, bounding) for part in parts)
-    shares = Shares(others, min(own, default=request.epsilon), 1 if public is None else len(public.rows))
-    ladders = find_ladders(bounding, recipes, shares, names.part)
-    groups: Groups = public if public is not None else PrivateGroups(parts.index(UnitCount()), request.delta)
-    return Block(
-        canonical=names.block(bounding) + _origins(world),
-        sql=inner_sql(keyed.source.node, keyed.keys, parts, bounding),
-        keys=keyed.columns,
-        groups=groups,
-        measures=measures,
-        outputs=tuple(recipe.output(tuple(map(parts.index, recipe.parts))) for recipe in recipes),
-        output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in recipes),
-        tables=_tables(keyed.source.node),
-        explanation=_explanation(bounding, facts, groups),
-        notices=notices,
-        sets=site.sets,
-        bars=asked.bars,
-        level=request.confidence,
-        ladders=ladders,
-        tally=tally_sql(keyed.source.node, keyed.keys, bounding, [each.rungs for each in ladders]) if ladders else "",
-    )
+    return Draft(site, asked, world, keyed, public, recipes, parts, bounding, request.confidence, notices)
 
 
 def _measure(

@@ -15,7 +15,7 @@ from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComple
 from rules.relation.lookup import Correlated
 from rules.relation.released import AnswerFirst, renumbered
 from rules.relation.scope import ROW_HINT, World
-from rules.rewrite.block import Asked, plan_block
+from rules.rewrite.block import Asked, draft_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.decorrelate import decorrelate
 from rules.rewrite.error_bars import barred_aggregates, check_none_left
@@ -145,36 +145,25 @@ class _Cut:
 
 
 def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
-    """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once."""
-    drafts = [plan_block(cut.site, _together([cut]), request, tables.world) for cut in cuts]
-    names = [(draft.canonical, draft.sets) for draft in drafts]
-    merged = {name: [cut for cut, other in zip(cuts, names, strict=True) if other == name] for name in names}
-    for number, alike in enumerate(merged.values()):
-        together = _together(alike).aggregates
+    """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once.
+
+    Each has the part of ε that its measures weigh: the same ones would have as much in one block.
+    """
+    drafts = [draft_block(cut.site, _together([cut]), request, tables.world) for cut in cuts]
+    merged: dict[tuple[str, tuple[tuple[int, ...], ...]], list[int]] = {}
+    for place, draft in enumerate(drafts):
+        merged.setdefault((draft.canonical, draft.site.sets), []).append(place)
+    whole = []
+    for number, places in enumerate(merged.values()):
+        alike = [cuts[place] for place in places]
+        asked = _together(alike)
         for cut in alike:
-            cut.block, cut.outputs = number, tuple(map(together.index, cut.aggregates))
-    if len(cuts) <= 1:
-        return drafts
-    measures = [
-        {
-            draft.measures[index].name
-            for draft, other in zip(drafts, names, strict=True)
-            if other == name
-            for index in draft.paying(range(len(draft.measures)))
-        }
-        for name in merged
-    ]
-    shares = share(request.epsilon, [Fraction(max(1, len(each))) for each in measures])
-    part_of_delta = request.delta / len(merged)
-    return [
-        plan_block(
-            alike[0].site,
-            _together(alike),
-            replace(request, epsilon=part, delta=part_of_delta),
-            tables.world,
-        )
-        for part, alike in zip(shares, merged.values(), strict=True)
-    ]
+            cut.block, cut.outputs = number, tuple(map(asked.aggregates.index, cut.aggregates))
+        draft = drafts[places[0]]
+        whole.append(draft if len(alike) == 1 else draft_block(draft.site, asked, request, tables.world))
+    shares = share(request.epsilon, [sum(draft.weights) or Fraction(1) for draft in whole]) if whole else ()
+    delta = request.delta / max(1, len(whole))
+    return [draft.with_shares(part, delta) for draft, part in zip(whole, shares, strict=True)]
 
 
 def _together(cuts: list[_Cut]) -> Asked:

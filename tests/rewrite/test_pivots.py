@@ -67,5 +67,6 @@ def test_a_total_beside_a_pivot_shares_with_all_of_it(planner: Planner) -> None:
     block = planner.block(f"SELECT count(*), {', '.join(parts)} FROM orders")
 
     assert len(block.measures) == 9
-    assert {measure.epsilon for measure in block.measures} == {Decimal("0.333333333333")}
-    assert block.epsilon == Decimal("0.999999999999")
+    total, *others = (measure.epsilon for measure in block.measures)
+    assert (total, set(others)) == (Decimal("0.2"), {Decimal("0.4")})  # one output is made of it, and four of a vector
+    assert block.epsilon == 1

@@ -1,0 +1,75 @@
+"""ε goes where most of an answer is made of it."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rules.noise.allocate import share
+from rules.noise.measures import Block, Measure
+from rules.relation.expression import FALSE, TRUE
+from rules.rewrite.contributions import Contribution, RowCount, RowSum, UnitCount
+from rules.rewrite.weights import weights_of
+from tests.rewrite.planned import Planner
+
+PARTS: tuple[Contribution, ...] = (RowCount(TRUE), RowCount(FALSE), UnitCount(), RowSum(TRUE, 1), RowSum(FALSE, 1))
+VECTORS = tuple((part,) for part in PARTS)
+
+uses = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, unique=True), min_size=1, max_size=12)
+
+
+@given(uses=uses, others=st.lists(st.fractions(1, 10), min_size=len(PARTS), max_size=len(PARTS)))
+@example(
+    uses=[[PARTS[0]], [PARTS[0], PARTS[1]], [PARTS[0], PARTS[2]], [PARTS[3]], [PARTS[4]]], others=[Fraction(1)] * 5
+)
+def test_no_other_shares_have_a_smaller_sum_of_relative_errors(
+    uses: list[list[Contribution]], others: list[Fraction]
+) -> None:
+    needed = [vector for vector in VECTORS if any(vector[0] in use for use in uses)]
+    counts = [sum(vector[0] in use for use in uses) for vector in needed]
+
+    def errors(weights: list[Fraction]) -> Fraction:
+        epsilons = share(Decimal(1), weights)
+        return sum((count / Fraction(epsilon) for count, epsilon in zip(counts, epsilons, strict=True)), Fraction(0))
+
+    assert errors(list(weights_of(needed, uses))) <= errors(others[: len(needed)]) * Fraction(1001, 1000)
+
+
+def test_what_nothing_is_shown_of_has_a_share_too() -> None:
+    assert weights_of([(UnitCount(),)], [[RowCount()]]) == (Fraction(1),)
+
+
+def test_weights_are_the_same_fractions_on_every_machine() -> None:
+    weights = [*weights_of([(RowCount(),)], [[RowCount()]] * 2), *weights_of([(RowCount(),)], [[RowCount()]] * 10_000)]
+
+    assert weights == [Fraction(1414, 1000), 100]
+
+
+def test_the_count_that_many_outputs_share_has_more(planner: Planner) -> None:
+    block = planner.block("SELECT count(*), avg(amount), sum(amount) FROM orders WHERE amount IS NOT NULL")
+
+    assert abs(of(block, "rows") / of(block, "sum") - Decimal("1.732") / Decimal("1.414")) < Decimal("1e-9")
+
+
+def test_a_list_of_groups_is_made_of_its_units(planner: Planner) -> None:
+    (block,) = planner.plan("SELECT note, count(DISTINCT customer_id), sum(amount) FROM orders GROUP BY note").blocks
+
+    assert abs(of(block, "units") / of(block, "sum") - Decimal("1.414")) < Decimal("1e-9")
+
+
+def test_equal_measures_weigh_the_same_in_every_block(planner: Planner) -> None:
+    together = planner.plan(
+        "SELECT (SELECT avg(amount) FROM orders WHERE status = 'paid'), count(*), sum(quantity), avg(quantity),"
+        " sum(quantity * 2) FROM order_items"
+    )
+    few, many = sorted(together.blocks, key=lambda block: len(block.measures))
+
+    assert abs(few.epsilon + many.epsilon - 1) < Decimal("1e-9")
+    assert abs(of(few, "sum") / of(few, "rows") - 1) < Decimal("1e-9")
+    assert of(few, "rows") < of(many, "rows")
+
+
+def of(block: Block, kind: str) -> Decimal:
+    """The ε of the first measure of a kind."""
+    return next(each.epsilon for each in block.measures if isinstance(each, Measure) and each.name.startswith(kind))
