@@ -23,6 +23,7 @@ from rules.sql.commands import Settings
 
 _FIRST: Final = b"_ng_first"
 _MOST_FIRSTS: Final = 8
+_MOST_READINGS: Final = 20
 _MOST_ROWS: Final = 10_000
 
 
@@ -62,10 +63,12 @@ class Firsts(ABC):
     async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, Request, tuple[str, ...]]:
         """The plan, once all that it needs is known; how it was asked for; what is to be told of the parts before."""
         notices: tuple[str, ...] = ()
-        for _ in range(_MOST_FIRSTS + 1):
+        asked, read = 0, 0
+        while asked <= _MOST_FIRSTS and read <= _MOST_READINGS:
             made = await self._plan(place, request)
             if isinstance(made, Plan):
                 return made, request, notices
+            asked, read = (asked, read + 1) if made.inner.use == "reading" else (asked + 1, read)
             request, told = await self._with_answer(made, place, request, run)
             notices += told
         raise TooComplex(f"more than {_MOST_FIRSTS} inner queries would have to be answered first")
@@ -86,6 +89,8 @@ class Firsts(ABC):
             if first.is_shown:
                 return replace(tried, firsts=(*request.firsts, *asked.firsts, plan)), ()
             whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
+            if isinstance(whole, First) and whole.inner.use == "reading":
+                return await self._with_answer(whole, place, request, run)
             if isinstance(whole, Plan):
                 await self._check_affordable(plan, whole, run)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)

@@ -21,6 +21,7 @@ from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescript
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
 from rules.refusal import Interrupted, Misfit, Mismatch, NotAllowed, NotSupported, Refusal, Untranslatable
+from rules.relation.functions.guard import Styles
 from rules.rewrite.plan import First, Plan, Request
 from rules.sql.commands import Settings, read_settings
 from rules.sql.statement import Kind, Statement
@@ -310,6 +311,7 @@ def _request(
         confidence=settings.confidence,
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
+        styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle")),
     )
 
 

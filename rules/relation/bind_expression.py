@@ -9,7 +9,7 @@ from rules.refusal import NotAllowed, NotSupported
 from rules.relation.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.relation.functions import comparison, conditional
 from rules.relation.functions.cast import cast
-from rules.relation.functions.coerce import literal, number, typed
+from rules.relation.functions.coerce import literal, literals, number, typed
 from rules.relation.functions.fold import folded
 from rules.relation.functions.guard import Setting
 from rules.relation.functions.registry import call, operate
@@ -179,7 +179,7 @@ class Binding:
         """The items of an array's text; a label of an enum takes its type from what it is compared with."""
         if self._has_enums(written):
             return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
-        return tuple(literal(item, _element(written), self.setting) for item in array_items(text))
+        return literals(array_items(text), _element(written), self.setting)
 
     def _has_enums(self, written: str) -> bool:
         return written.endswith("[]") and self._is_enum(written.removesuffix("[]"))

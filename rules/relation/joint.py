@@ -25,6 +25,8 @@ def joints(node: Node) -> tuple[Joint, ...]:
     """The combinations that hold for the rows of a relation."""
     match node:
         case Given(rows=rows, facts=facts):
+            if any(cell.text is not None and cell.value is None for row in rows for cell in row):
+                return ()  # infinity is no value that the planner knows
             cells = frozenset(tuple(cell.value for cell in row) for row in rows)
             return (Joint(tuple(column.id for column in facts.columns), cells),)
         case Filter(source=source, condition=condition):

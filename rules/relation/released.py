@@ -18,11 +18,11 @@ from rules.relation import domain
 from rules.relation.domain import ANYTHING, Domain, Range, Values
 from rules.relation.expression import Column, Constant, null_of
 from rules.relation.functions.coerce import literal
-from rules.relation.functions.guard import Setting
+from rules.relation.functions.guard import Reading, Setting
 from rules.relation.types import Type, find_type
 from rules.sql import syntax as s
 
-Use = Literal["rows", "value", "exists", "lookup", "values"]
+Use = Literal["rows", "value", "exists", "lookup", "values", "reading"]
 Links = tuple[tuple[s.Expression, bool], ...]
 
 _WIDEST_KEY = 3  # columns; a proof that is not looked for costs rows, never privacy
@@ -56,6 +56,8 @@ class Inner:
     depth: int = 0  # how many set operations stand around that one
     use: Use = "rows"
     column: TableColumn | None = None  # for the values of a public column, which no query asks for
+    type: str = ""  # for a reading: what the literals are read as
+    literals: tuple[str, ...] = ()  # which no query asks for either
     links: Links = ()  # for a lookup: inside = outside, and whether in this order
     rewritten: int = 0  # how many subqueries had become queries in FROM when the SELECTs were numbered
 
@@ -86,6 +88,16 @@ def find_released(query: s.Query, use: Use, known: tuple[Released, ...], links: 
         if released.inner == inner:
             return released
     raise AnswerFirst(inner)
+
+
+def readings(known: tuple[Released, ...]) -> tuple[Reading, ...]:
+    """What PostgreSQL has read in literals: the second column."""
+    return tuple(
+        Reading(released.inner.type, text, read)
+        for released in known
+        if released.inner.use == "reading"
+        for text, (_, read) in zip(released.inner.literals, released.rows, strict=True)
+    )
 
 
 def renumbered(known: tuple[Released, ...], rewritten: tuple[int, ...]) -> tuple[Released, ...]:

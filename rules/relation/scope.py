@@ -7,8 +7,8 @@ from rules.catalog import Catalog
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.expression import Constant
-from rules.relation.functions.guard import Setting
-from rules.relation.released import Links, Released, Use, constants, find_released, value
+from rules.relation.functions.guard import PLAIN, Setting, Styles
+from rules.relation.released import Links, Released, Use, constants, find_released, readings, value
 from rules.relation.scan import Names
 from rules.relation.walk_syntax import unnumbered
 from rules.sql.syntax import Expression, Query
@@ -32,6 +32,7 @@ class World:
     parameters: tuple[str | None, ...] = ()
     time_zone: str = "UTC"
     now: str = ""
+    styles: Styles = PLAIN
     released: tuple[Released, ...] = ()  # the answers of inner queries that must be known before
 
     def find_released(self, query: Query, use: Use = "rows") -> Released:
@@ -53,7 +54,8 @@ class World:
         return tuple(dict.fromkeys(sorted((row[0] for row in rows), key=lambda cell: (cell.text is None, cell.text))))
 
     def setting(self, *, as_key: bool = False) -> Setting:
-        return Setting(self.time_zone, datetime.fromisoformat(self.now) if self.now else None, as_key)
+        now = datetime.fromisoformat(self.now) if self.now else None
+        return Setting(self.time_zone, now, as_key, self.styles, readings(self.released))
 
 
 @dataclass(frozen=True, slots=True)

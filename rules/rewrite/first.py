@@ -12,6 +12,8 @@ def statement_of(query: Node, inner: Inner) -> str:
     """The text that answers what is asked of an inner query of this statement."""
     if inner.column is not None:
         return _values_of(inner.column)
+    if inner.use == "reading":
+        return _reading_of(inner)
     target = _with_operations(query, numbered(query)[inner.select], inner.depth)
     path = _path(query, target)
     assert path is not None, "the planner's queries are numbered as they stand in the tree"
@@ -29,6 +31,16 @@ def _values_of(column: TableColumn) -> str:
     """The distinct values in the twin's copy; none where the table is not open there."""
     table = text_constant(qualified(column.table))
     return f"SELECT noisegate.public_values({table}::pg_catalog.regclass, {text_constant(column.name)}) AS value"
+
+
+def _reading_of(inner: Inner) -> str:
+    """The literals and what they are as values, NULL for those that are none: what the session's own input says."""
+    texts = ", ".join(map(text_constant, inner.literals))
+    value = f"CASE WHEN pg_catalog.pg_input_is_valid(t, {text_constant(inner.type)}) THEN t::{inner.type} END"
+    return (
+        f"SELECT t AS literal, {value} AS value"
+        f" FROM pg_catalog.unnest(ARRAY[{texts}]::pg_catalog.text[]) WITH ORDINALITY AS u(t, n) ORDER BY n"
+    )
 
 
 def _asked(target: Node, inner: Inner) -> Node:

@@ -12,8 +12,10 @@ from rules.noise.allocate import share
 from rules.noise.measures import Block, PrivateGroups
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
+from rules.relation import value
+from rules.relation.functions.coerce import Unread
 from rules.relation.lookup import Correlated
-from rules.relation.released import AnswerFirst, renumbered
+from rules.relation.released import AnswerFirst, Inner, renumbered
 from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import Asked, draft_block
 from rules.rewrite.cut import Leaves, leaves_of
@@ -37,6 +39,7 @@ from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
 
 _MOST_CORRELATED = 20
+_LONGEST_MOMENT = 100  # characters
 CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"))
 
 
@@ -70,6 +73,7 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         parameter_types=request.parameter_types,
         parameters=request.parameters,
         time_zone=request.time_zone,
+        styles=request.styles,
         now=request.now,
     )
     tables = _Tables(world)
@@ -90,10 +94,21 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         except AnswerFirst as missing:
             inner = replace(missing.inner, rewritten=len(rewritten))
             return First(inner, statement_of(query, inner), is_shown=request.explains)
+        except Unread as missing:
+            inner = Inner(use="reading", type=missing.type.sql, literals=_to_read(query, missing))
+            return First(inner, statement_of(query, inner))
         except Correlated as found:
             decorrelate(query, found)
             rewritten = (*rewritten, found.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} subqueries depend on the row around them")
+
+
+def _to_read(query: Node, missing: Unread) -> tuple[str, ...]:
+    """The literals that are wanted, and all others of the statement that may be wanted next."""
+    found = (kind(node)[1].get("sval") for node in walk(query) if kind(node)[0] == "A_Const")
+    texts = (str(body.get("sval", "")) for body in found if isinstance(body, dict))
+    others = (text for text in texts if value.find_value(text, missing.type) is None and len(text) <= _LONGEST_MOMENT)
+    return tuple(dict.fromkeys((*missing.texts, *others)))
 
 
 def _plan(tree: Node, query: Node, request: Request, tables: "_Tables") -> Plan:

@@ -29,6 +29,7 @@ from rules.noise.measures import (
     Sum,
     Text,
 )
+from rules.relation.functions.guard import PLAIN, Styles
 from rules.relation.released import Inner, Released
 from rules.sql.commands import CONFIDENCE
 
@@ -112,6 +113,7 @@ class Request:
     confidence: Decimal = CONFIDENCE  # of error bars
     time_zone: str = "UTC"
     now: str = ""  # the statement's clock, ISO with offset
+    styles: Styles = PLAIN
     released: tuple[Released, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN
     explains: bool = False  # whether nothing is asked but how it would be

@@ -45,6 +45,13 @@ class Planner:
     def __post_init__(self) -> None:
         self.catalog = asyncio.run(_catalog(self.dsn))
 
+    def _read(self, first: First) -> Released:
+        """What PostgreSQL reads in literals, in a session with plain styles."""
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'")
+            rows = connection.execute(f"SELECT literal, value::text FROM ({first.text}) AS r").fetchall()
+        return Released(first.inner, ("literal", "value"), ("text", "text"), tuple(rows))
+
     @property
     def policy(self) -> Policy:
         return shop.policy(rules=self.rules)
@@ -70,6 +77,8 @@ class Planner:
             with psycopg.connect(self.dsn) as connection:
                 listed = public_values(connection, made.inner)
             return self.whole(replace(request, released=(*request.released, listed)))
+        if isinstance(made, First) and made.inner.use == "reading":
+            return self.whole(replace(request, released=(*request.released, self._read(made))))
         return whole(made)
 
     def block(self, sql: str, *, rows_per_unit: int | None = None) -> Block:

@@ -171,6 +171,9 @@ def _moment(given: Expression, target: Type, setting: Setting) -> Expression:
 
 def _text(given: Expression, target: Type, setting: Setting) -> Expression:
     """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone."""
+    if given.type.is_time and not setting.styles.date.startswith("ISO"):
+        hint = "SET DateStyle = 'ISO', or write to_char(x, 'YYYY-MM-DD')."
+        raise NotSupported("the text of a date over protected rows is that of DateStyle ISO", hint=hint)
     image: Domain = ANYTHING
     items = domain.items_of(given.domain, _LIMIT)
     if items is not None and given.type.kind != "float" and _prints_exactly(given):

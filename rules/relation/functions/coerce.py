@@ -1,4 +1,8 @@
-"""Literals and parameters become typed constants; operands that meet become comparable."""
+"""Literals and parameters become typed constants; operands that meet become comparable.
+
+Python reads what means the same in every session. Dates, times and intervals have many more spellings, whose meaning
+depends on the session's styles and clock ('1/2/2023', 'today'): these are read by PostgreSQL itself, on the twin.
+"""
 
 import re
 from fractions import Fraction
@@ -35,6 +39,14 @@ _UNITS: dict[str, Span] = {
 _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d{1,6})?))?")
 
 
+class Unread(Exception):
+    """Not a refusal: literals that PostgreSQL must read before the planner can go on."""
+
+    def __init__(self, texts: tuple[str, ...], given: Type) -> None:
+        super().__init__(texts, given)
+        self.texts, self.type = texts, given
+
+
 def number(text: str) -> Constant:
     """A bare number of the text, typed as PostgreSQL types it."""
     found = Fraction(text)
@@ -54,46 +66,102 @@ def literal(text: str | None, given: Type, setting: Setting) -> Constant:
     if text is None:
         return null_of(given.plain())
     if given.kind == "interval":
-        return Constant(INTERVAL, str(found := span(text)), found)
+        return _interval(text, setting)
     if given.kind == "text":
         return Constant(TEXT, _checked(text.rstrip(" ") if given.base == "bpchar" else text), text)
+    if given.is_time:
+        return _moment(text, given, setting)
     found_value = value.find_value(text, given, setting.time_zone)
     shown = None if found_value is None else value.text_of(found_value, given.plain(), setting.time_zone)
     if found_value is None or shown is None:
-        example = _EXAMPLES.get(given.kind)
-        hint = f"Write it as {example}." if example else ""
-        raise NotSupported(f"the literal '{text[:60]}' is not read as {given.sql} here", hint=hint)
+        raise unreadable(text, given)
     return Constant(given if given.kind == "enum" else given.plain(), shown, found_value)
 
 
-def span(text: str) -> Span:
-    """A literal of type interval in PostgreSQL's own style: '1 year 2 days 03:00:00'."""
+def literals(texts: tuple[str | None, ...], given: Type, setting: Setting) -> tuple[Constant, ...]:
+    """Several texts of one type; what PostgreSQL must read of them is asked for at once."""
+    found, unread = list[Constant](), list[str]()
+    for text in texts:
+        try:
+            found.append(literal(text, given, setting))
+        except Unread as missing:
+            unread += missing.texts
+    if unread:
+        raise Unread(tuple(unread), given)
+    return tuple(found)
+
+
+def _moment(text: str, given: Type, setting: Setting) -> Constant:
+    """A date or timestamp; of what is later or earlier than all others no more is known than that."""
+    is_rounded = given.size is not None and "." in text
+    found = None if is_rounded else value.find_value(text, given, setting.time_zone)
+    if found is None:
+        text = _read(text, given, setting)
+        if text in ("infinity", "-infinity"):
+            return Constant(given.plain(), text)
+        found = value.find_value(text, given, setting.time_zone)
+    zones = (setting.time_zone, "UTC")  # long ago clocks were apart by seconds too, which is not told
+    texts = () if found is None else (value.text_of(found, given.plain(), zone) for zone in zones)
+    shown = next((each for each in texts if each is not None), None)
+    if shown is None:
+        raise NotSupported(f"{given.sql} '{text[:60]}' is beyond the years 1 to 9999, which are planned with")
+    return Constant(given.plain(), shown, found)
+
+
+def _interval(text: str, setting: Setting) -> Constant:
+    """In the SQL standard's style one sign may stand for all that follows."""
+    is_plain = setting.styles.interval != "sql_standard" or "-" not in text
+    found = find_span(text) if is_plain else None
+    if found is None:
+        text = _read(text, INTERVAL, setting)
+        found = find_span(text)
+    if found is None:
+        raise unreadable(text, INTERVAL)
+    if max(abs(found.months), abs(found.days), abs(found.microseconds) // value.DAY) > 4_000_000:
+        raise NotSupported(f"the interval '{text[:60]}' is longer than the years 1 to 9999")
+    return Constant(INTERVAL, str(found), found)
+
+
+def _read(text: str, given: Type, setting: Setting) -> str:
+    """What PostgreSQL has read; raises Unread before it was asked."""
+    for reading in setting.readings:
+        if (reading.type, reading.literal) == (given.sql, text):
+            if reading.text is None:
+                raise unreadable(text, given)
+            return reading.text
+    raise Unread((text,), given)
+
+
+def unreadable(text: str, given: Type) -> NotSupported:
+    example = _EXAMPLES.get(given.kind)
+    hint = f"Write it as {example}." if example else ""
+    return NotSupported(f"the literal '{text[:60]}' is not read as {given.sql} here", hint=hint)
+
+
+def find_span(text: str) -> Span | None:
+    """An interval in PostgreSQL's own style, '1 year 2 days 03:00:00'; None of other spellings."""
     months, days, microseconds, rest = 0, 0, 0, text.strip().lower()
     backwards = rest.endswith(" ago")
     for found in _PART.finditer(rest.removesuffix(" ago")):
         part = _one_part(found)
+        if part is None:
+            return None
         months, days = months + part.months, days + part.days
         microseconds += part.microseconds
     if not rest or _PART.sub("", rest.removesuffix(" ago")).strip():
-        raise NotSupported(
-            f"the literal '{text[:60]}' is not read as interval here", hint=f"Write it as {_EXAMPLES['interval']}."
-        )
-    if max(abs(months), abs(days), abs(microseconds) // value.DAY) > 4_000_000:
-        raise NotSupported(f"the interval '{text[:60]}' is longer than the years 1 to 9999")
+        return None
     total = Span(months, days, microseconds)
     return total.negated() if backwards else total
 
 
-def _one_part(found: re.Match[str]) -> Span:
+def _one_part(found: re.Match[str]) -> Span | None:
     if found[2] is None:
         seconds = Fraction(found[6] or 0) + int(found[4]) * 3600 + int(found[5]) * 60
         return Span(microseconds=int(seconds * 1_000_000) * (-1 if found[3] == "-" else 1))
     unit = _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s"))
     amount = Fraction(found[1])
     if unit is None or (amount.denominator != 1 and not unit.microseconds):
-        raise NotSupported(
-            f'"{found[0].strip()}" is not read as part of an interval', hint=f"Write it as {_EXAMPLES['interval']}."
-        )
+        return None
     return Span(
         int(amount * unit.months), int(amount * unit.days), int(amount * unit.microseconds)
     )  # fmt: skip

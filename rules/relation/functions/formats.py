@@ -4,9 +4,10 @@ import re
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Constant, Literal, Operand
-from rules.relation.functions.coerce import literal
+from rules.relation.functions.coerce import literal, unreadable
 from rules.relation.functions.guard import Setting
-from rules.relation.types import DATE, TIMESTAMPTZ
+from rules.relation.types import DATE, TIMESTAMPTZ, Type
+from rules.relation.value import find_value
 
 _FIELD = re.compile(r'YYYY|MM|DD|HH24|MI|SS|MS|US|"[^"\\]*"|[^A-Za-z0-9"\\]', re.IGNORECASE)
 _DIGITS = {"YYYY": 4, "MM": 2, "DD": 2, "HH24": 2, "MI": 2, "SS": 2, "MS": 3, "US": 6}
@@ -18,12 +19,18 @@ def to_timestamp(operands: tuple[Operand, ...], setting: Setting) -> Constant:
     found = _fields(operands)
     clock = f"{found.get('HH24', '00')}:{found.get('MI', '00')}:{found.get('SS', '00')}"
     fraction = found.get("US") or found.get("MS") or "0"
-    return literal(f"{_day(found)} {clock}.{fraction}", TIMESTAMPTZ, setting)
+    return _known(f"{_day(found)} {clock}.{fraction}", TIMESTAMPTZ, setting)
 
 
 def to_date(operands: tuple[Operand, ...], setting: Setting) -> Constant:
     """to_date(text, format)."""
-    return literal(_day(_fields(operands)), DATE, setting)
+    return _known(_day(_fields(operands)), DATE, setting)
+
+
+def _known(text: str, given: Type, setting: Setting) -> Constant:
+    if find_value(text, given, setting.time_zone) is None:
+        raise unreadable(text, given)
+    return literal(text, given, setting)
 
 
 def _day(found: dict[str, str]) -> str:

@@ -30,18 +30,40 @@ def padded(given: Expression) -> Expression:
 
 
 @dataclass(frozen=True, slots=True)
+class Styles:
+    """How the session writes and reads what it does not write and read everywhere alike."""
+
+    date: str = "ISO"  # German, SQL or Postgres, or ISO, with the order of day and month
+    interval: str = "postgres"
+
+
+PLAIN = Styles()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What PostgreSQL itself reads in a literal, in canonical text; None where it reads nothing."""
+
+    type: str
+    literal: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What an expression depends on besides its columns. In a key, declared values are enforced on texts too."""
 
     time_zone: str = "UTC"
     now: datetime | None = None
     as_key: bool = False
+    styles: Styles = PLAIN
+    readings: tuple[Reading, ...] = ()
 
 
 def as_value(given: Expression, setting: Setting) -> Expression:
     """An operand of a computation."""
     if not isinstance(given, Column):
-        return _double(given)
+        return _double(_finite_moment(given))
     match given.type.kind:
         case "integer" | "numeric" | "float":
             return _number(given)
@@ -53,10 +75,22 @@ def as_value(given: Expression, setting: Setting) -> Expression:
             return as_passed(given, setting)
 
 
+def _finite_moment(given: Expression) -> Expression:
+    """infinity is a date to compare with; what is computed with it fails, or is infinite too."""
+    if isinstance(given, Constant) and is_infinite(given):
+        raise NotSupported(f"{given.type.sql} '{given.text}' can only be compared here")
+    return given
+
+
+def is_infinite(given: Constant) -> bool:
+    """Whether a moment is earlier or later than all others."""
+    return given.type.is_time and given.text is not None and given.value is None
+
+
 def as_passed(given: Expression, setting: Setting) -> Expression:
     """An operand that is handed on unchanged, as by CASE and COALESCE."""
     if not isinstance(given, Column):
-        return given
+        return _finite_moment(given)
     if given.type.is_number or given.type.is_time:
         return as_value(given, setting)
     declared = given.declared

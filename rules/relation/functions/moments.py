@@ -9,7 +9,7 @@ from fractions import Fraction
 from rules.relation import domain, value
 from rules.relation.expression import Constant, Expression
 from rules.relation.functions.cast import cast_to
-from rules.relation.functions.guard import Setting
+from rules.relation.functions.guard import Setting, is_infinite
 from rules.relation.types import TIMESTAMP, Type
 
 _KINDS = ("date", "timestamp", "timestamptz")  # from the coarser to the finer
@@ -17,7 +17,7 @@ _KINDS = ("date", "timestamp", "timestamptz")  # from the coarser to the finer
 
 def constant_beside(given: Expression, other: Expression, setting: Setting) -> Expression:
     """A constant time as it is compared with another kind of time; anything else as it is."""
-    if not (isinstance(given, Constant) and given.type.is_time and other.type.is_time):
+    if not (isinstance(given, Constant) and given.type.is_time and other.type.is_time) or is_infinite(given):
         return given
     if _KINDS.index(given.type.kind) < _KINDS.index(other.type.kind):
         return _refined(given, other.type.plain(), setting)
