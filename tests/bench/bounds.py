@@ -26,7 +26,7 @@ from rules.noise.release import columns, draw, known_groups, release
 from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import Plan, Request
 from tests.bench import tpch
-from tests.bench.tpch import Question
+from tests.rewrite.tpch import Question
 
 
 @dataclass(frozen=True, slots=True)

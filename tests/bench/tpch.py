@@ -3,10 +3,9 @@
 Bounds are declared as a DBA would who knows the columns, and wants nearly all rows of a customer to count.
 """
 
-from dataclasses import dataclass
-
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
+from tests.rewrite.tpch import Question
 
 SCHEMA = """
 CREATE TABLE region (r_regionkey integer PRIMARY KEY, r_name text NOT NULL);
@@ -75,15 +74,6 @@ budget: {epsilon: 1000}
 analysts: {ada: {password: "SCRAM-SHA-256$4096:bm9pc2VnYXRlLXNhbHQtMQ==$\
 Fx0st/XWuNDfeIQDWXDi1oBnoCVqttNumXyclzzuFCo=:yn7C40SXBTx0F1cq5nA+hSJiJWhbk0thlHnYhZfdRhE="}}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One of TPC-H's, as PostgreSQL answers it."""
-
-    name: str
-    keys: int
-    sql: str
 
 
 QUESTIONS = (
