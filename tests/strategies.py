@@ -303,6 +303,11 @@ _OF_MOMENT = (
 _OF_TEXTS = (
     *("({} NOT IN ('a', 'Berlin'))", "({0} <> 'a' OR {0} IS NULL)", "(NOT {} = 'x')"),
     *("({} IN ('a', 'Berlin', 'x'))", "({} ~ '^[a-c]|n$')", "({} !~* 'B.*L')", "({} SIMILAR TO '(a|B)%')"),
+    *(
+        "(({0}, length({0})) >= ('a', 5))",
+        "(({0}, {0}) NOT IN (('a', 'a'), ('Berlin', 'x')))",
+        "(({0}, 1) <> ('a', 1))",
+    ),
     *("({} LIKE ANY (ARRAY['a%', '%n']))", "({} > ALL (ARRAY['a', 'B']))", "(length({}) BETWEEN SYMMETRIC 5 AND 1)"),
 )
 _TEXTS = ("'a'", "'Berlin'", "'%a%'", "'50\\%'", "''", "'O''Hara'")

@@ -19,6 +19,7 @@ from rules.sql.spelled.nodes import (
     text,
 )
 from rules.sql.spelled.parts import parts, positional
+from rules.sql.spelled.rows import by_columns
 from rules.sql.spelled.type_name import type_text
 
 PLAIN_OPERATORS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
@@ -136,11 +137,13 @@ class Expressions(ABC):
                 return operator("collate", self.expression(body["arg"]))
         return None
 
-    def _operation(self, body: Node) -> Node:
+    def _operation(self, body: Node) -> Json:
         names, expression_kind = strings(body.get("name")), str(body["kind"]).removeprefix("AEXPR_")
         name = names[-1]
         if len(names) > 1 and names[0] != "pg_catalog":
             return self.opaque("operator", body)
+        if expression_kind in ("OP", "IN") and (compared := by_columns(expression_kind, name, body)) is not None:
+            return self.expression(compared)
         match expression_kind:
             case "OP":
                 return self._plain_operation(name, body)
