@@ -111,6 +111,8 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
     ("visits AS v WHERE v.count <= (SELECT sum(w.count) FROM visits AS w WHERE v.kind = w.kind)", "v", "v.person_id"),
     (f"people AS p JOIN {_RANKED} ON r.city = p.city", "pr", "p.id"),
     (f"people AS p LEFT JOIN {_RANKED} ON r.city = p.city AND r.c > 1", "pr", "p.id"),
+    (f"{_RANKED} RIGHT JOIN people AS p ON p.city = r.city AND p.vip", "pr", "p.id"),
+    (f"people AS p LEFT JOIN {_RANKED} ON p.note = r.city WHERE r.c IS NULL OR p.vip", "pr", "p.id"),
     (f"people AS p WHERE EXISTS (SELECT FROM {_RANKED} WHERE r.city = p.city AND r.c < p.age)", "p", "p.id"),
 )
 _CONSTANTS = ("0", "1", "-1", "2.5", "10", "100", "1e10", "0.001")
@@ -235,7 +237,7 @@ class _Expressions:
 
     def key(self) -> str:
         text, flag, moment = self._column("text"), self._column("boolean"), self._column("moment")
-        match self._draw(st.integers(0, 14)):
+        match self._draw(st.integers(0, 16)):
             case 12 if text:
                 return self._one(*_OF_TEXT).format(text)
             case 13 | 14 if moment:
@@ -254,13 +256,23 @@ class _Expressions:
                 return f"extract({self._one('year', 'month', 'dow')} FROM {moment})"
             case 6 if moment:
                 return moment
-            case 7:
-                return f"CASE WHEN {self.condition(1)} THEN 'yes' ELSE 'no' END"
+            case 7 | 15 | 16:
+                return self._case(text)
             case 8:
                 return self._one(*_BINS).format(self._column("number") or "1")
             case 9 if text:
                 return f"coalesce({text}, 'none')"
         return self._column("number") or self._column("other") or "1"
+
+    def _case(self, text: str | None) -> str:
+        """Two words; or texts that stay what they are: in a list, beside released ones, or under any condition."""
+        if text is None or self._draw(st.integers(0, 2)) == 0:
+            return f"CASE WHEN {self.condition(1)} THEN 'yes' ELSE 'no' END"
+        listed, partner = f"{text} IN ('a', 'Berlin', 'Nowhere')", "r.city IS NOT NULL"
+        partners = (partner, partner, f"{partner} AND {text} <> 'Lyon'", "r.c > 1") if "r" in self._tables else ()
+        kept = self._one(listed, f"{text} = 'Berlin' OR {text} = 'b'", self.condition(1), *partners)
+        other = self._one("'others'", "'Berlin'", "NULL")
+        return f"CASE WHEN {kept} THEN {text} ELSE {other} END"
 
     def aggregate(self, unit: str) -> str:
         test = f" FILTER (WHERE {self.condition(1)})" if self._draw(st.integers(0, 3)) == 0 else ""

@@ -30,7 +30,7 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
         found = _said(conjunct)
         if found is not None and found[0] in known:
             column = known[found[0]]
-            known[column.id] = replace(column, domain=_met(column, found[1]))
+            known[column.id] = replace(column, domain=met(column, found[1]))
     return tuple(known[column.id] for column in columns)
 
 
@@ -41,7 +41,7 @@ def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column
             one, two = known[first], known[second]
             if one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base):
                 pairs = ((one, two), (two, one))
-                return {each.id: replace(each, domain=_met(each, of.domain)) for each, of in pairs if _is_listed(of)}
+                return {each.id: replace(each, domain=met(each, of.domain)) for each, of in pairs if _is_listed(of)}
     return {}
 
 
@@ -49,7 +49,7 @@ def _is_listed(column: Column) -> bool:
     return isinstance(column.domain, Values)
 
 
-def _met(column: Column, said: Domain) -> Domain:
+def met(column: Column, said: Domain) -> Domain:
     """Of doubles nothing finer than a range is kept; steps come from the type. NaN passes where no number is left."""
     met = domain.intersect(column.domain, said)
     if isinstance(said, Range) and isinstance(column.domain, Range):

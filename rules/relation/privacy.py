@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 from rules.refusal import NotAllowed, NotSupported
+from rules.relation.branches import refined
 from rules.relation.domain import ANYTHING, TRUTHS, Domain
 from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.relation.narrow import narrowed
@@ -54,6 +55,7 @@ def projected(
     if not computed:
         return source
     facts = source.facts
+    computed = tuple((number, refined(each, source)) for number, each in computed)
     said = declared or {}
     columns = tuple(
         Column(number, each.type, each.domain, said.get(number, ANYTHING), each.nullable) for number, each in computed

@@ -15,6 +15,7 @@ from rules.refusal import NotAllowed, NotSupported
 from rules.relation import domain
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import Relation, names_leaf
+from rules.relation.branches import refined
 from rules.relation.domain import Anything, Range, Values
 from rules.relation.expression import Apply, Column, Constant, Expression, all_of
 from rules.relation.functions.comparison import both, compare, either, in_list, is_null
@@ -49,7 +50,7 @@ def with_keys(source: Relation, written: tuple[GroupKey, ...], world: World) -> 
     for column in declared.values():
         node = filtered(node, _inside(column, world.setting()))
     source = replace(source, node=node)
-    keys = tuple(_bind(source, key.expression, world, setting) for key in written)
+    keys = tuple(refined(_bind(source, key.expression, world, setting), node) for key in written)
     named = tuple(KeyColumn(_key_type(key), f"k{place}") for place, key in enumerate(keys, start=1))
     return Keyed(source, tuple(map(canonical_key, keys)), named)
 

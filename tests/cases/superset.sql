@@ -34,8 +34,8 @@ SELECT DATE_TRUNC('hour', ordered_at) + INTERVAL '30 minutes' * FLOOR(EXTRACT(MI
 --> answer
 SELECT DATE_TRUNC('year', ordered_at) AS ordered_at, channel AS channel, COUNT(*) AS orders FROM public.orders JOIN (SELECT channel AS channel__, COUNT(*) AS mme_inner__ FROM public.orders GROUP BY channel ORDER BY sum(amount) DESC LIMIT 2) AS series_limit ON channel = channel__ GROUP BY DATE_TRUNC('year', ordered_at), channel ORDER BY ordered_at, channel LIMIT 10000
 
---# A series limit that keeps the others; every listed city is a group, the ones not chosen of nobody
---> answer, other rows
+--# A series limit that keeps the others: the best, and all that are not among them
+--> answer
 SELECT DATE_TRUNC('year', ordered_at) AS ordered_at, CASE WHEN (series_limit.city__ IS NOT NULL) THEN city ELSE 'Others' END AS city, COUNT(*) AS orders FROM (SELECT o.*, c.city, c.segment FROM orders AS o JOIN customers AS c ON c.id = o.customer_id) AS virtual_table LEFT OUTER JOIN (SELECT city AS city__, COUNT(*) AS mme_inner__ FROM (SELECT o.*, c.city, c.segment FROM orders AS o JOIN customers AS c ON c.id = o.customer_id) AS virtual_table GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2) AS series_limit ON city = city__ GROUP BY DATE_TRUNC('year', ordered_at), CASE WHEN (series_limit.city__ IS NOT NULL) THEN city ELSE 'Others' END
 
 --# Filters of a query's dataset, and one on the aggregate; noise may lift a group of nobody over it
