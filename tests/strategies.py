@@ -79,6 +79,12 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         "p.id",
     ),
     (
+        "people AS p CROSS JOIN LATERAL (SELECT count(*) AS n, sum(cost) AS s, max(count) AS m FROM visits AS w "
+        "WHERE w.person_id = p.id) AS u JOIN visits AS v ON v.person_id = p.id AND v.count <= u.n",
+        "pmv",
+        "p.id",
+    ),
+    (
         "people AS p LEFT JOIN LATERAL (SELECT * FROM visits AS w WHERE w.person_id = p.id "
         "ORDER BY day, id LIMIT 2) AS v ON true",
         "pv",

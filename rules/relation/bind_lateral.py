@@ -1,6 +1,6 @@
-"""LATERAL over rows of the same unit, at the end of FROM: its rows, the first of them, or what they add up to."""
+"""LATERAL over rows of the same unit, behind the tables: its rows, the first of them, or what they add up to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rules.refusal import NotSupported
@@ -38,6 +38,36 @@ def split_laterals(given: s.Source | None) -> tuple[s.Source | None, tuple[Later
             rest, found = split_laterals(left)
             return rest, (*found, Lateral("left" if kind == "left" else "inner", right))
     return given, ()
+
+
+def laterals_last(given: s.Select) -> s.Select:
+    """Inner joins may stand in any order: LATERAL goes behind the tables, what joins these to it into WHERE."""
+    if any(isinstance(item.expression, s.Star) for item in given.items):
+        return given  # which has its columns in the order of FROM
+    source, found, conditions = _apart(given.source)
+    for lateral in found:
+        assert source is not None
+        source = s.Join("left" if lateral.kind == "left" else "cross", source, lateral.source, _on(lateral))
+    whole = (*([given.where] if given.where is not None else []), *conditions)
+    where = s.Operator("and", whole) if len(whole) > 1 else next(iter(whole), None)
+    return replace(given, source=source, where=where)
+
+
+def _on(lateral: Lateral) -> s.Expression | None:
+    return _TRUE if lateral.kind == "left" else None
+
+
+def _apart(given: s.Source | None) -> tuple[s.Source | None, tuple[Lateral, ...], tuple[s.Expression, ...]]:
+    """FROM without its LATERAL subqueries, these, and the conditions of the joins behind them."""
+    rest, found = split_laterals(given)
+    match rest:
+        case s.Join(kind="cross" | "inner", left=left, right=right, on=on, using=(), natural=False):
+            tables, before, conditions = _apart(left)
+            if before:
+                assert tables is not None, "LATERAL stands beside something"
+                joins = (on,) if on is not None else ()
+                return s.Join("cross", tables, right), (*before, *found), (*conditions, *joins)
+    return rest, found, ()
 
 
 class Laterals(Subqueries):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding, Leaf
-from rules.relation.bind_lateral import split_laterals
+from rules.relation.bind_lateral import laterals_last, split_laterals
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf
 from rules.relation.bind_where import Where
 from rules.relation.expression import Column, Constant, Expression, Literal, Operand
@@ -88,7 +88,7 @@ class Binder(Where, Sources):
         return unite(rows[0], rows[1], self.fresh)
 
     def _select(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
-        given = hoisted(given)
+        given = laterals_last(hoisted(given))
         base, laterals = split_laterals(given.source)
         tree = self.tree(base, ctes)
         if laterals and (isinstance(tree, Outer) or is_public(tree)):

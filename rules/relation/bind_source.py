@@ -15,7 +15,7 @@ from rules.relation.privacy import filtered, joined, known, projected
 from rules.relation.public_values import with_known_values
 from rules.relation.released import columns, constants, keys
 from rules.relation.scan import Names, scan
-from rules.relation.scope import Scope, World, merge, single
+from rules.relation.scope import Scope, UnknownName, World, merge, single
 from rules.sql import syntax as s
 
 MOST_COLUMNS = 20_000  # of all relations of one statement: CTEs are bound at every use
@@ -113,7 +113,13 @@ class Sources(ABC):
         return Outer()
 
     def _subquery(self, given: s.QuerySource, ctes: Ctes) -> "_Tree | Outer":
-        return self._named(self.query(given.query, ctes), given.alias, given.columns)
+        try:
+            return self._named(self.query(given.query, ctes), given.alias, given.columns)
+        except UnknownName:
+            if not given.lateral:
+                raise
+            hint = "Write it behind all outer joins, with a comma or LEFT JOIN … ON true, and its conditions in WHERE."
+            raise NotSupported("LATERAL is not supported at this place over protected rows", hint=hint) from None
 
     def _named(self, found: Relation | Outer, name: str | None, columns: tuple[str, ...]) -> "_Tree | Outer":
         if isinstance(found, Outer):

@@ -130,8 +130,9 @@ def contains(domain: Domain, item: Value) -> bool:
     match domain:
         case Values(items=items):
             return item in items
-        case Range(low=low, high=high) if isinstance(item, Fraction):
-            return (low is None or low <= item) and (high is None or item <= high)
+        case Range(low=low, high=high, step=step) if isinstance(item, Fraction):
+            is_between = (low is None or low <= item) and (high is None or item <= high)
+            return is_between and (step is None or item % step == 0)
         case _:
             return True
 

@@ -38,6 +38,40 @@ def test_lateral_says_what_postgresql_says(planner: Planner, sql: str) -> None:
     assert planner.run(sql) == truth
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "customers AS c CROSS JOIN LATERAL ({}) AS t JOIN orders AS p ON p.customer_id = c.id AND p.amount > t.s",
+        "customers AS c LEFT JOIN LATERAL ({}) AS t ON true JOIN orders AS p ON p.customer_id = c.id",
+        "customers AS c, LATERAL ({}) AS t, orders AS p WHERE p.customer_id = c.id",
+    ],
+)
+def test_tables_may_stand_behind_lateral(planner: Planner, source: str) -> None:
+    paid = "SELECT count(*) AS s FROM orders AS o WHERE o.customer_id = c.id AND o.status = 'paid'"
+    sql = f"SELECT count(*), count(DISTINCT c.id) FROM {source.format(paid)}"
+    generous = Planner(planner.dsn, planner.rules.replace("rows_per_unit: 40", "rows_per_unit: 400"))
+    with psycopg.connect(planner.dsn) as connection:
+        truth = connection.execute(sql).fetchall()
+
+    assert truth[0][0] > 0
+    assert generous.run(sql) == truth
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "customers AS c LEFT JOIN LATERAL ({}) AS t ON t.n > 3",
+        "customers AS c LEFT JOIN LATERAL ({}) AS t ON true LEFT JOIN orders AS p ON p.customer_id = c.id",
+    ],
+)
+def test_lateral_where_order_matters_is_refused_with_a_place_for_it(planner: Planner, source: str) -> None:
+    counted = "SELECT count(*) AS n FROM orders AS o WHERE o.customer_id = c.id"
+    refusal = planner.refusal(f"SELECT count(*) FROM {source.format(counted)}")
+
+    assert "LATERAL is not supported at this place" in refusal.message
+    assert "behind all outer joins" in (refusal.hint or "")
+
+
 @pytest.mark.parametrize(("limit", "rows"), [("LIMIT 1", 1), ("LIMIT 3", 3), ("", 40)])
 def test_the_first_rows_of_each_unit_are_proved_to_be_few(planner: Planner, limit: str, rows: int) -> None:
     latest = f"SELECT * FROM orders AS o WHERE o.customer_id = c.id ORDER BY ordered_at DESC {limit}"
