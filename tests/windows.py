@@ -20,6 +20,14 @@ _NUMBERS = (
     ("last_value(count)", "rows"),
     ("nth_value(cost, 2)", "rows"),
 )
+# The same over any number, and whether a frame may be written.
+FUNCTIONS = (
+    *(("row_number()", False),) * 4, ("rank()", False), ("dense_rank()", False), ("ntile(2)", False),
+    ("percent_rank()", False), ("cume_dist()", False), ("lag({})", False), ("lead({}, 2)", False),
+    ("lag({}, 1, 0)", False), ("first_value({})", True), ("last_value({})", True), ("nth_value({}, 2)", True),
+    ("sum({})", True), ("avg({})", True), ("min({})", True), ("max({})", True), ("count(*)", True),
+    ("count({})", True), ("count(*) FILTER (WHERE {} > 0)", True), ("stddev_pop({})", True),
+)  # fmt: skip
 _MOMENTS = (("lag(day)", ""), ("lead(at, 2)", ""), ("first_value(day)", ""), ("max(at)", "frame"), ("min(day)", ""))
 _TEXTS = (("lag(kind)", ""), ("lead(kind, 1, 'a')", ""), ("first_value(kind)", ""), ("max(kind)", ""))
 _FRAMES = (
@@ -27,6 +35,11 @@ _FRAMES = (
     "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
     "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
     "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+)  # fmt: skip
+FRAMES = (
+    *_FRAMES, "", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "GROUPS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 2 FOLLOWING AND UNBOUNDED FOLLOWING",
+    "ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING", "RANGE BETWEEN CURRENT ROW AND CURRENT ROW",
 )  # fmt: skip
 _ROWS = ("ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
 _PARTITIONS = ("person_id", "person_id, kind", "person_id, date_trunc('month', at)", "person_id, count > 0")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from struct import pack, unpack
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rules.relation.types import Type
@@ -190,6 +191,8 @@ def _number(text: str, given: Type) -> Fraction | None:
     number = Fraction(text.strip())
     if given.kind == "integer":
         return number if number.denominator == 1 else None
+    if given.base == "float4":
+        return Fraction(*unpack("f", pack("f", float(number)))) if abs(number) < Fraction(10) ** 38 else None
     if given.kind == "float":
         return Fraction(float(number)) if abs(number) < Fraction(10) ** 308 else None
     if given.scale is not None:

@@ -5,7 +5,9 @@ Both are rendered with the unit in front of their keys, whether or not these are
 
 from dataclasses import dataclass, replace
 
+from rules.refusal import NotSupported
 from rules.relation.expression import Column, Expression, ids_in
+from rules.relation.functions.documents import JSONB
 from rules.relation.nodes import Aggregate, Facts, Node, PerUnit, Rows, Window, WindowCall, Windowed
 from rules.relation.privacy import tells_unit
 from rules.relation.unmatched import check_whole
@@ -44,6 +46,9 @@ def per_unit(
 
 
 def _key_column(number: int, given: Expression) -> Column:
+    if given.type == JSONB:  # which of several equal documents stands for a group, and its digits, is up to the plan
+        hint = "Group by what is in it, as text: (document ->> 'key')."
+        raise NotSupported("documents that are equal and written otherwise cannot be grouped", hint=hint)
     if isinstance(given, Column):
         return replace(given, id=number)
     return Column(number, given.type, given.domain, nullable=given.nullable)

@@ -13,6 +13,7 @@ from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
 from rules.sql.encode import encode_statement
+from rules.sql.fence import fenced
 from rules.sql.tree import Json, Node, items, kind, same, strings, walk
 
 __all__ = [
@@ -59,7 +60,9 @@ def parse(text: str) -> list[Piece]:
 
 def deparse(tree: Node) -> str:
     """A statement's tree as canonical text: no comments, no tricks with quotes, one spelling for one meaning."""
-    data = encode_statement(tree)
+    made = fenced(tree)
+    assert isinstance(made, dict)
+    data = encode_statement(made)
     buffer = ctypes.create_string_buffer(data, len(data))
     result = lib.pg_query_deparse_protobuf(PgQueryProtobuf(len(data), ctypes.cast(buffer, ctypes.c_void_p).value))
     try:

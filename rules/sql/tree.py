@@ -8,7 +8,9 @@ from collections.abc import Iterator
 Node = dict[str, "Json"]
 Json = Node | list["Json"] | str | int | float | bool | None
 
-PLACES = frozenset(("location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end"))
+PLACES = frozenset(
+    ("location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end", "list_start", "list_end")
+)
 
 
 def walk(node: Json) -> Iterator[Node]:

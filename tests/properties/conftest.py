@@ -11,6 +11,7 @@ from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from tests import lab as tables
+from tests.properties import wide_rows
 from tests.properties.marks import SCHEMA
 from tests.properties.planning import PINNED, Lab
 
@@ -74,3 +75,19 @@ def make_lab(real_cluster: Cluster) -> Iterator[MakeLab]:
             return Lab(connection, asyncio.run(_catalog(real_cluster.dsn(name))))
 
         yield make
+
+
+@pytest.fixture(scope="session")
+def worlds(real_cluster: Cluster) -> Iterator[dict[str, Lab]]:
+    """The wide world for each type of unit."""
+    with ExitStack() as stack:
+        made = {}
+        for number, unit in enumerate(wide_rows.UNITS):
+            name = f"wide{number}"
+            with psycopg.connect(real_cluster.dsn(), autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}")
+            connection = stack.enter_context(psycopg.connect(real_cluster.dsn(name), autocommit=True))
+            connection.execute(wide_rows.schema(unit, number))
+            connection.execute(PINNED)
+            made[unit] = Lab(connection, asyncio.run(_catalog(real_cluster.dsn(name))))
+        yield made

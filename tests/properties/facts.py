@@ -13,6 +13,7 @@ from rules.relation.render import Renderer
 from rules.relation.value import find_value
 
 Row = tuple[str | None, ...]
+_ROUNDED = Fraction(1, 10**6)
 
 
 def every_node(node: Node, *, is_filtered: bool = False) -> Iterator[Node]:
@@ -60,13 +61,20 @@ def _is_in(known: Domain, column: Column, text: str) -> bool:
     if value is not None:
         step = known.step if isinstance(known, Range) else None
         fits = step is None or not isinstance(value, Fraction) or value % step == 0
-        return fits and domain.contains(known, value)
+        return fits and domain.contains(_vague(known) if column.type.kind == "float" else known, value)
     if isinstance(known, Values):
         return False
     if text == "NaN":
         return True  # a range says nothing of it: whatever computes with numbers guards itself
     # An infinity, or a moment that Python has no name for: only where nothing bounds them.
     return (known.low if text.startswith("-") or text.endswith("BC") else known.high) is None
+
+
+def _vague(known: Domain) -> Domain:
+    """What is known of doubles is not exact: they are rounded as they are computed."""
+    found = domain.range_of(known)
+    low = None if found.low is None else found.low - abs(found.low) * _ROUNDED
+    return Range(low, None if found.high is None else found.high + abs(found.high) * _ROUNDED)
 
 
 def _of_rows(connection: psycopg.Connection, rows: str, facts: Facts) -> Iterator[str]:

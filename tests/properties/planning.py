@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.vendor.pretty import RepresentationPrinter
 
 from rules.catalog import Catalog
 from rules.noise.ladder import tallies
@@ -45,6 +46,10 @@ class Lab:
     def __repr__(self) -> str:
         return "lab"
 
+    def _repr_pretty_(self, printer: RepresentationPrinter, is_cycle: bool) -> None:
+        """As Hypothesis shows it: a catalog is long."""
+        printer.text("lab")
+
     def script(self, text: str) -> None:
         """Change the tables, whose names need no schema there."""
         try:
@@ -52,11 +57,23 @@ class Lab:
         except psycopg.Error as error:
             raise AssertionError(text) from error
 
+    def is_read(self, sql: str) -> bool:
+        """Whether PostgreSQL itself can parse a statement: the twin refuses others before they are planned."""
+        try:
+            with self.connection.transaction(force_rollback=True):
+                self.connection.execute("SET LOCAL search_path = public")
+                self.connection.execute(f"PREPARE asked AS {sql}", prepare=False)
+                self.connection.execute("DEALLOCATE asked")
+        except psycopg.Error:
+            return False
+        return True
+
     def plan(
         self,
         sql: str,
         policy: Policy,
         *,
+        rows_per_unit: int | None = None,
         groups_per_unit: int | None = None,
         is_auto: bool | None = None,
         sums_auto: bool | None = None,
@@ -67,6 +84,7 @@ class Lab:
             search_path=("pg_catalog", "public"),
             epsilon=Decimal(1),
             delta=Decimal("1e-9"),
+            rows_per_unit=rows_per_unit,
             groups_per_unit=groups_per_unit,
             rows_auto=is_auto,
             sums_auto=is_auto if sums_auto is None else sums_auto,

@@ -83,6 +83,30 @@ CASES = (
         "DELETE FROM items WHERE visit_id IN (SELECT id FROM visits WHERE person_id = 5); " + LEAVE,
         "a row could have two units",
     ),
+    *(
+        Case(
+            f"a numeric of many digits beside a double: {condition}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY, wide numeric(400, 0), deep numeric(400, 399), f float8);
+            INSERT INTO people VALUES (5, 1e350, 0, 1), (6, 1, 1e-390, 2)
+            """,
+            PEOPLE,
+            f"SELECT count(*) FROM people WHERE {condition}",
+            "DELETE FROM people WHERE id = 5",
+        )
+        for condition in ("wide < f", "deep IN (f, 1)", "wide IS DISTINCT FROM f", "nullif(deep, f) > 0")
+    ),
+    Case(
+        "equal documents with other digits",
+        """
+        CREATE TABLE people (id integer PRIMARY KEY);
+        CREATE TABLE visits (person_id integer, note jsonb)
+        """,
+        VISITS,
+        "SELECT count(*) FROM (SELECT person_id, note FROM visits GROUP BY 1, 2) AS v WHERE note ->> 'a' = '1.0'",
+        LEAVE,
+        "written otherwise cannot be grouped",
+    ),
 )  # fmt: skip
 
 

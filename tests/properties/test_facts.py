@@ -51,15 +51,21 @@ def test_what_keys_and_conditions_prove_is_true(marks: Lab, script: str, queries
 
 
 def check_facts(lab: Lab, sql: str, rules: Policy) -> None:
-    with _planned_relations() as planned, suppress(Refusal):  # what was planned before it is looked at all the same
+    with planned_relations() as planned, suppress(Refusal):  # what was planned before it is looked at all the same
         lab.plan(sql, rules)
+    assert not (found := lies_in(lab, planned)), f"{sql}\n{found}"
+
+
+def lies_in(lab: Lab, planned: list[Node]) -> str:
+    """The first part of these relations that claims what is not so, and what; nothing if all of it holds."""
     for node in dict.fromkeys(each for whole in planned for each in every_node(whole)):
-        found = lies(lab.connection, node)
-        assert not found, f"{sql}\n{rows_of(node)}\n{'; '.join(found)}"
+        if found := lies(lab.connection, node):
+            return f"{rows_of(node)}\n{'; '.join(found)}"
+    return ""
 
 
 @contextmanager
-def _planned_relations() -> Iterator[list[Node]]:
+def planned_relations() -> Iterator[list[Node]]:
     """The relation of every block that is planned meanwhile, its keys as columns."""
     planned: list[Node] = []
 

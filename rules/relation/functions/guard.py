@@ -19,6 +19,8 @@ LONGEST_TEXT = 1 << 16  # octets: a longer one is NULL to functions, whose resul
 LARGEST_NUMERIC = Fraction(10) ** 300
 LARGEST_FLOAT = Fraction(10) ** 150  # products of two stay finite, and products of two inverses do not underflow
 
+_DOUBLE_DIGITS = 300  # before or behind the point that a double holds
+
 
 def padded(given: Expression) -> Expression:
     """What LIKE and ~ see of a character(n): the text with the spaces that make it n letters long."""
@@ -206,12 +208,19 @@ def as_double(given: Expression) -> Expression:
     """A number where PostgreSQL converts to double precision: a numeric too large or too near zero would fail there."""
     if given.type.kind != "numeric" or isinstance(given, Constant):
         return given
-    if given.type.scale is not None and isinstance(given, Column):
+    if isinstance(given, Column) and _is_double_sized(given.type):
         return Apply("double", "({0})::double precision", (given,), FLOAT8, given.domain, given.nullable)
     small = finite(as_value(given, Setting()))
     found = domain.range_of(small.domain)
     image = Range(found.low, found.high)
     return Apply("double", "round({0}, 200)::double precision", (small,), FLOAT8, image, small.nullable)
+
+
+def _is_double_sized(given: Type) -> bool:
+    """Whether no value of numeric(p, s) is too large or too near zero, as some of numeric(400, 0) are."""
+    if given.size is None or given.scale is None:
+        return False
+    return given.size - given.scale <= _DOUBLE_DIGITS and given.scale <= _DOUBLE_DIGITS
 
 
 def safe_factor(given: Expression) -> Expression:

@@ -1,0 +1,232 @@
+"""Expressions and conditions over the columns of the wide world: of every form, three deep, subqueries included."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+Draw = st.DrawFn
+KINDS = {
+    "number": "age level height grade cost share score n big line amount weight size lat".split(),
+    "text": "city tag nick kind cc label note code region b c".split(),
+    "bool": "vip flag ok".split(),
+    "moment": "born day at seen".split(),
+    "other": "mood uid dur ci".split(),
+}
+KIND_OF = {name: kind for kind, names in KINDS.items() for name in names}
+_CONSTANTS = {
+    "number": (
+        *("0", "1", "2", "-1", "5", "9", "1.5", "100", "NULL", "9::real", "'0.1'::real", "'1'::float8"),
+        *("9007199254740993", "'9007199254740992'::float8", "'1e150'::float8", "8.9999999999999999", "31::smallint"),
+    ),
+    "text": ("'a'", "'b'", "''", "'a '", "'Berlin'", "'north'", "'A'", "NULL", "'a'::text", "'x'::varchar", "'p'"),
+    "bool": ("true", "false", "NULL", "true"),
+    "moment": (
+        "'2024-01-01'",
+        "date '2024-01-04'",
+        "timestamp '2024-01-01 12:00'",
+        "timestamptz '2024-03-31 01:30+00'",
+    ),
+}
+_SIGNS = ("=", "=", "=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an expression stands: its columns by kind, the unit's names there, and how a subquery of it is made."""
+
+    columns: dict[str, tuple[str, ...]]
+    units: tuple[str, ...] = ()
+    subquery: Callable[["Place"], str] | None = None  # FROM … WHERE … over rows of the same unit
+
+    def of(self, kind: str) -> tuple[str, ...]:
+        return self.columns.get(kind, ())
+
+    @property
+    def everything(self) -> tuple[str, ...]:
+        return tuple(name for names in self.columns.values() for name in names) or ("1",)
+
+
+class Expressions:
+    def __init__(self, draw: Draw, place: Place) -> None:
+        self._draw, self._place = draw, place
+
+    def one(self, *choices: str) -> str:
+        return self._draw(st.sampled_from(choices))
+
+    def chance(self, most: int) -> bool:
+        return self._draw(st.integers(0, most)) == 0
+
+    def value(self, kind: str) -> str:
+        """A column or a constant of a kind."""
+        known = self._place.of(kind)
+        if known and not self.chance(2):
+            return self.one(*known)
+        return self.one(*_CONSTANTS[kind])
+
+    def column(self, kind: str) -> str:
+        known = self._place.of(kind)
+        return self.one(*known) if known else self.one(*_CONSTANTS[kind][:2])
+
+    def any(self) -> str:
+        return self.one(*self._place.everything)
+
+    def number(self, depth: int) -> str:
+        match self._draw(st.integers(0, 9)) if depth else 0:
+            case 5:
+                return f"({self.number(depth - 1)} {self.one('+', '-', '*', '/')} {self.value('number')})"
+            case 6:
+                test, otherwise = self.condition(depth - 1), self.value("number")
+                return f"CASE WHEN {test} THEN {self.number(depth - 1)} ELSE {otherwise} END"
+            case 7:
+                name = self.one("coalesce", "nullif", "least", "greatest")
+                return f"{name}({self.column('number')}, {self.value('number')})"
+            case 8:
+                of = self.one(
+                    "floor({})", "abs({})", "({})::numeric", "({})::integer", "round({})", "length(({})::text)"
+                )
+                return of.format(self.number(depth - 1))
+            case 9 if self._place.subquery is not None and self._place.units:
+                return self._scalar()
+        return self.column("number")
+
+    def _scalar(self) -> str:
+        assert self._place.subquery is not None
+        of = self.one("count(*)", "max(q.n)", "count(DISTINCT q.n)", "sum(q.n)", "min(q.n) + count(*)")
+        return f"(SELECT {of} {self._place.subquery(self._place)})"
+
+    def condition(self, depth: int) -> str:
+        """Of as many levels: a comparison, or conditions put together."""
+        if depth and self.chance(1):
+            return self._compound(depth - 1)
+        simple = (
+            *(self._compared, self._compared, self._compared, self._listed, self._between, self._missing),
+            *(self._distinct, self._flag, self._flag, self._of_kind),
+        )
+        return self._draw(st.sampled_from(simple))()
+
+    def _compared(self) -> str:
+        match self._draw(st.integers(0, 5)):
+            case 0:
+                return f"{self.value('number')} {self.one(*_SIGNS)} {self.column('number')}"
+            case 1:
+                return f"{self.column('text')} {self.one('=', '<>', 'LIKE', '>')} {self.one(*_CONSTANTS['text'])}"
+            case 2:
+                return f"{self.column('moment')} {self.one(*_SIGNS)} {self.value('moment')}"
+        return f"{self.column('number')} {self.one(*_SIGNS)} {self.value('number')}"
+
+    def _listed(self) -> str:
+        if self.chance(3):
+            return f"{self.column('number')} = ANY (ARRAY[{self.value('number')}, {self.value('number')}])"
+        kind = self.one("number", "text", "bool")
+        listed = ", ".join(self.value(kind) for _ in range(self._draw(st.integers(1, 3))))
+        return f"{self.value(kind)} {self.one('IN', 'NOT IN')} ({listed})"
+
+    def _between(self) -> str:
+        words = self.one("BETWEEN", "BETWEEN SYMMETRIC", "NOT BETWEEN", "NOT BETWEEN SYMMETRIC")
+        return f"{self.column('number')} {words} {self.value('number')} AND {self.value('number')}"
+
+    def _missing(self) -> str:
+        return f"{self.any()} IS {self.one('NULL', 'NOT NULL', 'NOT NULL')}"
+
+    def _distinct(self) -> str:
+        kind = self.one("number", "text", "bool", "moment")
+        return f"{self.column(kind)} IS {self.one('', 'NOT ')}DISTINCT FROM {self.value(kind)}"
+
+    def _flag(self) -> str:
+        match self._draw(st.integers(0, 2)):
+            case 0:
+                return self.column("bool")
+            case 1:
+                return f"{self.column('bool')} {self.one('=', '<>')} {self.value('bool')}"
+        return f"({self.column('bool')} IS {self.one('', 'NOT ')}{self.one('TRUE', 'FALSE', 'UNKNOWN')})"
+
+    def _of_kind(self) -> str:
+        """Two columns of one name, as of a table and itself: of a type that is only compared."""
+        known = self._place.of("other")
+        same = [each for each in known if each.rpartition(".")[2] == known[0].rpartition(".")[2]]
+        return f"{self.one(*same)} = {self.one(*same)}" if same else "true"
+
+    def _compound(self, depth: int) -> str:
+        first, second = self.condition(depth), self.condition(depth)
+        match self._draw(st.integers(0, 11)):
+            case 0 | 1:
+                return f"({first} AND {second})"
+            case 2 | 3:
+                return f"({first} OR {second})"
+            case 4 | 5:
+                return f"(NOT ({first}))"
+            case 6:
+                return f"CASE WHEN {first} THEN {second} ELSE {self.one('false', 'NULL', self.condition(depth))} END"
+            case 7:
+                return f"coalesce({first}, {self.one('true', 'false')})"
+            case 8:
+                return (
+                    f"({first}) {self.one('IS TRUE', 'IS NOT FALSE', 'IS UNKNOWN', '= true', '<> true', 'IN (true)')}"
+                )
+            case 9:
+                number, text = self.column("number"), self.column("text")
+                pair = f"({self.value('number')}, {self.value('text')})"
+                sign = self.one("=", "<>", "IN", "NOT IN", "<", ">=")
+                return f"({number}, {text}) {sign} {f'({pair})' if 'IN' in sign else pair}"
+            case 10 | 11 if self._place.subquery is not None and self._place.units:
+                return self._test()
+        return f"{self.number(depth)} {self.one(*_SIGNS)} {self.number(depth)}"
+
+    def _test(self) -> str:
+        assert self._place.subquery is not None
+        found = self._place.subquery(self._place)
+        match self._draw(st.integers(0, 3)):
+            case 0:
+                return f"{self.column('number')} {self.one('IN', 'NOT IN')} (SELECT q.n {found} AND q.n IS NOT NULL)"
+            case 1:
+                return f"{self.one(*self._place.units)} IN (SELECT q.person_id {found} AND q.person_id IS NOT NULL)"
+            case 2:
+                return f"(SELECT bool_or(q.flag) {found})"
+        return f"{self.one('', 'NOT ')}EXISTS (SELECT {found})"
+
+    def key(self) -> str:
+        match self._draw(st.integers(0, 9)):
+            case 0:
+                return f"CASE WHEN {self.condition(2)} THEN 'yes' ELSE 'no' END"
+            case 1:
+                return f"coalesce({self.column('text')}, 'none')"
+            case 2:
+                return f"({self.any()})::text"
+            case 3 if self._place.units:
+                return f"({self.one(*self._place.units)})::text"
+            case 4:
+                return (
+                    f"date_trunc('{self.one('month', 'day')}', {self.column('moment')})"
+                    if self._place.of("moment")
+                    else "1"
+                )
+            case 5:
+                return self.number(2)
+            case 6:
+                return self.condition(1)
+        return self.any()
+
+    def aggregate(self) -> str:
+        test = f" FILTER (WHERE {self.condition(1)})" if self.chance(3) else ""
+        match self._draw(st.integers(0, 11)):
+            case 0 | 1:
+                return f"count(*){test}"
+            case 2:
+                return f"count({self.any()}){test}"
+            case 3 | 4 if self._place.units:
+                return f"count(DISTINCT {self.one(*self._place.units)}){test}"
+            case 5:
+                return f"count(DISTINCT {self.any()}){test}"
+            case 6:
+                return f"sum(CASE WHEN {self.condition(1)} THEN 1 ELSE 0 END)"
+            case 7:
+                return f"sum(least(greatest({self.number(1)}, 0), 5)){test}"
+            case 8:
+                return f"{self.one('sum', 'avg', 'sum', 'var_pop')}({self.number(1)}){test}"
+            case 9:
+                return f"sum(DISTINCT {self.column('number')}){test}"
+            case 10:
+                of = self.one("min({})", "max({})", "percentile_disc(0.5) WITHIN GROUP (ORDER BY {})")
+                return f"{of.format(self.column('number'))}{test}"
+        return f"count({self.number(1)})"
