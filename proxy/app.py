@@ -10,7 +10,7 @@ from typing import Final
 
 import psycopg
 
-from proxy.engine.engine import EngineError
+from proxy.engine.engine import EngineError, EngineTooOld
 from proxy.engine.postgres import PostgresEngine
 from proxy.given import Failed, accounts_of, check_rules, database_of, open_ledger, read_rules, read_tls, tell
 from proxy.log import event, warn
@@ -163,6 +163,8 @@ class App:
         while True:
             try:
                 return await engine.catalog(), await engine.risks()
+            except EngineTooOld as error:
+                raise Failed(str(error)) from None
             except EngineError as error:
                 tell(f"{error or 'the catalog cannot be read'}; trying again")
                 warn("database_away", retry_seconds=self.settings.retry_seconds)

@@ -14,12 +14,13 @@ import uvloop
 
 from proxy.app import App
 from proxy.certificate import write_certificate
-from proxy.engine.engine import EngineError
+from proxy.engine.engine import EngineError, EngineTooOld
 from proxy.engine.postgres import PostgresEngine
 from proxy.given import Failed, make_ledger, open_ledger, read_rules
 from proxy.log import start_logging
 from proxy.query.clock import system_clock
 from proxy.settings import Settings
+from proxy.twin.twin import version_for
 from proxy.wire.scram import Verifier
 from rules.catalog import Catalog
 from rules.ledger.book import budgets_of
@@ -48,11 +49,17 @@ def check(rules: Path) -> int:
     policy = read_rules(rules)
     catalog, risks = _run(_look_at(policy.database))
     findings = check_policy(policy, catalog)
-    for line in [*map(str, findings), *(f"warning: database: {risk}" for risk in risks)]:
+    for line in [*map(str, findings), *(f"warning: database: {risk}" for risk in risks), *_shown_version(catalog)]:
         _say(line)
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     _say(f"{rules}: " + (f"{errors} error{'s' * (errors > 1)}: the proxy would not start" if errors else "fine"))
     return 1 if errors else 0
+
+
+def _shown_version(catalog: Catalog) -> list[str]:
+    real, shown = catalog.version // 10_000, version_for(catalog.version)
+    note = f"note: database: it is PostgreSQL {real}, and clients talk to its twin, which is {shown}"
+    return [note] if shown != real else []
 
 
 def suggest(unit: str, database: str | None) -> int:
@@ -131,6 +138,8 @@ async def _look_at(database: str) -> tuple[Catalog, list[str]]:
     engine = PostgresEngine(database)
     try:
         return await engine.catalog(), await engine.risks()
+    except EngineTooOld as error:
+        raise Failed(str(error)) from None
     except EngineError as error:
         raise Failed("the database cannot be reached; psql with the same connection string tells why") from error
     finally:

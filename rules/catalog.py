@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+SERVERS = range(13, 19)  # the major versions of PostgreSQL that `python -m tests.versions` runs before the proxy
+
 TableKind = Literal["table", "partitioned", "partition", "view", "materialized view", "foreign table"]
 
 

@@ -20,6 +20,9 @@ from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
 settings.register_profile("patient", deadline=None, derandomize="NOISEGATE_EXPLORE" not in os.environ)
 settings.load_profile("patient")
 
+# The programs of another PostgreSQL than 18, to be the real database; `python -m tests.versions` gives each its turn.
+SERVER = Path(os.environ["NOISEGATE_SERVER"]) if "NOISEGATE_SERVER" in os.environ else None
+
 
 @dataclass(frozen=True)
 class RealDatabase:
@@ -45,8 +48,8 @@ class RealDatabase:
 
 @pytest.fixture(scope="session")
 def real_cluster() -> Iterator[Cluster]:
-    """An empty PostgreSQL 18 without any database of ours; tests may create some with names of their own."""
-    cluster = Cluster.start(settings={"max_connections": 100})
+    """An empty PostgreSQL without any database of ours; tests may create some with names of their own."""
+    cluster = Cluster.start(binaries=SERVER, settings={"max_connections": 100})
     yield cluster
     cluster.stop()
 

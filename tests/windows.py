@@ -7,7 +7,7 @@ Source = tuple[str, str, str]  # the text, the tables in it, and how the unit is
 # Functions by what they say, and the frames under which PostgreSQL leaves nothing open.
 _PLAIN = (
     "row_number()", "rank()", "dense_rank()", "ntile(2)", "percent_rank()", "cume_dist()", "lag(cost)",
-    "lag(score, 2)", "lead(count, 1, 0)", "lead(big, 1, cost)", "first_value(cost)",
+    "lag(score, 2)", "lead(count, 1, 0)", "lead(big, 1, cost)", "lead(score, 1, cost)", "first_value(cost)",
 )  # fmt: skip
 _FRAMED = (
     "sum(count)", "sum(cost)", "avg(cost)", "min(cost)", "max(count)", "count(*)", "count(score)", "stddev_pop(count)",
@@ -28,7 +28,11 @@ FUNCTIONS = (
     ("sum({})", True), ("avg({})", True), ("min({})", True), ("max({})", True), ("count(*)", True),
     ("count({})", True), ("count(*) FILTER (WHERE {} > 0)", True), ("stddev_pop({})", True),
 )  # fmt: skip
-_MOMENTS = (("lag(day)", ""), ("lead(at, 2)", ""), ("first_value(day)", ""), ("max(at)", "frame"), ("min(day)", ""))
+_MOMENTS = (
+    *((each, "") for each in ("lag(day)", "lead(at, 2)", "lag(day, 1, at)", "first_value(day)")),
+    ("max(at)", "frame"),
+    ("min(day)", ""),
+)
 _TEXTS = (("lag(kind)", ""), ("lead(kind, 1, 'a')", ""), ("first_value(kind)", ""), ("max(kind)", ""))
 _FRAMES = (
     "", "ROWS 1 PRECEDING", "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",

@@ -17,6 +17,10 @@ class EngineAway(EngineError):
     """No connection can be had. Its text is about the connection alone and is for the DBA's log."""
 
 
+class EngineTooOld(EngineError):
+    """A server whose catalogs we cannot read: waiting does not mend it. Its text says the version."""
+
+
 class SchemaChanged(EngineError):
     """A table is no longer what the plan took for proved: the catalog has to be read again. Nothing was run."""
 

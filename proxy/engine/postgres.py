@@ -17,9 +17,9 @@ from psycopg.sql import Identifier, Literal
 
 from proxy.engine.catalog import read_catalog
 from proxy.engine.catalog_queries import FINGERPRINTS
-from proxy.engine.engine import EngineAway, EngineError, Row, SchemaChanged, UnknownTimeZone
+from proxy.engine.engine import EngineAway, EngineError, EngineTooOld, Row, SchemaChanged, UnknownTimeZone
 from proxy.engine.risks import find_risks
-from rules.catalog import Catalog, Table
+from rules.catalog import SERVERS, Catalog, Table
 
 PINNED = {
     "search_path": "",
@@ -174,6 +174,11 @@ class PostgresEngine:
                 autocommit=True,  # the transaction's own statements say when it begins
                 prepare_threshold=None,
             )
+            if (version := connection.info.server_version) < SERVERS[0] * 10_000:
+                await connection.close()
+                raise EngineTooOld(
+                    f"the database is PostgreSQL {written_version(version)}, and has to be {SERVERS[0]} or newer"
+                )
             if self._prepares:
                 await connection.execute(PREPARE)
             return connection
@@ -197,6 +202,12 @@ class PostgresEngine:
     async def _drop_idle(self) -> None:
         while self._idle:
             await self._idle.pop().close()
+
+
+def written_version(version: int) -> str:
+    """130023 is 13.23, 90624 was 9.6.24."""
+    first, second, third = version // 10_000, version // 100 % 100, version % 100
+    return f"{first}.{third}" if first >= 10 else f"{first}.{second}.{third}"
 
 
 def _opening(time_zone: str, timeout_seconds: float, tables: Sequence[Table], *, prepared: bool) -> str:

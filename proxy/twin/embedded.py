@@ -43,6 +43,7 @@ class Cluster:
         directory: Path | None = None,
         *,
         version: int = 18,
+        binaries: Path | None = None,
         settings: Mapping[str, str | int] | None = None,
         memory_limit_bytes: int | None = None,
         tcp_port: int | None = None,
@@ -50,11 +51,12 @@ class Cluster:
     ) -> Self:
         """Start a cluster in `directory`, made if it is not there; without one, in a temporary one that goes with it.
 
-        `template` is the data directory of a stopped cluster to copy, which is quicker than making one.
+        `template` is the data directory of a stopped cluster to copy, which is quicker than making one. `binaries` are
+        those of a server that is not the wheel's.
         """
         uid = _other_user()
         home = directory or Path(tempfile.mkdtemp(prefix="noisegate-"))
-        binaries = server_binaries(version)
+        binaries = binaries or server_binaries(version)
         with _removed_if_this_fails(home if directory is None else None):
             _prepare(home, binaries, uid, template)
         command = [str(binaries / "postgres"), "-D", str(home / "data")]
@@ -182,7 +184,7 @@ def _prepare(home: Path, binaries: Path, uid: int | None, template: Path | None)
         shutil.copytree(template, data, symlinks=True)
         _give(data, uid)
         return
-    options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions", f"--username={OWNER}"]
+    options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", f"--username={OWNER}"]
     command = [str(binaries / "initdb"), *options, "-D", str(data)]
     groups: list[int] | None = None if uid is None else []
     done = subprocess.run(

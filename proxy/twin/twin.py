@@ -102,7 +102,7 @@ class Twin:
 
     @property
     def version(self) -> int:
-        """16 or 18."""
+        """16 or 18; see `version_for`."""
         return self._cluster.version
 
     @property
@@ -235,12 +235,17 @@ class Twin:
             self.on_signal(signal, int(process))
 
 
+def version_for(server_version: int) -> int:
+    """The wheel's PostgreSQL that stands for this one: never an older one, which could not show its schema."""
+    return 16 if server_version < 170000 else 18
+
+
 async def _start(catalog: Catalog, limits: Limits) -> Cluster:
     """A server as like the real one as there is: tools ask for its version."""
     starting = asyncio.create_task(
         asyncio.to_thread(
             Cluster.start,
-            version=16 if catalog.version < 170000 else 18,
+            version=version_for(catalog.version),
             settings=server_settings(limits.sessions),
             memory_limit_bytes=limits.memory_bytes + limits.memory_bytes_per_table * len(catalog.tables),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from rules.catalog import Catalog, Column, Table, TableName
+from rules.catalog import SERVERS, Catalog, Column, Table, TableName
 from rules.policy.column_kind import kind_of, misfit
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
 from rules.policy.yaml_source import dotted
@@ -50,14 +50,29 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
 def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     if catalog.encoding == "SQL_ASCII":
         yield _error("database", "its encoding is SQL_ASCII: text in it has no certain meaning", "convert it to UTF8")
-    if not 130000 <= catalog.version < 190000:
-        yield _error("database", f"server version {catalog.version // 10000} is not supported", "use 13 to 18")
+    yield from _server(catalog.version // 10_000)
     if any(name == "noisegate" for name, _ in catalog.schemas):
         yield _error("database", 'it has a schema "noisegate", which is the name of our own', "rename that schema")
     if policy.budget.delta == 0:
         yield _note("budget.delta", "0: only groups known from the rules are shown, none that are found in the data")
     if policy.previews == "synthetic":
         yield _note("previews", "synthetic: SELECT … LIMIT shows made-up rows; only a NOTICE tells so")
+
+
+def _server(version: int) -> Iterator[Finding]:
+    """Whether what we run there has been seen not to fail there."""
+    known = f"{SERVERS[0]} to {SERVERS[-1]}"
+    if version > SERVERS[-1]:
+        words = f"it is PostgreSQL {version}, newer than this release knows: what is run over protected rows was"
+        yield _error("database", f"{words} never tried there", f"upgrade Noisegate; {known} are served")
+    elif version < SERVERS[0]:
+        yield _error("database", f"it is PostgreSQL {version}, which is too old", f"{known} are served")
+    elif version in _LAST_FIXES:
+        words = f"it is PostgreSQL {version}, which gets no fixes after {_LAST_FIXES[version]}"
+        yield _warning("database", words, "upgrade the database")
+
+
+_LAST_FIXES = {13: "November 2025", 14: "November 2026"}
 
 
 def _analysts(policy: Policy) -> Iterator[Finding]:

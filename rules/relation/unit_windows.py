@@ -14,9 +14,8 @@ from rules.relation import domain
 from rules.relation.bind_expression import Binding
 from rules.relation.domain import ANYTHING, Domain, Range
 from rules.relation.expression import Column, Constant, Expression, ids_in
-from rules.relation.functions.coerce import unified
 from rules.relation.functions.comparison import compare
-from rules.relation.functions.guard import as_passed
+from rules.relation.functions.conditional import alike
 from rules.relation.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
 from rules.relation.privacy import filtered, tells_unit
 from rules.relation.types import FLOAT8, INT4, INT8
@@ -185,11 +184,11 @@ def _neighbour(given: s.Call, number: int, place: _Place) -> Computed:
         return Computed(WindowCall(Aggregate(sql, (argument,)), is_ordinal=True), _taken(given, number, argument))
     setting = place.binding.setting
     operands = tuple(place.binding.operand(each) for each in (given.arguments[0], given.arguments[2]))
-    (value, default), common = unified(operands, setting, given.name)
-    held = (as_passed(value, setting), as_passed(default, setting))
+    held, common = alike(operands, setting, given.name)
     image = domain.union(held[0].domain, held[1].domain)
     column = Column(number, common, image, nullable=held[0].nullable or held[1].nullable, name=given.name)
-    sql = f"{given.name}({{0}}, {steps}, {{1}}){{over}}"
+    same = common.plain().sql  # before PostgreSQL 14 there is no lag of two types
+    sql = f"{given.name}(({{0}})::{same}, {steps}, ({{1}})::{same}){{over}}"
     return Computed(WindowCall(Aggregate(sql, held), is_ordinal=True), column)
 
 

@@ -39,7 +39,10 @@ class Span:
         return Span(-self.months, -self.days, -self.microseconds)
 
     def __str__(self) -> str:
-        return f"{self.months} months {self.days} days {self.microseconds} microseconds"
+        """As every server reads it: before PostgreSQL 15 a field above 2^31, as of microseconds, was an error."""
+        seconds, microseconds = divmod(abs(self.microseconds), 1_000_000)
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{microseconds:06}"
+        return f"{self.months} months {self.days} days {'-' if self.microseconds < 0 else ''}{clock}"
 
 
 def find_value(text: str, given: Type, time_zone: str = "UTC") -> Value | None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests.conftest import RealDatabase, make_shop
+from tests.conftest import SERVER, RealDatabase, make_shop
 from tests.running import Noisegate, noisegate
 
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up in /proc")
@@ -22,7 +22,7 @@ FRESH = "SET noisegate.reuse = off"
 @pytest.fixture
 def database(cluster_home: Path) -> Iterator[RealDatabase]:
     """A real database of our own that may be stopped: it keeps its data for the next start."""
-    cluster = Cluster.start(cluster_home)
+    cluster = Cluster.start(cluster_home, binaries=SERVER)
     yield make_shop(cluster, "shop")
     cluster.stop()
 
@@ -54,7 +54,7 @@ def test_a_database_that_goes_away_is_told_before_anything_is_charged(database: 
         assert refusal.value.sqlstate == "57P03"
         assert session.execute("SELECT count(*) FROM products").fetchone() == (30,)  # the twin has it
 
-        again = Cluster.start(database.cluster.directory)
+        again = Cluster.start(database.cluster.directory, binaries=SERVER)
         try:
             assert session.execute(COUNT).fetchone() is not None
         finally:

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from proxy.engine.postgres import PostgresEngine
-from proxy.twin.embedded import Cluster
+from proxy.twin.embedded import BINARIES, Cluster, server_binaries
 from rules.catalog import Catalog, Column, Table, TableName
-from tests.conftest import RealDatabase
+from tests.conftest import SERVER, RealDatabase
 
 KEYS = """
 CREATE TABLE plain (a int PRIMARY KEY, b text UNIQUE, c varchar(9));
@@ -69,13 +69,13 @@ ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
 """
 
 
-@pytest.fixture(scope="module", params=[16, 18])
+@pytest.fixture(scope="module", params=[SERVER] if SERVER else map(server_binaries, BINARIES))
 async def catalog(request: pytest.FixtureRequest) -> AsyncIterator[Catalog]:
-    version: int = request.param
-    cluster = Cluster.start(version=version)
+    cluster = Cluster.start(binaries=request.param)
     with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
-        for part in (KEYS, LINKS, SHAPES, ONLY_18 if version == 18 else ""):
-            connection.execute(part)
+        version = connection.info.server_version
+        for part in (KEYS, LINKS, SHAPES, ONLY_18 if version >= 180000 else ""):
+            connection.execute(part if version >= 150000 else part.replace(" NULLS NOT DISTINCT", ""))
     engine = PostgresEngine(cluster.dsn())
     yield await engine.catalog()
     await engine.close()

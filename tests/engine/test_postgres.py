@@ -1,12 +1,14 @@
 """Snapshots of a real database: pinned, private about failures, and back after every kind of loss."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable
 
 import psycopg
 import pytest
 
-from proxy.engine.engine import EngineAway, EngineError, Row, SchemaChanged, UnknownTimeZone
+from proxy.engine import postgres
+from proxy.engine.engine import EngineAway, EngineError, EngineTooOld, Row, SchemaChanged, UnknownTimeZone
 from proxy.engine.postgres import PostgresEngine
 from proxy.twin.embedded import Cluster
 from rules.catalog import Table, TableName
@@ -137,9 +139,27 @@ async def test_a_lost_connection_is_replaced_before_a_snapshot_and_never_during_
 
 def end_all(own_shop: RealDatabase) -> None:
     with own_shop.connect() as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'noisegate_reader'"
-        )
+        ended = "FROM pg_stat_activity WHERE usename = 'noisegate_reader'"
+        connection.execute(f"SELECT pg_terminate_backend(pid) {ended}")
+        deadline = time.monotonic() + 5
+        while connection.execute(f"SELECT {ended}").fetchall():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+async def test_a_server_too_old_is_told_by_its_version(
+    engine: PostgresEngine, own_shop: RealDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SERVERS", range(99, 100))
+    with own_shop.connect() as connection:
+        release = connection.info.parameter_status("server_version")
+    with pytest.raises(EngineTooOld, match=f"is PostgreSQL {release}, and has to be 99 or newer"):
+        await engine.catalog()
+
+
+@pytest.mark.parametrize(("number", "shown"), [(130023, "13.23"), (90624, "9.6.24"), (80002, "8.0.2")])
+def test_a_version_is_written_as_its_server_writes_it(number: int, shown: str) -> None:
+    assert postgres.written_version(number) == shown
 
 
 async def test_an_abandoned_snapshot_leaves_nothing_running(engine: PostgresEngine, own_shop: RealDatabase) -> None:
@@ -228,11 +248,11 @@ async def test_a_reader_is_no_risk_and_an_owner_is(engine: PostgresEngine, own_s
     assert ["superuser" in each for each in await owner.risks()] == [True] + [False] * 3
     await owner.close()
     with own_shop.connect() as connection:
-        connection.execute("CREATE ROLE careless LOGIN IN ROLE pg_read_all_data, pg_monitor")
+        connection.execute("CREATE ROLE careless LOGIN IN ROLE pg_read_server_files, pg_monitor")
         connection.execute("CREATE SCHEMA careless AUTHORIZATION careless")
         connection.execute("SET ROLE careless; CREATE TABLE careless.mine (a int)")
     careless = PostgresEngine(own_shop.cluster.dsn(own_shop.name, "careless"))
     texts = "\n".join(await careless.risks())
     await careless.close()
-    for expected in ("member of pg_monitor", "member of pg_read_all_data", "owns 1 table", "write to 1", "create in 1"):
+    for expected in ("of pg_monitor", "of pg_read_server_files", "owns 1 table", "write to 1", "create in 1"):
         assert expected in texts

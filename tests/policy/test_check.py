@@ -133,3 +133,19 @@ def test_a_suggested_file_is_a_policy_without_errors() -> None:
 
     assert [each for each in check_policy(drafted, CATALOG) if each.severity is Severity.ERROR] == []
     assert drafted.tables["items"].unit == "order_id -> orders.id"
+
+
+@pytest.mark.parametrize(
+    ("version", "word"),
+    [
+        (120022, "error: database: it is PostgreSQL 12, which is too old (13 to 18 are served)"),
+        (190000, "error: database: it is PostgreSQL 19, newer than this release knows"),
+        (130023, "warning: database: it is PostgreSQL 13, which gets no fixes after November 2025"),
+        (150018, ""),
+    ],
+)
+def test_a_server_that_is_too_old_or_too_new_is_told_by_its_version(version: int, word: str) -> None:
+    said = [str(each) for each in check_policy(policy(), replace(CATALOG, version=version))]
+    told = [line for line in said if "PostgreSQL" in line]
+    assert len(told) == (word != "")
+    assert all(line.startswith(word) for line in told)

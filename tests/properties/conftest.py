@@ -37,7 +37,7 @@ def _lab(cluster: Cluster, number: int) -> Iterator[Lab]:
         connection.execute(f"CREATE DATABASE {name}")
     with psycopg.connect(cluster.dsn(name), autocommit=True) as connection:
         connection.execute(tables.SCHEMA)
-        connection.execute((*tables.VARIANTS, tables.PADDED)[number].changes)
+        connection.execute(tables.known_to(connection, (*tables.VARIANTS, tables.PADDED)[number].changes))
         connection.execute(PINNED)
         yield Lab(connection, asyncio.run(_catalog(cluster.dsn(name))))
 

@@ -84,8 +84,9 @@ greatest(ts, tz) | date_trunc('century', ts) | date_trunc('millennium', tz)
 date_trunc('day', tz, 'America/New_York') | make_date(i4, 2, 29) | date_trunc('month', ts, 'UTC') | age(ts, ts_)
 age(tz) | age(d, tz) | date_bin('15 minutes', tz, '2000-01-01') | make_date(2024, i2, i4)
 date_bin('7 days', ts, timestamp '1999-12-31 12:00') | date_bin('1 day', d, '2024-01-01')
-date_bin('1 day', ts, timestamptz '2024-01-01') | date_bin('1 day', d, timestamp '2024-01-01') | to_timestamp(f8)
-to_timestamp(i8) | to_timestamp(n) | isfinite(d) | t::date | t::timestamp | vc::date | t::uuid | t::boolean
+date_bin('1 day 2 hours', ts, timestamptz '2024-01-01') | date_bin('1 day', d, timestamp '2024-01-01')
+to_timestamp(f8) | to_timestamp(i8)
+to_timestamp(n) | isfinite(d) | t::date | t::timestamp | vc::date | t::uuid | t::boolean
 vc::date::timestamptz | isfinite(tz) | ts - ts_ | tz + make_interval(days => 3, secs => 7) | d - make_interval(1, 2)
 d + 7 | 7 + d | d - 40 | d + i4 | d - i8::integer | d + interval '1 month' | ts + interval '1 year 2 days 03:04:05'
 tz - interval '1 month' | tz + '1 day' | nullif(d, '2024-02-29') | to_timestamp('2024-03-31 12', 'YYYY-MM-DD HH24')

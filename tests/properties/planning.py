@@ -52,6 +52,8 @@ class Lab:
 
     def script(self, text: str) -> None:
         """Change the tables, whose names need no schema there."""
+        if self.catalog.version < 140000:  # whose numeric has no infinities
+            text = text.replace("-Infinity", "NaN").replace("Infinity", "NaN")
         try:
             self.connection.execute(f"SET LOCAL search_path = public; {text}; SET LOCAL search_path = ''")
         except psycopg.Error as error:

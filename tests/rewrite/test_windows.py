@@ -30,7 +30,7 @@ def counted(window: str, condition: str) -> str:
         (f"lag(status) OVER {BY_TIME}", "w = status"),
         (f"lag(status, 2, 'open') OVER {BY_TIME}", "w = status"),
         (f"lead(amount) OVER {BY_TIME}", "w > 100 AND w > amount"),
-        (f"lead(amount, 1, 250) OVER {BY_TIME}", "w BETWEEN 200 AND 300"),
+        (f"lead(amount, 1, 250.0) OVER {BY_TIME}", "w BETWEEN 200 AND 300"),
         (f"first_value(status) OVER {BY_TIME}", "w = 'sent'"),
         (
             f"last_value(amount) OVER {BY_TIME[:-1]} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",

@@ -15,7 +15,7 @@ from rules.relation.types import INT4, Type
 def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: Setting) -> Expression:
     """CASE WHEN … THEN … ELSE … END; a branch whose condition is constantly false is left out."""
     kept = [(boolean(test, setting), result) for test, result in branches if test != FALSE]
-    results, common = _results((*(result for _, result in kept), default), setting, "CASE")
+    results, common = alike((*(result for _, result in kept), default), setting, "CASE")
     parts = [f"WHEN {{{2 * place}}} THEN {{{2 * place + 1}}}" for place in range(len(kept))]
     arguments = [each for (test, _), result in zip(kept, results, strict=False) for each in (test, result)]
     arguments.append(results[-1])
@@ -35,7 +35,7 @@ def simple_case(
 
 
 def coalesce(operands: tuple[Operand, ...], setting: Setting) -> Expression:
-    given, common = _results(operands, setting, "COALESCE")
+    given, common = alike(operands, setting, "COALESCE")
     nullable = all(each.nullable for each in given)
     return Apply("coalesce", f"coalesce({_holes(given)})", given, common, _image(given), nullable)
 
@@ -53,7 +53,7 @@ def nullif(operands: tuple[Operand, ...], setting: Setting) -> Expression:
 
 def extreme(name: str, operands: tuple[Operand, ...], setting: Setting) -> Expression:
     """greatest(…) or least(…), which leave NULLs out: a clamp by the analyst narrows what a sum can be."""
-    given, common = _results(operands, setting, name.upper())
+    given, common = alike(operands, setting, name.upper())
     nullable = all(each.nullable for each in given)
     return Apply(name, f"{name}({_holes(given)})", given, common, _extreme_image(name, given), nullable)
 
@@ -83,7 +83,8 @@ def _is_null(given: Expression) -> bool:
     return isinstance(given, Constant) and given.text is None
 
 
-def _results(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[tuple[Expression, ...], Type]:
+def alike(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[tuple[Expression, ...], Type]:
+    """Operands of which one is handed on, so that none fails where it is made the type of the others."""
     given, common = unified(operands, setting, what)
     passed = tuple(_same_time(as_passed(each, setting), common, setting) for each in given)
     return tuple(as_double(each) for each in passed) if common.kind == "float" else passed, common

@@ -60,6 +60,7 @@ class Setting:
     as_key: bool = False
     styles: Styles = PLAIN
     readings: tuple[Reading, ...] = ()
+    server_version: int = 180000  # of the real database: what runs there has to be known there
 
 
 def as_value(given: Expression, setting: Setting) -> Expression:

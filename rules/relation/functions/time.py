@@ -225,13 +225,18 @@ def _part_image(field: str, given: Expression, setting: Setting) -> Domain:
     found = domain.range_of(given.domain)
     if field not in ("year", "epoch") or found.low is None or found.high is None:
         return whole
+    if field == "epoch" and given.type.kind == "date":
+        return Range(found.low * 86_400, found.high * 86_400, Fraction(86_400))
     if field == "epoch":
-        scale = Fraction(86_400) if given.type.kind == "date" else Fraction(1, 10**6)
-        return Range(found.low * scale, found.high * scale, scale if given.type.kind == "date" else step)
+        slack = Fraction(0) if setting.server_version >= 140000 else _INEXACT
+        return Range(found.low / 10**6 - slack, found.high / 10**6 + slack, step)
     years = [_year(int(bound), given.type, zone) for bound in (found.low, found.high)]
     if years[0] is None or years[1] is None:
         return whole
     return Range(Fraction(years[0]), Fraction(years[1]), step)
+
+
+_INEXACT = Fraction(1, 1000)  # seconds: before PostgreSQL 14 extract makes a double, of which 15 digits are kept
 
 
 def _year(bound: int, given: Type, zone: str | None) -> int | None:
