@@ -74,7 +74,7 @@ def test_an_aggregate_is_near_the_true_one(analyst: Session, real: Session, aggr
 def test_groups_are_the_true_ones(analyst: Session, real: Session, key: str, source: str) -> None:
     grouped = source if "GROUP BY" in source else f"{source} GROUP BY 1"
     answer = analyst.execute(f"SELECT {key}, count(*), noisegate.margin(count(*)) {grouped}").fetchall()
-    truth = dict(real.execute(f"SELECT {key}, count(*) {grouped}").fetchall())
+    truth: dict[object, int] = dict(real.execute(f"SELECT {key}, count(*) {grouped}").fetchall())
 
     found = {row[0]: row[1:] for row in answer}
     assert truth.keys() <= found.keys()
