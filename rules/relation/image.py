@@ -131,4 +131,4 @@ def greatest(left: Range, right: Range) -> Range:
 
 
 def _fine(step: Fraction) -> Fraction | None:
-    return step if len(str(step.denominator)) <= _DIGITS else None
+    return step if step.denominator < 10**_DIGITS else None

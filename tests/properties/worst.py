@@ -66,6 +66,15 @@ COLUMNS: dict[str, tuple[Type, Cells]] = {
             '{"a": "12", "b": "2024-02-30"}',
         ),
     ),
+    # Others of these kinds: digits beyond doubles, padding, other precisions.
+    "nw": (Type("numeric", size=400, scale=0), ("0", "1", "-7", "1e399", "-1e399", "1e308", "NaN")),
+    "nd": (Type("numeric", size=1000, scale=998), ("0", "1", "-7.25", "1e-998", "-1e-400", "99", "NaN")),
+    "nn": (Type("numeric", size=1, scale=0), ("0", "1", "-9", "9", "NaN")),
+    "c": (Type("bpchar", size=4), ("", " ", "a", "1", "\u4e16" * 4, "50%", "a\\")),
+    "na": (Type("name"), ("", "a", "Berlin", "2024-02-30", "7", "x" * 63)),
+    "te": (Type("text"), ("", "aB")),
+    "t0": (Type("timestamp", size=0), (*_MOMENTS, "4713-01-01 BC")),
+    "z3": (Type("timestamptz", size=3), (*_MOMENTS, "4713-01-02 BC")),
     "u": (Type("uuid"), ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff")),
 }
 # Values that no guard looks at twice: there an expression means what PostgreSQL says.
@@ -115,6 +124,11 @@ _DECLARED: dict[str, Cells] = {
     "tz": ("2024-03-30 12:00+00", "2024-04-02 21:59:59.999999+00"),
     "t": ("", "a", "Berlin", "O'Hara"),
     "vc": ("Lyon", "12"),
+    **dict.fromkeys(("nw", "nn"), ("-3", "40")),
+    "nd": ("-0.5", "0.5"),
+    "c": ("a", "50%"),
+    "na": ("a", "Berlin"),
+    "t0": ("2024-03-30 12:00", "2024-04-02 23:59:59"),
 }
 
 
@@ -150,4 +164,5 @@ def _worst(name: str, server_version: int) -> Cells:
 def _values(name: str, cells: Cells, *, nullable: bool) -> str:
     given, _ = PAIRED[name]
     shown = [*map(text_constant, cells), *(["NULL"] if nullable else [])]
-    return f"(SELECT v::{given.sql} AS {name} FROM unnest(ARRAY[{', '.join(shown)}]) AS v) AS of_{name}"
+    cast = f"{given.sql}::text" if given.base in ("bpchar", "name") else given.sql  # as a relation reads them
+    return f"(SELECT v::{cast} AS {name} FROM unnest(ARRAY[{', '.join(shown)}]) AS v) AS of_{name}"
