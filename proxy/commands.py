@@ -25,9 +25,10 @@ from proxy.wire.scram import Verifier
 from rules.catalog import Catalog
 from rules.ledger.book import budgets_of
 from rules.ledger.store import Balance
-from rules.policy.check import Severity, check_policy
+from rules.policy.check import Severity
 from rules.policy.model import table_name
 from rules.policy.suggest import suggest_rules
+from rules.rewrite.check_views import check_all
 
 __all__ = ["Failed", "certificate", "check", "init_ledger", "password", "serve", "show_ledger", "suggest", "version"]
 
@@ -48,7 +49,7 @@ def check(rules: Path) -> int:
     """Print what the rules mean for this database; 1 if they cannot hold."""
     policy = read_rules(rules)
     catalog, risks = _run(_look_at(policy.database))
-    findings = check_policy(policy, catalog)
+    findings = check_all(policy, catalog)
     for line in [*map(str, findings), *(f"warning: database: {risk}" for risk in risks), *_shown_version(catalog)]:
         _say(line)
     errors = sum(finding.severity is Severity.ERROR for finding in findings)

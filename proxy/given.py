@@ -16,10 +16,11 @@ from proxy.stores.sqlite import SqliteLedger
 from proxy.wire.scram import Accounts, Verifier
 from rules.catalog import Catalog
 from rules.ledger.store import LedgerError
-from rules.policy.check import Finding, Severity, check_policy
+from rules.policy.check import Finding, Severity
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.policy.yaml_source import RulesError
+from rules.rewrite.check_views import check_all
 
 
 class Failed(Exception):
@@ -44,7 +45,7 @@ def read_rules(path: Path) -> Policy:
 
 def check_rules(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
     """What is to be said of rules that fit this database; Failed if they do not."""
-    findings = check_policy(policy, catalog)
+    findings = check_all(policy, catalog)
     errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         raise Failed("\n".join(["the rules do not fit the database", *errors]))

@@ -3,7 +3,7 @@
 No data are read. An error stops the start; a warning is printed; a note explains a consequence in plain words.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -40,10 +40,17 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
         if table is None:
             names = sorted(str(each.name) for each in catalog.tables)
             found.append(_error(path, "no such table in the database", _nearest(text, names)))
+        elif rules.view:
+            found.extend(_view(path, table))
         elif rules.public:
             found.extend(_public(path, table, policy, catalog))
         else:
             found.extend(_protected(path, table, rules, policy, catalog))
+    return by_severity(found)
+
+
+def by_severity(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors first."""
     return tuple(sorted(found, key=lambda each: list(Severity).index(each.severity)))
 
 
@@ -99,6 +106,13 @@ def _unit(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
         yield _error("unit", f"{policy.unit} is not proved unique", "make it the primary key")
 
 
+def _view(path: str, table: Table) -> Iterator[Finding]:
+    if table.kind != "view":
+        yield _error(path, f"it is no view but a {table.kind}", "say whose rows it holds")
+        return
+    yield _note(path, "view: read as the query that defines it, whose tables are protected as they are")
+
+
 def _public(path: str, table: Table, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     for key in table.foreign_keys:
         if policy.is_protected(key.target):
@@ -142,9 +156,8 @@ def _auto(path: str, rules: TableRules) -> Iterator[Finding]:
 
 def _kind(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
     if table.kind in ("view", "materialized view"):
-        yield _error(
-            path, f"a {table.kind} cannot be protected: what it does to a unit's rows is not known", "name its tables"
-        )
+        hint = "write it as view, and name its tables" if table.kind == "view" else "name its tables"
+        yield _error(path, f"a {table.kind} cannot be protected: what it does to a unit's rows is not known", hint)
     if table.kind == "partition":
         yield _error(path, "it is a partition", "name the partitioned table, which covers it")
     if table.row_security and not catalog.bypasses_row_security:

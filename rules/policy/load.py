@@ -53,7 +53,7 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
 
 
 def _spelled_out(tree: dict[str, Tree]) -> dict[str, Tree]:
-    """`products: public`, `email: hidden` and `rows_per_unit: auto up to 200` stand for what they say."""
+    """`products: public`, `paid: view`, `email: hidden` and `rows_per_unit: auto up to 200` stand for what they say."""
     tables = tree.get("tables")
     if not isinstance(tables, dict):
         return tree
@@ -61,8 +61,8 @@ def _spelled_out(tree: dict[str, Tree]) -> dict[str, Tree]:
 
 
 def _table(rules: Tree) -> Tree:
-    if rules == "public":
-        return {"public": True}
+    if rules in ("public", "view"):
+        return {str(rules): True}
     if not isinstance(rules, dict):
         return rules
     columns, rows = rules.get("columns"), rules.get("rows_per_unit")

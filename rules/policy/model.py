@@ -105,9 +105,10 @@ def check_order(lower: Bound, upper: Bound) -> None:
 
 
 class TableRules(Model):
-    """One table: public as a whole, or protected with the column that says whose row it is."""
+    """One table: public as a whole, or protected with the column that says whose row it is. Or a view of such."""
 
     public: bool = False
+    view: bool = False  # read as the query that defines it: the rules of its tables hold
     unit: str | None = None  # "customer_id", or "order_id -> orders.id" through a foreign key
     rows_per_unit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     rows_auto: bool = False  # "rows_per_unit: auto up to 200": how many count is chosen privately for each query
@@ -118,6 +119,8 @@ class TableRules(Model):
     def _public_or_protected(self) -> Self:
         if self.public and (self.unit or self.rows_per_unit or self.sum_per_unit):
             raise ValueError("a public table has no unit, no rows_per_unit and no sum_per_unit")
+        if self.view and self.model_fields_set != {"view"}:
+            raise ValueError("a view has no rules of its own: those of its tables hold")
         if self.unit is not None:
             self.unit_step()
         return self

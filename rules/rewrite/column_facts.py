@@ -17,16 +17,20 @@ from rules.relation.bind_source import Relation, names_leaf
 from rules.relation.domain import Anything, Values
 from rules.relation.expression import Column, Expression
 from rules.relation.functions.guard import as_value
-from rules.relation.nodes import Facts, Scan
+from rules.relation.nodes import Facts, Node
 from rules.relation.privacy import tells_unit
 from rules.relation.scan import scan
 from rules.relation.scope import World, single
 from rules.relation.types import type_of
 from rules.relation.value import text_of
+from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.hide_groups import find_groups, with_keys
 from rules.rewrite.site import GroupKey
 from rules.rewrite.split_aggregates import split
+from rules.rewrite.views import count_over
 from rules.sql import syntax as s
+from rules.sql.parse import query_from
+from rules.sql.selects import query_of
 
 Source = Literal["rules", "catalog"]
 
@@ -69,7 +73,10 @@ def column_facts(policy: Policy, catalog: Catalog) -> Iterator[ColumnFacts]:
         if rules is not None:
             hidden = {name for name, given in rules.columns.items() if given.hidden}
             shown = [column for column in table.columns if column.name not in hidden]
-            yield from _public(table, shown) if rules.public else _protected(table, shown, rules, world)
+            if rules.view:
+                yield from _viewed(table, shown, world)
+            else:
+                yield from _public(table, shown) if rules.public else _protected(table, shown, rules, world)
 
 
 def _public(table: Table, columns: Sequence[real.Column]) -> Iterator[ColumnFacts]:
@@ -90,6 +97,20 @@ def _protected(
     for column in columns:
         plain = ColumnFacts(table, column, is_public=False, is_unit=_is_unit(column, rules), rows=_rows(node))
         yield _with_uses(plain, source, world)
+
+
+def _viewed(view: Table, columns: Sequence[real.Column], world: World) -> Iterator[ColumnFacts]:
+    """A view is asked like the rows that it gives; one that gives answers has columns as free as they are."""
+    plain = [ColumnFacts(view, column, is_public=False) for column in columns]
+    try:
+        query = query_of(count_over(view, world.policy, world.catalog))
+        assert query is not None
+        sites = find_blocks(query_from(query), world)
+    except Refusal:  # every statement that reads it is refused
+        sites = ()
+    source = next((site.source for site in sites if site.select_index == 0), None)
+    for each in plain:
+        yield each if source is None else _with_uses(replace(each, rows=_rows(source.node)), source, world)
 
 
 def _with_uses(plain: ColumnFacts, source: Relation, world: World) -> ColumnFacts:
@@ -155,7 +176,7 @@ def _text(bound: Fraction | None, own: Column) -> Text:
     return None if bound is None else text_of(bound, own.type)
 
 
-def _rows(node: Scan) -> RowsOfUnit:
+def _rows(node: Node) -> RowsOfUnit:
     proved, cap = node.facts.rows.proved, node.facts.rows.cap
     if cap is None:
         return RowsOfUnit()

@@ -32,6 +32,7 @@ from rules.rewrite.probe import Columns, is_probe, without_rows
 from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
 from rules.rewrite.told import Told
+from rules.rewrite.views import with_views
 from rules.sql.canonical import canonical_tree, sources_as_queries
 from rules.sql.grammar import Node, deparse_expression, items, kind, parse, strings, walk
 from rules.sql.parse import expressions_from, query_from
@@ -60,12 +61,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
         raise
 
 
-def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
-    query = query_of(tree)
-    if query is None:
-        raise NotAllowed(
-            "COPY of a protected table would give out its rows", hint="COPY (SELECT count(*) …) TO STDOUT."
-        )
+def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
     world = World(
         policy,
         catalog,
@@ -77,6 +73,12 @@ def _plan_tree(tree: Node, request: Request, policy: Policy, catalog: Catalog) -
         now=request.now,
     )
     tables = _Tables(world)
+    tree = with_views(written, tables.find_view)
+    query = query_of(tree)
+    if query is None:
+        raise NotAllowed(
+            "COPY of a protected table would give out its rows", hint="COPY (SELECT count(*) …) TO STDOUT."
+        )
     if is_probe(query):
         return _free_plan(without_rows(tree, tables.find_columns), request)
     if policy.previews != "refuse" and is_preview(query, tables.find_protected, world):
@@ -246,6 +248,12 @@ class _Tables:
     def find_protected(self, schema: str | None, name: str) -> Table | None:
         table = self._find(schema, name)
         return table if table is not None and self.world.policy.is_protected(table.name) else None
+
+    def find_view(self, schema: str | None, name: str) -> Table | None:
+        """A view that is read as its definition."""
+        table = self._find(schema, name)
+        rules = None if table is None else self.world.policy.find_table(table.name)
+        return table if rules is not None and rules.view else None
 
     def find_columns(self, schema: str | None, name: str) -> Columns | None:
         """The visible columns of a protected table; None for any other table."""
