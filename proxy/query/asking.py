@@ -7,14 +7,16 @@ failure is one constant refusal.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
+from itertools import chain, islice
 from typing import TypeVar
 
 from proxy.engine.engine import Engine, EngineError, Row, SchemaChanged, Snapshot, UnknownTimeZone
 from proxy.query.asker import Asker
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
-from proxy.query.reuse import Question
+from proxy.query.reuse import Question, since
 from rules.catalog import Table
 from rules.ledger.store import Charge, LedgerStore, Receipt
 from rules.noise.ladder import choose_bound, tallies
@@ -40,11 +42,14 @@ class Asking:
     faults: Faults
     schema_changed: asyncio.Event  # set when the catalog must be read again
 
-    async def ask(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:
-        """Answer all questions for one charge, from memory or from one snapshot."""
+    async def ask(self, questions: Sequence[Question], asker: Asker, *, reuse: bool) -> tuple[Receipt, list[Answered]]:
+        """Answer all questions for one charge, from memory or from one snapshot.
+
+        With reuse what is drawn is shown together with what the analyst has of the same measures.
+        """
         if any(question.fresh for question in questions):
             receipt, drawn = await self._ask_database(questions, asker)
-            await self._settle(receipt, drawn)
+            drawn = await self._settle(receipt, drawn, since(asker, self.clock()) if reuse else None)
         else:
             receipt = await self._see_again(questions, asker)
             drawn = [(question, Noised(question.groups or (), {})) for question in questions]
@@ -52,9 +57,7 @@ class Asking:
         _check_size([noised for _, noised in drawn], policy.groups_limit)
         for question, noised in drawn:
             check_size(len(question.block.bars), len(noised.groups), question.block.level)
-        return receipt, [
-            (question, question.complete(noised, group_size=policy.group_size)) for question, noised in drawn
-        ]
+        return receipt, [await _completed(question, noised, policy.group_size) for question, noised in drawn]
 
     async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:
         receipt: Receipt | None = None
@@ -80,10 +83,16 @@ class Asking:
             return Receipt(0, Decimal(0), *balances)
         return await self._charge(questions, asker)
 
-    async def _settle(self, receipt: Receipt, drawn: Sequence[Answered]) -> None:
-        await self.ledger.settle(
-            receipt.charge, [each for question, noised in drawn for each in question.releases(noised)]
-        )
+    async def _settle(
+        self, receipt: Receipt, drawn: Sequence[Answered], beside: datetime | None
+    ) -> list[Answered]:  # fmt: skip
+        releases = [question.releases(noised) for question, noised in drawn]
+        found = await self.ledger.settle(receipt.charge, list(chain.from_iterable(releases)), beside=beside)
+        others = iter(map(tuple, found))
+        return [
+            (question.with_others(list(islice(others, len(each)))), noised)
+            for (question, noised), each in zip(drawn, releases, strict=True)
+        ]
 
     async def _charge(self, questions: Sequence[Question], asker: Asker) -> Receipt:
         """Make the statement's cost durable, or refuse."""
@@ -178,6 +187,11 @@ class Asking:
                 return Interrupted("canceling statement due to statement timeout")
             case _:
                 return Unavailable("the real database is away", hint="Nothing was charged. Try again later.")
+
+
+async def _completed(question: Question, drawn: Noised, group_size: int) -> Answered:
+    size = len(drawn.groups) * len(question.block.measures) * question.combined
+    return question, await _beside(size // 10, lambda: question.complete(drawn, group_size=group_size))
 
 
 def _tables(questions: Sequence[Question], asker: Asker) -> tuple[Table, ...]:

@@ -56,7 +56,7 @@ def _unpaid(questions: Sequence[Question]) -> list[Mechanism]:
 
 
 def _served_again(question: Question) -> str:
-    kept, fresh = len(question.kept), Totals().plus(question.mechanisms)
+    kept, fresh = len(question.known_bounds) + len(question.known), Totals().plus(question.mechanisms)
     if not kept:
         return "nothing"
     return ", ".join(_parts(question, kept, fresh))
@@ -66,6 +66,9 @@ def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
     whole = kept + len(question.mechanisms)
     since = min(each.time for each in question.kept)
     yield f"all, as noised at {since:%Y-%m-%d %H:%M} UTC" if kept == whole else f"{kept} of {whole} draws of noise"
+    if question.combined > 1:
+        most = "up to " if len(set(map(len, question.known.values()))) > 1 else ""
+        yield f"combined from {most}{question.combined} releases"
     if unpaid := _unpaid([question]):
         yield f"which were made for others and cost epsilon={_plain(Totals().plus(unpaid).epsilon)} at first sight"
     if kept < whole:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from itertools import chain
 
+from proxy.query.asking import Answered
 from proxy.query.reuse import Question
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import Receipt
@@ -14,7 +16,7 @@ from rules.sql.commands import CONFIDENCE
 _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
 
 
-def cost_notice(receipt: Receipt, questions: Sequence[Question], rulebook: Rulebook) -> str:
+def cost_notice(receipt: Receipt, answered: Sequence[Answered], rulebook: Rulebook) -> str:
     """One line: "ε 0.1 spent, 4.3 of 5 left this month; 95% of counts within ±30".
 
     The account that has less left is the one that is told of, for it is what ends first.
@@ -23,7 +25,7 @@ def cost_notice(receipt: Receipt, questions: Sequence[Question], rulebook: Ruleb
     balance = receipt.dataset if shared else receipt.analyst
     whose = " for all analysts" if shared else ""
     spent = f"ε {_short(receipt.epsilon, _UP)} spent, {_short(balance.left, _DOWN)} of {_short(balance.limit, _DOWN)}"
-    return f"{spent} left{rulebook.budgets.phrase}{whose}{_margins(questions, rulebook)}"
+    return f"{spent} left{rulebook.budgets.phrase}{whose}{_margins(answered)}"
 
 
 def bound_notices(questions: Sequence[Question]) -> tuple[str, ...]:
@@ -41,23 +43,25 @@ def _bound_notice(ladder: Ladder, bound: int) -> str:
 
 def reuse_notice(questions: Sequence[Question]) -> str | None:
     """Says so when an answer was given before, and how a fresh one is had."""
-    times = [kept.time for question in questions for kept in question.kept]
+    times = [kept.time for question in questions for kept in (*question.kept, *chain(*question.beside.values()))]
     if not times:
         return None
-    return f"answered with noise of {min(times):%Y-%m-%d %H:%M} UTC; SET noisegate.reuse = off asks, and pays, anew"
+    most = max(question.combined for question in questions)
+    what = "noise" if most < 2 else f"the mean of up to {most} releases, the first"
+    return f"answered with {what} of {min(times):%Y-%m-%d %H:%M} UTC; SET noisegate.reuse = off asks, and pays, anew"
 
 
-def _margins(questions: Sequence[Question], rulebook: Rulebook) -> str:
-    """The widest margin of counts and of sums. What is served again was noised no more than is asked for now."""
+def _margins(answered: Sequence[Answered]) -> str:
+    """The widest margin of counts and of sums, with the noise that they have."""
     widest: dict[str, Fraction] = {}
-    for question in questions:
+    for question, noised in answered:
         for output in question.block.outputs:
-            margin = margin_of_output(question.block, output, group_size=rulebook.policy.group_size)
+            margin = margin_of_output(output, noised.laws, question.block.level)
             if margin is not None:
                 kind = "counts" if isinstance(output, Count) else "sums"
                 widest[kind] = max(margin, widest.get(kind, margin))
     told = [f"of {kind} within ±{_number(margin)}" for kind, margin in widest.items()]
-    level = max((question.block.level for question in questions), default=CONFIDENCE)
+    level = max((question.block.level for question, _ in answered), default=CONFIDENCE)
     return f"; {percent(level)} {', '.join(told)}" if told else ""
 
 

@@ -1,18 +1,28 @@
-"""What need not be asked again: measures over equal blocks that were released with enough ε and are still fresh."""
+"""What need not be asked again: measures over equal blocks that were released with enough ε and are still fresh.
+
+Several releases of a measure that are on the analyst's account serve together, as their mean by inverse variance, which
+is computed from what he has. So do those that a statement adds to the account, unless it asks for a new one alone: what
+is shown once is shown again until somebody buys more, or some of it is not fresh any more.
+"""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
 
 from proxy.query.asker import Asker
 from proxy.query.rulebook import Rulebook
-from rules.ledger.store import KeptRelease, LedgerStore, Release, Wanted
+from rules.ledger.store import Found, KeptRelease, LedgerStore, Release, Wanted
+from rules.noise.additive import LaplaceNoise, Reading, combined, noise_of
 from rules.noise.cost import Mechanism, mechanism_of, mechanism_of_ladder
 from rules.noise.ladder import settled
+from rules.noise.law import Law
 from rules.noise.measures import Block, Choice, Ladder, Measure, PrivateGroups
-from rules.noise.mechanism import laplace_scale
 from rules.noise.release import Group, Noised, known_groups
+
+Kept = tuple[KeptRelease, ...]
 
 _NO_GROUPS = ((),)  # a bound is one for all groups
 
@@ -24,10 +34,11 @@ class Question:
     block: Block  # with ladders as long as its bounds are to be chosen
     key: str
     groups: tuple[Group, ...] | None  # None: they are to be found in the data
-    known: Mapping[int, KeptRelease] = field(default_factory=dict)
+    known: Mapping[int, Kept] = field(default_factory=dict)
     known_bounds: Mapping[int, KeptRelease] = field(default_factory=dict)  # by ladder
     bounds: tuple[tuple[Ladder, int], ...] = ()  # of the block as it is answered
     chosen: tuple[Release, ...] = ()  # the bounds that were drawn for this question
+    beside: Mapping[int, Kept] = field(default_factory=dict)  # what fresh draws are combined with
 
     @property
     def fresh(self) -> tuple[int, ...]:
@@ -46,9 +57,15 @@ class Question:
         return ladders + tuple(mechanism_of(self.block, index) for index in self.block.paying(self.fresh))
 
     @property
-    def kept(self) -> tuple[KeptRelease, ...]:
+    def kept(self) -> Kept:
         """What is shown again."""
-        return (*self.known_bounds.values(), *self.known.values())
+        return (*self.known_bounds.values(), *(each for found in self.known.values() for each in found))
+
+    @property
+    def combined(self) -> int:
+        """Of how many releases a measure is the mean, at most."""
+        drawn = (len(found) + 1 for found in self.beside.values() if found)
+        return max((*map(len, self.known.values()), *drawn), default=0)
 
     def settled(self, chosen: Mapping[int, int], asker: Asker) -> "Question":
         """The question with bounds on all its ladders: those that are known, and those that were chosen now."""
@@ -66,16 +83,27 @@ class Question:
     def _choice(self, ladder: Ladder, bound: int) -> Release:
         return Release(self.key, _ladder_key(ladder), mechanism_of_ladder(ladder), _NO_GROUPS, (bound,))
 
+    def with_others(self, found: Sequence[Kept]) -> "Question":
+        """The question with what the analyst has besides each of its releases."""
+        fresh = zip(self.fresh, found[len(self.chosen) :], strict=True)
+        return replace(self, beside={index: kept for index, kept in fresh if self._is_summed(index)})
+
     def complete(self, drawn: Noised, *, group_size: int) -> Noised:
-        """What was drawn, and what was known: each with the noise that it has."""
-        known = {index: kept.release.values for index, kept in self.known.items()}
-        epsilons = {index: kept.release.mechanism.epsilon for index, kept in self.known.items()}
-        scales = {
-            index: laplace_scale(measure.sensitivity * group_size, epsilons.get(index) or measure.epsilon)
-            for index, measure in enumerate(self.block.measures)
-            if self.block.bars and isinstance(measure, Measure)
-        }
-        return Noised(drawn.groups, {**known, **drawn.values}, scales)
+        """What was drawn and what was known, put together, with the law of the noise in it."""
+        values, laws = dict[int, tuple[int, ...]](), dict[int, Law]()
+        for index, measure in enumerate(self.block.measures):
+            kept = self.known.get(index) or self.beside.get(index, ())
+            if isinstance(measure, Choice):
+                values[index] = kept[0].release.values if kept else drawn.values[index]
+                continue
+            readings = [Reading(each.release.values, noise_in(each, measure, group_size)) for each in kept]
+            if index in drawn.values:
+                readings.append(Reading(drawn.values[index], noise_of(measure, group_size=group_size)))
+            values[index], laws[index] = combined(readings)
+        return Noised(drawn.groups, values, laws)
+
+    def _is_summed(self, index: int) -> bool:
+        return isinstance(self.block.measures[index], Measure)
 
     def releases(self, drawn: Noised) -> list[Release]:
         """What was drawn, as the ledger keeps it: released cells only."""
@@ -104,7 +132,9 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, asker: Asker, 
     question = nothing_known(block, key)
     if block.ladders:
         wanted = [Wanted(key, _ladder_key(ladder), ladder.epsilon, _NO_GROUPS) for ladder in block.ladders]
-        question = replace(question, known_bounds=await _find(range(len(wanted)), wanted, ledger, asker, now))
+        found = await _find(wanted, ledger, asker, now)
+        bounds = {index: _one_of(each, block.ladders[index].epsilon) for index, each in enumerate(found)}
+        question = replace(question, known_bounds={index: kept[0] for index, kept in bounds.items() if kept})
         if question.fresh_ladders:
             return question
         question = question.settled({}, asker)
@@ -113,32 +143,80 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, asker: Asker, 
 
 async def _find_measures(question: Question, ledger: LedgerStore, asker: Asker, now: datetime) -> Question:
     block, groups = question.block, question.groups
-    known = dict[int, KeptRelease]()
+    known = dict[int, Kept]()
 
-    async def find(indexes: Sequence[int]) -> dict[int, KeptRelease]:
+    async def find(indexes: Sequence[int]) -> dict[int, Kept]:
         wanted = [_wanted(block.measures[index], question.key, groups) for index in indexes]
-        return await _find(indexes, wanted, ledger, asker, now)
+        found = await _find(wanted, ledger, asker, now)
+        serving = {index: _serving(block.measures[index], each) for index, each in zip(indexes, found, strict=True)}
+        return {index: kept for index, kept in serving.items() if kept}
 
     if isinstance(block.groups, PrivateGroups):
         known = await find([block.groups.measure])
         if not known:
             return question
-        groups = known[block.groups.measure].release.groups
+        groups = known[block.groups.measure][0].release.groups
     others = [index for index in range(len(block.measures)) if index not in known]
     return replace(question, groups=groups, known={**known, **await find(others)})
 
 
-async def _find(
-    indexes: Sequence[int], wanted: Sequence[Wanted], ledger: LedgerStore, asker: Asker, now: datetime
-) -> dict[int, KeptRelease]:
-    found = await ledger.find_releases(
+async def _find(wanted: Sequence[Wanted], ledger: LedgerStore, asker: Asker, now: datetime) -> Sequence[Found]:
+    return await ledger.find_releases(
         wanted,
         analyst=asker.analyst,
         budgets=asker.rulebook.budgets,
         now=now,
-        since=now - asker.rulebook.policy.fresh_for,
+        since=since(asker, now),
     )
-    return {index: kept for index, kept in zip(indexes, found, strict=True) if kept is not None}
+
+
+def since(asker: Asker, now: datetime) -> datetime:
+    """From when on a release is fresh."""
+    return now - asker.rulebook.policy.fresh_for
+
+
+def _serving(measure: Measure | Choice, found: Found) -> Kept:
+    """What serves a measure at no cost, or at that of one release of others'; nothing where it must be drawn.
+
+    Whatever is on the analyst's account then is put together. What others paid for is not, before it is.
+    """
+    if isinstance(measure, Choice):
+        return _one_of(found, measure.epsilon)
+    own = max(_by_groups(found.own), key=_strength, default=())
+    if _strength(own) >= Fraction(measure.epsilon) ** 2:
+        return own
+    if found.other is None:
+        return ()
+    return (found.other, *(each for each in found.own if each.release.groups == found.other.release.groups))
+
+
+def _one_of(found: Found, epsilon: Decimal) -> Kept:
+    """A choice cannot be averaged: of what the analyst has the least that is enough, or else what others have."""
+    enough = [each for each in found.own if _epsilon(each) >= epsilon]
+    best = min(enough, key=lambda each: (_epsilon(each), -each.id), default=found.other)
+    return () if best is None else (best,)
+
+
+def _by_groups(kept: Kept) -> Iterable[Kept]:
+    """Releases over different groups are not combined. Of equally good lists the newest comes first."""
+    lists: dict[tuple[Group, ...], list[KeptRelease]] = {}
+    for each in sorted(kept, key=lambda each: -each.id):
+        lists.setdefault(each.release.groups, []).append(each)
+    return map(tuple, lists.values())
+
+
+def _strength(kept: Kept) -> Fraction:
+    """The square of the ε of one release that would be as precise as all of these together."""
+    return sum((Fraction(_epsilon(each)) ** 2 for each in kept), Fraction(0))
+
+
+def _epsilon(kept: KeptRelease) -> Decimal:
+    return kept.release.mechanism.epsilon or Decimal(0)
+
+
+def noise_in(kept: KeptRelease, measure: Measure, group_size: int) -> LaplaceNoise:
+    """The noise that a release of this measure was given."""
+    return noise_of(replace(measure, epsilon=_epsilon(kept)), group_size=group_size)
 
 
 def _wanted(measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None) -> Wanted:

@@ -145,12 +145,12 @@ class Service:
         keys = [block_key(block, asker.rulebook) for block in plan.blocks] if reuse else []
         async with self._one_at_a_time(keys, asker.deadline):
             questions = await self._questions(plan.blocks, asker, reuse=reuse)
-            receipt, answered = await self._asking.ask(questions, asker)
+            receipt, answered = await self._asking.ask(questions, asker, reuse=reuse)
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
         audit.answered(asker.analyst, receipt, fresh=fresh, reused=reused)
         asked = [question for question, _ in answered]
-        told = (cost_notice(receipt, asked, asker.rulebook), *bound_notices(asked), reuse_notice(asked))
+        told = (cost_notice(receipt, answered, asker.rulebook), *bound_notices(asked), reuse_notice(asked))
         return Answer(await _holes(answered), plan.notices + tuple(notice for notice in told if notice is not None))
 
     async def _questions(self, blocks: Sequence[Block], asker: Asker, *, reuse: bool) -> list[Question]:

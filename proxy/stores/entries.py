@@ -1,21 +1,18 @@
 """What the ledger's jobs do inside one transaction."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
+from proxy.stores import kept
 from proxy.stores.connection import Connection
 from rules.ledger import chain
 from rules.ledger.accountant import Totals, loss
 from rules.ledger.book import Budgets, Change, check_faults, check_fits, period_of
 from rules.ledger.chain import DATASET, Account, Sight, account_of
-from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Wanted
+from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release
 from rules.noise.cost import UPWARD, Mechanism
-
-_CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
 
 
 def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
@@ -37,22 +34,15 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     return Receipt(number, spent, *balances(connection, charge.analyst, budgets, period))
 
 
-def settle(connection: Connection, charge: int, releases: Sequence[Release]) -> None:
-    """Keep the noised measures of a charge, paid for by the one who was charged."""
+def settle(
+    connection: Connection, charge: int, releases: Sequence[Release], beside: datetime | None
+) -> list[tuple[KeptRelease, ...]]:
+    """Keep the noised measures of a charge, on the account that was charged; tell what else that has of each."""
     entry = _entry(connection, charge)
-    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM releases").fetchone()
-    for number, release in enumerate(releases, start=last + 1):
-        groups = _text(release.groups)
-        cost, epsilon = chain.cost(release.mechanism), release.mechanism.epsilon
-        connection.execute(
-            "INSERT INTO releases (id, charge, time, block, measure, cost, epsilon, groups, list, numbers)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(number, charge, entry["time"], release.block, release.measure, _text(cost)),
-                *(None if epsilon is None else float(epsilon), groups, _digest(groups), _text(release.values)),
-            ),
-        )
-        _mark_paid(connection, account_of(entry["analyst"]), entry["period"], [number])
+    account = account_of(entry["analyst"]), entry["period"]
+    others = [() if beside is None else kept.find_alike(connection, each, account, beside) for each in releases]
+    _mark_paid(connection, *account, kept.keep(connection, charge, entry["time"], releases))
+    return others
 
 
 def fault(connection: Connection, charge: int, time: datetime) -> None:
@@ -67,27 +57,6 @@ def count_faults(connection: Connection, analyst: str, since: datetime) -> int:
         (analyst, chain.stamp(since)),
     ).fetchone()
     return int(count)
-
-
-def find_release(
-    connection: Connection, wanted: Wanted, analyst: str, period: str, since: datetime
-) -> KeptRelease | None:
-    """The release that may serve: one that the analyst has paid for, else the cheapest, else the newest."""
-    groups = None if wanted.groups is None else _digest(_text(wanted.groups))
-    rows = connection.execute(
-        "SELECT r.id, r.cost, CASE WHEN s.release IS NULL THEN 0 ELSE 1 END AS paid FROM releases r"
-        " LEFT JOIN sights s ON s.release = r.id AND s.account = ? AND s.period = ?"
-        " WHERE r.block = ? AND r.measure = ? AND r.time >= ? AND r.epsilon >= ?"
-        " AND r.list = coalesce(?, r.list) ORDER BY paid DESC, r.epsilon, r.id DESC",
-        (
-            *(account_of(analyst), period, wanted.block, wanted.measure, chain.stamp(since)),
-            *(float(wanted.epsilon) * _CLOSE, groups),
-        ),
-    )
-    for number, cost, paid in rows:
-        if (chain.mechanism(json.loads(cost)).epsilon or 0) >= wanted.epsilon:
-            return _read_release(connection, number, paid=bool(paid))
-    return None
 
 
 def balances(connection: Connection, analyst: str, budgets: Budgets, period: str) -> tuple[Balance, Balance]:
@@ -186,22 +155,3 @@ def _entry(connection: Connection, number: int) -> dict[str, str]:
         raise LedgerError("the privacy ledger does not hold this charge, so nothing is answered")
     fields: dict[str, str] = json.loads(found[0])
     return fields
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _digest(groups: str) -> str:
-    """Measures over one list of groups are found without reading it."""
-    return hashlib.sha256(groups.encode()).hexdigest()
-
-
-def _read_release(connection: Connection, number: int, *, paid: bool) -> KeptRelease:
-    row: tuple[Any, ...] = connection.execute(
-        "SELECT time, block, measure, cost, groups, numbers FROM releases WHERE id = ?", (number,)
-    ).fetchone()
-    time, block, measure, cost, groups, numbers = row
-    keys = tuple(tuple(group) for group in json.loads(groups))
-    release = Release(block, measure, chain.mechanism(json.loads(cost)), keys, tuple(json.loads(numbers)))
-    return KeptRelease(number, datetime.fromisoformat(time), release, paid)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Self
 
-from proxy.stores import entries
+from proxy.stores import entries, kept
 from proxy.stores.batches import Batches, Home
 from proxy.stores.connection import Connection
 from proxy.stores.review import review
 from rules.ledger.book import Budgets
-from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release, Review, Wanted
+from rules.ledger.chain import account_of
+from rules.ledger.store import Balance, Charge, Found, KeptRelease, LedgerError, Receipt, Release, Review, Wanted
 
 
 class Ledger:
@@ -33,9 +34,13 @@ class Ledger:
     async def charge(self, charge: Charge, budgets: Budgets) -> Receipt:
         return await self._batches.run(lambda connection: entries.charge(connection, charge, budgets))
 
-    async def settle(self, charge: int, releases: Sequence[Release]) -> None:
+    async def settle(
+        self, charge: int, releases: Sequence[Release], *, beside: datetime | None = None
+    ) -> Sequence[Sequence[KeptRelease]]:
         # What a power cut takes of this cannot be served again: that costs no privacy, so it waits for no disk.
-        await self._batches.run(lambda connection: entries.settle(connection, charge, releases), durable=False)
+        return await self._batches.run(
+            lambda connection: entries.settle(connection, charge, releases, beside), durable=False
+        )
 
     async def fault(self, charge: int, time: datetime) -> None:
         await self._batches.run(lambda connection: entries.fault(connection, charge, time))
@@ -45,10 +50,10 @@ class Ledger:
 
     async def find_releases(
         self, wanted: Sequence[Wanted], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
-    ) -> Sequence[KeptRelease | None]:
-        def find(connection: Connection) -> Sequence[KeptRelease | None]:
+    ) -> Sequence[Found]:
+        def find(connection: Connection) -> Sequence[Found]:
             period = entries.running_period(connection, now, budgets)
-            return [entries.find_release(connection, each, analyst, period, since) for each in wanted]
+            return [kept.find(connection, each, (account_of(analyst), period), since) for each in wanted]
 
         return await self._batches.run(find)
 

@@ -65,6 +65,14 @@ class KeptRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What may serve a measure."""
+
+    own: tuple[KeptRelease, ...] = ()  # all on the asking analyst's account, whatever their ε: the most precise first
+    other: KeptRelease | None = None  # the cheapest of those that others paid for, with at least the ε asked for
+
+
+@dataclass(frozen=True, slots=True)
 class Balance:
     """What is spent in the running period, and what may be."""
 
@@ -127,8 +135,14 @@ class LedgerStore(Protocol):
     async def charge(self, charge: Charge, budgets: Budgets) -> Receipt:
         """Append durably, or raise BudgetSpent or TooManyFaults. Concurrent charges never overspend together."""
 
-    async def settle(self, charge: int, releases: Sequence[Release]) -> None:
-        """Keep the noised measures beside their charge."""
+    async def settle(
+        self, charge: int, releases: Sequence[Release], *, beside: datetime | None = None
+    ) -> Sequence[Sequence[KeptRelease]]:
+        """Keep the noised measures beside their charge.
+
+        For each tells what else the analyst has on the account of the same measure over the same groups, no older than
+        `beside`; nothing without one.
+        """
 
     async def fault(self, charge: int, time: datetime) -> None:
         """Note that the real database failed after this charge."""
@@ -137,8 +151,8 @@ class LedgerStore(Protocol):
 
     async def find_releases(
         self, wanted: Sequence[Wanted], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
-    ) -> Sequence[KeptRelease | None]:
-        """For each what may serve, no older than `since`: what the analyst has paid for, else the cheapest."""
+    ) -> Sequence[Found]:
+        """For each what may serve, no older than `since`."""
 
     async def balances(self, analyst: str, budgets: Budgets, now: datetime) -> tuple[Balance, Balance]:
         """The analyst's and the dataset's."""

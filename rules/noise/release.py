@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
+from rules.noise.additive import noise_of
+from rules.noise.law import Law
 from rules.noise.measures import Block, Choice, KeyColumn, Measure, PrivateGroups, PublicGroups, Text
 from rules.noise.mechanism import Noise, add
 from rules.noise.outputs import show
@@ -31,7 +33,7 @@ class Noised:
 
     groups: tuple[Group, ...]
     values: Mapping[int, tuple[int, ...]]
-    scales: Mapping[int, float] = field(default_factory=dict)  # of the noise in each measure; what has none is exact
+    laws: Mapping[int, Law] = field(default_factory=dict)  # of the noise in each measure; what has none is exact
 
 
 def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
@@ -100,7 +102,7 @@ def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
     keys = tuple(tuple(group[place] for group in groups) for place in range(width + bool(block.sets)))
     outputs = tuple(tuple(show(output, cell) for cell in cells) for output in block.outputs)
     counts = [cell[-1] for cell in cells]
-    return keys + outputs + replicate_columns(block, [cell[:-1] for cell in cells], counts, noised.scales)
+    return keys + outputs + replicate_columns(block, [cell[:-1] for cell in cells], counts, noised.laws)
 
 
 def known_groups(block: Block) -> tuple[Group, ...] | None:
@@ -113,8 +115,7 @@ def known_groups(block: Block) -> tuple[Group, ...] | None:
 
 
 def _draw(block: Block, index: int, groups: int, noise: Noise, group_size: int) -> tuple[int, ...]:
-    measure = _plain(block, index)
-    return noise.draw(groups, sensitivity=measure.sensitivity * group_size, epsilon=measure.epsilon)
+    return noise_of(_plain(block, index), group_size=group_size).draw(noise, groups)
 
 
 def _plain(block: Block, index: int) -> Measure:

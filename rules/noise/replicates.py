@@ -12,9 +12,9 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import repeat
 
+from rules.noise.law import Law
 from rules.noise.measures import Block, Chosen, Output, Text
 from rules.noise.outputs import show
-from rules.noise.sum_law import quantile_of_sum
 from rules.refusal import TooComplex
 
 Cell = Sequence[int]
@@ -27,17 +27,17 @@ _MOST = 6_000_000  # replicates of one block: 10,000 groups have one bar of the 
 
 
 def replicate_columns(
-    block: Block, cells: Sequence[Cell], counts: Sequence[int], scales: Mapping[int, float]
+    block: Block, cells: Sequence[Cell], counts: Sequence[int], laws: Mapping[int, Law]
 ) -> tuple[tuple[Text, ...], ...]:
     """For each output that has bars, and each group, an array of what it may stand for.
 
-    `counts` says how many released cells a group's numbers are sums of. A number without a scale is exact.
+    `counts` says how many released cells a group's numbers are sums of. A number without a law is exact.
     """
     outputs = [block.outputs[place] for place in block.bars]
     centres = {output.measure for output in outputs if isinstance(output, Chosen)}
-    moving = [measure for measure in range(len(block.measures)) if scales.get(measure) or measure in centres]
+    moving = [measure for measure in range(len(block.measures)) if measure in laws or measure in centres]
     turns = {measure: turn for turn, measure in enumerate(moving)}
-    noise = {count: _noise(block, count, scales, turns) for count in set(counts)}
+    noise = {count: _noise(block, count, laws, turns) for count in set(counts)}
     return tuple(
         tuple(_array(output, cell, noise[count], turns, block.level) for cell, count in zip(cells, counts, strict=True))
         for output in outputs
@@ -58,19 +58,19 @@ def points(level: Decimal) -> tuple[int, int]:
 
 
 def _noise(
-    block: Block, count: int, scales: Mapping[int, float], turns: Mapping[int, int]
+    block: Block, count: int, laws: Mapping[int, Law], turns: Mapping[int, int]
 ) -> tuple[tuple[int, ...] | None, ...]:
     """By measure the noise in each replicate of a sum of so many cells; None where there is none."""
     return tuple(
-        _draws(scales[measure], count, turns[measure], block.level) if count and scales.get(measure) else None
+        _draws(laws[measure].repeated(count), turns[measure], block.level) if count and measure in laws else None
         for measure in range(len(block.measures))
     )
 
 
 @lru_cache(maxsize=4096)
-def _draws(scale: float, count: int, turn: int, level: Decimal) -> tuple[int, ...]:
-    """The quantiles of a sum of draws, in the order of one dimension of the lattice."""
-    ordered = _quantiles(scale, count, points(level)[0] - 1)
+def _draws(law: Law, turn: int, level: Decimal) -> tuple[int, ...]:
+    """The quantiles of noise, in the order of one dimension of the lattice."""
+    ordered = _quantiles(law, points(level)[0] - 1)
     return tuple(ordered[place] for place in _order(turn, level))
 
 
@@ -83,25 +83,15 @@ def _order(turn: int, level: Decimal) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _quantiles(scale: float, count: int, number: int) -> tuple[int, ...]:
+def _quantiles(law: Law, number: int) -> tuple[int, ...]:
     """So many equally likely values of the noise, in order; as many below zero as above."""
-    shares = _upper_shares(number)
-    if count == 1:
-        upper = [_quantile(scale, share) for share in shares]
-    else:
-        upper = [round(scale * each) for each in quantile_of_sum(count, shares)]
+    upper = law.quantiles(_upper_shares(number))
     return (*(-each for each in reversed(upper)), *upper)
 
 
 def _upper_shares(number: int) -> list[float]:
     """The middles of the upper half of so many equal parts of the probability."""
     return [(2 * place + 1) / (2 * number) for place in range(number // 2, number)]
-
-
-def _quantile(scale: float, share: float) -> int:
-    """The smallest t with P(noise ≤ t) = 1 − α^(t+1) / (1+α) ≥ share, for a discrete Laplace draw and share ≥ 1/2."""
-    alpha = math.exp(-1 / scale)
-    return max(0, math.ceil(-scale * math.log((1 - share) * (1 + alpha))) - 1)
 
 
 def _array(

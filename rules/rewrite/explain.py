@@ -6,12 +6,12 @@ then for each block what is served again) is filled in when it is answered. The 
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
+from rules.noise.additive import laws_of, noise_of
 from rules.noise.ladder import filled
 from rules.noise.margin import margin_of_output, percent
 from rules.noise.measures import Block, Choice, Ladder, Measure, Output
@@ -100,13 +100,13 @@ def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact
     if measure.vector is not None:
         words = f"{words} (once for all measures of vector {measure.vector + 1}, whose conditions exclude each other)"
     scale = sensitivity / float(measure.epsilon)
-    margin = math.ceil(scale * math.log(1 / (1 - float(level))))
+    margin = noise_of(measure, group_size=group_size).law.margin(level)
     return measure.name, f"{words}, noise scale {most}{scale:.6g}, {percent(level)} of draws within +/- {margin} steps"
 
 
 def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
     """How far noise moves what is shown, where that does not depend on what is found."""
-    margin = margin_of_output(block, output, group_size=group_size)
+    margin = margin_of_output(output, laws_of(block, group_size=group_size), block.level)
     if margin is None:
         return f"error of {spoken}", "depends on the data: noisegate.margin(...) around it tells it with the answer"
     most = "at most " if block.ladders else ""

@@ -20,6 +20,12 @@ SELECT date_trunc('month', ordered_at) AS "time", channel::text AS metric, sum(a
 --> answer, 1 row
 SELECT count(*) AS value FROM orders WHERE extract(epoch from ordered_at) >= 1735689600 AND extract(epoch from ordered_at) <= 1751328000
 
+--# $__timeGroup by five minutes, as epoch arithmetic and as a bin of the hour
+--> answer, other rows
+SELECT floor(extract(epoch from ordered_at)/300)*300 AS "time", count(*) AS orders FROM orders WHERE ordered_at BETWEEN '2025-03-01T08:00:00Z' AND '2025-03-01T14:00:00Z' GROUP BY 1 ORDER BY 1
+--> answer, other rows
+SELECT date_trunc('minute', ordered_at) AS "time", count(*) AS orders FROM orders WHERE ordered_at BETWEEN '2025-03-01T08:00:00Z' AND '2025-03-01T09:00:00Z' GROUP BY 1 ORDER BY 1
+
 --# date_bin
 --> answer, 8 rows, apart
 SELECT date_bin('7 days', ordered_at, '2025-01-06') AS "time", avg(amount) AS "avg" FROM orders WHERE ordered_at >= '2025-01-06' AND ordered_at < '2025-03-03' GROUP BY 1 ORDER BY 1

@@ -30,6 +30,12 @@ SELECT DATE_TRUNC('month', ordered_at) AS ordered_at, COUNT(*) AS orders FROM pu
 --> answer, other rows
 SELECT DATE_TRUNC('hour', ordered_at) + INTERVAL '30 minutes' * FLOOR(EXTRACT(MINUTE FROM ordered_at) / 30) AS ordered_at, COUNT(*) AS orders FROM public.orders WHERE ordered_at >= TO_TIMESTAMP('2025-06-02 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND ordered_at < TO_TIMESTAMP('2025-06-03 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', ordered_at) + INTERVAL '30 minutes' * FLOOR(EXTRACT(MINUTE FROM ordered_at) / 30) ORDER BY orders DESC LIMIT 10000
 
+--# Hours, and bins of five minutes, through a night in which clocks may change
+--> answer, other rows
+SELECT DATE_TRUNC('hour', ordered_at) AS ordered_at, COUNT(*) AS orders FROM public.orders WHERE ordered_at >= TO_TIMESTAMP('2025-03-29 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND ordered_at < TO_TIMESTAMP('2025-03-31 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', ordered_at) ORDER BY orders DESC LIMIT 10000
+--> answer, other rows
+SELECT DATE_TRUNC('hour', ordered_at) + INTERVAL '5 minutes' * FLOOR(EXTRACT(MINUTE FROM ordered_at) / 5) AS ordered_at, COUNT(*) AS orders FROM public.orders WHERE ordered_at >= TO_TIMESTAMP('2025-03-30 00:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') AND ordered_at < TO_TIMESTAMP('2025-03-30 06:00:00.000000', 'YYYY-MM-DD HH24:MI:SS.US') GROUP BY DATE_TRUNC('hour', ordered_at) + INTERVAL '5 minutes' * FLOOR(EXTRACT(MINUTE FROM ordered_at) / 5) ORDER BY orders DESC LIMIT 10000
+
 --# A series limit joins the best
 --> answer
 SELECT DATE_TRUNC('year', ordered_at) AS ordered_at, channel AS channel, COUNT(*) AS orders FROM public.orders JOIN (SELECT channel AS channel__, COUNT(*) AS mme_inner__ FROM public.orders GROUP BY channel ORDER BY sum(amount) DESC LIMIT 2) AS series_limit ON channel = channel__ GROUP BY DATE_TRUNC('year', ordered_at), channel ORDER BY ordered_at, channel LIMIT 10000

@@ -116,7 +116,7 @@ SELECT joined_on, count(*) FROM customers WHERE joined_on BETWEEN '2022-02-01' A
 --> answer
 --$ 31.12.2023
 SELECT count(*) FROM orders WHERE ordered_at >= $1
---> refused 0A000: the literal '31.12.2023' is not read
+--> again
 SELECT count(*) FROM orders WHERE ordered_at >= '31.12.2023'
 --> free
 SET DateStyle = 'SQL, DMY'

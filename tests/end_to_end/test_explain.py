@@ -171,6 +171,21 @@ def test_what_would_be_served_again_is_told_and_is_free(session: psycopg.Connect
     assert charge_now(session, f"SELECT {counted}") == "epsilon=0.5"
 
 
+def test_it_is_told_of_how_many_releases_an_answer_is_the_mean(session: psycopg.Connection) -> None:
+    sql = "SELECT count(*), sum(amount) FROM orders WHERE amount < 78.32"
+    session.execute("SET noisegate.reuse = off; SET noisegate.epsilon = 0.1")
+    for _ in range(2):
+        session.execute(sql)
+    session.execute("SELECT count(*) FROM orders WHERE amount < 78.32")
+    session.execute("SET noisegate.reuse = on")
+
+    assert "combined from up to 3 releases" in lines(session, f"EXPLAIN {sql}")
+    first, again = (session.execute(sql).fetchall() for _ in range(2))
+    assert first == again
+    session.execute("SET noisegate.epsilon = 0.15")  # the sum had 0.041 twice
+    assert "served again: 1 of 2 draws of noise" in lines(session, f"EXPLAIN {sql}")
+
+
 def test_what_is_told_to_be_charged_is_charged(session: psycopg.Connection, proxy: Noisegate) -> None:
     """First sights of others' releases too: paid in full, once."""
     sql = "SELECT status, count(*) FROM orders WHERE amount BETWEEN 20 AND 321 GROUP BY status"

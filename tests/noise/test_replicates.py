@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import pytest
 
-from rules.noise.margin import margin_of_draw
+from rules.noise.additive import laws_of
+from rules.noise.law import Law
 from rules.noise.measures import Average, Block, CentredSum, Count, KeyColumn, Measure, PublicGroups, Sum
 from rules.noise.mechanism import OpenDPNoise, laplace_scale
 from rules.noise.outputs import show
 from rules.noise.release import Draws, Noised, columns, draw, release
 from rules.noise.replicates import points
-from rules.noise.sum_law import quantile_of_sum
 
 GROUPS = tuple((str(number),) for number in range(2_500))
 EXACT = (3_000, 150_000, 60_000)  # rows, their sum in cents, and the same in halves around the middle
@@ -41,7 +41,8 @@ BLOCK = Block(
     tables=(),
     bars=tuple(range(len(OUTPUTS))),
 )
-SCALES = {index: laplace_scale(measure.sensitivity, measure.epsilon) for index, measure in enumerate(MEASURES)}
+LAWS = laws_of(BLOCK, group_size=1)
+SCALE = laplace_scale(4, Decimal("0.1"))
 
 Numbers = Sequence[Decimal]
 
@@ -51,7 +52,7 @@ def answered(block: Block, groups: int = len(GROUPS)) -> list[list[list[Decimal]
     chosen = GROUPS[:groups]
     draws: Draws = draw(block, range(len(MEASURES)), groups, OpenDPNoise(), group_size=1)
     noised = release(block, chosen, [(*group, *map(str, EXACT)) for group in chosen], draws)
-    arrays = columns(block, replace(noised, scales=SCALES))[-len(block.bars) :]
+    arrays = columns(block, replace(noised, laws=LAWS))[-len(block.bars) :]
     return [[[Decimal(each) for each in (text or "").strip("{}").split(",")] for text in column] for column in arrays]
 
 
@@ -89,16 +90,16 @@ def test_bars_of_counts_sums_averages_and_ratios_hold_the_truth_as_often_as_they
 def test_the_bars_of_one_draw_are_those_of_its_law(scale: float, level: float) -> None:
     block = replace(BLOCK, outputs=(Count(0),), bars=(0,), level=Decimal(str(level)))
 
-    (array,) = columns(block, Noised(GROUPS[:1], dict(enumerate(((7,), (0,), (0,)))), {0: scale}))[-1]
+    (array,) = columns(block, Noised(GROUPS[:1], dict(enumerate(((7,), (0,), (0,)))), {0: Law.of_laplace(scale)}))[-1]
 
     replicates = [Decimal(each) for each in (array or "").strip("{}").split(",")]
-    expected = margin_of_draw(scale, Decimal(str(level)))
+    expected = Law.of_laplace(scale).margin(Decimal(str(level)))
     for share in ((1 - level) / 2, (1 + level) / 2):
         assert abs(abs(quantile(replicates, share) - 7) - expected) <= max(1, expected * 0.05)
 
 
 def test_the_same_release_has_the_same_bars_every_time() -> None:
-    noised = Noised(GROUPS[:3], dict.fromkeys(range(3), (5, 6, 7)), SCALES)
+    noised = Noised(GROUPS[:3], dict.fromkeys(range(3), (5, 6, 7)), LAWS)
 
     assert columns(BLOCK, noised) == columns(BLOCK, noised)
 
@@ -114,30 +115,20 @@ def test_a_total_over_groups_has_the_noise_of_all_of_them() -> None:
     groups = GROUPS[:400]
     values = {index: (number,) * len(groups) for index, number in enumerate(EXACT)}
 
-    *_, bars = columns(rolled, Noised(groups, values, SCALES))
+    *_, bars = columns(rolled, Noised(groups, values, LAWS))
 
     def width(text: str | None) -> float:
         numbers = [Decimal(each) for each in (text or "").strip("{}").split(",")]
         return float(quantile(numbers, 0.975) - quantile(numbers, 0.025)) / 2
 
-    normal = SCALES[0] * math.sqrt(2 * 400) * 1.96
-    assert width(bars[0]) == pytest.approx(SCALES[0] * math.log(20), rel=0.03)
+    normal = SCALE * math.sqrt(2 * 400) * 1.96
+    assert width(bars[0]) == pytest.approx(SCALE * math.log(20), rel=0.03)
     assert width(bars[-1]) == pytest.approx(normal, rel=0.03)
-
-
-@pytest.mark.parametrize("draws", [2, 3, 10, 150, 5_000])
-def test_the_law_of_a_sum_is_that_of_a_difference_of_gamma_laws(draws: int) -> None:
-    """Its second and fourth moments: 2n and 12n(n + 1)."""
-    shares = [(2 * place + 1) / 20_000 for place in range(5_000, 10_000)]
-    found = quantile_of_sum(draws, shares)
-
-    assert sum(x**2 for x in found) / len(found) == pytest.approx(2 * draws, rel=0.02)
-    assert sum(x**4 for x in found) / len(found) == pytest.approx(12 * draws * (draws + 1), rel=0.1)
 
 
 def test_every_number_runs_through_its_quantiles_once_in_an_order_of_its_own() -> None:
     block = replace(BLOCK, outputs=(Count(0), Count(1)), bars=(0, 1))
-    arrays = columns(block, Noised(GROUPS[:1], dict.fromkeys(range(3), (0,)), SCALES))[-2:]
+    arrays = columns(block, Noised(GROUPS[:1], dict.fromkeys(range(3), (0,)), LAWS))[-2:]
 
     one, other = ([int(each) for each in (array or "").strip("{}").split(",")] for (array,) in arrays)
 

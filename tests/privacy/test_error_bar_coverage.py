@@ -3,6 +3,7 @@
 Every group of a statement has draws of its own, so one statement is a sample of as many answers as it has groups.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -98,6 +99,35 @@ def coverage(
             assert len(rows) == GROUPS
             held += sum(low <= true[place] <= high for place, low, high in rows)
     return held / (times * GROUPS)
+
+
+@pytest.mark.parametrize("times", [4, pytest.param(16, marks=pytest.mark.long)])
+def test_asking_n_times_anew_and_once_again_divides_the_error_by_the_root_of_n_for_nothing(
+    measured: RealDatabase, measuring: Noisegate, times: int
+) -> None:
+    """And the bars of means hold the answer as often as they say, and are narrower by as much."""
+    squares, held = dict.fromkeys(("alone", "mean"), 0.0), 0
+    questions = [f"points >= 0 AND points < {100 + times + each}" for each in range(8)]
+    with psycopg.connect(measuring.dsn("ada"), autocommit=True) as connection:
+        connection.execute("SET noisegate.epsilon = 0.05")
+        for condition in questions:
+            true = truth(measured, PEOPLE, f"count(*) FILTER (WHERE {condition})")
+            sql = f"SELECT place, count(*), noisegate.low(count(*)), noisegate.high(count(*)) FROM {PEOPLE}"
+            sql = f"{sql} WHERE {condition} GROUP BY place"
+            connection.execute("SET noisegate.reuse = off")
+            for _ in range(times):
+                alone = connection.execute(sql).fetchall()
+            squares["alone"] += sum(float(count - true[place]) ** 2 for place, count, *_ in alone)
+            connection.execute("SET noisegate.reuse = on")
+            before = connection.execute("SELECT epsilon_spent FROM noisegate.budget").fetchall()
+            mean = connection.execute(sql).fetchall()
+            assert connection.execute(sql).fetchall() == mean
+            assert connection.execute("SELECT epsilon_spent FROM noisegate.budget").fetchall() == before
+            squares["mean"] += sum(float(count - true[place]) ** 2 for place, count, *_ in mean)
+            held += sum(low <= true[place] <= high for place, _, low, high in mean)
+
+    assert math.sqrt(squares["mean"] / squares["alone"]) == pytest.approx(1 / math.sqrt(times), rel=0.12)
+    assert 0.93 < held / (len(questions) * GROUPS) < 0.97
 
 
 @pytest.mark.long

@@ -51,9 +51,10 @@ class LedgerMachine(RuleBasedStateMachine):
         analyst, period, number = charged
         self.runner.run(self.ledger.settle(number, [release_of(epsilon, block=str(number))]))
         wanted = Wanted(str(number), "count", Decimal("0.1"), None)
-        (kept,) = self.runner.run(
+        (found,) = self.runner.run(
             self.ledger.find_releases([wanted], analyst=analyst, budgets=self.budgets, now=self.now, since=NOON)
         )
+        kept = found.own[0] if found.own else found.other
         assert kept is not None
         self.seen.add((analyst, period, kept.id))
         return kept.id, Decimal(epsilon)

@@ -44,9 +44,11 @@ async def find(
     now: datetime = NOON,
     since: datetime = NOON,
 ) -> KeptRelease | None:
+    """What serves alone: the analyst's own before that of others."""
     wanted = Wanted(block, measure, Decimal(epsilon), groups)
-    (kept,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=now, since=since)
-    return kept
+    (found,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=now, since=since)
+    own = (each for each in found.own if (each.release.mechanism.epsilon or 0) >= wanted.epsilon)
+    return next(own, found.other)
 
 
 async def test_a_charge_is_taken_from_both_accounts(ledger: LedgerStore) -> None:
@@ -131,6 +133,35 @@ async def test_what_is_paid_comes_before_what_is_cheap_and_that_before_what_is_n
 
     found = [await find(ledger, analyst=analyst) for analyst in ("ada", "eve")]
     assert [(kept.id, kept.paid) for kept in found if kept is not None] == [(1, True), (4, False)]
+
+
+async def test_what_is_on_the_own_account_is_found_whatever_its_epsilon(ledger: LedgerStore) -> None:
+    for analyst, epsilon in (("ada", "0.05"), ("ada", "0.2"), ("bob", "0.3"), ("ada", "0.05"), ("bob", "0.2")):
+        receipt = await ledger.charge(charge_of(analyst, epsilon), BUDGETS)
+        await ledger.settle(receipt.charge, [release_of(epsilon)])
+    await ledger.charge(charge_of("ada", sights=(5,)), BUDGETS)
+
+    wanted = Wanted("block", "count", Decimal("0.3"), release_of("1").groups)
+    (found,) = await ledger.find_releases([wanted], analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
+
+    assert [each.id for each in found.own] == [5, 2, 4, 1]
+    assert found.other is not None and found.other.id == 3
+    assert all(each.paid for each in found.own) and not found.other.paid
+
+
+async def test_settling_tells_what_the_analyst_has_of_the_same(ledger: LedgerStore) -> None:
+    for analyst, time in (("ada", NOON - timedelta(hours=1)), ("ada", NOON), ("bob", NOON)):
+        receipt = await ledger.charge(charge_of(analyst, "0.1", time=time), BUDGETS)
+        await ledger.settle(receipt.charge, [release_of("0.1"), replace(release_of("0.1", measure="sum"), groups=())])
+    receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    releases = [release_of("0.1"), release_of("0.1", measure="sum")]
+
+    alone = await ledger.settle(receipt.charge, releases)
+    counts, sums = await ledger.settle(receipt.charge, releases, beside=NOON)
+
+    assert [list(each) for each in alone] == [[], []]
+    assert [each.id for each in counts] == [7, 3]  # its own twin of just now, not the old one, not bob's
+    assert [each.id for each in sums] == [8]  # not those over other groups
 
 
 async def test_a_first_sight_is_paid_once_by_the_analyst_and_never_by_the_dataset(ledger: LedgerStore) -> None:

@@ -98,15 +98,25 @@ def make_interval(operands: Operands, setting: Setting) -> Expression:
 
 def from_epoch(operands: Operands, setting: Setting) -> Expression:
     """to_timestamp(seconds since 1970)."""
-    given = as_double(as_value(typed(operands[0], setting, FLOAT8), setting))
+    seconds = as_value(typed(operands[0], setting, FLOAT8), setting)
+    given = as_double(seconds)
     if not given.type.is_number:
         raise NotSupported("to_timestamp needs a number here, or a constant text and its format")
     low, high = (bound / 1_000_000 for bound in year_limits(TIMESTAMPTZ))
     inside = within(given, low, high)
-    bounds = domain.range_of(inside.domain)
-    image = Range((bounds.low or low) * 1_000_000 - _INEXACT, (bounds.high or high) * 1_000_000 + _INEXACT)
     sql = "to_timestamp(({0})::double precision)"
-    return Apply("to_timestamp", sql, (inside,), TIMESTAMPTZ, image, inside.nullable)
+    return Apply("to_timestamp", sql, (inside,), TIMESTAMPTZ, _moments(seconds, inside), inside.nullable)
+
+
+def _moments(seconds: Expression, inside: Expression) -> Domain:
+    """A double tells whole seconds exactly, and others nearly."""
+    listed = [each for each in domain.items_of(seconds.domain, LIMIT) or () if isinstance(each, Fraction)]
+    bounds = domain.range_of(inside.domain)
+    if bounds.low is None or bounds.high is None:
+        return domain.UNBOUNDED
+    if listed and seconds.type.kind != "float" and all(each.denominator == 1 for each in listed):
+        return domain.values(each * 1_000_000 for each in listed if bounds.low <= each <= bounds.high)
+    return Range(bounds.low * 1_000_000 - _INEXACT, bounds.high * 1_000_000 + _INEXACT)
 
 
 _INEXACT = 1000  # microseconds: a double tells them not exactly

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from rules.refusal import NotSupported
 from rules.relation import domain, image
+from rules.relation.clocks import find_bins
 from rules.relation.domain import Domain, Range
 from rules.relation.expression import Apply, Constant, Expression, Operand
 from rules.relation.functions.cast import cast_to
@@ -49,7 +50,9 @@ def moved_by_times(given: Expression, span: Expression, name: str, setting: Sett
     room = Range(first + max(-low, Fraction(0)), last - max(high, Fraction(0)))
     if not domain.is_within(domain.range_of(start.domain), room):
         start = within(start, *(bound for bound in (room.low, room.high) if bound is not None))
-    found = _bins(start, span, name) or _sums(start, span, name) or image.add(domain.range_of(start.domain), steps)
+    found = (
+        _bins(start, span, name, setting) or _sums(start, span, name) or image.add(domain.range_of(start.domain), steps)
+    )
     nullable = start.nullable or span.nullable
     return Apply("shift", f"({{0}} {name} {{1}})", (start, span), start.type.plain(), found, nullable)
 
@@ -75,7 +78,7 @@ def _steps(span: Apply, name: str) -> Range:
     return Range(None if low is None else low - slack, None if high is None else high + slack)
 
 
-def _bins(start: Expression, span: Apply, name: str) -> Domain | None:
+def _bins(start: Expression, span: Apply, name: str, setting: Setting) -> Domain | None:
     """All bins that the moment's own bounds reach, when truncation and number are of the same moment."""
     value, count = _parts(span)
     field = _truncated_to(start)
@@ -88,14 +91,15 @@ def _bins(start: Expression, span: Apply, name: str) -> Domain | None:
     found = domain.range_of(moment.domain)
     if found.low is None or found.high is None:
         return None
-    bins = range(int(found.low) // size, int(found.high) // size + 1)
-    return domain.values(Fraction(size * number) for number in bins) if len(bins) <= LISTED else None
+    zone = setting.time_zone if start.type.kind == "timestamptz" else "UTC"
+    starts = find_bins(int(found.low), int(found.high), size, zone, LISTED)
+    return None if starts is None else domain.values(map(Fraction, starts))
 
 
 def _truncated_to(start: Expression) -> str:
-    """The field of date_trunc of a timestamp without time zone."""
+    """The field of date_trunc, in the session's zone if in any."""
     match start:
-        case Apply(name="date_trunc", sql=sql, type=given) if given.kind == "timestamp":
+        case Apply(name="date_trunc", sql=sql, arguments=(_,)):
             return sql.split("'")[1]
     return ""
 

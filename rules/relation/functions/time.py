@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from rules.refusal import NotSupported
 from rules.relation import domain, value
+from rules.relation.clocks import find_bins, find_shown
 from rules.relation.domain import Domain, Range
 from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
 from rules.relation.functions.cast import cast_to
@@ -107,6 +108,8 @@ def truncated(given: Domain, field: str, zone: str | None) -> Domain:
     found = domain.range_of(given)
     if found.low is None or found.high is None:
         return domain.UNBOUNDED
+    if zone is not None and (size := _SIZES.get(field, DAY)) < DAY:
+        return bins(found, size, zone)
     first, last = (
         int(bound) if zone is None else value.to_local(int(bound), zone) for bound in (found.low, found.high)
     )
@@ -122,9 +125,17 @@ def truncated(given: Domain, field: str, zone: str | None) -> Domain:
     kept = [Fraction(instant) for instant in instants if instant is not None]
     if len(kept) < len(starts):
         return domain.UNBOUNDED
-    if field in ("hour", "minute", "second") and zone is not None:
-        return Range(kept[0], found.high)  # hours that come twice are two instants
     return domain.values(kept)
+
+
+def bins(given: Range, size: int, zone: str) -> Domain:
+    """The instants at which bins of some hours, minutes or seconds begin by a zone's clock, between bounds."""
+    if given.low is None or given.high is None:
+        return domain.UNBOUNDED
+    found = find_bins(int(given.low), int(given.high), size, zone, LIMIT)
+    if found is None:
+        return Range(given.low - size, given.high)
+    return domain.values(map(Fraction, found))
 
 
 def _put_back(instant: Fraction, zone: str | None) -> int:
@@ -257,9 +268,19 @@ def at_time_zone(operands: Operands, setting: Setting) -> Expression:
         found = value.to_local(int(item), name) if to_local else value.to_instant(int(item), name)
         return None if found is None else Fraction(found)
 
-    moved = mapped(given.domain, change, slack=lambda bound: value.unevenness(int(bound), name))
+    moved = _shown(given.domain, name) if to_local else None
+    moved = moved or mapped(given.domain, change, slack=lambda bound: value.unevenness(int(bound), name))
     result = TIMESTAMP if to_local else TIMESTAMPTZ
     return Apply("timezone", "timezone({1}, {0})", (given, zone), result, moved, given.nullable)
+
+
+def _shown(given: Domain, zone: str) -> Domain | None:
+    """What a zone's clock shows between two instants; None where it is not known for all of them."""
+    match given:
+        case Range(low=Fraction() as low, high=Fraction() as high):
+            shown = find_shown(int(low), int(high), zone)
+            return None if shown is None else Range(*map(Fraction, shown))
+    return None
 
 
 def _zone(operand: Operand, setting: Setting) -> Constant:
