@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -138,7 +138,11 @@ class App:
         rulebook = Rulebook.of(policy, catalog, 0)
         service = Service(rulebook, planner, engine, ledger, noise=OpenDPNoise(), clock=system_clock)
         sessions = Sessions(
-            service, socket=lambda: parts.twin.socket, database=catalog.database, settings=SessionSettings()
+            service,
+            socket=lambda: parts.twin.socket,
+            end_backends=self._end_backends,
+            database=catalog.database,
+            settings=SessionSettings(),
         )
         parts = Parts(engine, service, sessions, catalog, await self._open_twin(engine, catalog, sessions))
         stack.push_async_callback(_close_twin, parts)
@@ -199,6 +203,10 @@ class App:
         if self._parts is None:
             raise Unavailable("the proxy is starting: the database behind it has not answered yet")
         return await self._parts.sessions.open(login, client)
+
+    async def _end_backends(self, process_ids: Collection[int]) -> None:
+        if self._parts is not None:
+            await self._parts.twin.end_backends(process_ids)
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()

@@ -40,6 +40,9 @@ class Snapshot(Protocol):
 
 
 class Engine(Protocol):
+    connections: int
+    """How many snapshots there may be at once; who wants one more waits."""
+
     async def catalog(self) -> Catalog: ...
 
     async def risks(self) -> list[str]:

@@ -97,6 +97,7 @@ class PostgresEngine:
 
     def __init__(self, dsn: str, *, connections: int = 8) -> None:
         self._dsn = make_conninfo("", **CONNECTION | conninfo_to_dict(dsn) | {"client_encoding": "UTF8"})
+        self.connections = connections
         self._slots = asyncio.Semaphore(connections)
         self._idle: list[AsyncConnection[Any]] = []
         self._prepares = True

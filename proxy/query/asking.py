@@ -5,18 +5,20 @@ failure is one constant refusal.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from itertools import chain, islice
-from typing import TypeVar
 
 from proxy.engine.engine import Engine, EngineError, Row, SchemaChanged, Snapshot, UnknownTimeZone
 from proxy.query.asker import Asker
+from proxy.query.beside import Beside
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
 from proxy.query.reuse import Question, since
+from proxy.query.turns import Turns
 from rules.catalog import Table
 from rules.ledger.store import Charge, LedgerStore, Receipt
 from rules.noise.ladder import choose_bound, tallies
@@ -26,9 +28,7 @@ from rules.noise.release import Draws, MalformedRows, Noised, draw, release, rel
 from rules.noise.replicates import check_size
 from rules.refusal import BadSetting, Interrupted, Mismatch, Refusal, RulesChanged, TooComplex, Unavailable
 
-Result = TypeVar("Result")
 Answered = tuple[Question, Noised]  # as it was asked in the end, its bounds chosen
-_MANY = 500  # draws or rows that take some milliseconds: done beside the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class Asking:
     noise: Noise
     clock: Clock
     faults: Faults
+    turns: Turns  # at the real database
+    beside: Beside
     schema_changed: asyncio.Event  # set when the catalog must be read again
 
     async def ask(self, questions: Sequence[Question], asker: Asker, *, reuse: bool) -> tuple[Receipt, list[Answered]]:
@@ -57,12 +59,12 @@ class Asking:
         _check_size([noised for _, noised in drawn], policy.groups_limit)
         for question, noised in drawn:
             check_size(len(question.block.bars), len(noised.groups), question.block.level)
-        return receipt, [await _completed(question, noised, policy.group_size) for question, noised in drawn]
+        return receipt, [await self._completed(question, noised, asker) for question, noised in drawn]
 
     async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:
         receipt: Receipt | None = None
         try:
-            async with asyncio.timeout_at(asker.deadline):
+            async with asyncio.timeout_at(asker.deadline), self.turns.taken(asker.analyst):
                 seconds = asker.deadline - asyncio.get_running_loop().time()
                 async with self.engine.snapshot(
                     time_zone=asker.time_zone, timeout_seconds=seconds, tables=_tables(questions, asker)
@@ -110,13 +112,14 @@ class Asking:
 
     async def _draw(self, questions: Sequence[Question], asker: Asker) -> list[Draws]:
         """Draw for every list of groups that is known before the database is asked, unless bounds must be chosen."""
-        return [await self._draw_for(question, asker.rulebook.policy.group_size) for question in questions]
+        return [await self._draw_for(question, asker) for question in questions]
 
-    async def _draw_for(self, question: Question, group_size: int) -> Draws:
-        groups = question.groups
+    async def _draw_for(self, question: Question, asker: Asker) -> Draws:
+        groups, group_size = question.groups, asker.rulebook.policy.group_size
         if groups is None or question.fresh_ladders:
             return {}
-        return await _beside(
+        return await self.beside.run(
+            asker.analyst,
             len(groups) * len(question.fresh),
             lambda: draw(question.block, question.fresh, len(groups), self.noise, group_size=group_size),
         )
@@ -134,11 +137,10 @@ class Asking:
 
     async def _run(self, question: Question, draws: Draws, snapshot: Snapshot, asker: Asker) -> Answered:
         """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
-        group_size = asker.rulebook.policy.group_size
         if question.fresh_ladders:
             question = await self._choose_bounds(question, snapshot, asker)
-            draws = await self._draw_for(question, group_size)
-        noised = await self._sum(question, draws, snapshot, group_size)
+            draws = await self._draw_for(question, asker)
+        noised = await self._sum(question, draws, snapshot, asker)
         values = dict(noised.values)
         histograms: dict[str, Sequence[Row]] = {}  # quantiles of one column, and the ends of their bars, have one
         for index in question.fresh:
@@ -146,9 +148,11 @@ class Asking:
                 case Choice() as choice:
                     if choice.sql not in histograms:
                         histograms[choice.sql] = await snapshot.run(choice.sql)
-                    rows = histograms[choice.sql]
-                    values[index] = await asyncio.to_thread(
-                        release_choice, question.block, choice, noised.groups, rows, self.noise, group_size=group_size
+                    chosen = partial(release_choice, question.block, choice, noised.groups, histograms[choice.sql])
+                    values[index] = await self.beside.run(
+                        asker.analyst,
+                        len(noised.groups) * choice.candidates,
+                        partial(chosen, self.noise, group_size=asker.rulebook.policy.group_size),
                     )
         return question, Noised(noised.groups, values)
 
@@ -162,16 +166,25 @@ class Asking:
         }
         return question.settled(chosen, asker)
 
-    async def _sum(self, question: Question, draws: Draws, snapshot: Snapshot, group_size: int) -> Noised:
-        block, groups = question.block, question.groups
+    async def _sum(self, question: Question, draws: Draws, snapshot: Snapshot, asker: Asker) -> Noised:
+        block, groups, group_size = question.block, question.groups, asker.rulebook.policy.group_size
         if groups is not None and not draws:
             return Noised(groups, {})
         rows: Sequence[Row] = await snapshot.run(block.sql)
+        beside, measures = partial(self.beside.run, asker.analyst), len(block.measures)
         if groups is not None:
-            return await _beside(len(rows), lambda: release(block, groups, rows, draws))
+            size = max(len(rows), len(groups)) * measures
+            return await beside(size, lambda: release(block, groups, rows, draws))
         assert isinstance(block.groups, PrivateGroups)
-        found = block.groups
-        return await _beside(len(rows), lambda: release_found(block, found, rows, self.noise, group_size=group_size))
+        found = partial(release_found, block, block.groups, rows, self.noise, group_size=group_size)
+        return await beside(len(rows) * measures, found)
+
+    async def _completed(self, question: Question, drawn: Noised, asker: Asker) -> Answered:
+        numbers = len(drawn.groups) * len(question.block.measures) * question.combined
+        group_size = asker.rulebook.policy.group_size
+        return question, await self.beside.run(
+            asker.analyst, numbers // 10, lambda: question.complete(drawn, group_size=group_size)
+        )
 
     async def _failure(self, receipt: Receipt | None, asker: Asker, error: Exception) -> Refusal:
         """What a failure is told as: before the charge what it was, after it always the same."""
@@ -187,11 +200,6 @@ class Asking:
                 return Interrupted("canceling statement due to statement timeout")
             case _:
                 return Unavailable("the real database is away", hint="Nothing was charged. Try again later.")
-
-
-async def _completed(question: Question, drawn: Noised, group_size: int) -> Answered:
-    size = len(drawn.groups) * len(question.block.measures) * question.combined
-    return question, await _beside(size // 10, lambda: question.complete(drawn, group_size=group_size))
 
 
 def _tables(questions: Sequence[Question], asker: Asker) -> tuple[Table, ...]:
@@ -210,8 +218,3 @@ def _check_size(drawn: Sequence[Noised], limit: int) -> None:
             f"more than {limit} groups were found, the most that the rules allow in an answer",
             hint="Group by something coarser. What was spent stays spent.",
         )
-
-
-async def _beside(size: int, work: Callable[[], Result]) -> Result:
-    """Do a small piece of work here, a large one in a thread."""
-    return work() if size < _MANY else await asyncio.to_thread(work)

@@ -1,7 +1,7 @@
 """The workers that read and plan: killed at their deadline or when they die, and started anew.
 
 A reading depends on the text alone and a plan on its request, so both are remembered; a text that was seen before needs
-no worker.
+no worker. How much is remembered is counted in bytes: a short text can have a plan of many groups.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from proxy.log import event
+from proxy.query.turns import Turns
 from rules.catalog import Catalog
 from rules.policy.model import Policy
 from rules.refusal import Refusal, TooComplex, Unavailable
@@ -25,27 +26,31 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 LENGTH = struct.Struct("!I")
-REMEMBERED = 4_096  # readings and plans each
+REMEMBERED = 8 * 1024 * 1024  # bytes of requests and answers, as they are piped, of readings and plans each
 START_SECONDS = 30
 
 
 class Recent(Generic[Key, Value]):
-    """The values that were used last."""
+    """The values that were used last, as far as they have room."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[Key, Value] = OrderedDict()
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
 
     def find(self, key: Key) -> Value | None:
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
+        known = self._values.get(key)
+        if known is None:
+            return None
+        self._values.move_to_end(key)
+        return known[0]
 
-    def keep(self, key: Key, value: Value) -> None:
-        self._values[key] = value
-        if len(self._values) > self._size:
-            self._values.popitem(last=False)
+    def keep(self, key: Key, value: Value, size: int) -> None:
+        _, before = self._values.pop(key, (None, 0))
+        self._values[key] = value, size
+        self._room += before - size
+        while self._room < 0:
+            _, (_, freed) = self._values.popitem(last=False)
+            self._room += freed
 
 
 class WorkerDied(Exception):
@@ -69,8 +74,8 @@ class Worker:
         )
         return cls(process)
 
-    async def ask(self, kind: str, argument: object) -> object:
-        """One request, one answer; a refusal is an answer too."""
+    async def ask(self, kind: str, argument: object) -> tuple[object, int]:
+        """One request, one answer, and how large both were; a refusal is an answer too."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         data = pickle.dumps((kind, argument), pickle.HIGHEST_PROTOCOL)
@@ -78,9 +83,10 @@ class Worker:
             stdin.write(LENGTH.pack(len(data)) + data)
             await stdin.drain()
             (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
-            return pickle.loads(await stdout.readexactly(size))  # noqa: S301  (written by our own worker)
+            answer = pickle.loads(await stdout.readexactly(size))  # noqa: S301  (written by our own worker)
         except (asyncio.IncompleteReadError, ConnectionError, RuntimeError) as error:
             raise WorkerDied from error  # RuntimeError is uvloop's word for a pipe that it has closed
+        return answer, len(data) + size
 
     @property
     def is_alive(self) -> bool:
@@ -94,11 +100,11 @@ class Worker:
 
 
 class PlannerPool:
-    """A few workers behind one queue. Make it with `start`."""
+    """A few workers, which analysts have in turn. Make it with `start`."""
 
     def __init__(self, size: int, seconds: float) -> None:
         self._seconds = seconds
-        self._size = size
+        self._turns = Turns(size, most=max(1, size - 1))
         self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
         self._workers: set[Worker] = set()
         self._rules: tuple[Policy, Catalog] | None = None
@@ -123,26 +129,28 @@ class PlannerPool:
         self._rules = (policy, catalog)
         self._generation += 1
 
-    async def read(self, text: str) -> Reading:
+    async def read(self, text: str, analyst: str) -> Reading:
         """What PostgreSQL's grammar says of a text."""
         known = self._readings.find(text)
         if known is not None:
             return known
         check_size(text)
-        reading = await self._ask("read", text)
+        async with self._turns.taken(analyst):
+            reading, size = await self._ask("read", text)
         assert isinstance(reading, Reading)
-        self._readings.keep(text, reading)
+        self._readings.keep(text, reading, size)
         return reading
 
-    async def plan(self, request: Request) -> Plan | First:
+    async def plan(self, request: Request, analyst: str) -> Plan | First:
         """The plan of one private statement, or a refusal."""
         key = (self._generation, replace(request, now=""))
         known = self._plans.find(key)
         if known is not None and (isinstance(known, First) or not known.depends_on_time):
             return known
-        plan = await self._ask("plan", request)
+        async with self._turns.taken(analyst):
+            plan, size = await self._ask("plan", request)
         assert isinstance(plan, Plan | First)
-        self._plans.keep(key, plan)
+        self._plans.keep(key, plan, size)
         return plan
 
     async def close(self) -> None:
@@ -151,7 +159,7 @@ class PlannerPool:
             await worker.kill()
         self._workers.clear()
 
-    async def _ask(self, kind: str, argument: object) -> object:
+    async def _ask(self, kind: str, argument: object) -> tuple[object, int]:
         """One request to a free worker. One that did not answer in time or in full is of no use any more."""
         worker = await self._idle.get()
         if worker is not None and not worker.is_alive:  # it died at rest: no fault of this statement
@@ -163,7 +171,7 @@ class PlannerPool:
                 worker = worker or await self._fresh()
                 await self._tell_rules(worker)
             async with asyncio.timeout(self._seconds):
-                answer = await worker.ask(kind, argument)
+                answer, size = await worker.ask(kind, argument)
             answered = True
         except TimeoutError:
             raise TooComplex("reading the statement takes too long", hint="Write it in simpler SQL.") from None
@@ -175,14 +183,15 @@ class PlannerPool:
             self._idle.put_nowait(worker if answered else None)
         if isinstance(answer, Refusal):
             raise answer
-        return answer
+        return answer, size
 
     async def _tell_rules(self, worker: Worker) -> None:
         """A worker knows the rules of one generation; new ones may come while it is told."""
         rules, generation = self._rules, self._generation
         if rules is None or self._loaded.get(worker) == generation:
             return
-        if await worker.ask("load", rules) is not None:
+        failure, _ = await worker.ask("load", rules)
+        if failure is not None:
             raise Unavailable("the planner cannot load the rules")
         self._loaded[worker] = generation
 

@@ -12,6 +12,7 @@ from proxy.engine.engine import Engine
 from proxy.query import audit
 from proxy.query.asker import Asker
 from proxy.query.asking import Answered, Asking
+from proxy.query.beside import Beside
 from proxy.query.clock import Clock
 from proxy.query.faults import Faults
 from proxy.query.foresight import check_affordable, foresee
@@ -20,11 +21,13 @@ from proxy.query.notices import bound_notices, cost_notice, reuse_notice
 from proxy.query.reuse import Question, block_key, find_known, nothing_known
 from proxy.query.rulebook import Rulebook
 from proxy.query.told import Teller
+from proxy.query.turns import Turns
 from rules.catalog import Catalog, TableName
 from rules.ledger.store import LedgerStore, Review
 from rules.noise.measures import Block, Text
 from rules.noise.mechanism import Noise
 from rules.noise.release import columns
+from rules.noise.replicates import points
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged
 from rules.rewrite.plan import First, Plan, Request
@@ -45,9 +48,9 @@ class Planner(Protocol):
 
     async def load(self, policy: Policy, catalog: Catalog) -> None: ...
 
-    async def read(self, text: str) -> Reading: ...
+    async def read(self, text: str, analyst: str) -> Reading: ...
 
-    async def plan(self, request: Request) -> Plan | First: ...
+    async def plan(self, request: Request, analyst: str) -> Plan | First: ...
 
 
 class Service:
@@ -58,7 +61,11 @@ class Service:
     ) -> None:
         self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
         self.schema_changed = asyncio.Event()  # for the owner, who then reads the catalog and calls `load`
-        self._asking = Asking(engine, ledger, noise, clock, Faults(ledger, clock), self.schema_changed)
+        turns = Turns(engine.connections, most=max(1, engine.connections * 3 // 4))
+        self._beside = Beside()
+        self._asking = Asking(
+            engine, ledger, noise, clock, Faults(ledger, clock), turns, self._beside, self.schema_changed
+        )
         self._teller = Teller(ledger, clock)
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -81,9 +88,9 @@ class Service:
         self._rulebook = rulebook
         self.schema_changed.clear()
 
-    async def read(self, text: str) -> Reading:
-        """What PostgreSQL's grammar says of a text."""
-        return await self._planner.read(text)
+    async def read(self, text: str, analyst: str) -> Reading:
+        """What PostgreSQL's grammar says of a text; `analyst` is who waits for it."""
+        return await self._planner.read(text, analyst)
 
     def may_touch(self, statement: Statement) -> bool:
         """Whether a statement names what may be a protected table, or one of ours: without asking anyone."""
@@ -93,10 +100,10 @@ class Service:
         """Whether this very table is protected, or one of ours: what the twin cannot answer."""
         return TableName(schema, name) in self._rulebook.closed
 
-    async def plan(self, request: Request) -> Plan | First:
+    async def plan(self, request: Request, analyst: str) -> Plan | First:
         """Plan one statement, or refuse it, or say what must be answered before."""
         generation = self._rulebook.generation
-        plan = await self._planner.plan(request)
+        plan = await self._planner.plan(request, analyst)
         if isinstance(plan, First):
             return plan
         return replace(plan, time_zone=request.time_zone, generation=generation)
@@ -151,7 +158,9 @@ class Service:
         audit.answered(asker.analyst, receipt, fresh=fresh, reused=reused)
         asked = [question for question, _ in answered]
         told = (cost_notice(receipt, answered, asker.rulebook), *bound_notices(asked), reuse_notice(asked))
-        return Answer(await _holes(answered), plan.notices + tuple(notice for notice in told if notice is not None))
+        return Answer(
+            await self._holes(answered, asker), plan.notices + tuple(notice for notice in told if notice is not None)
+        )
 
     async def _questions(self, blocks: Sequence[Block], asker: Asker, *, reuse: bool) -> list[Question]:
         """The blocks, each with what is known of its answer."""
@@ -159,6 +168,15 @@ class Service:
         if not reuse:
             return [nothing_known(block, key) for block, key in keyed]
         return [await find_known(block, key, self._ledger, asker, self._clock()) for block, key in keyed]
+
+    async def _holes(self, answered: Sequence[Answered], asker: Asker) -> tuple[tuple[Text, ...], ...]:
+        """The columns for the outer statement. Error bars take some milliseconds a group."""
+
+        def made() -> tuple[tuple[Text, ...], ...]:
+            return tuple(column for question, noised in answered for column in columns(question.block, noised))
+
+        sizes = (len(noised.groups) * _outputs(question.block) for question, noised in answered)
+        return await self._beside.run(asker.analyst, sum(sizes), made)
 
     async def _foreseen(self, plan: Plan, asker: Asker, *, reuse: bool) -> tuple[tuple[str, ...], ...]:
         """What EXPLAIN tells of blocks that are not asked."""
@@ -180,13 +198,10 @@ class Service:
             yield
 
 
-async def _holes(answered: Sequence[Answered]) -> tuple[tuple[Text, ...], ...]:
-    """The columns for the outer statement. Error bars take some milliseconds a group, so they are made beside."""
-
-    def made() -> tuple[tuple[Text, ...], ...]:
-        return tuple(column for question, noised in answered for column in columns(question.block, noised))
-
-    return await asyncio.to_thread(made) if any(question.block.bars for question, _ in answered) else made()
+def _outputs(block: Block) -> int:
+    """How many numbers are computed for a group."""
+    replicates, _ = points(block.level)
+    return len(block.outputs) + replicates * len(block.bars)
 
 
 def _stay_alive() -> None:

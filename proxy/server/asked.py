@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from proxy.server.literals import literal, text_array, typed_literal
+from proxy.server.literals import literal, typed_literal
 from proxy.server.names import Names
 from proxy.wire.backend import Field
 from proxy.wire.frontend import Bind
@@ -65,12 +65,12 @@ class Answered:
     around: Around
     columns: tuple[Field, ...]  # as PostgreSQL describes the original
     parameters: Parameters
-    arrays: tuple[tuple[Text, ...], ...]
+    arrays: tuple[str, ...]  # the columns of its blocks, as texts of text[]
     notices: tuple[str, ...]
     is_parsed: bool  # whether the twin has the outer statement of a query ready, under its name
 
     def with_parameters(self) -> str:
-        """The statement to be bound: the client's values and then `array_values` are its parameters."""
+        """The statement to be bound: the client's values and then `arrays` are its parameters."""
         return self.around.put(self.plan.outer_with_parameters())
 
     def with_literals(self) -> str:
@@ -79,11 +79,8 @@ class Answered:
             "".join(part if isinstance(part, str) else self._literal(part) for part in self.plan.outer)
         )
 
-    def array_values(self) -> list[str]:
-        return [text_array(column) for column in self.arrays]
-
     def _literal(self, hole: int) -> str:
         """What stands at $hole: a parameter of the client, or a column of a block."""
         if hole <= self.plan.parameters:
             return typed_literal(self.parameters.values[hole - 1], self.parameters.type_names[hole - 1])
-        return f"({literal(text_array(self.arrays[hole - self.plan.parameters - 1]))}::text[])"
+        return f"({literal(self.arrays[hole - self.plan.parameters - 1])}::text[])"

@@ -185,7 +185,7 @@ class Extended:
         """Bind the client's portal to the outer statement, so that all that follows is the twin's own business."""
         codec = self._relay.codec
         messages = [] if kind is Kind.QUERY and answered.is_parsed else self._outer(kind, answered)
-        arrays = tuple(encoded(array, codec) for array in answered.array_values())
+        arrays = tuple(encoded(array, codec) for array in answered.arrays)
         if kind in (Kind.QUERY, Kind.DECLARE):
             formats = tuple(map(bind.format_of, range(len(bind.parameters)))) + (0,) * len(arrays)
             outer = Bind(bind.portal, OUTER, formats, bind.parameters + arrays, bind.result_formats)

@@ -11,7 +11,7 @@ from typing import Final
 
 from proxy.query.service import Answer
 from proxy.server.asked import Parameters
-from proxy.server.literals import text_array
+from proxy.server.literals import text_arrays
 from proxy.server.probe import TEXT_ARRAY_OID
 from proxy.server.relay import Message, Relay, TwinError
 from proxy.wire.backend import DataRow, Field, RowDescription
@@ -117,7 +117,7 @@ class Firsts(ABC):
         outer = f"({plan.outer_with_parameters()}) AS a({', '.join(columns)})"
         text = f"SELECT {shown} FROM {outer} LIMIT {_MOST_ROWS + 1}"
         types = run.parameters.types + (TEXT_ARRAY_OID,) * len(answer.columns)
-        values = [*run.parameters.values, *map(text_array, answer.columns)]
+        values = [*run.parameters.values, *await text_arrays(answer.columns)]
         bind = Bind(_FIRST, _FIRST, (), tuple(None if each is None else self._encoded(each) for each in values))
         messages: list[Message] = [Close(STATEMENT, _FIRST), Parse(_FIRST, self._encoded(text), types), bind]
         ends = Execute(_FIRST), Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST)

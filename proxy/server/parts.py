@@ -14,6 +14,7 @@ from rules.sql.statement import Reading
 class Parts:
     """One session."""
 
+    analyst: str
     relay: Relay
     names: Names
     private: Private
@@ -31,6 +32,6 @@ class Parts:
             string = text.decode(codec)
         except UnicodeDecodeError:
             return Reading(unreadable=True)  # the twin will say what is wrong with it
-        reading = await self.service.read(string)
+        reading = await self.service.read(string, self.analyst)
         self.readings.keep(codec, text, reading)
         return reading

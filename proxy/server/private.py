@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from proxy.query.service import Answer
 from proxy.server.asked import Answered, Asked, Parameters
 from proxy.server.first import Firsts, Run
+from proxy.server.literals import text_arrays
 from proxy.server.probe import TEXT_ARRAY_OID, Moment, decode_probe, prepare_probe, run_probe
 from proxy.server.relay import Message, Relay, TwinError
 from proxy.server.reports import moved, nowhere, refusal_report
@@ -96,7 +97,8 @@ class Private(Firsts):
         is_parsed = await self._compare(plan, types, columns, sync=sync)
         answer = await self._answer(plan, run)
         notices = told + answer.notices if _wants_notices(moment, settings) else ()
-        return Answered(plan, asked.around, columns, parameters, answer.columns, notices, is_parsed)
+        arrays = await text_arrays(answer.columns)
+        return Answered(plan, asked.around, columns, parameters, arrays, notices, is_parsed)
 
     async def _look(
         self, asked: Asked, *, sync: bool
@@ -174,7 +176,7 @@ class Private(Firsts):
 
     async def _plan(self, place: int | None, request: Request) -> Plan | First:
         try:
-            return await self._interruptible(self._service.plan(request))
+            return await self._interruptible(self._service.plan(request, self._analyst))
         except Refusal as refusal:
             raise _placed(refusal, place) from None
 

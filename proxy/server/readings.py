@@ -5,7 +5,8 @@ from typing import Final
 
 from rules.sql.statement import Reading
 
-MOST_BYTES: Final = 4 * 1024 * 1024  # of texts, in the whole proxy
+MOST_BYTES: Final = 4 * 1024 * 1024  # of texts and what is known of them, in the whole proxy
+STATEMENT_BYTES: Final = 512  # that a statement takes besides its text
 LONGEST_BYTES: Final = 16 * 1024  # a longer text is not likely to come again
 
 
@@ -28,7 +29,11 @@ class Readings:
         if len(text) > LONGEST_BYTES or (codec, text) in self._kept:
             return
         self._kept[codec, text] = reading
-        self._bytes += len(text)
+        self._bytes += _size(text, reading)
         while self._bytes > self._most_bytes:
-            (_, oldest), _ = self._kept.popitem(last=False)
-            self._bytes -= len(oldest)
+            (_, oldest), forgotten = self._kept.popitem(last=False)
+            self._bytes -= _size(oldest, forgotten)
+
+
+def _size(text: bytes, reading: Reading) -> int:
+    return len(text) + STATEMENT_BYTES * len(reading.statements)

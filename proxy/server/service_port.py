@@ -15,14 +15,14 @@ class StatementService(Protocol):
     def limits(self) -> Limits:
         """What the rules in force say of one statement."""
 
-    async def read(self, text: str) -> Reading: ...
+    async def read(self, text: str, analyst: str) -> Reading: ...
 
     def may_touch(self, statement: Statement) -> bool: ...
 
     def is_protected(self, schema: str, name: str) -> bool:
         """Whether the twin cannot answer what reads this table."""
 
-    async def plan(self, request: Request) -> Plan | First: ...
+    async def plan(self, request: Request, analyst: str) -> Plan | First: ...
 
     async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
         """Whether a part that is paid first leaves enough for the rest."""

@@ -93,6 +93,11 @@ class Session:
         """Stop what runs outside the twin; False: nothing does."""
         return self._parts.private.cancel()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the twin owes anything."""
+        return not self._relay.is_quiet
+
     def drain(self) -> None:
         self._is_draining = True
         self._end_if_idle()
@@ -101,7 +106,7 @@ class Session:
         if self._task is not None:
             self._task.cancel()
         self._relay.link.close()
-        self._on_closed()
+        self._on_closed()  # while it is still known whether the twin is busy
 
     # What the relay says.
 

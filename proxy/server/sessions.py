@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -36,11 +36,19 @@ class Sessions:
     """Opens sessions, and keeps them until they are closed."""
 
     def __init__(
-        self, service: StatementService, *, socket: Callable[[], Path], database: str, settings: SessionSettings
+        self,
+        service: StatementService,
+        *,
+        socket: Callable[[], Path],
+        end_backends: Callable[[Collection[int]], Awaitable[None]],
+        database: str,
+        settings: SessionSettings,
     ) -> None:
-        self._service, self._socket, self._database, self.settings = service, socket, database, settings
+        self._service, self._socket, self._end_backends = service, socket, end_backends
+        self._database, self.settings = database, settings
         self._readings = Readings()
         self._by_backend: dict[int, Session] = {}
+        self._left_behind: set[int] = set()  # backends that ran something when their session was closed
 
     async def open(self, login: Login, client: ClientPort) -> Session:
         """Connect the twin as the analyst and say its greeting: an OpenSession."""
@@ -89,6 +97,13 @@ class Sessions:
             await asyncio.sleep(_WATCH_SECONDS)
             for session in self.all():
                 session.check_time(self.settings.statement_timeout_seconds, _GRACE_SECONDS)
+            await self._end_left_behind()
+
+    async def _end_left_behind(self) -> None:
+        """A backend sees that its client is gone when it is done with what it runs, which may be never."""
+        left, self._left_behind = self._left_behind - self._by_backend.keys(), set()
+        if left:
+            await self._end_backends(left)
 
     def _session(self, login: Login, client: ClientPort, relay: Relay, greeting: Greeting) -> Session:
         private = Private(
@@ -98,7 +113,7 @@ class Sessions:
             session=secrets.token_hex(8),
             timeout_seconds=self.settings.inner_timeout_seconds,
         )
-        parts = Parts(relay, Names(), private, self._service, self._readings)
+        parts = Parts(login.user, relay, Names(), private, self._service, self._readings)
         session = Session(client, parts, lambda: self._forget(greeting.key.process_id, session))
         relay.owner = session
         relay.link.receiver = relay
@@ -108,6 +123,8 @@ class Sessions:
         """The number of an ended backend may belong to another already."""
         if self._by_backend.get(process_id) is session:
             del self._by_backend[process_id]
+            if session.is_busy:
+                self._left_behind.add(process_id)
 
 
 def _has_settings_of_ours(parameters: Mapping[str, str]) -> bool:

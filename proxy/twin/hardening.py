@@ -15,6 +15,7 @@ from proxy.twin.virtual import create_virtual
 OURS = "noisegate"  # the schema of our own functions
 RENAMED = "noisegate_"  # before the names of PostgreSQL's own
 CHANNEL = "pg_catalog.noisegate_channel"  # a table that no tool lists
+SIGNALS = ("cancel", "terminate")
 
 
 def server_settings(sessions: int) -> dict[str, str | int]:
@@ -117,7 +118,8 @@ def _privileges() -> Iterator[Step]:
 def _signals(channel: str) -> Iterator[Step]:
     """Tell the proxy who is to be cancelled. Only what the caller may do to its own sessions is told.
 
-    The channel's name is secret, since NOTIFY needs no privilege; prosrc can be read, a table of ours cannot.
+    Anybody may call `tell`, with any text: nothing but a signal gets through, and equal ones of a transaction once. The
+    channel's name is secret, since NOTIFY needs no privilege; prosrc can be read, a table of ours cannot.
     """
     yield Step("SET LOCAL allow_system_table_mods = on")
     yield Step(f"CREATE TABLE {CHANNEL} AS SELECT {literal(channel)}::name AS channel")
@@ -127,7 +129,8 @@ def _signals(channel: str) -> Iterator[Step]:
 CREATE FUNCTION {OURS}.tell(signal text, process integer) RETURNS void LANGUAGE sql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_notify(s.channel::text, $1 || ' ' || $2)
-    FROM {CHANNEL} s, pg_stat_activity a WHERE a.pid = $2 AND a.usename = session_user
+    FROM {CHANNEL} s, pg_stat_activity a
+    WHERE a.pid = $2 AND a.usename = session_user AND $1 IN ('{"', '".join(SIGNALS)}')
 $$""")
     for name, arguments, values in (
         ("pg_cancel_backend", "pid integer", "$1"),

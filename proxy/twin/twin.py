@@ -5,7 +5,8 @@ It is made when the proxy starts, follows the real schema and the rules while it
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -138,6 +139,12 @@ class Twin:
         async with self._changing, await self._connect() as owner:
             await self._copy_public(owner)
 
+    async def end_backends(self, process_ids: Collection[int]) -> None:
+        """End sessions whose clients are gone, whatever they run. While the twin itself is gone there are none."""
+        with suppress(psycopg.Error):
+            async with await self._connect() as owner:
+                await owner.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) AS pid", [list(process_ids)])
+
     async def close(self) -> None:
         """End the cluster and all sessions on it."""
         if self._watch is not None:
@@ -208,7 +215,7 @@ class Twin:
                     await owner.execute(f"LISTEN {quoted(self._channel)}")
                     async for notification in owner.notifies():
                         self._tell(notification.payload)
-            except (psycopg.Error, ClusterError, self._source.failure) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was: who does not watch brings no twin back
                 warn("twin_lost", kind=type(error).__name__)
             await asyncio.sleep(RECONNECT_SECONDS)
 

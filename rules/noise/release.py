@@ -4,6 +4,7 @@ A group of the list that has no row counts zero, a row whose group is not on the
 database returned shows in nothing but the numbers, and these are noised.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -75,12 +76,13 @@ def release_choice(
     block: Block, choice: Choice, groups: Sequence[Group], rows: Iterable[Row], noise: Noise, *, group_size: int
 ) -> tuple[int, ...]:
     """Choose a candidate in every group of a known list, from the rows of the choice's own statement."""
-    wanted, histograms = set(groups), {group: [0] * choice.candidates for group in groups}
+    found: dict[Group, Counter[int]] = {group: Counter() for group in groups}  # most groups have few candidates
     for row in rows:
         group, (candidate, count) = tuple(row[: len(block.keys)]), _numbers(row[len(block.keys) :], 2)
-        if group in wanted and 0 <= candidate < choice.candidates:
-            histograms[group][candidate] += count
-    return tuple(choose(choice, histograms[group], noise, group_size=group_size) for group in groups)
+        if group in found and 0 <= candidate < choice.candidates:
+            found[group][candidate] += count
+    histograms = ([found[group][candidate] for candidate in range(choice.candidates)] for group in groups)
+    return tuple(choose(choice, histogram, noise, group_size=group_size) for histogram in histograms)
 
 
 def summed(block: Block) -> tuple[int, ...]:

@@ -20,7 +20,8 @@ CONFIDENCE: Final = Decimal("0.95")  # of error bars, unless another is asked fo
 LEAST_CONFIDENCE: Final = Decimal("0.5")
 MOST_CONFIDENCE: Final = Decimal("0.999")  # `noise.replicates` has points for that
 
-_NUMBER: Final = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+# Forty characters are enough: exact arithmetic with tens of thousands of digits would keep others waiting.
+_NUMBER: Final = re.compile(r"(?=.{1,40}\Z)\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,7}")
 _AUTO: Final = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>\S+))?")
 _SWITCHES: Final = {

@@ -1,6 +1,8 @@
 """Quantiles, extremes and modes: their scores move no further than the rows, and the best is the right one."""
 
+import tracemalloc
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
@@ -126,6 +128,19 @@ def test_a_candidate_is_chosen_in_every_group_of_the_list_from_its_own_statement
     noised = Noised(groups, {**counted.values, 0: chosen})
     assert columns(BLOCK, noised) == (("Berlin", "Lyon"), ("middle", "high"), ("0", "5"))
     assert source.asked == [(2, 80, Decimal(1)), (3, 80, Decimal(1)), (3, 80, Decimal(1))]
+
+
+def test_many_groups_of_many_candidates_take_no_more_room_than_their_rows() -> None:
+    groups = tuple((f"city {number}",) for number in range(500))
+    choice = replace(CHOICE, candidates=4096)
+    rows = [("city 7", "4000", "9")]
+
+    tracemalloc.start()
+    release_choice(BLOCK, choice, groups, rows, NoNoise(), group_size=1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 4 * 1024 * 1024
 
 
 def test_a_choice_costs_a_quarter_of_a_draw_in_concentration() -> None:

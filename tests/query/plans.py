@@ -50,8 +50,8 @@ class HandPlanner:
     async def load(self, policy: Policy, catalog: Catalog) -> None:
         self.loaded.append((policy, catalog))
 
-    async def read(self, text: str) -> Reading:
+    async def read(self, text: str, analyst: str) -> Reading:
         return Reading()
 
-    async def plan(self, request: Request) -> Plan:
+    async def plan(self, request: Request, analyst: str) -> Plan:
         return self._plans[request.text]

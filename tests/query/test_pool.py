@@ -22,10 +22,10 @@ async def pool() -> AsyncIterator[PlannerPool]:
 
 
 async def test_a_text_is_read_in_a_worker_and_remembered(pool: PlannerPool) -> None:
-    reading = await pool.read("BEGIN; SELECT 1 FROM orders")
+    reading = await pool.read("BEGIN; SELECT 1 FROM orders", "ada")
 
     assert [statement.kind for statement in reading.statements] == [Kind.TRANSACTION, Kind.QUERY]
-    assert await pool.read("BEGIN; SELECT 1 FROM orders") is reading
+    assert await pool.read("BEGIN; SELECT 1 FROM orders", "ada") is reading
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,16 @@ async def test_a_text_is_read_in_a_worker_and_remembered(pool: PlannerPool) -> N
 )
 async def test_a_text_that_strains_the_parsers_leaves_the_pool_at_work(pool: PlannerPool, text: str) -> None:
     try:
-        await pool.read(text)
+        await pool.read(text, "ada")
     except Refusal as refusal:
         assert refusal.sqlstate == "54001"
 
-    assert len((await pool.read("SELECT 2")).statements) == 1
+    assert len((await pool.read("SELECT 2", "ada")).statements) == 1
 
 
 async def test_a_text_beyond_the_limits_never_reaches_a_worker(pool: PlannerPool) -> None:
     with pytest.raises(TooComplex):
-        await pool.read("SELECT " + "+".join(["1"] * 100_000))
+        await pool.read("SELECT " + "+".join(["1"] * 100_000), "ada")
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
@@ -51,31 +51,57 @@ async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
 
     for number in range(4):
         try:
-            await pool.read(f"SELECT {number}")
+            await pool.read(f"SELECT {number}", "ada")
         except TooComplex:
             continue
 
-    assert len((await pool.read("SELECT 99")).statements) == 1
+    assert len((await pool.read("SELECT 99", "ada")).statements) == 1
 
 
 async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: PlannerPool) -> None:
     for number in range(20):
-        task = asyncio.create_task(pool.read(f"SELECT {number} AS a"))
+        task = asyncio.create_task(pool.read(f"SELECT {number} AS a", "ada"))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    readings = await asyncio.gather(*(pool.read(f"SELECT {number} AS b") for number in range(20)))
+    readings = await asyncio.gather(*(pool.read(f"SELECT {number} AS b", "ada") for number in range(20)))
 
     assert [reading.statements[0].text for reading in readings] == [f"SELECT {number} AS b" for number in range(20)]
 
 
 def test_only_what_was_used_last_is_kept() -> None:
-    recent: Recent[int, str] = Recent(2)
-    recent.keep(1, "one")
-    recent.keep(2, "two")
+    recent: Recent[int, str] = Recent(20)
+    recent.keep(1, "one", 10)
+    recent.keep(2, "two", 10)
     assert recent.find(1) == "one"
 
-    recent.keep(3, "three")
+    recent.keep(3, "three", 10)
 
     assert (recent.find(1), recent.find(2), recent.find(3)) == ("one", None, "three")
+
+
+def test_what_is_remembered_has_only_so_much_room() -> None:
+    recent: Recent[int, str] = Recent(100)
+    for number in range(10):
+        recent.keep(number, "small", 10)
+
+    recent.keep(10, "large", 95)
+    assert [number for number in range(11) if recent.find(number)] == [10]
+
+    recent.keep(10, "larger than all", 101)
+    assert recent.find(10) is None
+    for number in range(10):
+        recent.keep(number, "small", 10)
+        recent.keep(number, "the same again", 10)
+    assert [recent.find(number) for number in range(10)] == ["the same again"] * 10
+
+
+async def test_who_asks_for_much_keeps_nobody_else_waiting(pool: PlannerPool) -> None:
+    flood = [asyncio.create_task(pool.read(f"{LONG_SUM} + {number}", "ada")) for number in range(100)]
+    await asyncio.sleep(0)
+
+    await pool.read("SELECT 'bob'", "bob")
+
+    assert sum(task.done() for task in flood) < 20
+    await asyncio.gather(*flood)

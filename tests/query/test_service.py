@@ -12,7 +12,7 @@ import pytest
 
 from proxy.query.rulebook import Rulebook
 from proxy.query.service import Answer, Service
-from rules.noise.measures import Choice, Chosen, Count, Measure, PublicGroups, Quantile
+from rules.noise.measures import Choice, Chosen, Count, Measure, PublicGroups, Quantile, Sum
 from rules.noise.mechanism import OpenDPNoise
 from rules.refusal import (
     BadSetting,
@@ -155,6 +155,34 @@ async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+async def test_one_analysts_slow_statements_leave_connections_for_others(desk: Desk) -> None:
+    slow = "SELECT city, count(*) FROM public.customers, pg_sleep(2) GROUP BY city"
+    tasks = [asyncio.create_task(desk.ask(block_of(UNITS, sql=slow, canonical=f"{n}"))) for n in range(12)]
+    await asyncio.sleep(0.5)
+
+    await desk.ask(block_of(UNITS), analyst="bob")
+
+    assert not any(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_large_answer_keeps_nobody_else_waiting(desk: Desk) -> None:
+    groups = PublicGroups(tuple((f"city {number}",) for number in range(10_000)))
+    large = replace(block_of(UNITS, IDS, groups=groups), outputs=(Count(0), Sum(1, Fraction(1), 0)) * 50)
+    await desk.ask(large)
+    longest, began = 0.0, time.monotonic()
+
+    asking = asyncio.create_task(desk.ask(large))
+    while not asking.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.monotonic() - before)
+
+    assert longest < (time.monotonic() - began) / 3
 
 
 async def test_a_time_out_before_the_charge_is_free(desk: Desk) -> None:
@@ -366,7 +394,7 @@ async def test_plans_carry_the_session_s_time_zone_and_the_rules_generation(desk
         noise=desk.noise,
         clock=lambda: desk.now,
     )
-    plan = whole(await service.plan(Request("0", ("public",), time_zone="Europe/Lisbon")))
+    plan = whole(await service.plan(Request("0", ("public",), time_zone="Europe/Lisbon"), "ada"))
 
     assert (plan.time_zone, plan.generation) == ("Europe/Lisbon", 7)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -89,7 +89,7 @@ class FewStatements:
     def __repr__(self) -> str:
         return f"{self.answered} answers"  # short, for reports of failed examples
 
-    async def read(self, text: str) -> Reading:
+    async def read(self, text: str, analyst: str) -> Reading:
         return read(text)
 
     def may_touch(self, statement: Statement) -> bool:
@@ -98,7 +98,7 @@ class FewStatements:
     def is_protected(self, schema: str, name: str) -> bool:
         return (schema, name) == ("public", "orders")
 
-    async def plan(self, request: Request) -> Plan:
+    async def plan(self, request: Request, analyst: str) -> Plan:
         self.requests.append(request)
         outer = OUTERS.get(" ".join(request.text.replace("public.", "").split()))
         if outer is None:
@@ -167,7 +167,14 @@ def twin_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 async def stage(twin_cluster: Cluster) -> AsyncIterator[Stage]:
     service = FewStatements()
     direct = twin_cluster.directory / f".s.PGSQL.{PORT}"
-    sessions = Sessions(service, socket=lambda: direct, database=DATABASE, settings=SessionSettings())
+
+    async def end_backends(process_ids: Collection[int]) -> None:
+        async with await psycopg.AsyncConnection.connect(twin_cluster.dsn()) as owner:
+            await owner.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) AS pid", [list(process_ids)])
+
+    sessions = Sessions(
+        service, socket=lambda: direct, end_backends=end_backends, database=DATABASE, settings=SessionSettings()
+    )
     with tempfile.TemporaryDirectory() as place:
         proxied = Path(place) / "proxy"
         server = await serve(sessions.open, proxied)

@@ -80,6 +80,28 @@ async def test_the_watch_looks_at_all_sessions(stage: Stage) -> None:
         await watching
 
 
+async def test_what_a_client_leaves_running_on_the_twin_is_ended(stage: Stage, twin_cluster: Cluster) -> None:
+    client = await stage.client()
+    watching = asyncio.create_task(stage.sessions.watch())
+    client.send(Query(b"SET statement_timeout = 0"), Query(b"SELECT pg_sleep(60)"), Query(b"SELECT pg_sleep(60)"))
+    await asyncio.sleep(0.2)
+    assert _sleepers(twin_cluster) == 1
+
+    await client.close()
+
+    async with asyncio.timeout(5):
+        while _sleepers(twin_cluster):
+            await asyncio.sleep(0.1)
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
+def _sleepers(cluster: Cluster) -> int:
+    with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
+        return len(owner.execute("SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'").fetchall())
+
+
 async def test_a_drained_session_ends_when_its_transaction_does(stage: Stage) -> None:
     client = await stage.client()
     await client.ask(Query(b"BEGIN"))

@@ -29,7 +29,23 @@ def test_numbers_are_written_in_many_ways(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0", "-0.1", "NaN", "nan", "Infinity", "1e-320", "1e308", "1.0001", "1,5", "0x1", "1_0", "١", "1e9999", "on"],
+    [
+        "0",
+        "-0.1",
+        "NaN",
+        "nan",
+        "Infinity",
+        "1e-320",
+        "1e308",
+        "1.0001",
+        "1,5",
+        "0x1",
+        "1_0",
+        "١",
+        "1e9999",
+        "on",
+        f"0.1{'0' * 60_000}1",
+    ],
 )
 def test_what_is_no_sensible_epsilon_is_refused(text: str) -> None:
     with pytest.raises(BadSetting):

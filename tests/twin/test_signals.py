@@ -50,7 +50,33 @@ async def test_a_forged_signal_is_not_heard(twin: Twin, heard: Heard) -> None:
         await ada.execute(f"SELECT noisegate.tell('cancel', {bob.info.backend_pid})")
         await ada.execute(f"NOTIFY noisegate, 'cancel {bob.info.backend_pid}'")
         cursor = await ada.execute("SELECT prosrc FROM pg_proc WHERE pronamespace = 'noisegate'::regnamespace")
+        await ada.execute(f"SELECT noisegate.tell('boom', {ada.info.backend_pid})")
+        await ada.execute("SELECT noisegate.tell('cancel ' || n, pg_backend_pid()) FROM generate_series(1, 1000) AS n")
         channel = twin._channel
         assert not [source for (source,) in await cursor.fetchall() if channel in source]
     await asyncio.sleep(0.3)
     assert heard == []
+
+
+async def test_a_signal_that_fails_is_not_the_last_that_is_heard(twin: Twin, heard: Heard) -> None:
+    def fail(signal: str, process: int) -> None:
+        twin.on_signal = lambda *said: heard.append(said)
+        raise KeyError(signal, process)
+
+    twin.on_signal = fail
+    async with await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as ada:
+        async with asyncio.timeout(10):
+            while not heard:
+                await ada.execute("SELECT pg_cancel_backend(NULL), noisegate.tell('cancel', pg_backend_pid())")
+                await asyncio.sleep(0.1)
+
+
+async def test_backends_are_ended_whatever_they_run(twin: Twin) -> None:
+    async with await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as ada:
+        running = asyncio.create_task(ada.execute("SET statement_timeout = 0; SELECT pg_sleep(60)"))
+        await asyncio.sleep(0.2)
+
+        await twin.end_backends([ada.info.backend_pid])
+
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            await running
