@@ -58,7 +58,7 @@ class Asking:
         policy = asker.rulebook.policy
         _check_size([noised for _, noised in drawn], policy.groups_limit)
         for question, noised in drawn:
-            check_size(len(question.block.bars), len(noised.groups), question.block.level)
+            check_size(question.block.bars, len(noised.groups), question.block.level)
         return receipt, [await self._completed(question, noised, asker) for question, noised in drawn]
 
     async def _ask_database(self, questions: Sequence[Question], asker: Asker) -> tuple[Receipt, list[Answered]]:

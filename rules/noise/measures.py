@@ -242,6 +242,16 @@ class PrivateGroups:
 
 Groups = PublicGroups | PrivateGroups
 
+BarEnd = Literal["margin", "low", "high"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An error bar around an output by itself: where it ends. Of one around more, all replicates of each output."""
+
+    output: int
+    end: BarEnd | None = None  # the replicate that the margin reaches to, or the lowest or highest of the bar
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -263,7 +273,7 @@ class Block:
     notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut
     sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS, as numbers of keys; columns then have the set's number too
     ladders: tuple[Ladder, ...] = ()
-    bars: tuple[int, ...] = ()  # the outputs that have error bars: columns then end with their replicates
+    bars: tuple[Bar, ...] = ()  # the outputs that have error bars: columns then end with these
     level: Decimal = CONFIDENCE  # of these bars
     tally: str = ""  # a statement whose rows are a ladder, a rung and the units whose total needs that rung
 

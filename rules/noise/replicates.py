@@ -8,12 +8,15 @@ has the same bars for ever, and they cost nothing.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from itertools import repeat
 
+import numpy as np
+
+from rules.noise.at_once import Matrix, arrays, values
 from rules.noise.law import Law
-from rules.noise.measures import Block, Chosen, Output, Text
+from rules.noise.measures import Bar, BarEnd, Block, Chosen, ChosenList, Count, Output, Text
 from rules.noise.outputs import show
 from rules.refusal import TooComplex
 
@@ -24,6 +27,8 @@ Cell = Sequence[int]
 _LATTICES = ((Decimal("0.95"), 509, 71), (Decimal("0.99"), 1021, 66), (Decimal("0.999"), 4003, 911))
 
 _MOST = 6_000_000  # replicates of one block: 10,000 groups have one bar of the usual confidence
+_LIGHT = 0.1  # what a replicate weighs that is not sent
+_TOGETHER = 256  # groups that are computed at once
 
 
 def replicate_columns(
@@ -33,21 +38,28 @@ def replicate_columns(
 
     `counts` says how many released cells a group's numbers are sums of. A number without a law is exact.
     """
-    outputs = [block.outputs[place] for place in block.bars]
+    outputs = [block.outputs[bar.output] for bar in block.bars]
     centres = {output.measure for output in outputs if isinstance(output, Chosen)}
     moving = [measure for measure in range(len(block.measures)) if measure in laws or measure in centres]
     turns = {measure: turn for turn, measure in enumerate(moving)}
     noise = {count: _noise(block, count, laws, turns) for count in set(counts)}
-    return tuple(
-        tuple(_array(output, cell, noise[count], turns, block.level) for cell, count in zip(cells, counts, strict=True))
-        for output in outputs
-    )
+    places = {count: [place for place, each in enumerate(counts) if each == count] for count in noise}
+    columns = [list[Text]([None] * len(cells)) for _ in block.bars]
+    for count, alike in places.items():
+        for start in range(0, len(alike), _TOGETHER):
+            some = alike[start : start + _TOGETHER]
+            part = _Part([cells[place] for place in some], noise[count], turns, block)
+            for column, bar in zip(columns, block.bars, strict=True):
+                for place, text in zip(some, part.texts(bar), strict=True):
+                    column[place] = text
+    return tuple(map(tuple, columns))
 
 
-def check_size(bars: int, groups: int, level: Decimal) -> None:
-    """So many numbers are computed and sent to the twin, for every group that is shown."""
+def check_size(bars: Sequence[Bar], groups: int, level: Decimal) -> None:
+    """So many numbers are computed and, unless a bar is that of one output, sent to the twin, for every group."""
     prime, _ = points(level)
-    if bars * groups * (prime - 1) > _MOST:
+    weight = sum(1 if bar.end is None else _LIGHT for bar in bars)
+    if weight * groups * (prime - 1) > _MOST:
         hint = "Ask for fewer groups or fewer bars, or SET noisegate.confidence = 0.95."
         raise TooComplex(f"error bars with a confidence of {level} in {groups:,} groups are too many", hint=hint)
 
@@ -94,23 +106,89 @@ def _upper_shares(number: int) -> list[float]:
     return [(2 * place + 1) / (2 * number) for place in range(number // 2, number)]
 
 
-def _array(
-    output: Output,
-    cell: Cell,
-    noise: Sequence[tuple[int, ...] | None],
-    turns: Mapping[int, int],
-    level: Decimal,
-) -> Text:
-    """One output of one group in every replicate."""
-    if isinstance(output, Chosen):
-        return _between_ends(output, cell, turns[output.measure], level)
-    if not any(noise):
-        return f"{{{_element(show(output, cell))}}}"
-    moved = (
-        repeat(number) if draws is None else [number - draw for draw in draws]
-        for number, draws in zip(cell, noise, strict=True)
-    )
-    return "{" + ",".join(_element(show(output, numbers)) for numbers in zip(*moved, strict=False)) + "}"
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some groups whose numbers are sums of equally many cells, with the noise of each replicate."""
+
+    cells: Sequence[Cell]
+    noise: tuple[tuple[int, ...] | None, ...]
+    turns: Mapping[int, int]
+    block: Block
+
+    def texts(self, bar: Bar) -> list[Text]:
+        """The end of a bar, or all replicates as an array, for each group."""
+        output = self.block.outputs[bar.output]
+        if isinstance(output, Chosen):
+            return [_between_ends(output, cell, self.turns[output.measure], self.block.level) for cell in self.cells]
+        if not any(self.noise):
+            shown = [show(output, cell) for cell in self.cells]
+            return shown if bar.end else [f"{{{_element(text)}}}" for text in shown]
+        return self._arrays(output) if bar.end is None else self._ends(output, bar.end)
+
+    def _arrays(self, output: Output) -> list[Text]:
+        if isinstance(output, Count):
+            return [self._counts(output, cell) for cell in self.cells]
+        found = None if isinstance(output, Chosen | ChosenList) else values(output, self._matrices())
+        if found is None or isinstance(output, Chosen | ChosenList):
+            return [f"{{{','.join(map(_element, self._exactly(output, cell)))}}}" for cell in self.cells]
+        return list[Text](arrays(found, output.digits))
+
+    def _counts(self, output: Count, cell: Cell) -> Text:
+        number, draws = cell[output.measure], self.noise[output.measure] or (0,)
+        moved = (max(0, number - each) for each in draws) if output.shown_bare else (number - each for each in draws)
+        return f"{{{','.join(map(str, moved))}}}"
+
+    def _ends(self, output: Output, end: BarEnd) -> list[Text]:
+        """The replicate at the bar's quantile, as percentile_disc finds it; what is shown of it is computed exactly."""
+        found, middles = values(output, self._matrices()), [[_number(show(output, cell))] for cell in self.cells]
+        distances = self._distances(output) if found is None else found - np.array(middles, dtype=np.float64)
+        if end == "margin" or found is None:
+            found = np.abs(distances) if end == "margin" else distances
+        ranks = [_rank(known, end, self.block.level) for known in np.count_nonzero(~np.isnan(found), axis=1).tolist()]
+        order = np.argsort(found, axis=1, kind="stable")  # what is not defined comes last
+        return [
+            None if rank is None else show(output, self._replicate(cell, int(row[rank])))
+            for cell, row, rank in zip(self.cells, order, ranks, strict=True)
+        ]
+
+    def _distances(self, output: Output) -> Matrix:
+        """How far every replicate lies from what was released, or from zero where that is NULL."""
+        rows = []
+        for cell in self.cells:
+            middle = _number(show(output, cell))
+            shown = [_number(text) for text in self._exactly(output, cell)]
+            rows.append([float(each if middle.is_nan() else each - middle) for each in shown])
+        return np.array(rows)
+
+    def _matrices(self) -> list[Matrix]:
+        """By measure the numbers of all groups in all replicates; of what is exact the numbers alone."""
+        numbers = np.array(self.cells, dtype=np.float64)
+        return [
+            numbers[:, [measure]] - (0.0 if draws is None else np.array(draws, dtype=np.float64))
+            for measure, draws in enumerate(self.noise)
+        ]
+
+    def _replicate(self, cell: Cell, place: int) -> list[int]:
+        return [
+            number if draws is None else number - draws[place] for number, draws in zip(cell, self.noise, strict=True)
+        ]
+
+    def _exactly(self, output: Output, cell: Cell) -> list[Text]:
+        """What would be shown of each replicate."""
+        return [show(output, self._replicate(cell, place)) for place in range(points(self.block.level)[0] - 1)]
+
+
+def _number(text: Text) -> Decimal:
+    return Decimal("NaN" if text is None else text)
+
+
+def share_below(end: BarEnd, level: Decimal) -> Decimal:
+    """At which quantile of the replicates, or of their distances, a bar ends."""
+    return {"margin": level, "low": (1 - level) / 2, "high": (1 + level) / 2}[end]
+
+
+def _rank(known: int, end: BarEnd, level: Decimal) -> int | None:
+    return max(1, math.ceil(float(share_below(end, level)) * known)) - 1 if known else None
 
 
 def _between_ends(output: Chosen, cell: Cell, turn: int, level: Decimal) -> Text:

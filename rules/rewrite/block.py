@@ -7,13 +7,16 @@ from fractions import Fraction
 
 from rules.noise.allocate import share
 from rules.noise.measures import (
+    Bar,
     Block,
     Choice,
+    Chosen,
     FromEnd,
     Groups,
     Ladder,
     Measure,
     MostFrequent,
+    Output,
     PrivateGroups,
     PublicGroups,
     Quantile,
@@ -60,7 +63,7 @@ class Asked:
     """The different aggregates of a block, and which of them have error bars."""
 
     aggregates: tuple[s.Expression, ...]
-    bars: tuple[int, ...] = ()
+    bars: tuple[Bar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class Draft:
 
     def _block(self, measures: tuple[Measure | Choice, ...], ladders: tuple[Ladder, ...], delta: Decimal) -> Block:
         node, keys, bounding, public = self.keyed.source.node, self.keyed.keys, self.bounding, self.public
+        outputs = tuple(recipe.output(tuple(map(self.parts.index, recipe.parts))) for recipe in self.recipes)
         groups: Groups = public if public is not None else PrivateGroups(self.parts.index(UnitCount()), delta)
         return Block(
             canonical=self.canonical,
@@ -111,13 +115,13 @@ class Draft:
             keys=self.keyed.columns,
             groups=groups,
             measures=measures,
-            outputs=tuple(recipe.output(tuple(map(self.parts.index, recipe.parts))) for recipe in self.recipes),
+            outputs=outputs,
             output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in self.recipes),
             tables=_tables(node),
             explanation=_explanation(bounding, node.facts, groups),
             notices=self.notices,
             sets=self.site.sets,
-            bars=self.asked.bars,
+            bars=_bars(self.asked.bars, outputs),
             level=self.level,
             ladders=ladders,
             tally=tally_sql(node, keys, bounding, [each.rungs for each in ladders]) if ladders else "",
@@ -142,9 +146,15 @@ def draft_block(site: BlockSite, asked: Asked, request: Request, world: World) -
     bounding = auto.bounding(bounding, recipes, parts, facts)
     bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
     _check_choices(parts, public)
-    check_size(len(asked.bars), 0 if public is None else len(public.rows), request.confidence)
+    check_size(asked.bars, 0 if public is None else len(public.rows), request.confidence)
     notices += _rolled_up(site, recipes, is_private=public is None) + _limited(bounding)
     return Draft(site, asked, world, keyed, public, recipes, parts, bounding, request.confidence, notices)
+
+
+def _bars(asked: tuple[Bar, ...], outputs: tuple[Output, ...]) -> tuple[Bar, ...]:
+    """The end of a choice's bar is found by the twin, which knows the distances of its type."""
+    whole = (Bar(bar.output) if isinstance(outputs[bar.output], Chosen) else bar for bar in asked)
+    return tuple(dict.fromkeys(whole))
 
 
 def _measure(
@@ -245,12 +255,13 @@ def _recipes(
     node = keyed.source.node
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in node.facts.columns})
     binding = Binding(leaf, world, world.setting())
+    barred = {bar.output for bar in asked.bars}
     found = []
     for place, each in enumerate(asked.aggregates):
         if not isinstance(each, s.Call):
             raise NotSupported("this aggregate is not understood")
         recipe = split(each, binding, node.facts, rows)
-        found.append(recipe.barred(level) if place in asked.bars and recipe.barred else recipe)
+        found.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
     return tuple(found)
 
 

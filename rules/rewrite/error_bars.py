@@ -8,25 +8,27 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
+from rules.noise.measures import Bar, BarEnd
+from rules.noise.replicates import share_below
 from rules.refusal import NotSupported
-from rules.rewrite.cut import ABOVE, Leaves, replace_leaves
+from rules.rewrite.cut import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.sql.grammar import Json, Node, items, kind, parse, strings, walk
 
-BARS: Final = ("margin", "low", "high")
+BARS: Final[tuple[BarEnd, ...]] = ("margin", "low", "high")
 REPLICATE: Final = "_ngr"  # the sub-select whose rows are the replicates of one group
 
 _GUARDS: Final = {"sqrt": "greatest($1, 0)", "ln": "NULLIF(greatest($1, 0), 0)"}  # to what is defined
 _HINT: Final = "Write it around aggregates, in the SELECT that has them: noisegate.margin(avg(x))."
 
 
-def bar_name(node: Json) -> str | None:
+def bar_name(node: Json) -> BarEnd | None:
     """Which error bar a call asks for."""
     name, body = kind(node)
     if name != "FuncCall":
         return None
     match strings(body.get("funcname")):
-        case ("noisegate", called) | (called,) if called in BARS:
-            return called
+        case ("noisegate", called) | (called,):
+            return next((each for each in BARS if each == called), None)
     return None
 
 
@@ -35,14 +37,15 @@ def argument_of(bar: Json) -> Json:
     return argument
 
 
-def barred_aggregates(body: Node, leaves: Leaves) -> tuple[int, ...]:
+def barred_aggregates(body: Node, leaves: Leaves) -> tuple[Bar, ...]:
     """The aggregates of a block, by number, that stand in error bars. A bar that cannot be computed is refused."""
-    found: dict[int, None] = {}
+    found: dict[Bar, None] = {}
     for clause in ABOVE:
         for bar in _bars_in(body.get(clause)):
             _check(bar, leaves)
-            found.update(dict.fromkeys(aggregates_in(argument_of(bar), leaves)))
-    return tuple(sorted(found))
+            end = bar_name(bar) if is_aggregate(argument_of(bar)) else None
+            found.update(dict.fromkeys(Bar(number, end) for number in aggregates_in(argument_of(bar), leaves)))
+    return tuple(found)
 
 
 def aggregates_in(argument: Json, leaves: Leaves) -> tuple[int, ...]:
@@ -64,13 +67,19 @@ def check_none_left(tree: Node) -> None:
         raise _stranded(left)
 
 
+def end_of_bar(bar: Json, released: Json, end: Json) -> Json:
+    """The end of a bar around one output, where it is known: of a margin the replicate that it reaches to."""
+    return _filled("greatest($1 - $2, $2 - $1)", [end, released]) if bar_name(bar) == "margin" else end
+
+
 def error_bar(bar: Json, released: Json, replicated: Json, arrays: dict[str, Json], level: Decimal) -> Json:
     """The sub-select that computes a bar from an expression over released columns and over replicates.
 
     `arrays` are the columns of replicates by the name that each has among the rows of REPLICATE.
     """
     name = bar_name(bar)
-    share = {"margin": level, "low": (1 - level) / 2, "high": (1 + level) / 2}[name or ""]
+    assert name is not None
+    share = share_below(name, level)
     distance = "greatest($1 - $2, $2 - $1)" if name == "margin" else "$1"
     holes = ", ".join(f"${number}" for number in range(3, len(arrays) + 3))
     columns = ", ".join(arrays)

@@ -8,10 +8,10 @@ ORDER BY.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rules.noise.measures import Block, Count
+from rules.noise.measures import Bar, Block, Count
 from rules.refusal import Mismatch
 from rules.rewrite.cut import ABOVE, Leaves, is_aggregate, replace_leaves
-from rules.rewrite.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, error_bar
+from rules.rewrite.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
 from rules.rewrite.told import Told
 from rules.sql.column_name import column_name
 from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
@@ -75,7 +75,10 @@ def _error_bar(
     bar: Json, place: Place, on_key: Callable[[int], Json], on_aggregate: Callable[[Json], Json]
 ) -> Json:  # fmt: skip
     """A bar over the replicates of the outputs in it; that of a bare count is not shown below zero."""
-    argument, leaves = argument_of(bar), place.leaves
+    argument, leaves, bars = argument_of(bar), place.leaves, place.block.bars
+    if is_aggregate(argument) and (alone := Bar(_output_of(argument, place), bar_name(bar))) in bars:
+        made = end_of_bar(bar, on_aggregate(argument), _column(place.name, f"r{bars.index(alone) + 1}"))
+        return _not_negative(made) if bar_name(bar) != "margin" and _is_count(argument, place) else made
     names = {number: f"m{place.outputs[number] + 1}" for number in aggregates_in(argument, leaves)}
 
     def replicate(node: Json) -> Json:
@@ -86,9 +89,19 @@ def _error_bar(
 
     released = replace_leaves(argument, leaves, on_key, on_aggregate)
     replicated = replace_leaves(argument, leaves, on_key, replicate)
-    arrays = {name: _column(place.name, f"r{name[1:]}") for name in dict.fromkeys(names.values())}
+    arrays = {
+        f"m{output + 1}": _column(place.name, f"r{bars.index(Bar(output)) + 1}")
+        for output in dict.fromkeys(place.outputs[number] for number in names)
+    }
     made = error_bar(bar, released, replicated, arrays, place.block.level)
     return _not_negative(made) if bar_name(bar) != "margin" and _is_count(argument, place) else made
+
+
+def _output_of(aggregate: Json, place: Place) -> int:
+    number = place.leaves.find_aggregate(aggregate)
+    if number is None:
+        raise Mismatch("an aggregate was not planned")
+    return place.outputs[number]
 
 
 def _levels(node: Json, place: Place) -> Json:
@@ -155,9 +168,9 @@ def _arrays(place: Place) -> Json:
     block = place.block
     columns = [f"k{number + 1}" for number in range(len(block.keys) + bool(block.sets))]
     columns += [f"m{number + 1}" for number in range(len(block.outputs))]
-    columns += [f"r{number + 1}" for number in block.bars]
+    columns += [f"r{number + 1}" for number in range(len(block.bars))]
     types = [*(key.type for key in block.keys), *("integer" for _ in range(bool(block.sets))), *block.output_types]
-    types += [f"{block.output_types[number]}[]" for number in block.bars]
+    types += [block.output_types[bar.output] + "[]" * (bar.end is None) for bar in block.bars]
     casts = ", ".join(f"a.{name}::{of} AS {name}" for name, of in zip(columns, types, strict=True))
     holes = ", ".join(f"${place.first_array + number}::text[]" for number in range(len(columns)))
     text = f"SELECT FROM (SELECT {casts} FROM unnest({holes}) AS a({', '.join(columns)})) AS {place.name}"

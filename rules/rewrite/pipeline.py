@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from rules.catalog import Catalog, Table, TableName
 from rules.noise.allocate import share
-from rules.noise.measures import Block, PrivateGroups
+from rules.noise.measures import Bar, BarEnd, Block, PrivateGroups
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
 from rules.relation import value
@@ -20,7 +20,7 @@ from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import Asked, draft_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.decorrelate import decorrelate
-from rules.rewrite.error_bars import barred_aggregates, check_none_left
+from rules.rewrite.error_bars import BARS, barred_aggregates, check_none_left
 from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.first import statement_of
@@ -150,7 +150,7 @@ class _Cut:
     body: Node
     leaves: Leaves
     aggregates: tuple[Expression, ...]
-    barred: frozenset[Expression]  # those of them that stand in error bars
+    barred: frozenset[tuple[Expression, BarEnd | None]]  # those of them that stand in error bars
     block: int = 0  # which of the plan's blocks answers it
     outputs: tuple[int, ...] = ()  # which output of that block each aggregate is
 
@@ -158,7 +158,8 @@ class _Cut:
     def of(cls, site: BlockSite, body: Node) -> "_Cut":
         leaves = leaves_of(body, site)
         found = expressions_from(leaves.aggregates) if leaves.aggregates else ()
-        return cls(site, body, leaves, found, frozenset(found[number] for number in barred_aggregates(body, leaves)))
+        barred = frozenset((found[bar.output], bar.end) for bar in barred_aggregates(body, leaves))
+        return cls(site, body, leaves, found, barred)
 
 
 def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Block]:
@@ -186,8 +187,9 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
 def _together(cuts: list[_Cut]) -> Asked:
     """The distinct aggregates of all cuts that one block answers."""
     aggregates = tuple(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
-    barred = frozenset[Expression]().union(*(cut.barred for cut in cuts))
-    return Asked(aggregates, tuple(place for place, each in enumerate(aggregates) if each in barred))
+    barred = frozenset[tuple[Expression, BarEnd | None]]().union(*(cut.barred for cut in cuts))
+    bars = (Bar(place, end) for place, each in enumerate(aggregates) for end in (None, *BARS) if (each, end) in barred)
+    return Asked(aggregates, tuple(bars))
 
 
 def _places(cuts: list[_Cut], blocks: list[Block], query: Node, request: Request) -> list[Place]:

@@ -10,11 +10,27 @@ import pytest
 
 from rules.noise.additive import laws_of
 from rules.noise.law import Law
-from rules.noise.measures import Average, Block, CentredSum, Count, KeyColumn, Measure, PublicGroups, Sum
+from rules.noise.measures import (
+    Average,
+    Bar,
+    BarEnd,
+    Block,
+    CentredSum,
+    Count,
+    KeyColumn,
+    Measure,
+    Moment,
+    Output,
+    PublicGroups,
+    Spread,
+    Statistic,
+    StatisticKind,
+    Sum,
+)
 from rules.noise.mechanism import OpenDPNoise, laplace_scale
 from rules.noise.outputs import show
 from rules.noise.release import Draws, Noised, columns, draw, release
-from rules.noise.replicates import points
+from rules.noise.replicates import points, share_below
 
 GROUPS = tuple((str(number),) for number in range(2_500))
 EXACT = (3_000, 150_000, 60_000)  # rows, their sum in cents, and the same in halves around the middle
@@ -39,7 +55,7 @@ BLOCK = Block(
     outputs=OUTPUTS,
     output_types=("bigint", "numeric", "numeric", "numeric"),
     tables=(),
-    bars=tuple(range(len(OUTPUTS))),
+    bars=tuple(map(Bar, range(len(OUTPUTS)))),
 )
 LAWS = laws_of(BLOCK, group_size=1)
 SCALE = laplace_scale(4, Decimal("0.1"))
@@ -88,7 +104,7 @@ def test_bars_of_counts_sums_averages_and_ratios_hold_the_truth_as_often_as_they
 
 @pytest.mark.parametrize(("scale", "level"), [(10.0, 0.95), (0.8, 0.9), (1234.5, 0.99), (1e9, 0.95), (40.0, 0.999)])
 def test_the_bars_of_one_draw_are_those_of_its_law(scale: float, level: float) -> None:
-    block = replace(BLOCK, outputs=(Count(0),), bars=(0,), level=Decimal(str(level)))
+    block = replace(BLOCK, outputs=(Count(0),), bars=(Bar(0),), level=Decimal(str(level)))
 
     (array,) = columns(block, Noised(GROUPS[:1], dict(enumerate(((7,), (0,), (0,)))), {0: Law.of_laplace(scale)}))[-1]
 
@@ -111,7 +127,7 @@ def test_what_has_no_noise_has_no_replicates_but_itself() -> None:
 
 
 def test_a_total_over_groups_has_the_noise_of_all_of_them() -> None:
-    rolled = replace(BLOCK, outputs=(Count(0),), bars=(0,), sets=((0,), ()))
+    rolled = replace(BLOCK, outputs=(Count(0),), bars=(Bar(0),), sets=((0,), ()))
     groups = GROUPS[:400]
     values = {index: (number,) * len(groups) for index, number in enumerate(EXACT)}
 
@@ -127,7 +143,7 @@ def test_a_total_over_groups_has_the_noise_of_all_of_them() -> None:
 
 
 def test_every_number_runs_through_its_quantiles_once_in_an_order_of_its_own() -> None:
-    block = replace(BLOCK, outputs=(Count(0), Count(1)), bars=(0, 1))
+    block = replace(BLOCK, outputs=(Count(0), Count(1)), bars=(Bar(0), Bar(1)))
     arrays = columns(block, Noised(GROUPS[:1], dict.fromkeys(range(3), (0,)), LAWS))[-2:]
 
     one, other = ([int(each) for each in (array or "").strip("{}").split(",")] for (array,) in arrays)
@@ -137,3 +153,50 @@ def test_every_number_runs_through_its_quantiles_once_in_an_order_of_its_own() -
     assert sum(one) == sum(other) == 0
     together = sum(x * y for x, y in zip(one, other, strict=True))
     assert abs(together) < 0.05 * math.sqrt(sum(x * x for x in one) * sum(y * y for y in other))
+
+
+SPREAD = Spread(Moment(2, CENT / 2), Moment(1, CENT), Fraction(0), Fraction(1))
+KINDS: tuple[StatisticKind, ...] = (
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "regr_slope",
+    "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
+)  # fmt: skip
+OTHER = Spread(Moment(2, CENT / 3), Moment(1, CENT * 2), Fraction(-1), Fraction(1))
+FAR = Average(2, 0, CENT, Fraction(10**14), Fraction(10**14 + 1), 16)
+STATISTICS = tuple(
+    Statistic(each, 0, SPREAD, 12, *(() if each.startswith(("var", "std")) else (OTHER, Moment(2, CENT / 5))))
+    for each in KINDS
+)
+
+
+@pytest.mark.parametrize("output", [*OUTPUTS, FAR, *STATISTICS], ids=str)
+@pytest.mark.parametrize("level", ["0.8", "0.95"])
+def test_the_end_of_a_bar_is_the_quantile_of_its_replicates(output: Output, level: str) -> None:
+    """Found at once in doubles, and shown exactly: what the twin would find in arrays that are exact."""
+    ends: tuple[BarEnd, ...] = ("low", "high", "margin")
+    bars = (Bar(0), *(Bar(0, end) for end in ends))
+    block = replace(BLOCK, outputs=(output,), output_types=("numeric",), bars=bars, level=Decimal(level))
+    plain = replace(block, outputs=(Count(0), Count(1), Count(2)), bars=(Bar(0), Bar(1), Bar(2)))
+    numbers = {0: (3_000, 160, 1, -5), 1: (150_000, 0, 7, 9), 2: (60_000, -6_000, 10**9, 3)}
+    noised = Noised(GROUPS[:4], numbers, LAWS)
+    array, *found = columns(block, noised)[-4:]
+
+    for group, moved in enumerate(zip(*columns(plain, noised)[-3:], strict=True)):
+        cells = zip(*(map(int, (each or "").strip("{}").split(",")) for each in moved), strict=True)
+        exact = [Decimal(text) for cell in cells if (text := show(output, cell)) is not None]
+        shown = show(output, [numbers[index][group] for index in range(3)])
+        for text, end in zip((column[group] for column in found), ends, strict=True):
+            distances = [abs(each - Decimal(shown or "NaN")) for each in exact] if end == "margin" else exact
+            if not exact or "NaN" in str(distances[:1]):
+                continue
+            known = abs(Decimal(text or "NaN") - Decimal(shown or "NaN")) if end == "margin" else Decimal(text or "NaN")
+            near(known, quantile(distances, float(share_below(end, Decimal(level)))), output)
+        parts = [each for each in (array[group] or "").strip("{}").split(",") if each != "NULL"]
+        assert len(parts) == len(exact)
+        for part, each in zip(parts, exact, strict=True):
+            near(Decimal(part), each, output)
+
+
+def near(one: Decimal, other: Decimal, output: Output) -> None:
+    """But for the last digit, to which a tie may be rounded either way."""
+    digits = getattr(output, "digits", 0)
+    assert abs(one - other) <= max(Decimal("1e-9") * max(Decimal(1), abs(other)), Decimal(10) ** -digits), (one, other)
