@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rules.noise.ladder import score_rungs
 from rules.noise.measures import Block, Choice, Measure, PrivateGroups
 from tests.properties.planning import Exact, Lab, distance
 from tests.properties.test_pivots import joint_distance, vectors_in
@@ -17,6 +18,20 @@ def broken_claims(lab: Lab, block: Block, leave: str) -> list[str]:
     with left_out(lab, leave):
         without = _asked(lab, block)
     return list(_broken(block, whole, without))
+
+
+def broken_choices(lab: Lab, block: Block, leave: str) -> list[str]:
+    """Ladders whose scores move both ways when a unit leaves, or one by more than the choice is private for."""
+    whole = lab.tallies(block)
+    with left_out(lab, leave):
+        without = lab.tallies(block)
+    broken = []
+    for ladder, before, after in zip(block.ladders, whole, without, strict=True):
+        scores = zip(score_rungs(ladder, before), score_rungs(ladder, after), strict=True)
+        moved = {other - one for one, other in scores}
+        if not (moved <= {0, 2} or moved <= {0, -2}):
+            broken.append(f"{ladder.name}: {moved}")
+    return broken
 
 
 @contextmanager

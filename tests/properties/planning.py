@@ -79,6 +79,7 @@ class Lab:
         groups_per_unit: int | None = None,
         is_auto: bool | None = None,
         sums_auto: bool | None = None,
+        time_zone: str = "Europe/Berlin",
     ) -> Plan:
         """With bounds as the rules declare, or chosen: of rows and sums alike, unless said otherwise of sums."""
         request = Request(
@@ -90,7 +91,7 @@ class Lab:
             groups_per_unit=groups_per_unit,
             rows_auto=is_auto,
             sums_auto=is_auto if sums_auto is None else sums_auto,
-            time_zone="Europe/Berlin",
+            time_zone=time_zone,
             now="2024-02-15 12:00:00+00:00",
         )
         while isinstance(made := plan(request, policy, self.catalog), First):

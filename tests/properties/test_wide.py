@@ -1,16 +1,16 @@
 """The wide world: what is believed of any relation is true, and one unit moves nothing further than is claimed."""
 
-from collections import defaultdict
+from dataclasses import dataclass
 
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.measures import Block
+from rules.noise.ladder import settled
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.rewrite.plan import Plan
 from tests.properties import wide_rows as wide
-from tests.properties.moved import broken_claims
+from tests.properties.moved import broken_choices, broken_claims
 from tests.properties.planning import Lab, thorough
 from tests.properties.test_facts import lies_in, planned_relations
 from tests.properties.wide_sources import statements
@@ -18,13 +18,33 @@ from tests.properties.wide_sources import statements
 UNITS = sorted(wide.UNITS)
 
 
+@dataclass(frozen=True)
+class How:
+    """What a session says: how many rows and groups of a unit count, and whether bounds are chosen; on which rungs."""
+
+    rows: int | None = None
+    groups: int | None = None
+    is_auto: bool | None = None
+    places: tuple[float, ...] = (0.0,) * 8
+
+
+how_asked = st.builds(
+    How,
+    rows=st.sampled_from((None, None, None, 1, 2)),
+    groups=st.sampled_from((None, None, 1, 2)),
+    is_auto=st.sampled_from((None, None, True)),
+    places=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 8),
+)
+
+
 @thorough
 @given(
     unit=st.sampled_from(UNITS),
     limits=wide.limits(),
     most=st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    how=how_asked,
     seed=st.integers(0, 2**20),
-    asked=st.lists(statements(), min_size=1, max_size=6),
+    asked=st.lists(statements(), min_size=1, max_size=4),
     leaver=st.integers(0, 2),
 )
 def test_no_relation_claims_what_its_rows_deny(
@@ -32,22 +52,23 @@ def test_no_relation_claims_what_its_rows_deny(
     unit: str,
     limits: wide.Limits,
     most: tuple[int, int],
+    how: How,
     seed: int,
     asked: list[str],
     leaver: int,
 ) -> None:
     with worlds[unit].connection.transaction(force_rollback=True):
         lab = Lab(worlds[unit].connection, limits.apply(worlds[unit].connection, worlds[unit].catalog))
-        lab.script(wide.rows(unit, seed))
+        lab.script(wide.rows(unit, seed, limits))
         for sql in asked:
-            check_one(lab, sql, wide.rules(*most), wide.leave(unit, leaver))
+            check_one(lab, sql, wide.rules(*most), wide.leave(unit, leaver), how)
 
 
 @thorough
 @given(
     limits=wide.limits(),
     seed=st.integers(0, 2**20),
-    asked=st.lists(statements(by_row=True), min_size=1, max_size=6),
+    asked=st.lists(statements(by_row=True), min_size=1, max_size=4),
     leaver=st.integers(0, 100),
 )
 def test_no_relation_of_rows_as_units_claims_what_its_rows_deny(
@@ -56,12 +77,12 @@ def test_no_relation_of_rows_as_units_claims_what_its_rows_deny(
     world = worlds["integer"]
     with world.connection.transaction(force_rollback=True):
         lab = Lab(world.connection, limits.apply(world.connection, world.catalog))
-        lab.script(wide.rows("integer", seed))
+        lab.script(wide.rows("integer", seed, limits))
         for sql in asked:
-            check_one(lab, sql, wide.rules_by_row(), wide.leave_row(leaver), rows_per_unit=3)
+            check_one(lab, sql, wide.rules_by_row(), wide.leave_row(leaver), How(rows=3))
 
 
-def check_one(lab: Lab, sql: str, rules: Policy, leave: str, *, rows_per_unit: int | None = None) -> None:
+def check_one(lab: Lab, sql: str, rules: Policy, leave: str, how: How) -> None:
     """One statement: every fact of every relation in it, and every measure with and without a unit."""
     if not lab.is_read(sql):
         event("not SQL")
@@ -69,14 +90,17 @@ def check_one(lab: Lab, sql: str, rules: Policy, leave: str, *, rows_per_unit: i
     plan: Plan | None = None
     with planned_relations() as planned:
         try:
-            plan = lab.plan(sql, rules, rows_per_unit=rows_per_unit)
+            plan = lab.plan(sql, rules, rows_per_unit=how.rows, groups_per_unit=how.groups, is_auto=how.is_auto)
         except Refusal as refusal:
             event(f"refused: {refusal.message[:60]}")
     assert not (found := lies_in(lab, planned)), f"{sql}\n{found}"
-    if plan is None:
-        return
-    event("answered")
-    named: dict[str, list[Block]] = defaultdict(list)
-    for block in plan.blocks:
-        named[block.canonical].append(block)
-        assert not (broken := broken_claims(lab, block, leave)), f"{sql}\n{block.sql}\n{broken}"
+    event("answered" if plan is not None else "refused")
+    for block in () if plan is None else plan.blocks:
+        if block.ladders:
+            event("with bounds that are chosen")
+            assert not (broken := broken_choices(lab, block, leave)), f"{sql}\n{block.tally}\n{broken}"
+        rungs = [
+            each.rungs[int(place * len(each.rungs))] for each, place in zip(block.ladders, how.places, strict=False)
+        ]
+        chosen = settled(block, rungs)
+        assert not (broken := broken_claims(lab, chosen, leave)), f"{sql}\n{chosen.sql}\n{broken}"

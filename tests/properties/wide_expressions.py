@@ -38,6 +38,7 @@ class Place:
     columns: dict[str, tuple[str, ...]]
     units: tuple[str, ...] = ()
     subquery: Callable[["Place"], str] | None = None  # FROM … WHERE … over rows of the same unit
+    places: tuple[str, ...] = ()  # columns that refer to a public row
 
     def of(self, kind: str) -> tuple[str, ...]:
         return self.columns.get(kind, ())
@@ -91,9 +92,20 @@ class Expressions:
         return self.column("number")
 
     def _scalar(self) -> str:
+        """What other rows say: one found by its key, the unit's, the first of them, or all that are alike."""
         assert self._place.subquery is not None
+        if self._place.places and self.chance(2):
+            place = self.one(*self._place.places)
+            return f"(SELECT {self.one('o.size', 'o.lat', 'o.size + 1')} FROM places AS o WHERE o.id = {place})"
+        found = self._place.subquery(self._place)
+        if self.chance(3):
+            key = self.one("", " AND q.id = 2", " AND q.grade = 3", " AND q.n = 1")
+            return f"(SELECT q.n {found}{key}{self.one('', ' ORDER BY q.cost LIMIT 1', ' LIMIT 1')})"
+        if self.chance(7):
+            alike = f"FROM visits AS q JOIN places AS r ON r.id = q.place_id WHERE q.kind = {self.column('text')}"
+            return f"(SELECT {self.one('count(*)', 'sum(r.size)')} {alike})"
         of = self.one("count(*)", "max(q.n)", "count(DISTINCT q.n)", "sum(q.n)", "min(q.n) + count(*)")
-        return f"(SELECT {of} {self._place.subquery(self._place)})"
+        return f"(SELECT {of} {found})"
 
     def condition(self, depth: int) -> str:
         """Of as many levels: a comparison, or conditions put together."""
@@ -174,16 +186,20 @@ class Expressions:
         return f"{self.number(depth)} {self.one(*_SIGNS)} {self.number(depth)}"
 
     def _test(self) -> str:
+        """EXISTS and IN over the unit's rows, over its groups, over public rows and over answers."""
         assert self._place.subquery is not None
-        found = self._place.subquery(self._place)
-        match self._draw(st.integers(0, 3)):
-            case 0:
-                return f"{self.column('number')} {self.one('IN', 'NOT IN')} (SELECT q.n {found} AND q.n IS NOT NULL)"
-            case 1:
-                return f"{self.one(*self._place.units)} IN (SELECT q.person_id {found} AND q.person_id IS NOT NULL)"
-            case 2:
-                return f"(SELECT bool_or(q.flag) {found})"
-        return f"{self.one('', 'NOT ')}EXISTS (SELECT {found})"
+        found, unit = self._place.subquery(self._place), self.one(*self._place.units)
+        few = "visits AS q WHERE q.person_id IS NOT NULL GROUP BY 1 HAVING count(*) > 1"
+        larger = f"places AS o WHERE o.size {self.one('=', '>')} {self.column('number')} AND o.flag"
+        return self.one(
+            f"{self.column('number')} {self.one('IN', 'NOT IN')} (SELECT q.n {found} AND q.n IS NOT NULL)",
+            f"{unit} IN (SELECT q.person_id {found} AND q.person_id IS NOT NULL)",
+            f"{unit} IN (SELECT q.person_id FROM {few})",
+            f"{self.one('', 'NOT ')}EXISTS (SELECT FROM {larger})",
+            f"{self.column('text')} {self.one('IN', 'NOT IN')} (SELECT city FROM people GROUP BY 1)",
+            f"(SELECT bool_or(q.flag) {found})",
+            f"{self.one('', 'NOT ')}EXISTS (SELECT {found})",
+        )
 
     def key(self) -> str:
         match self._draw(st.integers(0, 9)):

@@ -123,6 +123,9 @@ _NOT_NULLS = {
 }
 
 
+_Row = tuple[str | None, ...]
+
+
 @dataclass(frozen=True)
 class Limits:
     """What is forbidden of the rows: by table a key, a CHECK and NOT NULLs."""
@@ -259,42 +262,40 @@ _COLUMNS = {
 }
 
 
-def rows(unit: str, seed: int) -> str:
+def rows(unit: str, seed: int, given: Limits) -> str:
     """One script of rows, the same for the same seed; what the limits forbid is left out."""
     pick = random.Random(seed)
     units = UNITS[unit][2]
-    scripts = [_insert("people", [(spellings[0], *_cells(pick, "people")) for spellings in units[:3]])]
-    visits = []
+    made = {"people": [(spellings[0], *_cells(pick, "people")) for spellings in units[:3]]}
+    visits: list[_Row] = []
     for spellings in (*units, None):
         for _ in range(pick.choice((0, 1, 3, 6)) if spellings != units[0] else pick.choice((2, 12, 30))):
             visits.append((pick.choice(spellings) if spellings else None, *_cells(pick, "visits")))
-    scripts.append(_insert("visits", [(str(number), *each) for number, each in enumerate(visits, start=1)]))
+    made["visits"] = _numbered(visits)
     seen = [*map(str, range(1, len(visits) + 3)), None]
-    items = [
-        (pick.choice(seen[:6]) if pick.random() < 0.5 else pick.choice(seen)) for _ in range(pick.choice((0, 9, 30)))
-    ]
-    scripts.append(
-        _insert("items", [(str(place), each, *_cells(pick, "items")) for place, each in enumerate(items, start=1)])
-    )
-    parts = [str(pick.randint(1, len(items) + 2)) for _ in range(pick.choice((0, 9, 30)))]
-    scripts.append(
-        _insert("parts", [(str(place), each, *_cells(pick, "parts")) for place, each in enumerate(parts, start=1)])
-    )
-    scripts += [_insert(table, [_cells(pick, table) for _ in range(6)]) for table in ("pairs", "loose")]
-    return "; ".join(each for each in scripts if each)
+    items = (pick.choice(seen[:6] if pick.random() < 0.5 else seen) for _ in range(pick.choice((0, 9, 30))))
+    made["items"] = _numbered([(each, *_cells(pick, "items")) for each in items])
+    found = len(made["items"]) + 2
+    parts = (str(pick.randint(1, found)) for _ in range(pick.choice((0, 9, 30))))
+    made["parts"] = _numbered([(each, *_cells(pick, "parts")) for each in parts])
+    made |= {table: [_cells(pick, table) for _ in range(6)] for table in ("pairs", "loose")}
+    return "; ".join(_insert(table, found, given) for table, found in made.items() if found)
 
 
-def _cells(pick: random.Random, table: str) -> tuple[str | None, ...]:
+def _numbered(given: list[_Row]) -> list[_Row]:
+    return [(str(number), *each) for number, each in enumerate(given, start=1)]
+
+
+def _cells(pick: random.Random, table: str) -> _Row:
     return tuple(pick.choice(_CELLS[column]) for column in _COLUMNS[table])
 
 
-def _insert(table: str, made: list[tuple[str | None, ...]]) -> str:
-    """Rows that a CHECK or NOT NULL would refuse are left out one by one."""
-    return "; ".join(
-        f"DO $$ BEGIN INSERT INTO {table} VALUES ({', '.join(map(_cell, row))}) ON CONFLICT DO NOTHING; "
-        "EXCEPTION WHEN check_violation OR not_null_violation THEN NULL; END $$"
-        for row in made
-    )
+def _insert(table: str, made: list[_Row], given: Limits) -> str:
+    listed = ", ".join(f"ROW({', '.join(map(_cell, row))})::{table}" for row in made)
+    tests = [f"({check}) IS NOT FALSE" for of, check in given.checks if of == table]
+    tests += [f"{column} IS NOT NULL" for of, column in given.not_nulls if of == table]
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
+    return f"INSERT INTO {table} SELECT * FROM unnest(ARRAY[{listed}]){where} ON CONFLICT DO NOTHING"
 
 
 def _cell(text: str | None) -> str:

@@ -78,7 +78,9 @@ class Sources:
         if depth <= 0 or self.number(2) == 0:
             known = ("people", "visits", "items", "pairs", "loose") if self._by_row else PROTECTED
             return self.table(known)
-        match self.number(9):
+        match self.number(10):
+            case 10:
+                return self._different(depth - 1)
             case 0 | 1:
                 return self._grouped(depth - 1)
             case 2 | 3:
@@ -104,12 +106,13 @@ class Sources:
     def _merged(self, items: list[Item]) -> Place:
         columns: dict[str, tuple[str, ...]] = {}
         units: tuple[str, ...] = ()
+        places = tuple(f"{each.name}.{each.links['place']}" for each in items if "place" in each.links)
         for each in items:
             place = each.place()
             units += place.units
             for kind, names in place.columns.items():
                 columns[kind] = (*columns.get(kind, ()), *names)
-        return Place(columns, units, None if self._by_row else self._subquery)
+        return Place(columns, units, None if self._by_row else self._subquery, places)
 
     def _joined(self, text: str, items: list[Item], where: list[str], depth: int) -> str:
         if self.number(3) == 0:
@@ -126,6 +129,8 @@ class Sources:
         items.append(other)
         more = "" if self.number(2) else f" AND {Expressions(self._draw, self._merged(items)).condition(1)}"
         kind = self.one("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", ",")
+        if self.number(5) == 0 and len(items) == 2 and items[0].links.get("unit") == other.links.get("unit", ""):
+            return f"{text} {kind.replace(',', 'JOIN')} {other.text} USING ({other.links['unit']})"
         if kind == ",":
             where.append(f"{link}{more}")
             return f"{text} CROSS JOIN {other.text}"
@@ -241,6 +246,27 @@ class Sources:
         grouped = ", ".join(str(place + 1) for place in range(len(keys) + 1))
         sql = f"(SELECT {unit} AS id{by}, {made} FROM {text} GROUP BY {grouped}{having}) AS {name}"
         return Item(sql, name, columns, {"unit": "id"})
+
+    def _different(self, depth: int) -> Item:
+        """SELECT DISTINCT of a unit and something else, a window perhaps; or groups whose windows are asked for."""
+        text, place = self.source(depth)
+        if not place.units:
+            return self.table(PROTECTED)
+        name, pick, unit = self._name(), Expressions(self._draw, place), self.one(*place.units)
+        number, flag = pick.column("number"), pick.column("bool")
+        columns = {"number": ["x1"], "bool": ["x2"]}
+        match self.number(2):
+            case 0:
+                of = self.one("count(*)", "rank()", f"sum({number})")
+                window = f"PARTITION BY {unit}, {flag} ORDER BY {number}"
+                sql = f"SELECT DISTINCT {unit} AS id, {of} OVER ({window}) AS x1, {flag} AS x2 FROM {text}"
+            case 1:
+                over = f"OVER (PARTITION BY {unit} ORDER BY {flag})"
+                of = self.one("lag(count(*))", f"sum(max({number}))", "row_number()", "first_value(count(*))")
+                sql = f"SELECT {unit} AS id, {of} {over} AS x1, {flag} AS x2 FROM {text} GROUP BY 1, 3"
+            case _:
+                sql = f"SELECT DISTINCT {unit} AS id, {number} AS x1, {flag} AS x2 FROM {text} GROUP BY 1, 2, 3"
+        return Item(f"({sql}) AS {name}", name, columns, {"unit": "id"})
 
     def _windowed(self, depth: int) -> Item:
         """Visits, or any relation with a unit, with a window or two; and perhaps the first rows by them."""
