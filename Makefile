@@ -1,7 +1,7 @@
 # Everything here is also one plain command; see README.md.
 BIN := .venv/bin
 
-.PHONY: setup demo test audit explore clients superset lint format lock bench
+.PHONY: setup demo test audit explore clients versions superset lint format lock bench
 
 setup: .venv/ready
 
@@ -24,6 +24,9 @@ explore: setup
 
 clients: setup
 	$(BIN)/python -m tests.clients
+
+versions: setup
+	$(BIN)/python -m tests.versions
 
 superset: setup
 	$(BIN)/pytest -m superset tests/superset

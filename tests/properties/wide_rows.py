@@ -138,7 +138,8 @@ class Limits:
         """Within the transaction; the catalog as it would be read then."""
         connection.execute("SET LOCAL search_path = public")
         for table, columns, is_equal in self.keys:
-            connection.execute(f"CREATE UNIQUE INDEX ON {table} ({columns}) {'NULLS NOT DISTINCT' if is_equal else ''}")
+            index = f"CREATE UNIQUE INDEX ON {table} ({columns})" + " NULLS NOT DISTINCT" * is_equal
+            connection.execute(tables.known_to(connection, index))
         for place, (table, check) in enumerate(self.checks):
             connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT check{place} CHECK ({check})")
         for table, column in self.not_nulls:

