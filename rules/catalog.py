@@ -144,6 +144,7 @@ class Catalog:
     domains: tuple[DomainType, ...] = ()
     collations: tuple[Collation, ...] = ()
     extensions: tuple[str, ...] = ()
+    time_zones: frozenset[str] | None = None  # that the server has files of; None where nobody has asked
     bypasses_row_security: bool = True  # whether the role that we log in with does
     _index: dict[TableName, Table] = field(default_factory=dict, init=False, compare=False, repr=False)
 

@@ -80,6 +80,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         domains=_domains(types, checks),
         collations=tuple(Collation(TableName(*row[:2]), row[2]) for row in await ask(queries.COLLATIONS)),
         extensions=tuple(name for (name,) in await ask(queries.EXTENSIONS)),
+        time_zones=frozenset(name for (name,) in await ask(queries.TIME_ZONES)),
         bypasses_row_security=bypasses,
     )
 

@@ -23,6 +23,8 @@ FROM pg_namespace n WHERE {OURS} ORDER BY 1
 
 EXTENSIONS = "SELECT extname FROM pg_extension ORDER BY 1"
 
+TIME_ZONES = "SELECT name FROM pg_timezone_names"  # by operating system and release: our own machine may have others
+
 TYPES = """
 SELECT t.oid, n.nspname, t.typname, t.typtype::text, t.typcategory::text, t.typelem, t.typbasetype, t.typtypmod,
        t.typcollation, x.extname, coalesce(e.labels, '{}'),

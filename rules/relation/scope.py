@@ -55,7 +55,8 @@ class World:
 
     def setting(self, *, as_key: bool = False) -> Setting:
         now = datetime.fromisoformat(self.now) if self.now else None
-        return Setting(self.time_zone, now, as_key, self.styles, readings(self.released), self.catalog.version)
+        there = self.catalog.version, self.catalog.time_zones
+        return Setting(self.time_zone, now, as_key, self.styles, readings(self.released), *there)
 
 
 @dataclass(frozen=True, slots=True)

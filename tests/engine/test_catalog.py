@@ -198,3 +198,9 @@ async def test_the_readers_role_reads_the_whole_catalog_and_not_one_table(shop: 
     assert not catalog.bypasses_row_security
     assert catalog.system_identifier.isdigit()
     assert (catalog.database, catalog.encoding) == ("shop", "UTF8")
+
+
+def test_the_time_zones_are_those_that_the_server_has_files_of(catalog: Catalog) -> None:
+    assert catalog.time_zones is not None
+    assert {"UTC", "Europe/Berlin", "America/New_York"} < catalog.time_zones
+    assert "Nowhere/Atlantis" not in catalog.time_zones

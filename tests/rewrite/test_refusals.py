@@ -1,7 +1,10 @@
 """What is not answered is refused with a code, a plain message, and a hint that works."""
 
+from dataclasses import replace
+
 import pytest
 
+from tests.conftest import RealDatabase
 from tests.rewrite.planned import Planner
 
 REFUSED = [
@@ -58,3 +61,37 @@ def test_groups_that_only_the_data_know_are_refused_without_delta(planner: Plann
 def test_what_a_hint_says_works(planner: Planner, sql: str, mended: str) -> None:
     assert planner.refusal(sql).hint
     assert planner.plan(mended).blocks
+
+
+@pytest.fixture(scope="module")
+def older(shop: RealDatabase) -> Planner:
+    """A planner that knows of the real database what one of another release would say."""
+    planner = Planner(shop.dsn)
+    zones = frozenset(["UTC", "Europe/Berlin"])
+    planner.catalog = replace(planner.catalog, version=130023, time_zones=zones)
+    return planner
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ("date_bin('1 day', ordered_at, '2024-01-01') > now()", 'the function "date_bin" is of PostgreSQL 14'),
+        ("extract(hour FROM ordered_at AT TIME ZONE 'US/Pacific') = 3", "the real database has no time zone"),
+        ("date_trunc('day', ordered_at, 'Asia/Tokyo') > now()", "the real database has no time zone"),
+    ],
+)
+def test_what_the_real_database_does_not_know_is_refused_by_name(
+    older: Planner, planner: Planner, test: str, words: str
+) -> None:
+    """The twin may be newer, and our own machine may have other time zones: there it would fail after the charge."""
+    sql = f"SELECT count(*) FROM orders WHERE {test}"
+    refusal = older.refusal(sql)
+    assert refusal.sqlstate == "0A000"
+    assert refusal.message.startswith(words)
+    assert refusal.hint
+    if planner.catalog.version >= 140000:
+        assert planner.plan(sql).blocks
+
+
+def test_a_time_zone_that_both_know_is_no_matter(older: Planner) -> None:
+    assert older.plan("SELECT count(*) FROM orders WHERE ordered_at AT TIME ZONE 'Europe/Berlin' > '2024-05-01'").blocks

@@ -61,6 +61,7 @@ class Setting:
     styles: Styles = PLAIN
     readings: tuple[Reading, ...] = ()
     server_version: int = 180000  # of the real database: what runs there has to be known there
+    time_zones: frozenset[str] | None = None  # that are known there
 
 
 def as_value(given: Expression, setting: Setting) -> Expression:

@@ -288,6 +288,9 @@ def _zone(operand: Operand, setting: Setting) -> Constant:
     if not isinstance(zone, Constant) or zone.text is None or value.find_zone(zone.text) is None:
         hint = "Name the zone as a constant, as in AT TIME ZONE 'Europe/Berlin'."
         raise NotSupported("AT TIME ZONE needs a known time zone", hint=hint)
+    if setting.time_zones is not None and zone.text not in setting.time_zones:
+        shown = f"the real database has no time zone '{zone.text[:60]}'"
+        raise NotSupported(shown, hint="pg_timezone_names there lists those it has.")
     return zone
 
 
