@@ -84,7 +84,9 @@ def error_bar(bar: Json, released: Json, replicated: Json, arrays: dict[str, Jso
     holes = ", ".join(f"${number}" for number in range(3, len(arrays) + 3))
     columns = ", ".join(arrays)
     text = f"(SELECT percentile_disc({share:f}) WITHIN GROUP (ORDER BY {distance}) FROM unnest({holes}) "
-    return _filled(f"{text}AS {REPLICATE}({columns}))", [_never_failing(replicated), released, *arrays.values()])
+    return _filled(
+        f"{text}AS {REPLICATE}({columns}))", [*map(_never_failing, (replicated, released)), *arrays.values()]
+    )
 
 
 def _bars_in(node: Json) -> Iterator[Json]:

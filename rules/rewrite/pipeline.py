@@ -29,6 +29,7 @@ from rules.rewrite.plan import First, Plan, Request
 from rules.rewrite.position import find_position
 from rules.rewrite.preview import NOTICES, is_preview, preview
 from rules.rewrite.probe import Columns, is_probe, without_rows
+from rules.rewrite.push_bars import push_bars
 from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
 from rules.rewrite.told import Told
@@ -88,6 +89,7 @@ def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog
     sources_as_queries(query)
     if not tables.are_read(tree):
         return _free_plan(tree, request)
+    push_bars(query)
     rewritten: tuple[int, ...] = ()
     while len(rewritten) < _MOST_CORRELATED:
         known = renumbered(request.released, rewritten)

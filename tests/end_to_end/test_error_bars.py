@@ -33,6 +33,12 @@ SELECT * FROM (SELECT status, {0}(count(*)) AS bar FROM orders GROUP BY status) 
 WITH a AS (SELECT {0}(count(*)) AS one FROM orders), b AS (SELECT {0}(count(*)) AS other FROM customers) SELECT one, other FROM a, b
 SELECT o.status, sum({0}(count(*))) OVER () FROM orders AS o GROUP BY o.status
 SELECT name, {0}(count(*)) FROM customers GROUP BY name
+WITH a AS (SELECT status, avg(amount) AS m FROM orders GROUP BY 1) SELECT status, m, {0}(m) FROM a
+WITH a(s, m, n) AS (SELECT status, sum(amount), count(*) FROM orders GROUP BY 1) SELECT s, {0}(m / nullif(n, 0)) AS bar FROM a ORDER BY {0}(a.n), s
+SELECT *, {0}(m) FROM (SELECT status, avg(amount) AS m FROM orders GROUP BY 1) AS a WHERE {0}(m) > -1000
+SELECT x.m, {0}(x.m) FROM (SELECT * FROM (SELECT avg(amount) AS m, count(*) FROM orders) AS y) AS x
+SELECT s, {0}(n * 2), n FROM (SELECT status, count(*) FROM orders GROUP BY 1 ORDER BY 2 DESC LIMIT 3) AS t(s, n) LIMIT 2
+WITH a AS (SELECT city, count(*) AS n FROM customers GROUP BY 1), b AS (SELECT city, n * 2 AS d FROM a) SELECT a.city, {0}(d), n FROM a JOIN b USING (city)
 SELECT products.category, {0}(sum(quantity)) FROM order_items JOIN products ON product_id = products.id GROUP BY products.category
 """
 
@@ -153,7 +159,9 @@ def test_what_is_exact_has_no_width(session: Session) -> None:
 
 
 REFUSED = """
-SELECT noisegate.margin(n) FROM (SELECT count(*) AS n FROM orders) AS t
+SELECT noisegate.margin(n) FROM (SELECT count(*) AS n FROM orders UNION ALL SELECT 1) AS t
+SELECT DISTINCT noisegate.low(n) FROM (SELECT DISTINCT count(*) AS n FROM orders GROUP BY status) AS t
+SELECT sum(n), noisegate.low(sum(n)) FROM (SELECT count(*) AS n FROM orders GROUP BY status) AS t
 SELECT status, noisegate.low(5) FROM orders GROUP BY status
 SELECT noisegate.margin(sum(count(*)) OVER ()) FROM orders GROUP BY status
 SELECT noisegate.margin(count(*) / (SELECT count(*) FROM customers)) FROM orders
@@ -178,3 +186,14 @@ def test_a_bar_that_is_found_by_the_search_path_is_one_too(session: Session) -> 
     session.execute("SET search_path = noisegate, public")
 
     assert session.execute("SELECT margin(count(*)) FROM orders").fetchall() == qualified
+
+
+def test_a_bar_around_columns_of_a_subquery_is_that_around_their_aggregates(session: Session) -> None:
+    """And the column that carries it is seen by nobody."""
+    inside = "SELECT status, avg(amount) AS m, noisegate.low(avg(amount)), noisegate.margin(avg(amount) / 2) FROM orders GROUP BY 1"
+    outside = "SELECT *, noisegate.low(m), noisegate.margin(m / 2) FROM (SELECT status, avg(amount) AS m FROM orders GROUP BY 1) AS a"
+
+    one, other = session.execute(inside), session.execute(outside)
+
+    assert [column.name for column in other.description or ()] == ["status", "m", "low", "margin"]
+    assert sorted(one.fetchall()) == sorted(other.fetchall())
