@@ -34,6 +34,13 @@ def find_refusal(statement: Statement, service: StatementService) -> Refusal | N
     return _setting_refusal(statement, service)
 
 
+def odd_strings() -> Refusal:
+    """For a text that PostgreSQL reads in another way than the grammar of the proxy."""
+    return NotSupported(
+        "standard_conforming_strings = off changes where strings end", hint="SET standard_conforming_strings = on;"
+    )
+
+
 def is_plain(statement: Statement, service: StatementService, names: Names) -> bool:
     """Whether the twin may have a statement untouched, and unobserved."""
     if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith(RESERVED):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.server.judge import odd_strings
 from proxy.server.literals import quoted_name, text_array
 from proxy.server.relay import Message
 from proxy.wire.backend import DataRow
@@ -81,10 +82,7 @@ class Moment:
         if self.setting("transform_null_equals") == "on":
             raise NotSupported("transform_null_equals changes what = means", hint="SET transform_null_equals = off;")
         if self.setting("standard_conforming_strings") == "off":
-            raise NotSupported(
-                "standard_conforming_strings = off changes where strings end",
-                hint="SET standard_conforming_strings = on;",
-            )
+            raise odd_strings()
 
 
 def prepare_probe() -> tuple[Message, ...]:

@@ -71,6 +71,7 @@ class Relay:
         self.skipping = False  # after an error, up to the client's next Sync
         self.has_farewell = False  # the twin has said why it ends the session
         self.codec = "utf-8"  # of the client's encoding
+        self.has_odd_strings = False  # standard_conforming_strings is off: a backslash escapes in every string
         self.busy_since: float | None = None  # since when the twin has run what it runs now
         self.batch_since: float | None = None  # when the first message after the last ReadyForQuery was sent
         self._expected: deque[Expected] = deque()
@@ -195,12 +196,14 @@ class Relay:
         return said
 
     def _note_status(self, raw: bytes) -> None:
-        """Follow the client's encoding, in which its texts are read."""
+        """Follow what the reading of the client's texts depends on."""
         if raw[:1] != ParameterStatus.kind:
             return
         status = ParameterStatus.decode(raw)
         if status.name == "client_encoding":
             self.codec = find_codec(status.value) or "ascii"
+        elif status.name == "standard_conforming_strings":
+            self.has_odd_strings = status.value == "off"
 
     def _ended(self, frame: Frame) -> None:
         is_ready = frame.kind == ReadyForQuery.kind

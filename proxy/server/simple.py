@@ -28,10 +28,6 @@ _CLOSE_UNNAMED: Final = Close(STATEMENT, b"").encode()
 _UNREAD: Final = b"_ng_unread"
 _EARLY: Final = b"_ng_early"  # stays until the next one: it is closed with the session
 _SEVERAL: Final = "cannot insert multiple commands into a prepared statement"
-_SET_BEFORE: Final = NotSupported(
-    "a setting that is changed just before, in the same string, cannot be seen by the proxy",
-    hint="Send SET in a string of its own.",
-)
 
 
 class Simple:
@@ -220,7 +216,10 @@ class Simple:
         try:
             await self._parts.private.answer(replace(asked, around=None), sync=True)
         except Refusal:
-            raise _SET_BEFORE from None
+            raise NotSupported(
+                "a setting that is changed just before, in the same string, cannot be seen by the proxy",
+                hint="Send SET in a string of its own.",
+            ) from None
 
     # A text that we cannot read
 

@@ -199,6 +199,33 @@ async def test_settings_that_change_how_sql_is_read_are_refused_with_private_sta
     assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "0A000"
 
 
+ODD = rb"SELECT '\' , '; NOTIFY siege; --'"  # two statements where a backslash escapes, one elsewhere
+HALF = b"SELECT E'\x81\\' ; NOTIFY siege; --'"  # two in SJIS, where the first two bytes are one character
+
+
+@pytest.mark.parametrize("setting", [b"SET standard_conforming_strings = off", b"SET client_encoding = SJIS"])
+async def test_a_text_is_not_run_that_ends_its_strings_elsewhere_than_it_is_read(stage: Stage, setting: bytes) -> None:
+    text = HALF if b"SJIS" in setting else ODD
+    client = await stage.client(client_encoding="LATIN1")
+    assert kinds(await client.ask(Query(text))) == "TDCZ"  # it is known from here on
+
+    client.send(Query(setting), Query(text), Query(b"SELECT 1"))  # without waiting
+
+    assert kinds(await client.until()) == "CZ"
+    assert [error.sqlstate for error in errors(await client.until())] in (["0A000"], ["42501"])
+    assert kinds(await client.until()) == "TDCZ"
+
+
+async def test_a_startup_that_changes_where_strings_end_is_heard(stage: Stage) -> None:
+    client = await stage.client(standard_conforming_strings="off")
+
+    assert errors(await client.ask(Query(ODD)))[0].sqlstate == "0A000"
+    assert errors(await client.ask(Parse(b"", ODD), Sync()))[0].sqlstate == "0A000"
+    assert kinds(await client.ask(Query(b"SELECT 'plain'"))) == "TDCZ"
+    await client.ask(Query(b"SET standard_conforming_strings = on"))
+    assert kinds(await client.ask(Query(ODD))) == "TDCZ"
+
+
 async def test_a_budget_that_is_spent_is_told_in_either_protocol(stage: Stage) -> None:
     client = await stage.client()
     stage.service.failure = BudgetSpent("the budget is spent")
