@@ -10,6 +10,7 @@ from typing import Any, Final
 from proxy.server.asked import Answered, Asked, asked_by_execute
 from proxy.server.judge import (
     RESERVED_NAME,
+    TOO_MANY_PREPARED,
     UNREADABLE,
     effect_of,
     find_refusal,
@@ -81,12 +82,14 @@ class Extended:
             return self._parse_unreadable(raw, name)
         elif len(reading.statements) != 1:
             self._prepare(raw, name, None)  # nothing, or too many: the twin knows what to say
-        elif refusal := find_refusal(reading.statements[0], self._parts.service):
+        elif refusal := find_refusal(reading.statements[0], self._parts.service, self._names):
             self.refuse(refusal.moved(reading.statements[0].start), name)
-        elif needs_look(reading.statements[0], self._parts.service):
-            self._prepare(raw, name, Prepared(reading.statements[0], Parse.decode(raw).types))
-        else:
+        elif not needs_look(reading.statements[0], self._parts.service):
             self._prepare(raw, name, None)
+        elif name and self._names.are_full:
+            self.refuse(TOO_MANY_PREPARED, name)
+        else:
+            self._prepare(raw, name, Prepared(reading.statements[0], Parse.decode(raw).types))
         return None
 
     def _prepare(self, raw: bytes, name: bytes, prepared: Prepared | None) -> None:

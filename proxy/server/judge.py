@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from proxy.server.names import RESERVED, Names, Prepared
+from proxy.server.names import MOST_BYTES, RESERVED, Names, Prepared
 from proxy.server.service_port import StatementService
-from rules.refusal import NotAllowed, NotSupported, Refusal
+from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.sql.commands import check_setting, is_ours
 from rules.sql.statement import Kind, Reading, Statement
 
@@ -22,11 +22,16 @@ UNREADABLE: Final = NotSupported(
 FUNCTION_CALL: Final = NotSupported(
     "function calls of the protocol are not supported", hint="SELECT function(…) works."
 )
+TOO_MANY_PREPARED: Final = TooComplex(
+    f"more than {MOST_BYTES // 1024**2} MB of prepared statements", hint="DEALLOCATE those that are done with."
+)
 RESERVED_NAME: Final = NotAllowed(f'names that begin with "{RESERVED}" are reserved for the proxy')
 
 
-def find_refusal(statement: Statement, service: StatementService) -> Refusal | None:
+def find_refusal(statement: Statement, service: StatementService, names: Names) -> Refusal | None:
     """Why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
+    if statement.kind is Kind.PREPARE and names.are_full:
+        return TOO_MANY_PREPARED
     if statement.kind is Kind.FORBIDDEN:
         return statement.refusal or UNREADABLE
     if (statement.name or "").startswith(RESERVED):

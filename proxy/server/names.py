@@ -12,7 +12,10 @@ from proxy.wire.backend import Field
 from rules.sql.statement import Statement
 
 RESERVED: Final = "_ng"
+MOST_BYTES: Final = 8 * 1024 * 1024  # of the texts of one session's prepared statements
+
 _NAME_BYTES: Final = 63  # PostgreSQL cuts what is longer
+_BESIDE_BYTES: Final = 1024  # what is kept of a statement besides its text, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,10 @@ class Prepared:
     statement: Statement
     types: tuple[int, ...] = ()  # as Parse declared them
     is_as_written: bool = True  # False: its text was printed from PREPARE, so that places in it mean nothing
+
+    @property
+    def size(self) -> int:
+        return len(self.statement.text) + len(self.statement.query) + _BESIDE_BYTES
 
 
 @dataclass(slots=True, eq=False)
@@ -37,13 +44,34 @@ Kept = TypeVar("Kept", Prepared, Portal)
 Undo = Callable[[Fate], None]
 
 
+class _Weighed(dict[str, Prepared]):
+    """Prepared statements, and how much they are."""
+
+    bytes = 0
+
+    def __setitem__(self, name: str, prepared: Prepared) -> None:
+        if name in self:
+            del self[name]
+        self.bytes += prepared.size
+        super().__setitem__(name, prepared)
+
+    def __delitem__(self, name: str) -> None:
+        self.bytes -= self[name].size
+        super().__delitem__(name)
+
+
 class Names:
     """What one session knows by name. A change that turns out to have failed is undone."""
 
     def __init__(self) -> None:
         self.pending = 0  # statements on their way that may change names when they have run
-        self._prepared: dict[str, Prepared] = {}
+        self._prepared = _Weighed()
         self._portals: dict[str, Portal] = {}
+
+    @property
+    def are_full(self) -> bool:
+        """Whether no other statement may be prepared: all of this is kept in the proxy, for as long as the session."""
+        return self._prepared.bytes > MOST_BYTES
 
     def find_prepared(self, name: str) -> Prepared | None:
         return self._prepared.get(_cut(name))
@@ -60,7 +88,7 @@ class Names:
 
     def forget_prepared(self) -> None:
         """DEALLOCATE ALL, DISCARD ALL."""
-        self._prepared.clear()
+        self._prepared = _Weighed()
 
     def portals(self) -> dict[str, Portal]:
         """All that are known now."""
@@ -87,10 +115,10 @@ def _change(kept: dict[str, Kept], name: str, new: Kept | None) -> Undo | None:
 
 
 def _put(kept: dict[str, Kept], name: str, value: Kept | None) -> None:
-    if value is None:
-        kept.pop(name, None)
-    else:
+    if value is not None:
         kept[name] = value
+    elif name in kept:
+        del kept[name]
 
 
 def _cut(name: str) -> str:

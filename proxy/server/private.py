@@ -51,7 +51,8 @@ class Private(Firsts):
         self._analyst, self._session = analyst, session
         self._timeout_seconds = timeout_seconds
         self._has_probe = False
-        self._type_names: dict[int, str] = {}
+        self._type_names: dict[int, str] = {}  # as they are written under the search path
+        self._search_path: tuple[str, ...] = ()
         self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
         self._running: asyncio.Task[Any] | None = None
 
@@ -81,6 +82,8 @@ class Private(Firsts):
         if asked.explains is not None:
             asked = replace(asked, types=await self._types_of(asked.explains, sync=sync))
         moment, described = await self._look(asked, sync=sync)
+        if moment.search_path != self._search_path:
+            self._type_names, self._search_path = {}, moment.search_path
         if not any(relation and self._service.is_protected(*relation) for relation in moment.relations):
             return None
         if asked.around is None or described is None:

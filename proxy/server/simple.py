@@ -88,7 +88,7 @@ class Simple:
 
     async def _one(self, statement: Statement, *, ends_string: bool) -> bool:
         """Run one statement; False: it failed, and nothing after it may run."""
-        if refusal := find_refusal(statement, self._parts.service):
+        if refusal := find_refusal(statement, self._parts.service, self._names):
             return await self.refuse(refusal.moved(statement.start), ends_string=ends_string)
         asked = self._asked(statement)
         is_too_early = self._relay.state == IDLE and needs_transaction(statement)
@@ -161,7 +161,7 @@ class Simple:
         `early` has what the string prepares before the twin knows of it.
         """
         try:
-            if refusal := find_refusal(statement, self._parts.service):
+            if refusal := find_refusal(statement, self._parts.service, self._names):
                 raise refusal.moved(statement.start)
             asked = self._asked(statement) or await self._asked_early(statement, early)
             if asked is not None and has_set:

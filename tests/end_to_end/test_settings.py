@@ -39,6 +39,14 @@ def test_a_value_that_cannot_be_is_refused_when_it_is_set(session: Session, way:
     assert epsilon(session) == "10"
 
 
+def test_the_types_of_parameters_are_found_under_every_search_path(session: Session) -> None:
+    session.execute("PREPARE by_status (status) AS SELECT count(*) FROM public.orders WHERE status = $1")
+    (first,) = session.execute("EXECUTE by_status('open')").fetchall()
+    session.execute("SET search_path = ''")
+
+    assert session.execute("EXECUTE by_status('open')").fetchall() == [first]
+
+
 @pytest.mark.parametrize("value", ["0", "nan", "11"])
 def test_set_config_refuses_it_too(session: Session, value: str) -> None:
     for extended in (None, True):

@@ -199,6 +199,21 @@ async def test_settings_that_change_how_sql_is_read_are_refused_with_private_sta
     assert errors(await client.ask(Query(COUNT)))[0].sqlstate == "0A000"
 
 
+async def test_a_session_keeps_only_so_much_of_what_it_prepares(stage: Stage) -> None:
+    client = await stage.client()
+    long = b"/*" + b"x" * 60_000 + b"*/"
+    for number in range(140):
+        client.send(Parse(b"s%d" % number, COUNT + long + b"-- %d" % number))
+    refused = errors(await client.ask(Sync()))
+    assert [error.sqlstate for error in refused] == ["54001"]
+    assert errors(await client.ask(Query(b"PREPARE p AS " + COUNT)))[0].sqlstate == "54001"
+    assert kinds(await client.ask(Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())) == "12DCZ"
+
+    await client.ask(Query(b"DEALLOCATE ALL"))
+
+    assert kinds(await client.ask(Query(b"PREPARE p AS " + COUNT))) == "CZ"
+
+
 ODD = rb"SELECT '\' , '; NOTIFY siege; --'"  # two statements where a backslash escapes, one elsewhere
 HALF = b"SELECT E'\x81\\' ; NOTIFY siege; --'"  # two in SJIS, where the first two bytes are one character
 
