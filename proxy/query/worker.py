@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from proxy.expendable import expendable
 from proxy.log import start_logging, warn
 from rules.catalog import Catalog
 from rules.policy.model import Policy
@@ -36,6 +37,7 @@ class _State:
 def main() -> None:
     """Answer requests until the pipe ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    expendable(os.getpid())
     sys.setrecursionlimit(DEEPEST)
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing but answers may reach the pipe

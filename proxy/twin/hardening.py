@@ -25,7 +25,7 @@ def server_settings(sessions: int) -> dict[str, str | int]:
         "superuser_reserved_connections": 10,
         "shared_buffers": "32MB",
         "huge_pages": "off",
-        "temp_file_limit": "1GB",
+        "temp_file_limit": "256MB",
         "max_prepared_transactions": 0,
         "max_locks_per_transaction": 256,
         "max_worker_processes": 1,

@@ -15,6 +15,8 @@ import sys
 import threading
 from pathlib import Path
 
+from proxy.expendable import expendable
+
 GRACE_SECONDS = 10
 
 
@@ -23,6 +25,7 @@ def main() -> int:
     task = json.loads(sys.stdin.readline())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is the parent's to handle
     postmaster = _start(task["command"], task["uid"], task["log"], task["memory_limit_bytes"])
+    expendable(postmaster.pid)
     sys.stdout.write(f"{postmaster.pid}\n")
     sys.stdout.flush()
     threading.Thread(target=_stop_with_input, args=(postmaster,), daemon=True).start()

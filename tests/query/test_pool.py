@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,14 @@ async def test_a_text_that_strains_the_parsers_leaves_the_pool_at_work(pool: Pla
 async def test_a_text_beyond_the_limits_never_reaches_a_worker(pool: PlannerPool) -> None:
     with pytest.raises(TooComplex):
         await pool.read("SELECT " + "+".join(["1"] * 100_000), "ada")
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="Linux alone says who goes first")
+async def test_when_memory_runs_out_a_worker_goes_before_the_proxy(pool: PlannerPool) -> None:
+    await pool.read("SELECT 1", "ada")
+
+    for worker in pool._workers:
+        assert Path(f"/proc/{worker._process.pid}/oom_score_adj").read_text() == "1000\n"
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:

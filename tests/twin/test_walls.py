@@ -1,6 +1,7 @@
 """Nothing that an analyst sends to the twin can answer from its empty tables, harm it, or tell of other analysts."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -164,6 +165,11 @@ def test_a_greedy_statement_ends_and_its_neighbours_go_on(ada: Connection, bob: 
     with pytest.raises((psycopg.errors.OutOfMemory, psycopg.errors.ProgramLimitExceeded)):
         ada.execute(sql)
     assert bob.execute("SELECT pg_backend_pid()").fetchone() == (process,)
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="Linux alone says who goes first")
+def test_when_memory_runs_out_the_twin_goes_before_the_proxy(ada: Connection) -> None:
+    assert Path(f"/proc/{ada.info.backend_pid}/oom_score_adj").read_text() == "1000\n"
 
 
 def test_temporary_files_are_limited(ada: Connection, bob: Connection) -> None:
