@@ -175,7 +175,7 @@ class PostgresEngine:
                 autocommit=True,  # the transaction's own statements say when it begins
                 prepare_threshold=None,
             )
-            if (version := connection.info.server_version) < SERVERS[0] * 10_000:
+            if 0 < (version := connection.info.server_version) < SERVERS[0] * 10_000:  # 0 where it is not said
                 await connection.close()
                 raise EngineTooOld(
                     f"the database is PostgreSQL {written_version(version)}, and has to be {SERVERS[0]} or newer"

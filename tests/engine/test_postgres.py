@@ -152,7 +152,7 @@ async def test_a_server_too_old_is_told_by_its_version(
 ) -> None:
     monkeypatch.setattr(postgres, "SERVERS", range(99, 100))
     with own_shop.connect() as connection:
-        release = connection.info.parameter_status("server_version")
+        release = (connection.info.parameter_status("server_version") or "").split()[0]  # Debian adds its own
     with pytest.raises(EngineTooOld, match=f"is PostgreSQL {release}, and has to be 99 or newer"):
         await engine.catalog()
 

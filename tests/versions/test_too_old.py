@@ -12,7 +12,7 @@ pytestmark = pytest.mark.too_old
 
 def test_every_command_says_which_version_it_is_and_which_are_served(shop: RealDatabase, rules_path: Path) -> None:
     with shop.connect() as connection:
-        release = connection.info.parameter_status("server_version")
+        release = (connection.info.parameter_status("server_version") or "").split()[0]  # Debian adds its own
 
     for line in ("check",), ("serve", "--port", "0"), ("ledger", "init"):
         done = command(*line, str(rules_path), database=shop.reader_dsn)
