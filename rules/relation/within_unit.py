@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from rules.refusal import NotSupported
 from rules.relation.expression import Column, Expression, ids_in
-from rules.relation.functions.documents import JSONB
 from rules.relation.nodes import Aggregate, Facts, Node, PerUnit, Rows, Window, WindowCall, Windowed
 from rules.relation.privacy import tells_unit
 from rules.relation.unmatched import check_whole
+
+_TEXTS = ("text", "character")  # with a collation of their own, without which they are read
 
 
 def per_unit(
@@ -46,9 +47,10 @@ def per_unit(
 
 
 def _key_column(number: int, given: Expression) -> Column:
-    if given.type == JSONB:  # which of several equal documents stands for a group, and its digits, is up to the plan
-        hint = "Group by what is in it, as text: (document ->> 'key')."
-        raise NotSupported("documents that are equal and written otherwise cannot be grouped", hint=hint)
+    if given.type.kind in ("other", "interval") and not given.type.name.startswith(_TEXTS):
+        # Which of several equal documents, ranges or intervals stands for a group is up to the plan.
+        message = f"values of type {given.type.sql} that are equal and written otherwise cannot be grouped"
+        raise NotSupported(message, hint="Group by a plain type: by a text in it, such as (document ->> 'key').")
     if isinstance(given, Column):
         return replace(given, id=number)
     return Column(number, given.type, given.domain, nullable=given.nullable)

@@ -6,11 +6,12 @@ values have several spellings, and every type has its worst ones.
 
 import random
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import psycopg
 from hypothesis import strategies as st
 
-from rules.catalog import Catalog, Check, Key, TableName
+from rules.catalog import Catalog, Check, ForeignKey, Key, Table, TableName
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from tests import lab as tables
@@ -123,16 +124,22 @@ _NOT_NULLS = {
 }
 
 
+_REFERENCES = (
+    *(("visits", "person_id", "people"), ("visits", "place_id", "places"), ("items", "visit_id", "visits")),
+    ("parts", "item_id", "items"),
+)
 _Row = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What is forbidden of the rows: by table a key, a CHECK and NOT NULLs."""
+    """What is forbidden of the rows: by table a key, a CHECK, NOT NULLs and foreign keys; and a child that has more."""
 
     keys: tuple[tuple[str, str, bool], ...]  # the table, the columns, and whether NULLs count as equal
     checks: tuple[tuple[str, str], ...]
     not_nulls: tuple[tuple[str, str], ...]
+    references: tuple[tuple[str, str, str], ...]  # the table, its column, and the table whose id it is
+    inherited: bool  # whether visits have a child
 
     def apply(self, connection: psycopg.Connection, catalog: Catalog) -> Catalog:
         """Within the transaction; the catalog as it would be read then."""
@@ -144,60 +151,50 @@ class Limits:
             connection.execute(f"ALTER TABLE {table} ADD CONSTRAINT check{place} CHECK ({check})")
         for table, column in self.not_nulls:
             connection.execute(f"ALTER TABLE {table} ALTER {column} SET NOT NULL")
+        if self.inherited:
+            connection.execute("CREATE TABLE more_visits () INHERITS (visits)")
         connection.execute("SET LOCAL search_path = ''")
-        return self._seen(connection, catalog)
+        return replace(catalog, tables=tuple(self._seen(connection, table) for table in catalog.tables))
 
-    def _seen(self, connection: psycopg.Connection, catalog: Catalog) -> Catalog:
-        made = catalog
-        for table, columns, _ in self.keys:
-            made = _with_key(made, table, tuple(columns.split(", ")))
-        for place, (table, _) in enumerate(self.checks):
-            found = connection.execute(
-                "SELECT pg_get_constraintdef(o.oid), array_agg(a.attname::text) FROM pg_constraint AS o JOIN "
-                "pg_attribute AS a ON attrelid = conrelid AND attnum = ANY (conkey) WHERE conname = %s GROUP BY o.oid",
-                [f"check{place}"],
-            ).fetchone()
-            assert found is not None
-            made = _with_check(made, table, Check(f"check{place}", found[0], tuple(found[1])))
-        for table, column in self.not_nulls:
-            made = _with_not_null(made, table, column)
-        return made
-
-
-def _with_key(catalog: Catalog, table: str, columns: tuple[str, ...]) -> Catalog:
-    return replace(
-        catalog,
-        tables=tuple(
-            replace(each, keys=(*each.keys, Key(f"key{len(each.keys)}", columns)))
-            if each.name == TableName("public", table)
-            else each
-            for each in catalog.tables
-        ),
-    )
+    def _seen(self, connection: psycopg.Connection, table: Table) -> Table:
+        name = table.name.name
+        keys = [Key(f"key{place}", tuple(columns.split(", "))) for place, (_, columns, _) in _of(self.keys, name)]
+        foreign = [
+            ForeignKey(f"foreign{place}", (column,), TableName("public", target), ("id",))
+            for place, (_, column, target) in _of(self.references, name)
+        ]
+        checks = [_check(connection, place) for place, _ in _of(self.checks, name)]
+        needed = {column for _, (_, column) in _of(self.not_nulls, name)}
+        is_parent = self.inherited and name == "visits"
+        return replace(
+            table,
+            keys=(*table.keys, *keys),
+            checks=(*table.checks, *checks),
+            foreign_keys=() if is_parent else tuple(foreign),
+            has_children=is_parent,
+            columns=tuple(
+                replace(each, not_null=(each.not_null or each.name in needed) and not is_parent)
+                for each in table.columns
+            ),
+        )
 
 
-def _with_check(catalog: Catalog, table: str, check: Check) -> Catalog:
-    return replace(
-        catalog,
-        tables=tuple(
-            replace(each, checks=(*each.checks, check)) if each.name == TableName("public", table) else each
-            for each in catalog.tables
-        ),
-    )
+_Given = TypeVar("_Given", bound=tuple[object, ...])
 
 
-def _with_not_null(catalog: Catalog, table: str, column: str) -> Catalog:
-    return replace(
-        catalog,
-        tables=tuple(
-            replace(
-                each, columns=tuple(replace(one, not_null=one.not_null or one.name == column) for one in each.columns)
-            )
-            if each.name == TableName("public", table)
-            else each
-            for each in catalog.tables
-        ),
-    )
+def _of(given: tuple[_Given, ...], name: str) -> list[tuple[int, _Given]]:
+    """Those of one table, with their places."""
+    return [(place, each) for place, each in enumerate(given) if each[0] == name]
+
+
+def _check(connection: psycopg.Connection, place: int) -> Check:
+    found = connection.execute(
+        "SELECT pg_get_constraintdef(o.oid), array_agg(a.attname::text) FROM pg_constraint AS o JOIN pg_attribute AS a "
+        "ON attrelid = conrelid AND attnum = ANY (conkey) WHERE conname = %s AND coninhcount = 0 GROUP BY o.oid",
+        [f"check{place}"],
+    ).fetchone()
+    assert found is not None
+    return Check(f"check{place}", found[0], tuple(found[1]))
 
 
 @st.composite
@@ -213,7 +210,8 @@ def limits(draw: st.DrawFn) -> Limits:
     not_nulls = tuple(
         (table, column) for table, known in _NOT_NULLS.items() for column in known if draw(st.integers(0, 4)) == 0
     )
-    return Limits(keys, checks, not_nulls)
+    references = tuple(each for each in _REFERENCES if draw(st.booleans()))
+    return Limits(keys, checks, not_nulls, references, draw(st.integers(0, 7)) == 0)
 
 
 _CELLS: dict[str, tuple[str | None, ...]] = {
@@ -280,7 +278,12 @@ def rows(unit: str, seed: int, given: Limits) -> str:
     parts = (str(pick.randint(1, found)) for _ in range(pick.choice((0, 9, 30))))
     made["parts"] = _numbered([(each, *_cells(pick, "parts")) for each in parts])
     made |= {table: [_cells(pick, table) for _ in range(6)] for table in ("pairs", "loose")}
-    return "; ".join(_insert(table, found, given) for table, found in made.items() if found)
+    scripts = [_insert(table, found, given) for table, found in made.items() if found]
+    for table, column, target in given.references:
+        scripts.append(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {target})")
+    if given.inherited:
+        scripts.append(f"INSERT INTO more_visits SELECT * FROM visits WHERE n % {seed % 3 + 1} = 0")
+    return "; ".join(scripts)
 
 
 def _numbered(given: list[_Row]) -> list[_Row]:
@@ -317,4 +320,5 @@ def leave(unit: str, number: int) -> str:
 def leave_row(seed: int) -> str:
     """The neighbour where every row is a unit: without one row of one table."""
     table = ("people", "visits", "items", "pairs", "loose")[seed % 5]
-    return f"DELETE FROM {table} WHERE ctid = (SELECT ctid FROM {table} ORDER BY ctid LIMIT 1 OFFSET {seed // 5 % 4})"
+    one = f"SELECT tableoid, ctid FROM {table} ORDER BY 1, 2 LIMIT 1 OFFSET {seed // 5 % 4}"
+    return f"DELETE FROM {table} WHERE (tableoid, ctid) = ({one})"
