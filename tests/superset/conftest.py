@@ -42,11 +42,15 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Shown:
-    """A dashboard that has been opened and then refreshed."""
+    """A dashboard that has been opened and then refreshed, twice.
+
+    When it is first opened a chart may buy more of what another one has bought a moment before. From then on both show
+    what these tell together.
+    """
 
     drawn: dict[str, Drawn]
     faults: list[str]  # what is shown in place of charts
-    again: dict[str, Drawn]
+    again: tuple[dict[str, Drawn], dict[str, Drawn]]
     spent: tuple[str, str]  # before and after it was refreshed
 
 
@@ -113,7 +117,8 @@ def dashboards(api: Api, datasets: dict[str, int], window: Reader, proxy: Proxy)
         window.browser.screenshot(picture)
         picture.with_suffix(".sql").write_text("\n\n".join(query for each in drawn.values() for query in each.queries))
         spent = proxy.spent()
-        return Shown(drawn, faults, window.refresh(names), (spent, proxy.spent()))
+        again = window.refresh(names), window.refresh(names)
+        return Shown(drawn, faults, again, (spent, proxy.spent()))
 
     return {title: show(title, charts) for title, charts in DASHBOARDS.items()}
 
