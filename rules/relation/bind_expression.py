@@ -13,7 +13,7 @@ from rules.relation.functions.coerce import literal, literals, number, typed
 from rules.relation.functions.fold import folded
 from rules.relation.functions.guard import Setting
 from rules.relation.functions.registry import call, operate
-from rules.relation.lookup import links_of, of_nothing, outside_of
+from rules.relation.lookup import check_alone, links_of, of_nothing, outside_of
 from rules.relation.released import Links
 from rules.relation.scope import World
 from rules.relation.types import UNKNOWN, Type, find_type
@@ -122,8 +122,10 @@ class Binding:
                 links = links_of(query, self.world)
                 return self._lookup(query, links) if links else self.world.released_value(query, "value")
             case s.Exists(query=query):
+                check_alone(query, self.world)
                 return self.world.released_value(query, "exists")
             case s.InQuery(argument=argument, query=query, negated=negated):
+                check_alone(query, self.world)
                 listed = self.world.released_list(query)
                 return comparison.in_list(self.operand(argument), listed, self.setting, negated=negated)
 

@@ -15,6 +15,8 @@ from rules.sql import syntax as s
 
 CORRELATED_HINT = "Compare by = in its WHERE, or write it as a CTE grouped by what it depends on, and join that."
 
+PLACE_HINT = "It may stand in WHERE, in ON of an inner join, or in the select list of a subquery in FROM."
+
 
 class Correlated(Exception):
     """A block for each row of a query around it: one block grouped by what it depends on says the same."""
@@ -39,6 +41,15 @@ def links_of(query: s.Query, world: World) -> Links:
     if not found or depends or not _is_one_aggregate(query):
         raise NotSupported("a subquery depends on the row around it by more than equality", hint=CORRELATED_HINT)
     return found
+
+
+def check_alone(query: s.Query, world: World) -> None:
+    """An answer that comes first cannot depend on a row: as EXISTS in the ON of an outer join may."""
+    if not isinstance(query, s.Select):
+        return
+    inside = _Inside.of(query, world)
+    if any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
+        raise NotSupported("a subquery in this place depends on the row around it", hint=PLACE_HINT)
 
 
 def outside_of(links: Links) -> tuple[s.Expression, ...]:
