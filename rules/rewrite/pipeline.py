@@ -170,9 +170,9 @@ def _planned(cuts: list[_Cut], request: Request, tables: "_Tables") -> list[Bloc
     Each has the part of ε that its measures weigh: the same ones would have as much in one block.
     """
     drafts = [draft_block(cut.site, _together([cut]), request, tables.world) for cut in cuts]
-    merged: dict[tuple[str, tuple[tuple[int, ...], ...]], list[int]] = {}
-    for place, draft in enumerate(drafts):
-        merged.setdefault((draft.canonical, draft.site.sets), []).append(place)
+    merged: dict[tuple[object, ...], list[int]] = {}
+    for place, draft in enumerate(drafts):  # an outer join has the rows of an inner one, and more groups
+        merged.setdefault((draft.canonical, draft.public, draft.site.sets), []).append(place)
     whole = []
     for number, places in enumerate(merged.values()):
         alike = [cuts[place] for place in places]

@@ -118,7 +118,7 @@ class Lab:
     @staticmethod
     def outer(made: Plan) -> str:
         """The outer statement as psycopg reads it."""
-        return "".join(part.replace("%", "%%") if isinstance(part, str) else "%s" for part in made.outer)
+        return "".join(part.replace("%", "%%") if isinstance(part, str) else f"%(a{part})s" for part in made.outer)
 
     def run(self, text: str, made: Plan) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run an outer statement, or something around it, over the exact answers of its blocks."""
@@ -129,7 +129,7 @@ class Lab:
             arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
         with self.connection.transaction(force_rollback=True):
             self.connection.execute("SET LOCAL search_path = public")
-            return self.connection.execute(text, arrays)
+            return self.connection.execute(text, {f"a{place}": each for place, each in enumerate(arrays, start=1)})
 
     def tallies(self, block: Block) -> tuple[list[int], ...]:
         """The true numbers of units by ladder and rung."""

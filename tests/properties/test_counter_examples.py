@@ -143,3 +143,20 @@ def test_one_unit_moves_nothing_further_than_is_claimed(make_lab: MakeLab, case:
     assert not case.refusal, [block.sql for block in plan.blocks]
     for block in plan.blocks:
         assert not broken_claims(lab, block, case.leave), block.sql
+
+
+def test_an_outer_join_and_an_inner_one_of_the_same_rows_have_groups_of_their_own(make_lab: MakeLab) -> None:
+    lab = make_lab(
+        """
+        CREATE TABLE people (id integer PRIMARY KEY, place_id integer);
+        CREATE TABLE places (id integer PRIMARY KEY, region text NOT NULL);
+        INSERT INTO places VALUES (1, 'north'), (2, 'south'); INSERT INTO people VALUES (1, 1), (2, 2)
+        """
+    )
+    query = "SELECT l.region, count(p.id) FROM places AS l {} people AS p ON p.place_id = l.id AND l.region = 'north' "
+    outer, inner = (f"{query.format(join)} GROUP BY 1" for join in ("LEFT JOIN", "JOIN"))
+    policy = Case("", "", f"{PEOPLE}  places: public\n", "", "").policy
+
+    made = lab.plan(f"{outer} UNION ALL {inner}", policy)
+
+    assert lab.run(lab.outer(made), made).fetchall() == [("north", 1), ("south", 0), ("north", 1)]
