@@ -84,7 +84,7 @@ class Extended:
             self._prepare(raw, name, None)  # nothing, or too many: the twin knows what to say
         elif refusal := find_refusal(reading.statements[0], self._parts.service, self._names):
             self.refuse(refusal.moved(reading.statements[0].start), name)
-        elif not needs_look(reading.statements[0], self._parts.service):
+        elif not needs_look(reading.statements[0], self._parts.service, self._names):
             self._prepare(raw, name, None)
         elif name and self._names.are_full:
             self.refuse(TOO_MANY_PREPARED, name)
@@ -128,7 +128,7 @@ class Extended:
             return self._bind_later(raw)
         if prepared is None:
             self._forward_bind(raw, portal, None)
-        elif may_be_private(prepared.statement, self._parts.service):
+        elif may_be_private(prepared.statement, self._parts.service, self._names):
             return self._bind_looked(raw, prepared)
         else:
             self._forward_bind(raw, portal, prepared)

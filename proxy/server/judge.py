@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from proxy.server.names import MOST_BYTES, RESERVED, Names, Prepared
+from proxy.server.names import MOST_BYTES, MOST_VIEWS, RESERVED, Names, Prepared
 from proxy.server.service_port import StatementService
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.sql.commands import check_setting, is_ours
@@ -32,6 +32,8 @@ def find_refusal(statement: Statement, service: StatementService, names: Names) 
     """Why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
     if statement.kind is Kind.PREPARE and names.are_full:
         return TOO_MANY_PREPARED
+    if statement.kind is Kind.VIEW and len(names.views) > MOST_VIEWS:
+        return TooComplex(f"more than {MOST_VIEWS} names of temporary views in one session")
     if statement.kind is Kind.FORBIDDEN:
         return statement.refusal or UNREADABLE
     if (statement.name or "").startswith(RESERVED):
@@ -52,7 +54,9 @@ def is_plain(statement: Statement, service: StatementService, names: Names) -> b
         return False
     if any(is_ours(name) for name, _ in statement.settings):
         return False
-    if statement.kind in READS and service.may_touch(statement):
+    if statement.kind is Kind.VIEW and len(names.views) > MOST_VIEWS:
+        return False
+    if statement.kind in READS and may_touch(statement, service, names):
         return False
     if statement.names_prepared or statement.kind is Kind.DEALLOCATE:
         return statement.name is not None and names.find_prepared(statement.name) is None
@@ -64,19 +68,28 @@ def needs_transaction(statement: Statement) -> bool:
     return statement.kind is Kind.DECLARE and _HOLD.search(statement.text) is None
 
 
-def may_be_private(statement: Statement, service: StatementService) -> bool:
+def may_touch(statement: Statement, service: StatementService, names: Names) -> bool:
+    """Whether a statement names what may be closed, or a temporary view, which may read that."""
+    return service.may_touch(statement) or names_view(statement, names)
+
+
+def names_view(statement: Statement, names: Names) -> bool:
+    return any(relation.name in names.views for relation in statement.relations)
+
+
+def may_be_private(statement: Statement, service: StatementService, names: Names) -> bool:
     """Whether the tables that a statement names have to be resolved before it runs."""
     if statement.names_prepared:
         return True  # its name may have been prepared a moment ago
-    return statement.kind in READS and statement.kind is not Kind.PREPARE and service.may_touch(statement)
+    return statement.kind in READS and statement.kind is not Kind.PREPARE and may_touch(statement, service, names)
 
 
-def needs_look(statement: Statement, service: StatementService) -> bool:
+def needs_look(statement: Statement, service: StatementService, names: Names) -> bool:
     """Whether a statement, once prepared, may read protected tables or change names when it runs."""
     return (
         statement.kind in NAMES
         or statement.names_prepared
-        or (statement.kind in READS and service.may_touch(statement))
+        or (statement.kind in READS and may_touch(statement, service, names))
     )
 
 

@@ -44,6 +44,9 @@ Kept = TypeVar("Kept", Prepared, Portal)
 Undo = Callable[[Fate], None]
 
 
+MOST_VIEWS: Final = 1000  # names of temporary views in one session
+
+
 class _Weighed(dict[str, Prepared]):
     """Prepared statements, and how much they are."""
 
@@ -65,6 +68,7 @@ class Names:
 
     def __init__(self) -> None:
         self.pending = 0  # statements on their way that may change names when they have run
+        self.views: set[str] = set()  # temporary ones that the session may have, or has had
         self._prepared = _Weighed()
         self._portals: dict[str, Portal] = {}
 
@@ -72,6 +76,11 @@ class Names:
     def are_full(self) -> bool:
         """Whether no other statement may be prepared: all of this is kept in the proxy, for as long as the session."""
         return self._prepared.bytes > MOST_BYTES
+
+    def note_view(self, name: str) -> None:
+        """One that is about to be made; `judge` refuses more names than a session can need."""
+        if len(self.views) <= MOST_VIEWS:
+            self.views.add(_cut(name))
 
     def find_prepared(self, name: str) -> Prepared | None:
         return self._prepared.get(_cut(name))

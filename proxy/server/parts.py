@@ -9,7 +9,7 @@ from proxy.server.private import Private
 from proxy.server.readings import Readings
 from proxy.server.relay import Relay
 from proxy.server.service_port import StatementService
-from rules.sql.statement import Reading
+from rules.sql.statement import Kind, Reading
 
 _ESCAPE: Final = b"\\"
 
@@ -33,7 +33,8 @@ class Parts:
         """
         if _ESCAPE in text and (self.relay.has_odd_strings or not self.relay.is_quiet):
             return None
-        return self.readings.find(self.relay.codec, text)
+        reading = self.readings.find(self.relay.codec, text)
+        return None if reading is None else self._noted(reading)
 
     async def read(self, text: bytes) -> Reading:
         """The reading of a text; raises the refusal of one that is too much for a parser, or read in another way."""
@@ -46,4 +47,11 @@ class Parts:
             return Reading(unreadable=True)  # the twin will say what is wrong with it
         reading = await self.service.read(string, self.analyst)
         self.readings.keep(codec, text, reading)
+        return self._noted(reading)
+
+    def _noted(self, reading: Reading) -> Reading:
+        """Whatever names a temporary view needs a look from now on."""
+        for each in reading.statements:
+            if each.kind is Kind.VIEW and each.name:
+                self.names.note_view(each.name)
         return reading

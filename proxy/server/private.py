@@ -18,6 +18,7 @@ from proxy.server.probe import TEXT_ARRAY_OID, Moment, decode_probe, prepare_pro
 from proxy.server.relay import Message, Relay, TwinError
 from proxy.server.reports import moved, nowhere, refusal_report
 from proxy.server.service_port import StatementService
+from proxy.server.temporary import read_through
 from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescription, RowDescription
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
@@ -84,7 +85,8 @@ class Private(Firsts):
         moment, described = await self._look(asked, sync=sync)
         if moment.search_path != self._search_path:
             self._type_names, self._search_path = {}, moment.search_path
-        if not any(relation and self._service.is_protected(*relation) for relation in moment.relations):
+        views, read = await read_through(moment, self._relay, sync=sync)
+        if not any(relation and self._service.is_protected(*relation) for relation in (*moment.relations, *read)):
             return None
         if asked.around is None or described is None:
             raise _without_answer(asked.statement)
@@ -96,6 +98,7 @@ class Private(Firsts):
         parameters = await self._parameters(asked, types, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync)
         request = _request(asked.around.query, moment, settings, parameters, self._service)
+        request = replace(request, views=views)
         plan, _, told = await self._planned(asked.place, request, run)
         is_parsed = await self._compare(plan, types, columns, sync=sync)
         answer = await self._answer(plan, run)

@@ -9,7 +9,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from proxy.server.asked import Answered, Asked, asked_by_execute
-from proxy.server.judge import NAMES, UNREADABLE, are_plain, effect_of, find_refusal, may_be_private, needs_transaction
+from proxy.server.judge import (
+    NAMES,
+    READS,
+    UNREADABLE,
+    are_plain,
+    effect_of,
+    find_refusal,
+    may_be_private,
+    may_touch,
+    names_view,
+    needs_transaction,
+)
 from proxy.server.parts import Parts
 from proxy.server.private import encoded
 from proxy.server.relay import TwinError
@@ -28,6 +39,11 @@ _CLOSE_UNNAMED: Final = Close(STATEMENT, b"").encode()
 _UNREAD: Final = b"_ng_unread"
 _EARLY: Final = b"_ng_early"  # stays until the next one: it is closed with the session
 _SEVERAL: Final = "cannot insert multiple commands into a prepared statement"
+
+_VIEW_BEFORE: Final = NotSupported(
+    "a temporary view that is changed just before, in the same string, cannot be seen by the proxy",
+    hint="Send CREATE VIEW and DROP VIEW in strings of their own.",
+)
 
 
 class Simple:
@@ -109,7 +125,7 @@ class Simple:
 
     def _asked(self, statement: Statement) -> Asked | None:
         """What a statement asks for; None where the twin may have it."""
-        if not may_be_private(statement, self._parts.service):
+        if not may_be_private(statement, self._parts.service, self._names):
             return None
         if statement.names_prepared:
             return asked_by_execute(statement, self._names, self._relay.codec)
@@ -138,10 +154,15 @@ class Simple:
         rewritten = Rewritten()
         replies = self._replies(rewritten.place, ends_string=ends_string)
         at = statements[0].start
-        has_set = False
+        has_set = has_view = False
         early: dict[str, Statement] = {}
         for number, statement in enumerate(statements):
             rewritten.keep(text[at : statement.start], at)
+            if has_view and statement.kind in READS and names_view(statement, self._names):
+                refusal = _VIEW_BEFORE.moved(statement.start)
+                replies.refusals[number] = refusal_report(refusal, self._relay.codec)
+                rewritten.put(REFUSED_SQL)
+                break
             instead = await self._instead(statement, number, replies, early, has_set=has_set)
             if instead is None:
                 rewritten.keep(statement.text, statement.start)
@@ -150,6 +171,7 @@ class Simple:
             if number in replies.refusals:
                 break  # it fails there: what follows never runs
             at = statement.start + len(statement.text)
+            has_view = has_view or statement.kind is Kind.VIEW
             has_set = has_set or bool(statement.settings) or statement.kind is Kind.DISCARD
         return await self._send(encoded(rewritten.text, self._relay.codec), replies)
 
@@ -192,7 +214,7 @@ class Simple:
     async def _asked_early(self, statement: Statement, early: dict[str, Statement]) -> Asked | None:
         """What EXECUTE asks for whose PREPARE stands in the same string: it is prepared under a name of ours."""
         prepared = early.get(statement.name or "") if statement.kind is Kind.EXECUTE else None
-        if prepared is None or not self._parts.service.may_touch(prepared):
+        if prepared is None or not may_touch(prepared, self._parts.service, self._names):
             return None
         types = f" ({', '.join(prepared.parameter_types)})" if prepared.parameter_types else ""
         text = encoded(f"PREPARE {_EARLY.decode()}{types} AS {prepared.query}", self._relay.codec)

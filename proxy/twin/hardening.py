@@ -7,6 +7,7 @@ does nothing; they are renamed, and functions of ours take their names.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from proxy.twin.error_bars import create_error_bars
 from proxy.twin.text import Step, literal, quoted
@@ -43,11 +44,14 @@ def server_settings(sessions: int) -> dict[str, str | int]:
     }
 
 
+_MOST_VIEWS: Final = 100  # of one session
+
+
 def harden(database: str, channel: str) -> Iterator[Step]:
     """Everything that is done once, in a new database. `channel` is the secret name of our notifications."""
     name = quoted(database)
     yield Step(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC")
-    yield Step(f"GRANT CONNECT ON DATABASE {name} TO PUBLIC")
+    yield Step(f"GRANT CONNECT, TEMP ON DATABASE {name} TO PUBLIC")
     yield Step("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     yield Step("REVOKE USAGE ON LANGUAGE sql, plpgsql FROM PUBLIC")
     yield Step(f"CREATE SCHEMA {OURS}")
@@ -58,6 +62,7 @@ def harden(database: str, channel: str) -> Iterator[Step]:
     yield from _helpers()
     yield from create_error_bars(OURS)
     yield from create_virtual()
+    yield from _only_views()
 
 
 def close_other_databases(database: str) -> Iterator[str]:
@@ -145,6 +150,41 @@ CREATE FUNCTION pg_catalog.{name}({arguments}) RETURNS boolean LANGUAGE sql STRI
 $$""")
 
 
+def _only_views() -> Iterator[Step]:
+    """Of all that an analyst could make, temporary views: some, and nothing else that is temporary."""
+    yield Step(f"""
+CREATE FUNCTION {OURS}.only_views() RETURNS event_trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT r.rolsuper FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user) THEN
+        RETURN;
+    END IF;
+    IF tg_tag NOT IN ('CREATE VIEW', 'DROP VIEW') THEN
+        RAISE EXCEPTION 'permission denied for %', tg_tag USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF tg_tag = 'CREATE VIEW' AND {_MOST_VIEWS} <= (
+        SELECT count(*) FROM pg_catalog.pg_class AS c WHERE c.relnamespace = pg_catalog.pg_my_temp_schema())
+    THEN
+        RAISE EXCEPTION 'a session has at most {_MOST_VIEWS} temporary views' USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+END $$""")
+    yield Step(f"CREATE EVENT TRIGGER {OURS}_only_views ON ddl_command_start EXECUTE FUNCTION {OURS}.only_views()")
+
+
+def drop_temporary_views() -> Step:
+    """Before tables change, on which they might rest."""
+    return Step("""
+DO $$
+DECLARE view record;
+BEGIN
+    FOR view IN SELECT n.nspname, c.relname FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relkind = 'v' AND c.relpersistence = 't'
+    LOOP
+        EXECUTE pg_catalog.format('DROP VIEW IF EXISTS %I.%I CASCADE', view.nspname, view.relname);
+    END LOOP;
+END $$""")
+
+
 def _helpers() -> Iterator[Step]:
     """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails.
 
@@ -165,6 +205,21 @@ BEGIN
             attribute, relation);
     END IF;
 END $$""")
+    yield Step(f"""
+CREATE FUNCTION {OURS}.read_through(relation regclass) RETURNS TABLE (schema text, name text, definition text)
+LANGUAGE sql STABLE SET search_path = '' AS $$
+    WITH RECURSIVE read(oid) AS (
+        SELECT relation::pg_catalog.oid
+        UNION
+        SELECT d.refobjid FROM read
+        JOIN pg_catalog.pg_rewrite AS r ON r.ev_class = read.oid
+        JOIN pg_catalog.pg_depend AS d ON d.objid = r.oid AND d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+            AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    )
+    SELECT n.nspname, c.relname, CASE WHEN c.relpersistence = 't' THEN pg_catalog.pg_get_viewdef(c.oid) END
+    FROM read JOIN pg_catalog.pg_class AS c ON c.oid = read.oid
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+$$""")
     yield Step(f"""
 CREATE FUNCTION {OURS}.refuse() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

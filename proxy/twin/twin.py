@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from proxy.log import event, warn
 from proxy.twin.changes import empty, find_changes
 from proxy.twin.embedded import PORT, Cluster, ClusterError
-from proxy.twin.hardening import close_other_databases, harden, server_settings
+from proxy.twin.hardening import close_other_databases, drop_temporary_views, harden, server_settings
 from proxy.twin.public import Copied, Source, copy_tables
 from proxy.twin.roles import change_roles, close_tables, default_settings, misnamed
 from proxy.twin.schema import visible
@@ -174,7 +174,9 @@ class Twin:
         closed = {name for name in self._copied if name in names and not _is_public(policy, name)}
         emptied = change.touched | closed
         async with await self._connect() as owner:
-            steps = [*change.steps, *self._rights(policy, emptied, closed)]
+            leaving = set(self._policy.analysts if self._policy else ()) - set(policy.analysts)
+            before = [drop_temporary_views()] if change.steps or leaving else []
+            steps = [*before, *change.steps, *self._rights(policy, emptied, closed)]
             await apply(owner, steps, self._limits.patience_seconds)
             self._catalog, self._shown, self._policy = catalog, shown, policy
             self._copied = {name: each for name, each in self._copied.items() if name in names - emptied}

@@ -25,7 +25,7 @@ from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks
 from rules.rewrite.first import statement_of
 from rules.rewrite.outer import Place, outer_statement
-from rules.rewrite.plan import First, Plan, Request
+from rules.rewrite.plan import First, Plan, Request, TemporaryView
 from rules.rewrite.position import find_position
 from rules.rewrite.preview import NOTICES, is_preview, preview
 from rules.rewrite.probe import Columns, is_probe, without_rows
@@ -33,7 +33,7 @@ from rules.rewrite.push_bars import push_bars
 from rules.rewrite.relations import tables_in
 from rules.rewrite.site import BlockSite
 from rules.rewrite.told import Told
-from rules.rewrite.views import with_views
+from rules.rewrite.views import FindView, with_views
 from rules.sql.canonical import canonical_tree, sources_as_queries
 from rules.sql.grammar import Node, deparse_expression, items, kind, parse, strings, walk
 from rules.sql.parse import expressions_from, query_from
@@ -74,7 +74,7 @@ def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog
         now=request.now,
     )
     tables = _Tables(world)
-    tree = with_views(written, tables.find_view)
+    tree = with_views(written, _find_temporary(request.views, tables.find_view))
     query = query_of(tree)
     if query is None:
         raise NotAllowed(
@@ -105,6 +105,18 @@ def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog
             decorrelate(query, found)
             rewritten = (*rewritten, found.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} subqueries depend on the row around them")
+
+
+def _find_temporary(views: tuple[TemporaryView, ...], find_view: FindView) -> FindView:
+    """Temporary views hide tables of their names."""
+
+    def find(schema: str | None, name: str) -> Table | None:
+        for view in views:
+            if view.name == name and schema in (None, "pg_temp", view.schema):
+                return Table(TableName(view.schema, name), "view", (), definition=view.definition)
+        return find_view(schema, name)
+
+    return find
 
 
 def _to_read(query: Node, missing: Unread) -> tuple[str, ...]:

@@ -97,6 +97,15 @@ class First:
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryView:
+    """A temporary view of the session, and its query as PostgreSQL prints it, with the names of tables in full."""
+
+    schema: str
+    name: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """Everything that a plan depends on besides the rules and the catalog."""
 
@@ -114,6 +123,7 @@ class Request:
     time_zone: str = "UTC"
     now: str = ""  # the statement's clock, ISO with offset
     styles: Styles = PLAIN
+    views: tuple[TemporaryView, ...] = ()  # that the statement reads; their schema comes first in the search path
     released: tuple[Released, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN
     explains: bool = False  # whether nothing is asked but how it would be

@@ -13,7 +13,7 @@ WRITES = {
     "TruncateStmt": "TRUNCATE",
     "CreateTableAsStmt": "CREATE TABLE AS",
     "CreateStmt": "CREATE TABLE",
-    "ViewStmt": "CREATE VIEW",
+    "ViewStmt": "CREATE VIEW",  # but for temporary ones, which hold nothing
 }
 RUNS_CODE = {"DoStmt": "DO", "CallStmt": "CALL", "LoadStmt": "LOAD", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE"}
 PLAIN = frozenset(
@@ -41,7 +41,17 @@ FORBIDDEN_SETTINGS = ("role", "session_authorization")
 def refusal_by_kind(tree: Node) -> Refusal | None:
     """Why a statement is refused without looking at what it reads, or None."""
     name, body = kind(tree)
+    if makes_temporary_view(name, body):
+        return _inside({"query": body["query"]})
     return _by_statement(name, body) or _inside(tree)
+
+
+def makes_temporary_view(name: str, body: Node) -> bool:
+    """CREATE TEMP VIEW … AS SELECT …: by it tools learn the columns of a query."""
+    view = body.get("view")
+    return (
+        name == "ViewStmt" and isinstance(view, dict) and view.get("relpersistence") == "t" and "schemaname" not in view
+    )
 
 
 def _by_statement(name: str, body: Node) -> Refusal | None:
@@ -55,6 +65,8 @@ def _by_statement(name: str, body: Node) -> Refusal | None:
         return NotSupported("prepared transactions are not supported")
     if name == "VariableSetStmt" and body.get("name") in FORBIDDEN_SETTINGS and body.get("args"):
         return NotAllowed(f'permission denied to set "{body["name"]}"', hint="An analyst stays who logged in.")
+    if name == "DropStmt" and body.get("removeType") == "OBJECT_VIEW":
+        return None  # the twin lets analysts drop what is theirs
     if name not in PLAIN:
         return ReadOnly("cannot execute this statement in a read-only session", hint=READ_ONLY_HINT)
     return None

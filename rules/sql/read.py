@@ -32,6 +32,8 @@ KINDS = {
     "DiscardStmt": Kind.DISCARD,
     "TransactionStmt": Kind.TRANSACTION,
     "VariableSetStmt": Kind.SET,
+    "ViewStmt": Kind.VIEW,
+    "DropStmt": Kind.VIEW,
 }
 TRANSACTIONS: dict[str, Literal["begin", "commit", "rollback", "savepoint"]] = {
     "TRANS_STMT_BEGIN": "begin",
@@ -150,6 +152,9 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
             return replace(statement, query=_inner(body), analyze=_analyzes(body))
         case "TransactionStmt":
             return replace(statement, transaction=TRANSACTIONS.get(_text(body, "kind"), ""))
+        case "ViewStmt":
+            view = body.get("view")
+            return replace(statement, name=_text(view, "relname") if isinstance(view, dict) else None)
         case "VariableSetStmt":
             value = next((_constant(each) for each in items(body, "args")), None)
             return replace(statement, name=_text(body, "name"), settings=((_text(body, "name"), value),))

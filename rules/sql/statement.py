@@ -23,6 +23,7 @@ class Kind(StrEnum):
     DISCARD = "discard"
     TRANSACTION = "transaction"
     SET = "set"  # SET, RESET
+    VIEW = "view"  # CREATE TEMP VIEW, DROP VIEW
     OTHER = "other"  # FETCH, MOVE, CLOSE, SHOW, LISTEN, UNLISTEN, CHECKPOINT …: the twin's own business
     FORBIDDEN = "forbidden"  # refused by kind: `refusal` says why
 
@@ -44,7 +45,7 @@ class Statement:
     text: str  # its own piece of the client's text
     start: int  # characters before it there
     relations: tuple[RelationName, ...] = ()
-    name: str | None = None  # of the cursor, prepared statement (EXPLAIN EXECUTE has one too) or setting
+    name: str | None = None  # of the cursor, prepared statement (EXPLAIN EXECUTE has one too), setting or view
     transaction: Literal["", "begin", "commit", "rollback", "savepoint"] = ""
     arguments: tuple[str, ...] = ()  # of EXECUTE, as SQL expressions
     settings: tuple[tuple[str, str | None], ...] = ()  # that SET or set_config changes; None: to what is not written

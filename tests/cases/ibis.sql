@@ -26,9 +26,17 @@ SELECT "t1"."year", SUM("t1"."paid") AS "paid", COUNT(DISTINCT "t1"."customer_id
 --> answer, 1 row, apart
 SELECT STDDEV_SAMP("t0"."amount") AS "sd", VAR_POP("t0"."amount") AS "var", CORR("t0"."discount", CAST("t0"."amount" AS DOUBLE PRECISION)) AS "corr" FROM "orders" AS "t0"
 
---# Raw SQL becomes a temporary view: refused
---> refused 25006
-CREATE TEMPORARY VIEW "_ibis_view" AS SELECT count(*) FROM customers
+--# Raw SQL becomes a temporary view for a moment, which tells its columns
+--> free
+CREATE TEMPORARY VIEW "_ibis_view" AS SELECT segment, newsletter, count(*) AS n FROM customers GROUP BY 1, 2
+--> free, 3 rows
+SELECT a.attname AS column_name, FORMAT_TYPE(a.atttypid, a.atttypmod) AS data_type, NOT a.attnotnull AS nullable FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_class AS c ON a.attrelid = c.oid JOIN pg_catalog.pg_namespace AS n ON c.relnamespace = n.oid WHERE a.attnum > 0 AND NOT a.attisdropped AND n.nspname = (SELECT nspname FROM pg_catalog.pg_namespace WHERE oid = PG_MY_TEMP_SCHEMA()) AND c.relname = '_ibis_view' ORDER BY a.attnum ASC
+--> answer
+SELECT * FROM "_ibis_view" ORDER BY 1, 2
+--> free
+DROP VIEW IF EXISTS "_ibis_view"
+--> again
+WITH "q" AS (SELECT segment, newsletter, count(*) AS n FROM customers GROUP BY 1, 2) SELECT * FROM "q" AS "t1" WHERE "t1"."n" > 10 ORDER BY 1, 2
 
 --# A preview, and all rows
 --> refused 42501: LIMIT would give out

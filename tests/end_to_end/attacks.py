@@ -196,7 +196,7 @@ OTHER_STATEMENTS = tuple(
         ("call", "CALL something()"),
         ("select into", "SELECT * INTO t FROM customers"),
         ("temporary table", "CREATE TEMP TABLE t AS SELECT * FROM customers"),
-        ("temporary view", "CREATE TEMP VIEW products AS SELECT * FROM customers"),
+        ("a view in the temporary schema", "CREATE VIEW pg_temp.products AS SELECT * FROM customers"),
         ("view", "CREATE VIEW v AS SELECT * FROM customers"),
         ("function", "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'"),
         ("lock", "LOCK TABLE customers"),

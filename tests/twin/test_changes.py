@@ -169,6 +169,25 @@ async def test_what_is_not_changed_keeps_its_oid_and_open_sessions_go_on(followe
         assert await (await ada.execute("EXECUTE p")).fetchone() is not None
 
 
+async def test_temporary_views_of_open_sessions_do_not_stand_in_the_way(follower: Follower) -> None:
+    async with (
+        await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada,
+        await AsyncConnection.connect(follower.twin.dsn("bob"), autocommit=True) as bob,
+    ):
+        for each in (ada, bob):
+            await each.execute(
+                "CREATE TEMP VIEW v AS SELECT note FROM orders; CREATE TEMP VIEW w AS SELECT note FROM v"
+            )
+        follower.change("ALTER TABLE orders DROP COLUMN note")
+        await follower.follow()
+        await follower.looks_right()
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            await ada.execute("SELECT note FROM w")
+        await bob.execute("CREATE TEMP VIEW v AS SELECT amount FROM orders")
+        without = RULES[: RULES.index("  bob:")] + "  eve:" + RULES[RULES.index("  bob:") + 6 :]
+        await follower.follow(shop_data.policy(rules=without))
+
+
 async def test_new_rules_hide_show_open_and_close_at_once(follower: Follower) -> None:
     async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
         hidden = RULES.replace("products: public", "products: {unit: id, columns: {price: hidden}}")
