@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from itertools import chain, islice
 
@@ -20,6 +19,7 @@ from proxy.query.faults import Faults
 from proxy.query.reuse import Question, since
 from proxy.query.turns import Turns
 from rules.catalog import Table
+from rules.ledger.accountant import Totals
 from rules.ledger.store import Charge, LedgerStore, Receipt
 from rules.noise.ladder import choose_bound, tallies
 from rules.noise.measures import Choice, PrivateGroups
@@ -82,7 +82,7 @@ class Asking:
         """Nothing is asked: only what this analyst sees for the first time is charged."""
         if all(kept.paid for question in questions for kept in question.kept):
             balances = await self.ledger.balances(asker.analyst, asker.rulebook.budgets, self.clock())
-            return Receipt(0, Decimal(0), *balances)
+            return Receipt(0, Totals(), *balances)
         return await self._charge(questions, asker)
 
     async def _settle(

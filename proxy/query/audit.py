@@ -4,13 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from proxy import log
+from rules.ledger.accountant import Totals
 from rules.ledger.store import LedgerError, Receipt
 from rules.refusal import Refusal
 
 
 def answered(analyst: str, receipt: Receipt, *, fresh: int, reused: int) -> None:
-    """An answer was given: so many measures were drawn, so many served again."""
-    log.event("answered", analyst=analyst, epsilon=float(receipt.epsilon), fresh=fresh, reused=reused)
+    """An answer was given: so many measures were drawn, so many served again. Gaussian noise has a ρ alone."""
+    cost = {"epsilon": _epsilon(receipt.cost), "rho": float(receipt.cost.rho)}
+    log.event("answered", analyst=analyst, **cost, fresh=fresh, reused=reused)
+
+
+def _epsilon(cost: Totals) -> float | None:
+    return float(cost.epsilon) if cost.pure else None
 
 
 def fault(analyst: str, charge: int, error: BaseException) -> None:

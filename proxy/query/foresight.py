@@ -41,7 +41,13 @@ def _charge(questions: Sequence[Question], review: Review, asker: Asker) -> str:
     except BudgetSpent as refusal:
         return f"none, since it is refused: {refusal.message}"
     delta = f" delta={_plain(cost.delta)}" if cost.delta else ""
-    return f"epsilon={_plain(cost.epsilon)}{delta}, with {_left(review.analyst)} left{asker.rulebook.budgets.phrase}"
+    left = f"{'' if cost.pure else 'epsilon='}{_left(review.analyst)} left{asker.rulebook.budgets.phrase}"
+    return f"{_price(cost)}{delta}, with {left}"
+
+
+def _price(cost: Totals) -> str:
+    """What has no pure epsilon is told by its rho."""
+    return f"epsilon={_plain(cost.epsilon)}" if cost.pure else f"rho={_plain(cost.rho)}"
 
 
 def _left(standing: Standing) -> str:
@@ -70,9 +76,9 @@ def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
         most = "up to " if len(set(map(len, question.known.values()))) > 1 else ""
         yield f"combined from {most}{question.combined} releases"
     if unpaid := _unpaid([question]):
-        yield f"which were made for others and cost epsilon={_plain(Totals().plus(unpaid).epsilon)} at first sight"
+        yield f"which were made for others and cost {_price(Totals().plus(unpaid))} at first sight"
     if kept < whole:
-        yield f"the rest is drawn anew with epsilon={_plain(fresh.epsilon)}"
+        yield f"the rest is drawn anew with {_price(fresh)}"
 
 
 def _plain(number: Decimal, context: Context = _UP) -> str:

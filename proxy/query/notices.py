@@ -8,6 +8,7 @@ from itertools import chain
 from proxy.query.asking import Answered
 from proxy.query.reuse import Question
 from proxy.query.rulebook import Rulebook
+from rules.ledger.accountant import Totals
 from rules.ledger.store import Receipt
 from rules.noise.margin import margin_of_output, percent
 from rules.noise.measures import Count, Ladder
@@ -18,14 +19,18 @@ _UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=R
 
 def cost_notice(receipt: Receipt, answered: Sequence[Answered], rulebook: Rulebook) -> str:
     """One line: "ε 0.1 spent, 4.3 of 5 left this month; 95% of counts within ±30".
-
     The account that has less left is the one that is told of, for it is what ends first.
     """
     shared = receipt.dataset.left < receipt.analyst.left
     balance = receipt.dataset if shared else receipt.analyst
     whose = " for all analysts" if shared else ""
-    spent = f"ε {_short(receipt.epsilon, _UP)} spent, {_short(balance.left, _DOWN)} of {_short(balance.limit, _DOWN)}"
-    return f"{spent} left{rulebook.budgets.phrase}{whose}{_margins(answered)}"
+    left = f"{_short(balance.left, _DOWN)} of {_short(balance.limit, _DOWN)} left{rulebook.budgets.phrase}{whose}"
+    return f"{_spent(receipt.cost)}{left}{_margins(answered)}"
+
+
+def _spent(cost: Totals) -> str:
+    """What has no pure ε is told by its ρ; what is left is an ε in any case, for a sum of ρ comes to one."""
+    return f"ε {_short(cost.epsilon, _UP)} spent, " if cost.pure else f"ρ {_short(cost.rho, _UP)} spent, ε "
 
 
 def bound_notices(questions: Sequence[Question]) -> tuple[str, ...]:

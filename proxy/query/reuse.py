@@ -15,7 +15,7 @@ from fractions import Fraction
 from proxy.query.asker import Asker
 from proxy.query.rulebook import Rulebook
 from rules.ledger.store import Found, KeptRelease, LedgerStore, Release, Wanted
-from rules.noise.additive import LaplaceNoise, Reading, combined, noise_of
+from rules.noise.additive import Reading, combined, noise_of, noise_paid
 from rules.noise.cost import Mechanism, mechanism_of, mechanism_of_ladder
 from rules.noise.ladder import settled
 from rules.noise.law import Law
@@ -96,7 +96,7 @@ class Question:
             if isinstance(measure, Choice):
                 values[index] = kept[0].release.values if kept else drawn.values[index]
                 continue
-            readings = [Reading(each.release.values, noise_in(each, measure, group_size)) for each in kept]
+            readings = [_reading(each.release, measure, group_size) for each in kept]
             if index in drawn.values:
                 readings.append(Reading(drawn.values[index], noise_of(measure, group_size=group_size)))
             values[index], laws[index] = combined(readings)
@@ -182,18 +182,20 @@ def _serving(measure: Measure | Choice, found: Found) -> Kept:
     """
     if isinstance(measure, Choice):
         return _one_of(found, measure.epsilon)
-    own = max(_by_groups(found.own), key=_strength, default=())
-    if _strength(own) >= Fraction(measure.epsilon) ** 2:
+    asked, other = noise_of(measure, group_size=1).precision, found.other
+    own = max(_by_groups(found.own), key=lambda kept: _precision(measure, kept), default=())
+    if _precision(measure, own) >= asked:
         return own
-    if found.other is None:
+    if other is None or _precision(measure, (other,)) < asked:
         return ()
-    return (found.other, *(each for each in found.own if each.release.groups == found.other.release.groups))
+    return (other, *(each for each in found.own if each.release.groups == other.release.groups))
 
 
 def _one_of(found: Found, epsilon: Decimal) -> Kept:
     """A choice cannot be averaged: of what the analyst has the least that is enough, or else what others have."""
-    enough = [each for each in found.own if _epsilon(each) >= epsilon]
-    best = min(enough, key=lambda each: (_epsilon(each), -each.id), default=found.other)
+    strengths = {each: each.release.mechanism.strength for each in found.own}
+    enough = (each for each in found.own if strengths[each] >= epsilon)
+    best = min(enough, key=lambda each: (strengths[each], -each.id), default=found.other)
     return () if best is None else (best,)
 
 
@@ -205,18 +207,14 @@ def _by_groups(kept: Kept) -> Iterable[Kept]:
     return map(tuple, lists.values())
 
 
-def _strength(kept: Kept) -> Fraction:
-    """The square of the ε of one release that would be as precise as all of these together."""
-    return sum((Fraction(_epsilon(each)) ** 2 for each in kept), Fraction(0))
+def _reading(release: Release, measure: Measure, group_size: int) -> Reading:
+    return Reading(release.values, noise_paid(measure, release.mechanism, group_size=group_size))
 
 
-def _epsilon(kept: KeptRelease) -> Decimal:
-    return kept.release.mechanism.epsilon or Decimal(0)
-
-
-def noise_in(kept: KeptRelease, measure: Measure, group_size: int) -> LaplaceNoise:
-    """The noise that a release of this measure was given."""
-    return noise_of(replace(measure, epsilon=_epsilon(kept)), group_size=group_size)
+def _precision(measure: Measure, kept: Kept) -> Fraction:
+    """Of the mean of these releases."""
+    noises = (noise_paid(measure, each.release.mechanism, group_size=1) for each in kept)
+    return sum((each.precision for each in noises), Fraction(0))
 
 
 def _wanted(measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None) -> Wanted:

@@ -6,6 +6,7 @@ what all of them have spent together is told: it binds this analyst too. The rea
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import partial
@@ -63,7 +64,7 @@ def budget_rows(review: Review, budgets: Budgets) -> Iterator[Row]:
     span = span_of(review.period, budgets)
     start, end = (None, None) if span is None else map(_moment, span)
     for account, standing in (("yours", review.analyst), ("shared", review.dataset)):
-        yield account, *_epsilon(standing), *_delta(standing), budgets.per, start, end, _up(standing.lifetime)
+        yield account, *_epsilon(standing, budgets), *_delta(standing), budgets.per, start, end, _up(standing.lifetime)
 
 
 def ledger_row(charge: PastCharge) -> Row:
@@ -72,7 +73,8 @@ def ledger_row(charge: PastCharge) -> Row:
     return (
         _moment(charge.time),
         charge.state,
-        *map(_up, (paid.epsilon, shared.epsilon, paid.delta, paid.rho)),
+        *(_up(each.epsilon) if each.pure else None for each in (paid, shared)),
+        *map(_up, (paid.delta, paid.rho)),
         str(len(charge.fresh)),
         str(len(charge.seen)),
         array_text(charge.tables),
@@ -101,14 +103,14 @@ def column_row(facts: ColumnFacts) -> Row:
     )
 
 
-def _epsilon(standing: Standing) -> Iterator[Cell]:
+def _epsilon(standing: Standing, budgets: Budgets) -> Iterator[Cell]:
     """Rounded against the analyst, so that what is told to be left is left."""
     totals, limit = standing.totals, standing.limit
     spent = loss(totals, limit)
     yield _number(limit.epsilon)
     yield _up(spent)
     yield _down(limit.epsilon - spent)
-    yield _down(grantable(totals, limit))
+    yield _down(grantable(totals if budgets.is_pure else replace(totals, pure=False), limit))
 
 
 def _delta(standing: Standing) -> Iterator[Cell]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from proxy.stores import kept
 from proxy.stores.connection import Connection
 from rules.ledger import chain
-from rules.ledger.accountant import Totals, loss
+from rules.ledger.accountant import Limit, Totals, loss
 from rules.ledger.book import Budgets, Change, check_faults, check_fits, period_of
 from rules.ledger.chain import DATASET, Account, Sight, account_of
 from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release
@@ -30,8 +30,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     write_totals(connection, (DATASET, period), dataset.after)
     write_totals(connection, (account, period), analyst.after)
     _mark_paid(connection, account, period, (sight.release for sight in sights))
-    spent = Totals().plus(cost).epsilon
-    return Receipt(number, spent, *balances(connection, charge.analyst, budgets, period))
+    return Receipt(number, Totals().plus(cost), *balances(connection, charge.analyst, budgets, period))
 
 
 def settle(
@@ -64,15 +63,16 @@ def balances(connection: Connection, analyst: str, budgets: Budgets, period: str
     balances = []
     for account, limit in ((account_of(analyst), budgets.limit_of(analyst)), (DATASET, budgets.dataset)):
         spent = loss(read_totals(connection, (account, period)), limit)
-        balances.append(Balance(spent, limit.epsilon, lifetime(connection, account)))
+        balances.append(Balance(spent, limit.epsilon, lifetime(connection, account, limit)))
     return balances[0], balances[1]
 
 
-def lifetime(connection: Connection, account: str) -> Decimal:
-    """The sum of all charges on an account."""
+def lifetime(connection: Connection, account: str, limit: Limit) -> Decimal:
+    """The sum over all periods: of the charges' ε, or of what they come to by zCDP where some have no pure ε."""
     total = Decimal(0)
-    for (epsilon,) in connection.execute("SELECT epsilon FROM accounts WHERE account = ?", (account,)):
-        total = UPWARD.add(total, Decimal(epsilon))
+    periods = connection.execute("SELECT epsilon, delta, rho, pure FROM accounts WHERE account = ?", (account,))
+    for totals in map(_totals, periods):
+        total = UPWARD.add(total, totals.epsilon if totals.pure else loss(totals, limit))
     return total
 
 
@@ -109,9 +109,12 @@ def read_totals(connection: Connection, account: Account) -> Totals:
     found = connection.execute(
         "SELECT epsilon, delta, rho, pure FROM accounts WHERE account = ? AND period = ?", account
     ).fetchone()
-    if found is None:
-        return Totals()
-    return Totals(Decimal(found[0]), Decimal(found[1]), Decimal(found[2]), bool(found[3]))
+    return Totals() if found is None else _totals(found)
+
+
+def _totals(row: tuple[str, str, str, int]) -> Totals:
+    epsilon, delta, rho, pure = row
+    return Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), bool(pure))
 
 
 def write_totals(connection: Connection, account: Account, totals: Totals) -> None:

@@ -22,13 +22,13 @@ def keep(connection: Connection, charge: int, time: str, releases: Sequence[Rele
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM releases").fetchone()
     for number, release in enumerate(releases, start=last + 1):
         groups = _text(release.groups)
-        cost, epsilon = chain.cost(release.mechanism), release.mechanism.epsilon
+        cost, strength = chain.cost(release.mechanism), release.mechanism.strength
         connection.execute(
             "INSERT INTO releases (id, charge, time, block, measure, cost, epsilon, groups, list, numbers)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(number, charge, time, release.block, release.measure, _text(cost)),
-                *(None if epsilon is None else float(epsilon), groups, _digest(groups), _text(release.values)),
+                *(float(strength), groups, _digest(groups), _text(release.values)),
             ),
         )
     return list(range(last + 1, last + 1 + len(releases)))
@@ -69,7 +69,7 @@ def _other(
         (*alike, float(wanted.epsilon) * _CLOSE, *account),
     )
     for number, cost in rows:
-        if (chain.mechanism(json.loads(cost)).epsilon or 0) >= wanted.epsilon:
+        if chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
             found = connection.execute(f"SELECT {_COLUMNS} FROM releases r WHERE r.id = ?", (number,))
             return _read(found.fetchone(), paid=False)
     return None

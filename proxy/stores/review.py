@@ -25,7 +25,8 @@ def review(connection: Connection, analyst: str, budgets: Budgets, now: datetime
 
 
 def _standing(connection: Connection, account: str, period: str, limit: Limit) -> Standing:
-    return Standing(entries.read_totals(connection, (account, period)), limit, entries.lifetime(connection, account))
+    totals = entries.read_totals(connection, (account, period))
+    return Standing(totals, limit, entries.lifetime(connection, account, limit))
 
 
 def _charges(connection: Connection, analyst: str, most: int) -> tuple[PastCharge, ...]:

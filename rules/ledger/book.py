@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from rules.ledger.accountant import Limit, Totals, fits, loss
+from rules.ledger.accountant import Limit, Totals, fits, largest_rho, loss
 from rules.policy.model import Policy
 from rules.refusal import BudgetSpent, TooManyFaults
+
+_SIX = Context(prec=6)
 
 Per = Literal["ever", "day", "week", "month"]
 LABELS: dict[Per, str] = {"ever": "ever", "day": "day:%Y-%m-%d", "week": "week:%G-%V", "month": "month:%Y-%m"}
@@ -24,6 +26,7 @@ class Budgets:
     analysts: Mapping[str, Limit]
     per: Per = "ever"
     time_zone: str = "UTC"
+    is_pure: bool = True  # whether what is asked has a pure ε; Gaussian noise has none
 
     @property
     def phrase(self) -> str:
@@ -45,7 +48,7 @@ def budgets_of(policy: Policy) -> Budgets:
         )
         for name, analyst in policy.analysts.items()
     }
-    return Budgets(dataset, analysts, policy.budget.per, policy.budget.time_zone)
+    return Budgets(dataset, analysts, policy.budget.per, policy.budget.time_zone, policy.noise == "laplace")
 
 
 def period_of(moment: datetime, budgets: Budgets, latest: str = "") -> str:
@@ -119,10 +122,24 @@ def check_faults(faults: int, allowed: int) -> None:
         )
 
 
-def _refusal(message: str, change: Change, limit: Limit, budgets: Budgets, *, reused: bool) -> BudgetSpent:
+def _asked(change: Change, limit: Limit) -> str:
+    """What is asked for and what of it there is: ε, or ρ where that is all that counts."""
+    if not change.after.pure and limit.conversion_delta:
+        rho, most = change.after.rho - change.before.rho, largest_rho(limit.epsilon, limit.conversion_delta)
+        left = max(Decimal(0), most - change.before.rho)
+        meaning = f"which mean ε {limit.epsilon.normalize():f} with δ,"
+        return f"ρ {_short(rho)} is asked for, {_short(left)} of {_short(most)}, {meaning}"
     asked = change.after.epsilon - change.before.epsilon
     left = max(Decimal(0), limit.epsilon - loss(change.before, limit))
-    detail = f"ε {asked.normalize():f} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f} is left."
+    return f"ε {asked.normalize():f} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f}"
+
+
+def _short(number: Decimal) -> str:
+    return f"{_SIX.plus(number).normalize():f}"
+
+
+def _refusal(message: str, change: Change, limit: Limit, budgets: Budgets, *, reused: bool) -> BudgetSpent:
+    detail = f"{_asked(change, limit)} is left."
     if change.after.delta > change.before.delta:
         detail += f" Groups found in the data also need δ, of which {limit.delta.normalize()} may be spent."
     hint = "Ask for less: SET noisegate.epsilon. What you have been answered before stays free while it is fresh."

@@ -90,7 +90,7 @@ class Receipt:
     """A charge that is on disk."""
 
     charge: int
-    epsilon: Decimal  # what it cost the analyst
+    cost: Totals  # of the analyst
     analyst: Balance
     dataset: Balance
 

@@ -1,13 +1,14 @@
 """What a release costs: each draw of noise as the accountant counts it."""
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Self
 
 from rules.noise.measures import Block, Choice, Ladder, Measure, PrivateGroups
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
 UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
+_DOWN = Context(prec=80, rounding=ROUND_FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,16 @@ class Mechanism:
         """The exponential mechanism has bounded range, hence ε²/8-zCDP (Cesar and Rogers 2021, lemma 3.4)."""
         return cls(epsilon, Decimal(0), UPWARD.divide(UPWARD.multiply(epsilon, epsilon), Decimal(8)))
 
+    @classmethod
+    def gaussian(cls, epsilon: Decimal) -> Self:
+        """A draw with σ = Δ/ε is ε²/2-zCDP, and ε-private for no ε (Canonne, Kamath and Steinke 2020, theorem 14)."""
+        return cls(None, Decimal(0), cls.pure(epsilon).rho)
+
+    @property
+    def strength(self) -> Decimal:
+        """The ε by which its noise was scaled."""
+        return _DOWN.sqrt(_DOWN.multiply(self.rho, Decimal(2))) if self.epsilon is None else self.epsilon
+
 
 def mechanism_of(block: Block, index: int) -> Mechanism:
     """What a fresh draw of one measure of a block costs. A threshold's δ is paid with the units that it looks at."""
@@ -36,8 +47,16 @@ def mechanism_of(block: Block, index: int) -> Mechanism:
             return Mechanism.choice(epsilon)
         case Measure(epsilon=epsilon), PrivateGroups(measure=units, delta=delta) if units == index:
             return Mechanism.pure(epsilon, delta)
+        case Measure(epsilon=epsilon, noise="gaussian"), _:
+            return Mechanism.gaussian(epsilon)
         case Measure(epsilon=epsilon), _:
             return Mechanism.pure(epsilon)
+
+
+def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
+    """What a block costs that is answered anew."""
+    ladders = tuple(map(mechanism_of_ladder, block.ladders))
+    return ladders + tuple(mechanism_of(block, index) for index in block.paying(range(len(block.measures))))
 
 
 def mechanism_of_ladder(ladder: Ladder) -> Mechanism:

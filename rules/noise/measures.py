@@ -12,6 +12,7 @@ from typing import Literal
 from rules.sql.commands import CONFIDENCE
 
 Text = str | None  # a value as PostgreSQL prints it; None is NULL
+NoiseKind = Literal["laplace", "gaussian"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,13 @@ class Measure:
     epsilon: Decimal
     bounds: tuple[Bound, ...] = ()  # by which it may be less than what the rules declare
     vector: int | None = None  # measures with the same number exclude each other row by row, so their ε is paid once
+    noise: NoiseKind = "laplace"
+    at_most_one: bool = False  # is what a unit adds to each group
+
+    @property
+    def squared(self) -> int:
+        """The square of the L2 distance that one unit moves it by: the root is not a whole number."""
+        return self.sensitivity if self.at_most_one else self.sensitivity**2
 
 
 @dataclass(frozen=True, slots=True)

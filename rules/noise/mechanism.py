@@ -1,4 +1,4 @@
-"""Where noise comes from: discrete Laplace and the exponential mechanism, drawn by OpenDP.
+"""Where noise comes from: discrete Laplace and Gaussian laws and the exponential mechanism, drawn by OpenDP.
 
 Noise is drawn for the known number of groups before the database is asked (how long a draw takes tells of its size),
 and added in Python's own integers afterwards. The draws are OpenDP's: exact, from the system's generator.
@@ -28,6 +28,9 @@ class Noise(Protocol):
     def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
         """Independent discrete Laplace draws that make a vector of L1 sensitivity `sensitivity` ε-private."""
 
+    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
+        """Independent discrete Gaussian draws that make a vector ε²/2-zCDP, by the square of its L2 sensitivity."""
+
     def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
         """The index of a score, chosen with weights exp(ε·score / (2·sensitivity))."""
 
@@ -39,6 +42,11 @@ class OpenDPNoise:
         if count == 0:
             return ()
         return tuple(_laplace(sensitivity, epsilon)([0] * count))
+
+    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
+        if count == 0:
+            return ()
+        return tuple(_gaussian(squared, epsilon)([0] * count))
 
     def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
         index: int = _gumbel(sensitivity, epsilon)(list(scores))
@@ -68,6 +76,25 @@ def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
     return scale
 
 
+@lru_cache(maxsize=1024)
+def gaussian_scale(squared: int, epsilon: Decimal) -> float:
+    """The σ that is really drawn with: Δ/ε, rounded up until Δ² times OpenDP's own map(1) is at most ρ = ε²/2.
+
+    On whole numbers ρ is Δ²/2σ² exactly (Canonne, Kamath and Steinke 2020, theorem 14), so Δ² is enough to know.
+
+    Example:
+        >>> gaussian_scale(4, Decimal("0.5"))
+        4.0
+        >>> 10 * 2**0.5 <= gaussian_scale(2, Decimal("0.1")) < 14.1422
+        True
+    """
+    _check_parameters(math.isqrt(squared), epsilon)
+    scale = math.sqrt(float(squared)) / float(epsilon)
+    while squared * _loss(_make_gaussian(scale), 1.0) > Fraction(epsilon) ** 2 / 2:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
 def _check_parameters(sensitivity: int, epsilon: Decimal) -> None:
     if not 1 <= sensitivity <= LARGEST_SENSITIVITY:
         raise ValueError(f"a sensitivity of {sensitivity} is not between 1 and 2^60")
@@ -83,6 +110,16 @@ def _laplace(sensitivity: int, epsilon: Decimal) -> dp.Measurement:
 def _make_laplace(scale: float) -> dp.Measurement:
     integers = dp.vector_domain(dp.atom_domain(T="i64"))
     return dp.m.make_laplace(integers, dp.l1_distance(T="i64"), scale=scale)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian(squared: int, epsilon: Decimal) -> dp.Measurement:
+    return _make_gaussian(gaussian_scale(squared, epsilon))
+
+
+def _make_gaussian(scale: float) -> dp.Measurement:
+    integers = dp.vector_domain(dp.atom_domain(T="i64"))
+    return dp.m.make_gaussian(integers, dp.l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=1024)
@@ -103,6 +140,6 @@ def _make_gumbel(scale: float) -> dp.Measurement:
     )
 
 
-def _loss(measurement: dp.Measurement, sensitivity: int) -> Fraction:
+def _loss(measurement: dp.Measurement, sensitivity: float) -> Fraction:
     """OpenDP's own bound of the privacy loss, exactly as it says it."""
     return Fraction(measurement.map(sensitivity))  # type: ignore[no-untyped-call]

@@ -29,6 +29,8 @@ def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1, at_le
         >>> find_threshold(Measure("units", sensitivity=40, epsilon=Decimal("0.05")), Decimal("1e-8"))
         17135
     """
+    if units.noise != "laplace":
+        raise ValueError("a threshold is made for the tail of Laplace noise")
     if not 0 < delta < 1:
         raise ValueError(f"a threshold needs a delta between 0 and 1, not {delta}")
     groups = units.sensitivity * group_size

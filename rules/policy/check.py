@@ -33,7 +33,7 @@ class Finding:
 
 def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
     """Everything worth saying about this policy over this catalog, errors first."""
-    found = [*_database(policy, catalog), *_analysts(policy), *_unit(policy, catalog)]
+    found = [*_database(policy, catalog), *_noise(policy), *_analysts(policy), *_unit(policy, catalog)]
     for text, rules in policy.tables.items():
         table = catalog.find_table(table_name(text))
         path = dotted(("tables", text))
@@ -80,6 +80,23 @@ def _server(version: int) -> Iterator[Finding]:
 
 
 _LAST_FIXES = {13: "November 2025", 14: "November 2026"}
+
+
+def _noise(policy: Policy) -> Iterator[Finding]:
+    """Gaussian noise has no pure ε, so that only zCDP grants it, which converts ρ to ε by half of a budget's δ."""
+    if policy.noise == "laplace":
+        return
+    budgets = [("budget.delta", policy.budget.delta)]
+    for name, analyst in policy.analysts.items():
+        budgets += [(dotted(("analysts", name, "delta")), analyst.delta)] if analyst.delta is not None else []
+    for path, delta in budgets:
+        if delta == 0:
+            yield _error(path, "0: nothing with Gaussian noise could be granted", "give it a δ, or noise: laplace")
+    words = (
+        "gaussian: less noise where a person is in many groups, and no pure ε: once an account has paid for a count or "
+        "a sum, Σρ with δ grants what it asks, no longer Σε, so that fewer statements of a large ε fit"
+    )
+    yield _warning("noise", words)
 
 
 def _analysts(policy: Policy) -> Iterator[Finding]:

@@ -191,6 +191,7 @@ class Policy(Model):
     defaults: Defaults = Defaults()
     analysts: Annotated[dict[str, Analyst], Field(min_length=1)]
     group_size: Annotated[int, Field(ge=1, le=1000)] = 1
+    noise: Literal["laplace", "gaussian"] = "laplace"
     groups_limit: Annotated[int, Field(ge=1, le=100_000)] = 10_000
     fresh_for: Duration = timedelta(days=1)
     previews: Literal["refuse", "empty", "synthetic"] = "refuse"

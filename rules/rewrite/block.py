@@ -1,6 +1,6 @@
 """One private block from its place in the query to what is run inside: SQL, measures, groups, outputs."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -10,12 +10,12 @@ from rules.noise.measures import (
     Bar,
     Block,
     Choice,
-    Chosen,
     FromEnd,
     Groups,
     Ladder,
     Measure,
     MostFrequent,
+    NoiseKind,
     Output,
     PrivateGroups,
     PublicGroups,
@@ -31,7 +31,6 @@ from rules.relation.expression import Expression, ids_in
 from rules.relation.joint import joints
 from rules.relation.nodes import Facts, Node, scans_in
 from rules.relation.public_values import demand_values
-from rules.relation.render import Renderer, expression_sql
 from rules.relation.scope import World
 from rules.rewrite.bound_units import Bounding, histogram_sql, inner_sql, tally_sql
 from rules.rewrite.choose_bounds import WEIGHT, Auto, Shares, find_ladders
@@ -41,20 +40,18 @@ from rules.rewrite.contributions import (
     DistinctSum,
     Pick,
     Recipe,
-    RowSum,
     UnitCount,
-    ValueCount,
 )
 from rules.rewrite.hide_groups import Keyed, check_threshold, find_groups, with_keys
+from rules.rewrite.names import Names
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite
 from rules.rewrite.split_aggregates import choose, split
-from rules.rewrite.vectors import Vector, vectors_of
+from rules.rewrite.vectors import vectors_of
 from rules.rewrite.weights import weights_of
 from rules.sql import syntax as s
 
 _MOST_CELLS = 1_000_000  # of the histograms of one answer
-_ZONED = ("with time zone", "timezone(", "to_timestamp(")  # what makes instants of other things, as SQL tells it
 _DEFAULT_GROUPS = 3  # that one unit appears in, where the groups are found in the data
 
 
@@ -84,7 +81,7 @@ class Draft:
     @property
     def canonical(self) -> str:
         """Equal blocks have equal ones."""
-        return _Names(self.keyed, self.world.time_zone).block(self.bounding) + _origins(self.world)
+        return Names(self.keyed, self.world.time_zone).block(self.bounding) + _origins(self.world)
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
@@ -99,11 +96,23 @@ class Draft:
         epsilons = share(epsilon, self.weights) if self.parts else ()
         own, others = epsilons[: len(self.bounding.vectors)], epsilons[len(self.bounding.vectors) :]
         shares = Shares(others, min(own, default=epsilon), 1 if self.public is None else len(self.public.rows))
-        names = _Names(self.keyed, self.world.time_zone)
+        names = Names(self.keyed, self.world.time_zone)
         ladders = find_ladders(self.bounding, self.recipes, shares, names.part)
-        paid = dict(zip(self.bounding.vectors, own, strict=True))
-        measures = tuple(_measure(part, paid, names, self.keyed, self.bounding) for part in self.parts)
+        measures = tuple(self._measure(part, own, names) for part in self.parts)
         return self._block(measures, ladders, delta)
+
+    def _measure(self, part: Contribution, epsilons: Sequence[Decimal], names: Names) -> Measure | Choice:
+        sensitivity, bounds = self.bounding.sensitivity(part), self.bounding.bounds(part)
+        number, vector = next((number, each) for number, each in enumerate(self.bounding.vectors) if part in each)
+        name, epsilon = names.part(part), epsilons[number]
+        if isinstance(part, Pick):
+            sql = histogram_sql(self.keyed.source.node, self.keyed.keys, part, self.bounding)
+            target = _target(part, sensitivity, epsilon)
+            return Choice(name, sensitivity, epsilon, sql, len(part.candidates), target, bounds, part.end)
+        shared = number if len(vector) > 1 else None
+        decides = self.public is None and part == UnitCount()  # which groups are shown, by the tail of a Laplace law
+        noise: NoiseKind = "laplace" if decides else self.world.policy.noise
+        return Measure(name, sensitivity, epsilon, bounds, shared, noise, at_most_one=isinstance(part, UnitCount))
 
     def _block(self, measures: tuple[Measure | Choice, ...], ladders: tuple[Ladder, ...], delta: Decimal) -> Block:
         node, keys, bounding, public = self.keyed.source.node, self.keyed.keys, self.bounding, self.public
@@ -151,27 +160,8 @@ def draft_block(site: BlockSite, asked: Asked, request: Request, world: World) -
     return Draft(site, asked, world, keyed, public, recipes, parts, bounding, request.confidence, notices)
 
 
-def _bars(asked: tuple[Bar, ...], outputs: tuple[Output, ...]) -> tuple[Bar, ...]:
-    """The end of a choice's bar is found by the twin, which knows the distances of its type."""
-    whole = (Bar(bar.output) if isinstance(outputs[bar.output], Chosen) else bar for bar in asked)
-    return tuple(dict.fromkeys(whole))
-
-
-def _measure(
-    part: Contribution, paid: Mapping[Vector, Decimal], names: "_Names", keyed: Keyed, bounding: Bounding
-) -> Measure | Choice:  # fmt: skip
-    sensitivity = bounding.sensitivity(part)
-    number, vector = next((number, each) for number, each in enumerate(bounding.vectors) if part in each)
-    epsilon = paid[vector]
-    if not isinstance(part, Pick):
-        shared = number if len(vector) > 1 else None
-        return Measure(names.part(part), sensitivity, epsilon, bounding.bounds(part), shared)
-    sql = histogram_sql(keyed.source.node, keyed.keys, part, bounding)
-    target = _target(part, sensitivity, epsilon)
-    bounds = bounding.bounds(part)
-    return Choice(names.part(part), sensitivity, epsilon, sql, len(part.candidates), target, bounds, part.end)
-
-
+    NoiseKind,
+    Output,
 def _target(part: Pick, sensitivity: int, epsilon: Decimal) -> Target:
     if part.fraction is not None:
         return Quantile(part.fraction)
@@ -276,58 +266,6 @@ def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribut
 def _origins(world: World) -> str:
     """What was answered first. Without it, asking with a guessed constant would tell whether others were given it."""
     return "".join(f" after {released.origin}" for released in world.released if released.origin)
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Canonical texts: equal blocks have equal ones, and so have equal measures of them."""
-
-    keyed: Keyed
-    zone: str  # of the session
-
-    def block(self, bounding: Bounding) -> str:
-        node = self.keyed.source.node
-        keys = ", ".join(self._expression(key) for key in self.keyed.keys)
-        unit = "" if node.facts.unit is None else node.facts.unit.kind
-        rows = Renderer().render(node, self._all()).clause()
-        zone = f" in {self.zone}" if self._has_instants() or _is_zoned(rows) else ""
-        return f"unit {unit} rows {bounding.rows} groups {bounding.groups}{zone} by ({keys}) {rows}"
-
-    def part(self, part: Contribution) -> str:
-        match part:
-            case RowSum(integer=integer, reach=reach, centre=centre):
-                around = "" if centre is None else f" around half of {centre}"
-                return f"sum within {reach}{around} of {self._expression(integer)}"
-            case ValueCount(integer=integer):
-                return f"values of {self._expression(integer)}"
-            case DistinctCount(value=value):
-                return f"different {self._expression(value)}"
-            case DistinctSum(integer=integer, reach=reach, centre=centre):
-                around = "" if centre is None else f" around half of {centre}"
-                return f"sum within {reach}{around} of different {self._expression(integer)}"
-            case Pick(candidate=candidate, fraction=fraction, largest=largest, end=end):
-                side = "" if end is None else f"{'low' if end.side < 0 else 'high'} end for {end.level} of the "
-                extreme = {True: "largest", False: "smallest", None: "most frequent"}[largest]
-                what = extreme if fraction is None else f"quantile {fraction}"
-                return f"{side}{what} of {self._expression(candidate)}"
-        kind = "units" if isinstance(part, UnitCount) else "rows"
-        return f"{kind} where {self._expression(part.condition)}"
-
-    def _has_instants(self) -> bool:
-        """What an instant is by the clock depends on the session's zone; dates and local times mean the same in all."""
-        scans = scans_in(self.keyed.source.node)
-        return any(column.type.kind == "timestamptz" for scan in scans for column in scan.facts.columns)
-
-    def _all(self) -> frozenset[int]:
-        return frozenset(column.id for column in self.keyed.source.node.facts.columns)
-
-    def _expression(self, given: Expression) -> str:
-        sql = expression_sql(given, Renderer().render(self.keyed.source.node, self._all()).names)
-        return f"{sql} in {self.zone}" if _is_zoned(sql) else sql
-
-
-def _is_zoned(sql: str) -> bool:
-    return any(sign in sql for sign in _ZONED)
 
 
 def _tables(node: Node) -> tuple[str, ...]:

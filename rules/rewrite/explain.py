@@ -91,17 +91,17 @@ def _ladder(ladder: Ladder) -> Fact:
 
 
 def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact:
-    """A sum's noise is discrete Laplace; a choice has no scale that means a distance."""
-    sensitivity = measure.sensitivity * group_size
+    """Only a choice has no scale that means a distance."""
     most = "at most " if measure.bounds else ""
-    words = f"sensitivity {most}{sensitivity}, epsilon {_plain(measure.epsilon)}"
     if isinstance(measure, Choice):
+        words = f"sensitivity {most}{measure.sensitivity * group_size}, epsilon {_plain(measure.epsilon)}"
         return measure.name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
+    noise = noise_of(measure, group_size=group_size)
+    words = f"{noise.sensitivity_words(most)}, {noise.price_words}"
     if measure.vector is not None:
         words = f"{words} (once for all measures of vector {measure.vector + 1}, whose conditions exclude each other)"
-    scale = sensitivity / float(measure.epsilon)
-    margin = noise_of(measure, group_size=group_size).law.margin(level)
-    return measure.name, f"{words}, noise scale {most}{scale:.6g}, {percent(level)} of draws within +/- {margin} steps"
+    margin = f"{percent(level)} of draws within +/- {noise.law.margin(level)} steps"
+    return measure.name, f"{words}, {noise.scale_words(most)}, {margin}"
 
 
 def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
@@ -115,7 +115,8 @@ def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
 
 def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
     delta = f" delta={_plain(plan.delta)}" if plan.delta else ""
-    cost = f"Private answer  (epsilon={_plain(plan.epsilon)}{delta})"
+    rho = f" paid as rho={_plain(plan.rho)}" if plan.rho else ""
+    cost = f"Private answer  (epsilon={_plain(plan.epsilon)}{rho}{delta})"
     lines = [cost, f"  {charge[0]}: {charge[1]}"] if plan.blocks else ["Free: no protected row is read"]
     for number, block in enumerate(facts, start=1):
         lines.append(f"  ->  Block {number}")
@@ -126,7 +127,8 @@ def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
 
 def _as_json(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
     blocks = [dict(block) | {"tables": list(of.tables)} for of, block in zip(plan.blocks, facts, strict=True)]
-    cost = {"epsilon": str(plan.epsilon), "delta": str(plan.delta)} | (dict([charge]) if plan.blocks else {})
+    rho = {"rho": str(plan.rho)} if plan.rho else {}
+    cost = {"epsilon": str(plan.epsilon), "delta": str(plan.delta)} | rho | (dict([charge]) if plan.blocks else {})
     text = json.dumps([{"Plan": cost | {"blocks": blocks}}]).replace("\\u0000", "\0")
     return f'SELECT ({_quoted(text)})::pg_catalog.json AS "QUERY PLAN"'
 

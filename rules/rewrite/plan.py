@@ -7,6 +7,7 @@ worker and travels to the session as plain frozen values.
 from dataclasses import dataclass
 from decimal import Decimal
 
+from rules.noise.cost import mechanisms_of
 from rules.noise.measures import (
     Average,
     Block,
@@ -81,6 +82,14 @@ class Plan:
     told: tuple[str, ...] = ()  # virtual relations, in the order of their holes
     spoken: tuple[tuple[str, ...], ...] = ()  # for EXPLAIN: how the analyst wrote each block's outputs
     foreseen: tuple[Block, ...] = ()  # blocks that are explained; what they would cost now fills one more hole
+
+    @property
+    def rho(self) -> Decimal | None:
+        """What a fresh answer costs where some noise has no pure ε; None: ε says it."""
+        costs = [cost for block in self.blocks for cost in mechanisms_of(block)]
+        return (
+            None if all(cost.epsilon is not None for cost in costs) else sum((cost.rho for cost in costs), Decimal(0))
+        )
 
     def outer_with_parameters(self) -> str:
         """The outer statement with $n for every hole."""

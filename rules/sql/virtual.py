@@ -50,7 +50,9 @@ BUDGET: Final = Virtual(
         VirtualColumn("period", "text", "how often the budget is new: ever (never), day, week or month"),
         VirtualColumn("period_start", "timestamp with time zone", "of the running period"),
         VirtualColumn("period_end", "timestamp with time zone", "when the budget is new"),
-        VirtualColumn("epsilon_ever", "numeric", "the sum of all charges of all periods"),
+        VirtualColumn(
+            "epsilon_ever", "numeric", "the sum over all periods, of charges or, with Gaussian noise, by zCDP"
+        ),
     ),
 )
 
@@ -60,7 +62,7 @@ LEDGER: Final = Virtual(
     (
         VirtualColumn("time", "timestamp with time zone", "when it was charged, before the database was asked"),
         VirtualColumn("state", "text", "settled; failed: in the database; charged: cancelled, or it runs still"),
-        VirtualColumn("epsilon", "numeric", "what it cost you"),
+        VirtualColumn("epsilon", "numeric", "what it cost you; NULL for Gaussian noise, which has a rho alone"),
         VirtualColumn("epsilon_shared", "numeric", "what of it the account that all share has paid too"),
         VirtualColumn("delta", "numeric", "what it cost you, for groups that were found in the data"),
         VirtualColumn("rho", "numeric", "what it cost you as zCDP counts"),

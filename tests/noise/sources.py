@@ -14,6 +14,9 @@ class NoNoise:
         self.asked.append((count, sensitivity, epsilon))
         return (0,) * count
 
+    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
+        return self.draw(count, sensitivity=squared, epsilon=epsilon)
+
     def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
         self.asked.append((len(scores), sensitivity, epsilon))
         return max(range(len(scores)), key=scores.__getitem__)

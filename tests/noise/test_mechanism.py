@@ -15,6 +15,7 @@ from rules.noise.mechanism import (
     LARGEST_VALUE,
     OpenDPNoise,
     add,
+    gaussian_scale,
     laplace_scale,
 )
 
@@ -40,6 +41,8 @@ def test_an_epsilon_that_means_nothing_is_not_drawn_for(epsilon: str) -> None:
     with pytest.raises(ValueError, match="epsilon"):
         OpenDPNoise().draw(1, sensitivity=1, epsilon=Decimal(epsilon))
     with pytest.raises(ValueError, match="epsilon"):
+        OpenDPNoise().draw_gaussian(1, squared=1, epsilon=Decimal(epsilon))
+    with pytest.raises(ValueError, match="epsilon"):
         OpenDPNoise().choose([1, 2], sensitivity=1, epsilon=Decimal(epsilon))
 
 
@@ -51,6 +54,44 @@ def test_draws_follow_the_discrete_laplace_law_of_their_scale() -> None:
     cells = {value: (1 - alpha) / (1 + alpha) * alpha ** abs(value) for value in range(-20, 21)}
     statistic = sum((drawn[value] - count * p) ** 2 / (count * p) for value, p in cells.items())
     assert statistic < 95  # chi-square of 40 degrees: 1 run in 500,000 is above
+
+
+@given(squared=st.integers(1, 2**40) | st.integers(1, 2**60).map(lambda root: root**2), epsilon=epsilons)
+def test_sigma_is_never_below_the_root_of_the_square_over_epsilon(squared: int, epsilon: Decimal) -> None:
+    """By whole numbers: σ²·ε² ≥ Δ²."""
+    sigma = Fraction(gaussian_scale(squared, epsilon))
+
+    assert squared <= sigma**2 * Fraction(epsilon) ** 2 <= squared * (1 + Fraction(1, 2**46))
+
+
+def test_gaussian_draws_follow_the_discrete_gaussian_law_of_their_scale() -> None:
+    """P(x) is proportional to exp(−x²/2σ²) on whole numbers; a rounded normal law of this σ would be seen."""
+    count, sigma = 40_000, gaussian_scale(1, Decimal("1.25"))
+    drawn = Counter(OpenDPNoise().draw_gaussian(count, squared=1, epsilon=Decimal("1.25")))
+
+    weights = {value: math.exp(-(value**2) / (2 * sigma**2)) for value in range(-50, 51)}
+    whole = sum(weights.values())
+    assert chi_square(drawn, {value: weights[value] / whole * count for value in range(-2, 3)}) < 38
+    rounded = {
+        value: count * (math.erf((value + 0.5) / sigma / 2**0.5) - math.erf((value - 0.5) / sigma / 2**0.5)) / 2
+        for value in range(-2, 3)
+    }
+    assert chi_square(drawn, rounded) > 100
+
+
+def test_wide_gaussian_draws_follow_their_law_too() -> None:
+    count, sigma = 40_000, gaussian_scale(365, Decimal("0.5"))
+    drawn = OpenDPNoise().draw_gaussian(count, squared=365, epsilon=Decimal("0.5"))
+
+    cells = Counter(value // 10 for value in drawn)
+    weights = {value: math.exp(-(value**2) / (2 * sigma**2)) for value in range(-500, 500)}
+    whole = sum(weights.values())
+    expected = {cell: sum(weights[10 * cell + each] for each in range(10)) / whole * count for cell in range(-11, 11)}
+    assert chi_square(cells, expected) < 65  # 21 degrees: 1 run in 500,000 is above
+
+
+def chi_square(drawn: Counter[int], expected: dict[int, float]) -> float:
+    return sum((drawn[value] - each) ** 2 / each for value, each in expected.items())
 
 
 def test_choices_follow_the_exponential_mechanism() -> None:

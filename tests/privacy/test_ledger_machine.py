@@ -72,8 +72,8 @@ class LedgerMachine(RuleBasedStateMachine):
             limit = self.budgets.analysts[analyst].epsilon
             assert is_new and self.owed.get((analyst, period), Decimal(0)) + epsilon > limit
             return
-        assert receipt.epsilon == (epsilon if is_new else 0)
-        self._owe(analyst, period, receipt.epsilon)
+        assert receipt.cost.epsilon == (epsilon if is_new else 0)
+        self._owe(analyst, period, receipt.cost.epsilon)
         self.seen.add((analyst, period, number))
 
     @rule(charged=charges)

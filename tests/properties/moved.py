@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from rules.noise.ladder import score_rungs
 from rules.noise.measures import Block, Choice, Measure, PrivateGroups
-from tests.properties.planning import Exact, Lab, distance
+from tests.properties.planning import Exact, Lab, overmoved
 from tests.properties.test_pivots import joint_distance, vectors_in
 
 Histogram = Counter[tuple[object, ...]]
@@ -56,9 +56,7 @@ def _broken(
 ) -> Iterator[str]:
     """Of measures the distance over all groups, alone and as a vector; of choices that of their histograms."""
     sums = [measure for measure in block.measures if isinstance(measure, Measure)]
-    for place, measure in enumerate(sums):
-        if (moved := distance(whole[0], without[0], place)) > measure.sensitivity:
-            yield f"{measure.name}: {moved} > {measure.sensitivity}"
+    yield from overmoved(block, whole[0], without[0])
     if len(sums) == len(block.measures):
         for vector in vectors_in(block):
             if (share := joint_distance(block, vector, whole[0], without[0])) > 1:

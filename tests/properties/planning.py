@@ -157,9 +157,22 @@ def distance(one: Exact, other: Exact, measure: int) -> int:
     return sum(abs(_number(one, group, measure) - _number(other, group, measure)) for group in groups)
 
 
+def squared_distance(one: Exact, other: Exact, measure: int) -> int:
+    """The square of their distance in L2, over all groups together."""
+    groups = one.keys() | other.keys()
+    return sum((_number(one, group, measure) - _number(other, group, measure)) ** 2 for group in groups)
+
+
+def overmoved(block: Block, one: Exact, other: Exact) -> list[str]:
+    """The measures that are further apart than their noise was made for, Laplace's by L1 and Gaussian by L2."""
+    found = []
+    for place, measure in enumerate(each for each in block.measures if isinstance(each, Measure)):
+        if (moved := distance(one, other, place)) > measure.sensitivity:
+            found.append(f"{measure.name}: {moved} > {measure.sensitivity}")
+        if (squared := squared_distance(one, other, place)) > measure.squared:
+            found.append(f"{measure.name} squared: {squared} > {measure.squared}")
+    return found
+
+
 def _number(exact: Exact, group: Group, measure: int) -> int:
     return exact[group][measure] if group in exact else 0
-
-
-def sensitivities(block: Block) -> list[int]:
-    return [measure.sensitivity for measure in block.measures if isinstance(measure, Measure)]

@@ -47,14 +47,14 @@ async def find(
     """What serves alone: the analyst's own before that of others."""
     wanted = Wanted(block, measure, Decimal(epsilon), groups)
     (found,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=now, since=since)
-    own = (each for each in found.own if (each.release.mechanism.epsilon or 0) >= wanted.epsilon)
+    own = (each for each in found.own if each.release.mechanism.strength >= wanted.epsilon)
     return next(own, found.other)
 
 
 async def test_a_charge_is_taken_from_both_accounts(ledger: LedgerStore) -> None:
     receipt = await ledger.charge(charge_of("ada", "0.1", "0.2"), BUDGETS)
 
-    assert receipt.epsilon == Decimal("0.3")
+    assert receipt.cost.epsilon == Decimal("0.3")
     assert (receipt.analyst.spent, receipt.analyst.left) == (Decimal("0.3"), Decimal("0.7"))
     assert (receipt.dataset.spent, receipt.dataset.left) == (Decimal("0.3"), Decimal("1.7"))
     bob, dataset = await ledger.balances("bob", BUDGETS, NOON)
@@ -174,7 +174,7 @@ async def test_a_first_sight_is_paid_once_by_the_analyst_and_never_by_the_datase
     again = await ledger.charge(charge_of("bob", sights=(kept.id, kept.id)), BUDGETS)
     own = await ledger.charge(charge_of("ada", sights=(kept.id,)), BUDGETS)
 
-    assert (first.epsilon, again.epsilon, own.epsilon) == (Decimal("0.3"), Decimal(0), Decimal(0))
+    assert (first.cost.epsilon, again.cost.epsilon, own.cost.epsilon) == (Decimal("0.3"), Decimal(0), Decimal(0))
     assert first.dataset.spent == again.dataset.spent == Decimal("0.3")
 
 
@@ -187,7 +187,7 @@ async def test_a_sight_is_paid_again_in_a_new_period(ledger: LedgerStore) -> Non
 
     receipt = await ledger.charge(charge_of("ada", sights=(kept.id,), time=next_month), BUDGETS)
 
-    assert (kept.paid, receipt.epsilon) == (False, Decimal("0.3"))
+    assert (kept.paid, receipt.cost.epsilon) == (False, Decimal("0.3"))
 
 
 async def test_faults_are_counted_by_analyst_and_day(ledger: LedgerStore) -> None:
@@ -224,7 +224,9 @@ async def test_a_draw_without_pure_epsilon_is_kept_as_such(ledger: LedgerStore) 
     receipt = await ledger.charge(replace(charge_of("ada", "0.01"), mechanisms=(gaussian,)), budgets)
     await ledger.settle(receipt.charge, [replace(release_of("1"), mechanism=gaussian)])
 
-    assert await find(ledger, epsilon="0.0001") is None  # it has no ε to compare with
+    kept = await find(ledger, epsilon="0.0447")  # the ε whose Laplace noise costs as much ρ
+    assert kept is not None and kept.release.mechanism == gaussian
+    assert await find(ledger, epsilon="0.0448") is None
     with pytest.raises(BudgetSpent):
         await ledger.charge(charge_of("ada", "0.01"), BUDGETS)  # without a δ nothing more is granted
 
