@@ -10,6 +10,7 @@ from rules.noise.measures import (
     Bar,
     Block,
     Choice,
+    Chosen,
     FromEnd,
     Groups,
     Ladder,
@@ -160,8 +161,12 @@ def draft_block(site: BlockSite, asked: Asked, request: Request, world: World) -
     return Draft(site, asked, world, keyed, public, recipes, parts, bounding, request.confidence, notices)
 
 
-    NoiseKind,
-    Output,
+def _bars(asked: tuple[Bar, ...], outputs: tuple[Output, ...]) -> tuple[Bar, ...]:
+    """The end of a choice's bar is found by the twin, which knows the distances of its type."""
+    whole = (Bar(bar.output) if isinstance(outputs[bar.output], Chosen) else bar for bar in asked)
+    return tuple(dict.fromkeys(whole))
+
+
 def _target(part: Pick, sensitivity: int, epsilon: Decimal) -> Target:
     if part.fraction is not None:
         return Quantile(part.fraction)

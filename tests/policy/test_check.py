@@ -149,3 +149,15 @@ def test_a_server_that_is_too_old_or_too_new_is_told_by_its_version(version: int
     told = [line for line in said if "PostgreSQL" in line]
     assert len(told) == (word != "")
     assert all(line.startswith(word) for line in told)
+
+
+def test_gaussian_noise_needs_a_delta_and_is_warned_of() -> None:
+    text = f"{RULES}noise: gaussian\n"
+    told = [str(each) for each in check_policy(policy(text), CATALOG)]
+
+    assert not errors(text)
+    assert any(
+        each.startswith("warning: noise: gaussian: less noise where a person is in many groups") for each in told
+    )
+    assert "budget.delta: 0: nothing with Gaussian noise" in errors(text.replace(", delta: 1e-6", ""))
+    assert "analysts.ada.delta: 0: nothing with" in errors(text.replace(f'"{VERIFIER}"', f'"{VERIFIER}", delta: 0'))

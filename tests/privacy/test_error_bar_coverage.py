@@ -41,7 +41,7 @@ tables:
     rows_per_unit: 3
     columns:
       paid: {{lower: 0, upper: 50}}
-budget: {{epsilon: 1000}}
+budget: {{epsilon: 1000, delta: 1e-6}}
 defaults: {{epsilon: 1, max_epsilon: 10}}
 analysts:
 {shop.RULES[shop.RULES.index("analysts:") :].partition(chr(10))[2]}"""
@@ -51,7 +51,7 @@ VISITS = "people JOIN visits ON person_id = people.id"
 MEDIAN = "percentile_disc(0.5) WITHIN GROUP (ORDER BY points)"
 QUARTILE = "percentile_disc(0.25) WITHIN GROUP (ORDER BY points)"
 ASKED = (
-    ("counts", PEOPLE, "count(*)", "0.5"),
+    ("counts", PEOPLE, "count(*)", "0.1"),
     ("counts of few", PEOPLE, "count(*) FILTER (WHERE is_new)", "0.1"),
     ("sums", VISITS, "sum(paid)", "0.5"),
     ("averages", PEOPLE, "avg(points)", "0.3"),
@@ -74,10 +74,13 @@ def measured(real_cluster: Cluster) -> RealDatabase:
     return database
 
 
-@pytest.fixture(scope="module")
-def measuring(measured: RealDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noisegate]:
+@pytest.fixture(scope="module", params=["laplace", "gaussian"])
+def measuring(
+    measured: RealDatabase, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Noisegate]:
     directory: Path = tmp_path_factory.mktemp("measuring")
-    with noisegate(directory, measured.reader_dsn, rules=RULES, name="measured") as running:
+    rules = f"{RULES}noise: {request.param}\n"
+    with noisegate(directory, measured.reader_dsn, rules=rules, name="measured") as running:
         yield running
 
 

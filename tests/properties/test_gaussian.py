@@ -12,15 +12,9 @@ from tests.lab import Data
 from tests.properties.planning import Lab, overmoved, squared_distance, thorough
 
 KEYS = (
-    "v.day",
-    "v.kind",
-    "v.count",
-    "date_trunc('month', v.at)",
-    "v.day, v.kind",
-    "i.flag",
-    "p.mood",
-    "v.count, i.flag",
-)
+    "v.day", "v.kind", "v.count", "date_trunc('month', v.at)", "v.day, v.kind", "i.flag", "p.mood", "v.count, i.flag",
+    "i.label",
+)  # fmt: skip
 UNITS = "count(DISTINCT p.id)"
 ITEMS = ("", f", {UNITS} FILTER (WHERE v.count > 0)", ", count(*)", ", avg(v.count)", ", count(DISTINCT v.kind)")
 SOURCE = "people AS p JOIN visits AS v ON v.person_id = p.id LEFT JOIN items AS i ON i.visit_id = v.id"

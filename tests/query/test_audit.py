@@ -31,8 +31,8 @@ async def test_answers_failures_and_refusals_are_events(desk: Desk, caplog: pyte
             await desk.ask(block)
 
     assert events(caplog) == [
-        {"event": "answered", "analyst": "ada", "epsilon": 1.0, "fresh": 1, "reused": 0},
-        {"event": "answered", "analyst": "ada", "epsilon": 0.0, "fresh": 0, "reused": 1},
+        {"event": "answered", "analyst": "ada", "epsilon": 1.0, "rho": 0.5, "fresh": 1, "reused": 0},
+        {"event": "answered", "analyst": "ada", "epsilon": 0.0, "rho": 0.0, "fresh": 0, "reused": 1},
         {"event": "fault", "analyst": "ada", "charge": 2, "kind": "MalformedRows"},
         {"event": "refused", "analyst": "ada", "kind": "InnerFailure", "sqlstate": "58000"},
         {"event": "refused", "analyst": "ada", "kind": "BudgetSpent", "sqlstate": "53400"},
