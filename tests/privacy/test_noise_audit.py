@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -31,12 +32,12 @@ BLOCK = Block(
 )
 
 
-def noise_of_a_release(group_size: int = 1) -> tuple[list[int], list[int]]:
+def noise_of_a_release(group_size: int = 1, block: Block = BLOCK) -> tuple[list[int], list[int]]:
     """Released minus exact, of both measures, over all groups."""
-    groups = known_groups(BLOCK)
+    groups = known_groups(block)
     assert groups is not None
-    draws = draw(BLOCK, (0, 1), len(groups), OpenDPNoise(), group_size=group_size)
-    keys, *outputs = columns(BLOCK, release(BLOCK, groups, ROWS, draws))
+    draws = draw(block, (0, 1), len(groups), OpenDPNoise(), group_size=group_size)
+    keys, *outputs = columns(block, release(block, groups, ROWS, draws))
     exact = {(key,): (int(small), int(large)) for key, small, large in ROWS}
     noise: tuple[list[int], list[int]] = ([], [])
     for measure, texts in enumerate(outputs):
@@ -72,6 +73,21 @@ def test_released_noise_follows_the_claimed_law(group_size: int) -> None:
     for noise, measure in zip(noise_of_a_release(group_size), BLOCK.measures, strict=True):
         scale = laplace_scale(measure.sensitivity * group_size, measure.epsilon)
         assert chi_square(noise, scale) < 60  # 19 degrees of freedom: 1 run in 300,000 is above
+
+
+@pytest.mark.parametrize("group_size", [1, 4])
+def test_released_gaussian_noise_has_the_sigma_of_its_l2_sensitivity(group_size: int) -> None:
+    """Of a count of people in at most 36 groups, and of a sum of which all may be in one."""
+    units = Measure("units", 36, Decimal("0.5"), noise="gaussian", at_most_one=True)
+    total = Measure("large", 3_000_000, Decimal("0.25"), noise="gaussian")
+    block, generator = replace(BLOCK, measures=(units, total)), np.random.default_rng(3)
+
+    for noise, sigma in zip(noise_of_a_release(group_size, block), (6 / 0.5, 3_000_000 / 0.25), strict=True):
+        law = NormalDist(0, sigma * group_size)
+        cells = Counter(int(20 * law.cdf(each + generator.uniform(-0.5, 0.5))) for each in noise)
+        statistic = sum((cells[cell] - len(noise) / 20) ** 2 / (len(noise) / 20) for cell in range(20))
+        assert statistic < 60  # 19 degrees of freedom: 1 run in 300,000 is above
+        assert abs(np.std(noise) / law.stdev - 1) < 0.05
 
 
 def test_an_audit_would_see_noise_of_another_scale() -> None:

@@ -48,6 +48,20 @@ async def test_the_budget_is_what_the_ledger_grants(desk: Desk) -> None:
     assert (await epsilon_of(desk, "bob"))["yours"] == ["500", "500", "0", "0"]
 
 
+async def test_with_gaussian_noise_what_is_told_to_be_grantable_is_granted_by_rho(desk: Desk) -> None:
+    """Nothing is spent yet, but no ε grants a draw that has none."""
+    gaussian = Desk(desk.engine, desk.ledger, desk.policy.model_copy(update={"noise": "gaussian"}), desk.catalog)
+    grantable = Decimal((await epsilon_of(gaussian, "bob"))["yours"][3])
+    units = replace(UNITS, noise="gaussian")
+
+    assert 26 < grantable < 27
+    with pytest.raises(BudgetSpent) as refused:
+        await gaussian.ask(block_of(replace(units, epsilon=grantable * Decimal("1.001"))), analyst="bob")
+    assert refused.value.detail.startswith("ρ ")
+    await gaussian.ask(block_of(replace(units, epsilon=grantable)), analyst="bob")
+    assert (await epsilon_of(gaussian, "bob"))["yours"][3] == "0"
+
+
 async def test_others_are_told_of_in_the_shared_account_alone(desk: Desk) -> None:
     await desk.ask(block_of(UNITS), analyst="bob")
 

@@ -11,7 +11,7 @@ import pytest
 
 from proxy.stores.postgres import PostgresLedger
 from proxy.stores.sqlite import SqliteLedger
-from rules.ledger.accountant import Limit, Totals
+from rules.ledger.accountant import Limit, Totals, epsilon_of
 from rules.ledger.store import KeptRelease, LedgerError, LedgerStore, Wanted
 from rules.noise.cost import Mechanism
 from rules.noise.measures import Text
@@ -229,6 +229,21 @@ async def test_a_draw_without_pure_epsilon_is_kept_as_such(ledger: LedgerStore) 
     assert await find(ledger, epsilon="0.0448") is None
     with pytest.raises(BudgetSpent):
         await ledger.charge(charge_of("ada", "0.01"), BUDGETS)  # without a δ nothing more is granted
+
+
+async def test_over_all_periods_what_has_no_pure_epsilon_is_what_zcdp_makes_of_it(ledger: LedgerStore) -> None:
+    limit = Limit(Decimal(3), Decimal("1e-6"))
+    budgets = replace(BUDGETS, dataset=limit, analysts={"ada": limit})
+    gaussian = replace(charge_of("ada", "1"), mechanisms=(Mechanism.gaussian(Decimal("0.3")),))
+    await ledger.charge(charge_of("ada", "0.1", time=NOON - timedelta(days=31)), budgets)
+    first = await ledger.charge(gaussian, budgets)
+    second = await ledger.charge(replace(gaussian, time=NOON + timedelta(days=31)), budgets)
+
+    assert first.cost.epsilon == 0 and not first.cost.pure
+    assert first.cost.rho == Decimal("0.045")
+    month = epsilon_of(Decimal("0.045"), limit.conversion_delta)
+    assert second.analyst.spent == month
+    assert float(second.analyst.lifetime) == pytest.approx(0.1 + 2 * float(month))
 
 
 async def test_a_review_tells_an_analyst_of_own_charges_and_of_both_accounts(ledger: LedgerStore) -> None:
