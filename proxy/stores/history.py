@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from proxy.stores import entries
 from proxy.stores.connection import Connection
@@ -25,15 +26,16 @@ class Anchor:
         return int(number), seal
 
     def note(self, number: int, seal: str) -> None:
-        """Replace the note as a whole; it is on disk before this returns."""
-        if self._path is None:
+        """Replace the note as a whole; it is on disk before this returns. Another process may know more already."""
+        if self._path is None or self.read()[0] >= number:
             return
-        scratch = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        with scratch.open("w") as file:
-            file.write(f"{number} {seal}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(self._path)
+        with TemporaryDirectory(dir=self._path.parent, prefix=f"{self._path.name}.") as folder:
+            scratch = Path(folder) / "note"
+            with scratch.open("w") as file:
+                file.write(f"{number} {seal}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            scratch.replace(self._path)
         sync_folder(self._path.parent)
 
 
@@ -50,9 +52,10 @@ def check_history(connection: Connection, place: str, identity: str, anchor: Anc
         texts.append(entry)
     if len(texts) < anchored[0]:
         raise LedgerError(f"the ledger {place} is older than its anchor: entries are missing")
-    for account, totals in chain.replay(texts).items():
-        if entries.read_totals(connection, account) != totals:
-            raise LedgerError(f"the totals of the ledger {place} are not the sums of its entries")
+    accounts = chain.replay(texts)
+    (kept,) = connection.execute("SELECT count(*) FROM accounts").fetchone()
+    if kept != len(accounts) or any(entries.read_totals(connection, each) != accounts[each] for each in accounts):
+        raise LedgerError(f"the totals of the ledger {place} are not the sums of its entries")
 
 
 def check_identity(connection: Connection, place: str, identity: str) -> None:

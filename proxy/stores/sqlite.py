@@ -116,6 +116,8 @@ class LedgerFile:
             raise LedgerError(f"{self._path} is no ledger of Noisegate")
         if version > VERSION:
             raise LedgerError(f"the ledger {self._path} is of version {version}, newer than this program's {VERSION}")
+        if connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')").fetchone():
+            raise LedgerError(f"the ledger {self._path} was changed: it has parts that no version of it has")
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise LedgerError(f"the ledger {self._path} is damaged", hint="Restore it from its newest copy.")
         if version < VERSION:

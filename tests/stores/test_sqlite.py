@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from proxy.stores.connection import Connection
+from proxy.stores.history import Anchor
 from proxy.stores.sqlite import SqliteLedger
 from rules.ledger.store import LedgerError
 from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
@@ -114,6 +115,9 @@ def empty(path: Path) -> None:
         edit("DELETE FROM entries WHERE id = 1"),
         edit("UPDATE accounts SET epsilon = '0'"),
         edit("DELETE FROM accounts"),
+        edit("INSERT INTO accounts VALUES ('dataset', 'month:2999-12', '-100', '0', '0', 1)"),
+        edit("INSERT INTO accounts VALUES ('analyst:ada', 'month:2026-12', '-100', '0', '0', 1)"),
+        edit("CREATE TRIGGER forget AFTER UPDATE ON accounts BEGIN UPDATE accounts SET epsilon = '0'; END"),
         edit("PRAGMA user_version = 999"),
         edit("PRAGMA application_id = 1"),
         overwrite,
@@ -149,6 +153,18 @@ async def test_a_ledger_that_an_anchor_knows_is_not_made_anew(path: Path) -> Non
 async def test_a_damaged_anchor_is_no_anchor(path: Path) -> None:
     path.with_name("anchor").write_text("seven")
     assert "anchor" in await open_error(path, anchor=path.with_name("anchor"))
+
+
+async def test_an_anchor_that_several_processes_write_never_goes_back(path: Path) -> None:
+    anchor = path.with_name("anchor")
+    await spend(path, times=2, anchor=anchor)
+    noted = anchor.read_text()
+    assert noted.startswith("2 ")
+
+    Anchor(anchor).note(1, "0" * 64)  # of a process that was slow
+
+    assert anchor.read_text() == noted
+    assert [each.name for each in anchor.parent.iterdir() if each.name.startswith("anchor")] == ["anchor"]
 
 
 async def test_another_history_of_the_same_length_is_seen_by_the_anchor(path: Path) -> None:
