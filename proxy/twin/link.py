@@ -59,15 +59,22 @@ class Link(asyncio.Protocol):
         self._buffer = FrameBuffer(MOST_FRAME_BYTES)
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
         self._reports: list[bytes] = []
         self._greeting: asyncio.Future[Greeting] = loop.create_future()
         self._cancelling: asyncio.Task[None] | None = None
 
     def write(self, data: bytes) -> None:
-        """Send with all else that is written in this turn of the loop: one system call wakes the twin once."""
+        """Send with all else that is written in this turn of the loop: one system call wakes the twin once.
+
+        A turn may read megabytes of a client, so that much is sent at once: only then does the transport say hold.
+        """
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(data)
+        self._unsent_bytes += len(data)
+        if self._unsent_bytes > UNSENT_BYTES:
+            self._send()
 
     def pause_reading(self) -> None:
         if self._transport is not None:
@@ -96,6 +103,7 @@ class Link(asyncio.Protocol):
     def _send(self) -> None:
         data = b"".join(self._unsent)
         self._unsent.clear()
+        self._unsent_bytes = 0
         if self._transport is not None and data:
             self._transport.write(data)
 

@@ -158,6 +158,18 @@ async def test_a_slow_reader_gets_every_row(stage: Stage) -> None:
     assert len([frame for frame in frames if frame.kind == DataRow.kind]) == 30_000
 
 
+async def test_a_flood_of_small_messages_is_held_in_the_turn_in_which_it_comes(stage: Stage) -> None:
+    await stage.client()
+    (session,) = stage.sessions.all()
+    sync, taken = Sync().encode(), 0
+
+    while not session._holds and taken < 1_000_000:
+        session.frame(Sync.kind, sync)
+        taken += 1
+
+    assert taken < 300_000  # of five bytes each
+
+
 async def test_a_large_pipeline_is_answered_in_order(stage: Stage) -> None:
     client = await stage.client()
     batch = [
