@@ -1,7 +1,6 @@
 """The composition root: everything is made here, handed to who needs it, and taken down in the opposite order."""
 
 import asyncio
-import secrets
 import signal
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, suppress
@@ -12,7 +11,17 @@ import psycopg
 
 from proxy.engine.engine import EngineError, EngineTooOld
 from proxy.engine.postgres import PostgresEngine
-from proxy.given import Failed, accounts_of, check_rules, database_of, open_ledger, read_rules, read_tls, tell
+from proxy.given import (
+    Failed,
+    accounts_of,
+    check_rules,
+    database_of,
+    open_ledger,
+    read_rules,
+    read_tls,
+    secret_of,
+    tell,
+)
 from proxy.log import event, warn
 from proxy.query.clock import system_clock
 from proxy.query.pool import PlannerPool
@@ -51,15 +60,16 @@ class App:
         self.settings = settings
         self.policy = read_rules(settings.rules)
         self._on_ready = on_ready
-        self._secret = secrets.token_bytes(32)
         self._parts: Parts | None = None
         self._changing = asyncio.Lock()
         self._stop = asyncio.Event()
+        tls = read_tls(settings.server)
+        self._secret = secret_of(settings.server)
         self._house = House.build(
             settings.server,
             database=database_of(self.policy),
             accounts=accounts_of(self.policy, self._secret),
-            tls=read_tls(settings.server),
+            tls=tls,
             open_session=self._open_session,
         )
         self.listener = Listener(self._house)

@@ -1,6 +1,8 @@
 """What the proxy is given, read and held against what it must be: rules, certificate, addresses, ledger."""
 
+import hmac
 import os
+import secrets
 import sys
 from pathlib import Path
 
@@ -59,6 +61,17 @@ def accounts_of(policy: Policy, secret: bytes) -> Accounts:
     except ValueError as error:
         raise Failed(f"analysts: password: {error}") from None
     return Accounts(verifiers, secret)
+
+
+def secret_of(settings: ServerSettings) -> bytes:
+    """What the salts of strangers are made from: the same after a restart, or theirs alone would be others then.
+
+    It must be nothing that a password goes into, since salts are shown to anybody. Without a key for TLS, with which
+    clients come from this machine alone, it is new at each start.
+    """
+    if settings.private_key is None:
+        return secrets.token_bytes(32)
+    return hmac.digest(settings.private_key.read_bytes(), b"salts of strangers", "sha256")
 
 
 def read_tls(settings: ServerSettings) -> Tls | None:

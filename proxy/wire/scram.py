@@ -78,7 +78,7 @@ class Accounts:
     """The verifier of every analyst, and a made-up one for everybody else.
 
     The made-up one is the same each time (another salt at the next try would tell that nobody is there), and looks
-    like that of one of the analysts. The secret is random, and the same for all processes of one proxy.
+    like that of one of the analysts. The secret is nobody's to guess, and the same for all processes of one proxy.
     """
 
     verifiers: Mapping[str, Verifier]
