@@ -54,13 +54,17 @@ def test_joins_filters_and_top_n(ibis: Any, connection: Any) -> None:
     assert 200 < int(orders.filter(orders.amount > 50).count().execute()) < 4000
 
 
-def test_raw_sql_is_an_expression(connection: Any, cities: dict[str | None, int]) -> None:
-    raw = connection.sql("SELECT city, count(*) AS n FROM customers GROUP BY city")
-    assert list(raw.schema()) == ["city", "n"]
-    frame = raw.filter(raw.n > 10).order_by("city").execute()
+def test_a_temporary_view_has_a_schema_and_is_a_table(connection: Any, cities: dict[str | None, int]) -> None:
+    """As con.sql learns the columns of raw SQL: it makes a view of it for a moment."""
+    connection.raw_sql(
+        "CREATE TEMPORARY VIEW by_city AS SELECT city, count(*) AS n FROM customers GROUP BY city"
+    ).close()
+    assert list(connection.get_schema("by_city")) == ["city", "n"]
+    frame = connection.sql("SELECT * FROM by_city", schema={"city": "string", "n": "int64"}).order_by("city").execute()
     check_cities(
         [(city if isinstance(city, str) else None, int(n)) for city, n in frame.itertuples(index=False)], cities
     )
+    connection.raw_sql("DROP VIEW by_city").close()
 
 
 def test_rows_are_refused(connection: Any) -> None:
