@@ -44,6 +44,7 @@ format: setup
 bench: setup
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.bounds
+	$(BIN)/python -m tests.bench.bars
 
 lock:
 	rm -rf build/lock && python3 -m venv build/lock
