@@ -105,15 +105,13 @@ class PlannerPool:
     def __init__(self, size: int, seconds: float) -> None:
         self._seconds = seconds
         self._turns = Turns(size, most=max(1, size - 1))
-        self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
+        self._idle: list[Worker | None] = [None] * size  # one for each place in `_turns`; None: to be started
         self._workers: set[Worker] = set()
         self._rules: tuple[Policy, Catalog] | None = None
         self._loaded: dict[Worker, int] = {}
         self._generation = 0
         self._readings: Recent[str, Reading] = Recent(REMEMBERED)
         self._plans: Recent[tuple[int, Request], Plan | First] = Recent(REMEMBERED)
-        for _ in range(size):
-            self._idle.put_nowait(None)
 
     @classmethod
     async def start(cls, *, size: int = 2, seconds: float = 5.0) -> "PlannerPool":
@@ -161,12 +159,11 @@ class PlannerPool:
 
     async def _ask(self, kind: str, argument: object) -> tuple[object, int]:
         """One request to a free worker. One that did not answer in time or in full is of no use any more."""
-        worker = await self._idle.get()
-        if worker is not None and not worker.is_alive:  # it died at rest: no fault of this statement
-            await self._end(worker)
-            worker = None
-        answered = False
+        worker, answered = self._pick(), False
         try:
+            if worker is not None and not worker.is_alive:  # it died at rest: no fault of this statement
+                await self._end(worker)
+                worker = None
             async with asyncio.timeout(self._seconds if worker is not None else START_SECONDS):
                 worker = worker or await self._fresh()
                 await self._tell_rules(worker)
@@ -178,12 +175,17 @@ class PlannerPool:
         except WorkerDied:
             raise TooComplex("the statement is too complex", hint="Write it in simpler SQL.") from None
         finally:
+            self._idle.append(worker if answered else None)
             if not answered:
                 await self._end(worker)
-            self._idle.put_nowait(worker if answered else None)
         if isinstance(answer, Refusal):
             raise answer
         return answer, size
+
+    def _pick(self) -> Worker | None:
+        """One that has loaded its modules, if there is any: who kills workers pays for it with his own time."""
+        self._idle.sort(key=lambda worker: worker is None)
+        return self._idle.pop(0)
 
     async def _tell_rules(self, worker: Worker) -> None:
         """A worker knows the rules of one generation; new ones may come while it is told."""
@@ -197,10 +199,10 @@ class PlannerPool:
 
     async def _renew(self) -> None:
         """Start one worker in the place of an empty one, and wait until it has loaded its modules."""
-        await self._idle.get()
+        self._idle.remove(None)
         worker = await self._fresh()
         await worker.ask("read", "SELECT 1")
-        self._idle.put_nowait(worker)
+        self._idle.append(worker)
 
     async def _fresh(self) -> Worker:
         worker = await Worker.start()

@@ -27,6 +27,7 @@ from rules.catalog import Catalog, TableName
 from rules.policy.model import Policy
 
 RECONNECT_SECONDS = 0.5
+END_SECONDS = 5
 
 Signal = Callable[[str, int], None]
 
@@ -141,8 +142,8 @@ class Twin:
 
     async def end_backends(self, process_ids: Collection[int]) -> None:
         """End sessions whose clients are gone, whatever they run. While the twin itself is gone there are none."""
-        with suppress(psycopg.Error):
-            async with await self._connect() as owner:
+        with suppress(psycopg.Error, TimeoutError):
+            async with asyncio.timeout(END_SECONDS), await self._connect() as owner:
                 await owner.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) AS pid", [list(process_ids)])
 
     async def close(self) -> None:

@@ -79,6 +79,21 @@ async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: Planne
     assert [reading.statements[0].text for reading in readings] == [f"SELECT {number} AS b" for number in range(20)]
 
 
+async def test_who_kills_workers_keeps_nobody_waiting_who_can_have_another(pool: PlannerPool) -> None:
+    for number in range(3):
+        task = asyncio.create_task(pool.read(f"{LONG_SUM} + {number}", "ada"))
+        await asyncio.sleep(0.005)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        workers = set(pool._workers)
+
+        for again in range(2):
+            await pool.read(f"SELECT 'bob {number}, {again}'", "bob")
+
+        assert set(pool._workers) == workers  # none had to be started for him
+        await asyncio.gather(*(pool.read(f"SELECT {number}, '{name}'", name) for name in ("ada", "bob")))
+
+
 def test_only_what_was_used_last_is_kept() -> None:
     recent: Recent[int, str] = Recent(20)
     recent.keep(1, "one", 10)
