@@ -52,8 +52,9 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
     if not times:
         return None
     most = max(question.combined for question in questions)
-    what = "noise" if most < 2 else f"the mean of up to {most} releases, the first"
-    return f"answered with {what} of {min(times):%Y-%m-%d %H:%M} UTC; SET noisegate.reuse = off asks, and pays, anew"
+    mean = "" if most < 2 else f" and later, as the mean of up to {most} releases"
+    first = f"{min(times):%Y-%m-%d %H:%M} UTC"
+    return f"answered with noise of {first}{mean}; SET noisegate.reuse = off asks, and pays, anew"
 
 
 def _margins(answered: Sequence[Answered]) -> str:

@@ -51,3 +51,8 @@ def test_the_threshold_is_the_smallest_that_holds() -> None:
 def test_no_threshold_without_a_delta(delta: str) -> None:
     with pytest.raises(ValueError, match="delta"):
         find_threshold(Measure("units", 1, Decimal(1)), Decimal(delta))
+
+
+def test_no_threshold_is_made_for_noise_with_another_tail() -> None:
+    with pytest.raises(ValueError, match="Laplace"):
+        find_threshold(Measure("units", 1, Decimal(1), noise="gaussian", at_most_one=True), Decimal("1e-6"))
