@@ -4,17 +4,17 @@ The words are ASCII, without quotes: `rules.rewrite.explain` puts them between i
 """
 
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 
 from proxy.query.asker import Asker
 from proxy.query.reuse import Question
 from rules.ledger.accountant import Totals, loss
 from rules.ledger.book import Change, check_fits
 from rules.ledger.store import Review, Standing
-from rules.noise.cost import Mechanism
+from rules.noise.cost import Mechanism, price
 from rules.refusal import BudgetSpent
 
-_UP, _DOWN = Context(prec=6, rounding=ROUND_CEILING), Context(prec=6, rounding=ROUND_FLOOR)
+_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 
 
 def foresee(questions: Sequence[Question], review: Review, asker: Asker) -> tuple[str, ...]:
@@ -40,19 +40,19 @@ def _charge(questions: Sequence[Question], review: Review, asker: Asker) -> str:
         cost = check_affordable(questions, review, asker)
     except BudgetSpent as refusal:
         return f"none, since it is refused: {refusal.message}"
-    delta = f" delta={_plain(cost.delta)}" if cost.delta else ""
+    delta = f" delta={price(cost.delta)}" if cost.delta else ""
     left = f"{'' if cost.pure else 'epsilon='}{_left(review.analyst)} left{asker.rulebook.budgets.phrase}"
     return f"{_price(cost)}{delta}, with {left}"
 
 
 def _price(cost: Totals) -> str:
     """What has no pure epsilon is told by its rho."""
-    return f"epsilon={_plain(cost.epsilon)}" if cost.pure else f"rho={_plain(cost.rho)}"
+    return f"epsilon={price(cost.epsilon)}" if cost.pure else f"rho={price(cost.rho)}"
 
 
 def _left(standing: Standing) -> str:
     left = max(Decimal(0), standing.limit.epsilon - loss(standing.totals, standing.limit))
-    return f"{_plain(left, _DOWN)} of {_plain(standing.limit.epsilon)}"
+    return f"{_DOWN.plus(left).normalize():f} of {price(standing.limit.epsilon)}"
 
 
 def _unpaid(questions: Sequence[Question]) -> list[Mechanism]:
@@ -79,7 +79,3 @@ def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
         yield f"which were made for others and cost {_price(Totals().plus(unpaid))} at first sight"
     if kept < whole:
         yield f"the rest is drawn anew with {_price(fresh)}"
-
-
-def _plain(number: Decimal, context: Context = _UP) -> str:
-    return f"{context.plus(number).normalize():f}"

@@ -8,6 +8,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from rules.ledger.accountant import Limit, Totals, fits, largest_rho, loss
+from rules.noise.cost import price
 from rules.policy.model import Policy
 from rules.refusal import BudgetSpent, TooManyFaults
 
@@ -131,7 +132,7 @@ def _asked(change: Change, limit: Limit) -> str:
         return f"ρ {_short(rho)} is asked for, {_short(left)} of {_short(most)}, {meaning}"
     asked = change.after.epsilon - change.before.epsilon
     left = max(Decimal(0), limit.epsilon - loss(change.before, limit))
-    return f"ε {asked.normalize():f} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f}"
+    return f"ε {price(asked)} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f}"
 
 
 def _short(number: Decimal) -> str:

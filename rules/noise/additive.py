@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from rules.noise.cost import Mechanism
+from rules.noise.cost import Mechanism, price
 from rules.noise.law import Law
 from rules.noise.measures import Block, Measure, NoiseKind
 from rules.noise.mechanism import Noise, gaussian_scale, laplace_scale
@@ -37,7 +37,7 @@ class LaplaceNoise:
 
     @property
     def price_words(self) -> str:
-        return f"epsilon {self.epsilon.normalize():f}"
+        return f"epsilon {price(self.epsilon)}"
 
     def sensitivity_words(self, most: str) -> str:
         return f"sensitivity {most}{self.sensitivity}"
@@ -72,7 +72,7 @@ class GaussianNoise:
     @property
     def price_words(self) -> str:
         rho = Mechanism.gaussian(self.epsilon).rho
-        return f"epsilon {self.epsilon.normalize():f} paid as rho {rho.normalize():f}"
+        return f"epsilon {price(self.epsilon)} paid as rho {price(rho)}"
 
     def sensitivity_words(self, most: str) -> str:
         return f"L2 sensitivity {most}{math.sqrt(self.squared):.6g}"

@@ -11,6 +11,19 @@ UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
 _DOWN = Context(prec=80, rounding=ROUND_FLOOR)
 
 
+_SIX = Context(prec=6, rounding=ROUND_CEILING)
+
+
+def price(number: Decimal) -> str:
+    """A price to be read: six digits are enough, rounded up.
+
+    Example:
+        >>> price(Decimal("0.999999999999")), price(Decimal("0.5"))
+        ('1', '0.5')
+    """
+    return f"{_SIX.plus(number).normalize():f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Mechanism:
     """One draw as the accountant sees it: (ε, δ) and zCDP's ρ."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from rules.noise.additive import laws_of, noise_of
+from rules.noise.cost import price
 from rules.noise.ladder import filled
 from rules.noise.margin import margin_of_output, percent
 from rules.noise.measures import Block, Choice, Ladder, Measure, Output
@@ -87,14 +88,14 @@ def _facts(block: Block, spoken: tuple[str, ...], group_size: int) -> list[Fact]
 def _ladder(ladder: Ladder) -> Fact:
     """Which bound is chosen is an answer about the data, so it is not told here."""
     rungs = "; ".join(map(ladder.told, ladder.rungs))
-    return f"bound of {ladder.what}", f"chosen privately with epsilon {_plain(ladder.epsilon)} among {rungs}"
+    return f"bound of {ladder.what}", f"chosen privately with epsilon {price(ladder.epsilon)} among {rungs}"
 
 
 def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact:
     """Only a choice has no scale that means a distance."""
     most = "at most " if measure.bounds else ""
     if isinstance(measure, Choice):
-        words = f"sensitivity {most}{measure.sensitivity * group_size}, epsilon {_plain(measure.epsilon)}"
+        words = f"sensitivity {most}{measure.sensitivity * group_size}, epsilon {price(measure.epsilon)}"
         return measure.name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
     noise = noise_of(measure, group_size=group_size)
     words = f"{noise.sensitivity_words(most)}, {noise.price_words}"
@@ -114,9 +115,9 @@ def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
 
 
 def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
-    delta = f" delta={_plain(plan.delta)}" if plan.delta else ""
-    rho = f" paid as rho={_plain(plan.rho)}" if plan.rho else ""
-    cost = f"Private answer  (epsilon={_plain(plan.epsilon)}{rho}{delta})"
+    delta = f" delta={price(plan.delta)}" if plan.delta else ""
+    rho = f" paid as rho={price(plan.rho)}" if plan.rho else ""
+    cost = f"Private answer  (epsilon={price(plan.epsilon)}{rho}{delta})"
     lines = [cost, f"  {charge[0]}: {charge[1]}"] if plan.blocks else ["Free: no protected row is read"]
     for number, block in enumerate(facts, start=1):
         lines.append(f"  ->  Block {number}")
@@ -137,7 +138,3 @@ def _quoted(text: str) -> str:
     """A literal that means the same whatever standard_conforming_strings says."""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"
-
-
-def _plain(number: Decimal) -> str:
-    return f"{number.normalize():f}"
