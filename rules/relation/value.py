@@ -24,6 +24,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _TIMESTAMP = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?\s*(Z|[+-]\d{2}(?::?\d{2})?)?"
 )
+_LARGEST_REAL = 34 * Fraction(10) ** 37
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 
 
@@ -195,7 +196,7 @@ def _number(text: str, given: Type) -> Fraction | None:
     if given.kind == "integer":
         return number if number.denominator == 1 else None
     if given.base == "float4":
-        return Fraction(*unpack("f", pack("f", float(number)))) if abs(number) < Fraction(10) ** 38 else None
+        return Fraction(*unpack("f", pack("f", float(number)))) if abs(number) < _LARGEST_REAL else None
     if given.kind == "float":
         return Fraction(float(number)) if abs(number) < Fraction(10) ** 308 else None
     if given.scale is not None:

@@ -106,6 +106,16 @@ CASES = (
         "depends on the row around it",
     ),
     Case(
+        "a list of which a condition leaves nothing",
+        """
+        CREATE TABLE people (id integer PRIMARY KEY, city text);
+        INSERT INTO people VALUES (5, 'Berlin'), (6, 'Rome')
+        """,
+        "unit: people.id\ntables:\n  people: {unit: id, columns: {city: {values: [Berlin]}}}\n",
+        "SELECT coalesce(city, 'none'), count(*) FROM people WHERE city <> 'Berlin' GROUP BY 1",
+        "DELETE FROM people WHERE id = 5",
+    ),
+    Case(
         "equal documents with other digits",
         """
         CREATE TABLE people (id integer PRIMARY KEY);

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import psycopg
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -44,8 +45,8 @@ how_asked = st.builds(
     most=st.tuples(st.integers(1, 8), st.integers(1, 8)),
     how=how_asked,
     seed=st.integers(0, 2**20),
-    asked=st.lists(statements(), min_size=1, max_size=4),
-    leaver=st.integers(0, 2),
+    asked=statements(),
+    leaver=st.sampled_from((0, 0, 0, 1, 2)),
 )
 def test_no_relation_claims_what_its_rows_deny(
     worlds: dict[str, Lab],
@@ -54,7 +55,7 @@ def test_no_relation_claims_what_its_rows_deny(
     most: tuple[int, int],
     how: How,
     seed: int,
-    asked: list[str],
+    asked: tuple[str, ...],
     leaver: int,
 ) -> None:
     with worlds[unit].connection.transaction(force_rollback=True):
@@ -68,11 +69,11 @@ def test_no_relation_claims_what_its_rows_deny(
 @given(
     limits=wide.limits(),
     seed=st.integers(0, 2**20),
-    asked=st.lists(statements(by_row=True), min_size=1, max_size=4),
+    asked=statements(by_row=True),
     leaver=st.integers(0, 100),
 )
 def test_no_relation_of_rows_as_units_claims_what_its_rows_deny(
-    worlds: dict[str, Lab], limits: wide.Limits, seed: int, asked: list[str], leaver: int
+    worlds: dict[str, Lab], limits: wide.Limits, seed: int, asked: tuple[str, ...], leaver: int
 ) -> None:
     world = worlds["integer"]
     with world.connection.transaction(force_rollback=True):
@@ -83,10 +84,18 @@ def test_no_relation_of_rows_as_units_claims_what_its_rows_deny(
 
 
 def check_one(lab: Lab, sql: str, rules: Policy, leave: str, how: How) -> None:
-    """One statement: every fact of every relation in it, and every measure with and without a unit."""
+    """One statement, which fails on no row."""
     if not lab.is_read(sql):
         event("not SQL")
         return
+    try:
+        check_claims(lab, sql, rules, leave, how)
+    except psycopg.Error as error:
+        raise AssertionError(sql) from error
+
+
+def check_claims(lab: Lab, sql: str, rules: Policy, leave: str, how: How) -> None:
+    """Every fact of every relation in a statement, and every measure with and without a unit."""
     plan: Plan | None = None
     with planned_relations() as planned:
         try:

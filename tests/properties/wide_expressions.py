@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
-from hypothesis import strategies as st
-
-Draw = st.DrawFn
 KINDS = {
     "number": "age level height grade cost share score n big line amount weight size lat".split(),
     "text": "city tag nick kind cc label note code region b c".split(),
@@ -49,14 +47,14 @@ class Place:
 
 
 class Expressions:
-    def __init__(self, draw: Draw, place: Place) -> None:
-        self._draw, self._place = draw, place
+    def __init__(self, random: Random, place: Place) -> None:
+        self._random, self._place = random, place
 
     def one(self, *choices: str) -> str:
-        return self._draw(st.sampled_from(choices))
+        return self._random.choice(choices)
 
     def chance(self, most: int) -> bool:
-        return self._draw(st.integers(0, most)) == 0
+        return self._random.randint(0, most) == 0
 
     def value(self, kind: str) -> str:
         """A column or a constant of a kind."""
@@ -73,7 +71,7 @@ class Expressions:
         return self.one(*self._place.everything)
 
     def number(self, depth: int) -> str:
-        match self._draw(st.integers(0, 9)) if depth else 0:
+        match self._random.randint(0, 9) if depth else 0:
             case 5:
                 return f"({self.number(depth - 1)} {self.one('+', '-', '*', '/')} {self.value('number')})"
             case 6:
@@ -115,10 +113,10 @@ class Expressions:
             *(self._compared, self._compared, self._compared, self._listed, self._between, self._missing),
             *(self._distinct, self._flag, self._flag, self._of_kind),
         )
-        return self._draw(st.sampled_from(simple))()
+        return self._random.choice(simple)()
 
     def _compared(self) -> str:
-        match self._draw(st.integers(0, 5)):
+        match self._random.randint(0, 5):
             case 0:
                 return f"{self.value('number')} {self.one(*_SIGNS)} {self.column('number')}"
             case 1:
@@ -131,7 +129,7 @@ class Expressions:
         if self.chance(3):
             return f"{self.column('number')} = ANY (ARRAY[{self.value('number')}, {self.value('number')}])"
         kind = self.one("number", "text", "bool")
-        listed = ", ".join(self.value(kind) for _ in range(self._draw(st.integers(1, 3))))
+        listed = ", ".join(self.value(kind) for _ in range(self._random.randint(1, 3)))
         return f"{self.value(kind)} {self.one('IN', 'NOT IN')} ({listed})"
 
     def _between(self) -> str:
@@ -146,7 +144,7 @@ class Expressions:
         return f"{self.column(kind)} IS {self.one('', 'NOT ')}DISTINCT FROM {self.value(kind)}"
 
     def _flag(self) -> str:
-        match self._draw(st.integers(0, 2)):
+        match self._random.randint(0, 2):
             case 0:
                 return self.column("bool")
             case 1:
@@ -161,7 +159,7 @@ class Expressions:
 
     def _compound(self, depth: int) -> str:
         first, second = self.condition(depth), self.condition(depth)
-        match self._draw(st.integers(0, 11)):
+        match self._random.randint(0, 11):
             case 0 | 1:
                 return f"({first} AND {second})"
             case 2 | 3:
@@ -202,7 +200,7 @@ class Expressions:
         )
 
     def key(self) -> str:
-        match self._draw(st.integers(0, 9)):
+        match self._random.randint(0, 9):
             case 0:
                 return f"CASE WHEN {self.condition(2)} THEN 'yes' ELSE 'no' END"
             case 1:
@@ -225,7 +223,7 @@ class Expressions:
 
     def aggregate(self) -> str:
         test = f" FILTER (WHERE {self.condition(1)})" if self.chance(3) else ""
-        match self._draw(st.integers(0, 11)):
+        match self._random.randint(0, 11):
             case 0 | 1:
                 return f"count(*){test}"
             case 2:

@@ -268,11 +268,11 @@ def rows(unit: str, seed: int, given: Limits) -> str:
     made = {"people": [(spellings[0], *_cells(pick, "people")) for spellings in units[:3]]}
     visits: list[_Row] = []
     for spellings in (*units, None):
-        for _ in range(pick.choice((0, 1, 3, 6)) if spellings != units[0] else pick.choice((2, 12, 30))):
+        for _ in range(pick.choice((0, 1, 3, 6)) if spellings != units[0] else pick.choice((6, 12, 30))):
             visits.append((pick.choice(spellings) if spellings else None, *_cells(pick, "visits")))
     made["visits"] = _numbered(visits)
     seen = [*map(str, range(1, len(visits) + 3)), None]
-    items = (pick.choice(seen[:6] if pick.random() < 0.5 else seen) for _ in range(pick.choice((0, 9, 30))))
+    items = (pick.choice(seen[:6] if pick.random() < 0.5 else seen) for _ in range(pick.choice((3, 9, 30))))
     made["items"] = _numbered([(each, *_cells(pick, "items")) for each in items])
     found = len(made["items"]) + 2
     parts = (str(pick.randint(1, found)) for _ in range(pick.choice((0, 9, 30))))

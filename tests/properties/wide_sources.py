@@ -1,13 +1,13 @@
 """Relations over the wide world in any combination: joins of several, groups of a unit, windows, unions, LATERAL."""
 
 from dataclasses import dataclass, field
+from random import Random
 
 from hypothesis import strategies as st
 
 from tests.properties.wide_expressions import KIND_OF, Expressions, Place
 from tests.windows import FRAMES, FUNCTIONS
 
-Draw = st.DrawFn
 _TABLES = {
     "people": "age level height vip mood born city tag nick uid dur",
     "visits": "place_id grade cost share score n big flag kind tag nick mood day at seen dur ci uid cc",
@@ -29,7 +29,7 @@ _LINKS = {
     "pairs": {},
     "loose": {},
 }
-PROTECTED, PUBLIC = ("people", "visits", "visits", "items", "parts"), ("places", "spots")
+PROTECTED, PUBLIC = ("people", "people", "visits", "visits", "items", "parts"), ("places", "spots")
 _BY_UNIT = ("unit", "visit", "item", "part")
 
 
@@ -50,14 +50,14 @@ class Item:
 
 
 class Sources:
-    def __init__(self, draw: Draw, *, by_row: bool = False) -> None:
-        self._draw, self._by_row, self._count = draw, by_row, 0
+    def __init__(self, random: Random, *, by_row: bool = False) -> None:
+        self._random, self._by_row, self._count = random, by_row, 0
 
     def one(self, *choices: str) -> str:
-        return self._draw(st.sampled_from(choices))
+        return self._random.choice(choices)
 
     def number(self, most: int) -> int:
-        return self._draw(st.integers(0, most))
+        return self._random.randint(0, most)
 
     def _name(self) -> str:
         self._count += 1
@@ -75,7 +75,7 @@ class Sources:
 
     def item(self, depth: int) -> Item:
         """A protected relation that has a name."""
-        if depth <= 0 or self.number(2) == 0:
+        if depth <= 0 or self.number(1) == 0:
             known = ("people", "visits", "items", "pairs", "loose") if self._by_row else PROTECTED
             return self.table(known)
         match self.number(10):
@@ -96,11 +96,11 @@ class Sources:
         first = self.item(depth)
         text, items = first.text, [first]
         where: list[str] = []
-        for _ in range((0, 0, 1, 1, 2, 3)[self.number(5)]):
+        for _ in range((0, 1, 1, 1, 2, 3)[self.number(5)]):
             text = self._joined(text, items, where, depth)
         place = self._merged(items)
-        pick = Expressions(self._draw, place)
-        where += [pick.condition(3) for _ in range((0, 1, 1, 2)[self.number(3)])]
+        pick = Expressions(self._random, place)
+        where += [pick.condition(3) for _ in range((0, 0, 1, 2)[self.number(3)])]
         return f"{text} WHERE {' AND '.join(where)}" if where else text, place
 
     def _merged(self, items: list[Item]) -> Place:
@@ -127,7 +127,7 @@ class Sources:
         if link is None:
             return text
         items.append(other)
-        more = "" if self.number(2) else f" AND {Expressions(self._draw, self._merged(items)).condition(1)}"
+        more = "" if self.number(2) else f" AND {Expressions(self._random, self._merged(items)).condition(1)}"
         kind = self.one("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", ",")
         if self.number(5) == 0 and len(items) == 2 and items[0].links.get("unit") == other.links.get("unit", ""):
             return f"{text} {kind.replace(',', 'JOIN')} {other.text} USING ({other.links['unit']})"
@@ -154,7 +154,7 @@ class Sources:
             if "place" in each.links and "place" in other.links
         ]
         place = self._merged([*items, other])
-        pick = Expressions(self._draw, place)
+        pick = Expressions(self._random, place)
         loose = f"{pick.column('number')} {self.one('=', '<', '>=')} {pick.column('number')}"
         equal = [f"{pick.column('text')} = {other.name}.{mine}" for mine in other.columns.get("text", ())]
         link = self.one(*by_key, *by_key, loose, *equal, pick.condition(1))
@@ -197,7 +197,7 @@ class Sources:
         both = Place(
             {**place.columns, "number": (*place.of("number"), "q.n", "q.grade"), "bool": (*place.of("bool"), "q.flag")}
         )
-        more = f" AND {Expressions(self._draw, both).condition(1)}" if self.number(1) else ""
+        more = f" AND {Expressions(self._random, both).condition(1)}" if self.number(1) else ""
         joined = self.one(
             "", "", " JOIN items AS r ON r.visit_id = q.id", " LEFT JOIN places AS r ON r.id = q.place_id"
         )
@@ -206,7 +206,7 @@ class Sources:
     def _selected(self, depth: int) -> Item:
         """A SELECT in FROM: some columns under other names, and computed ones."""
         text, place = self.source(depth)
-        name, pick = self._name(), Expressions(self._draw, place)
+        name, pick = self._name(), Expressions(self._random, place)
         listed: list[str] = []
         columns: dict[str, list[str]] = {}
 
@@ -230,7 +230,7 @@ class Sources:
         text, place = self.source(depth)
         if not place.units:
             return self.table(PROTECTED)
-        name, pick, unit = self._name(), Expressions(self._draw, place), self.one(*place.units)
+        name, pick, unit = self._name(), Expressions(self._random, place), self.one(*place.units)
         keys = [
             (kind, self.one(*place.of(kind)))
             for kind in ("number", "bool", "text")
@@ -252,7 +252,7 @@ class Sources:
         text, place = self.source(depth)
         if not place.units:
             return self.table(PROTECTED)
-        name, pick, unit = self._name(), Expressions(self._draw, place), self.one(*place.units)
+        name, pick, unit = self._name(), Expressions(self._random, place), self.one(*place.units)
         number, flag = pick.column("number"), pick.column("bool")
         columns = {"number": ["x1"], "bool": ["x2"]}
         match self.number(2):
@@ -274,7 +274,7 @@ class Sources:
         if "unit" not in inner.links:
             inner = self.table(("visits",) if not self._by_row else ("people",))
         name, place = self._name(), inner.place()
-        pick = Expressions(self._draw, place)
+        pick = Expressions(self._random, place)
         unit = place.units[0]
         partition = ", ".join([unit, *(pick.any() for _ in range(self.number(3) // 2))])
         order = ", ".join(
@@ -284,7 +284,7 @@ class Sources:
         made, columns = [], {kind: list(names) for kind, names in inner.columns.items()}
         called_by = self._name()
         for number in range(1 + self.number(1)):
-            function, kind = self._draw(st.sampled_from(FUNCTIONS))
+            function, kind = self._random.choice(FUNCTIONS)
             frame = self.one(*FRAMES) if kind else ""
             called = function.format(pick.column("number"))
             over = f"PARTITION BY {partition}{f' ORDER BY {order}' if order else ''} {frame}"
@@ -304,7 +304,7 @@ class Sources:
         if "unit" not in inner.links:
             inner = self.table(("visits",) if not self._by_row else ("people",))
         name, place = self._name(), inner.place()
-        pick = Expressions(self._draw, place)
+        pick = Expressions(self._random, place)
         keys = [place.units[0], *([pick.any()] if self.number(2) == 0 else [])]
         order = ", ".join([*keys, pick.column("number")])
         text = f"(SELECT DISTINCT ON ({', '.join(keys)}) {inner.name}.* FROM {inner.text} ORDER BY {order}) AS {name}"
@@ -327,12 +327,21 @@ class Sources:
         return Item(f"({' UNION ALL '.join(selects)}) AS {name}", name, columns, links)
 
 
-@st.composite
-def statements(draw: Draw, *, by_row: bool = False) -> str:
+def statement(random: Random, *, by_row: bool = False) -> str:
     """One aggregating SELECT over a source."""
-    source, place = Sources(draw, by_row=by_row).source(draw(st.integers(0, 3)))
-    pick = Expressions(draw, place)
-    keys = [pick.key() for _ in range((0, 0, 1, 1, 2)[draw(st.integers(0, 4))])]
-    items = [*keys, *(pick.aggregate() for _ in range(draw(st.integers(1, 3))))]
+    source, place = Sources(random, by_row=by_row).source(random.randint(0, 3))
+    pick = Expressions(random, place)
+    keys = [pick.key() for _ in range(random.choice((0, 0, 1, 1, 2)))]
+    items = [*keys, *(pick.aggregate() for _ in range(random.randint(1, 3)))]
     group = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
     return f"SELECT {', '.join(items)} FROM {source}{group}"
+
+
+def statements(*, by_row: bool = False, most: int = 4) -> st.SearchStrategy[tuple[str, ...]]:
+    """Several at once, by one number: Hypothesis would try parts of one statement in many others."""
+
+    def made(seed: int) -> tuple[str, ...]:
+        random = Random(seed)
+        return tuple(statement(random, by_row=by_row) for _ in range(random.randint(1, most)))
+
+    return st.integers(0, 2**48).map(made)

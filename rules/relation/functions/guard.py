@@ -202,7 +202,8 @@ def short(given: Expression) -> Expression:
 def _listed(given: Column, declared: Values) -> Expression:
     items = tuple(Constant(given.type.plain(), value.text_of(item, given.type), item) for item in declared.items)
     holes = ", ".join(f"{{{place}}}" for place in range(1, len(items) + 1))
-    sql = f"CASE WHEN {{0}} IN ({holes}) THEN {{0}} END"
+    test = f"{{0}} IN ({holes})" if items else "FALSE"  # none is left of a list whose values a condition excludes
+    sql = f"CASE WHEN {test} THEN {{0}} END"
     return Apply("listed", sql, (given, *items), given.type, declared, nullable=True)
 
 
