@@ -24,7 +24,7 @@ def change_roles(old: Collection[str], new: Collection[str], connections: int) -
     """Log-in roles for analysts; the sessions of those who are gone end."""
     for name in sorted(set(old) - set(new)):
         yield Step(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = {literal(name)}")
-        yield Step(f"DROP OWNED BY {quoted(name)}")  # default privileges, which anybody may ALTER, would keep the role
+        yield Step(f"DROP OWNED BY {quoted(name)}")  # views of a session and default privileges would keep the role
         yield Step(f"DROP ROLE {quoted(name)}")
     for name in sorted(set(new) - set(old)):
         yield Step(f"CREATE ROLE {quoted(name)} LOGIN NOINHERIT CONNECTION LIMIT {connections}")

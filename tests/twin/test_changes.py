@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from proxy.engine.catalog import read_catalog
 from proxy.engine.engine import EngineError
 from proxy.engine.postgres import PostgresEngine
-from proxy.twin.embedded import Cluster
+from proxy.twin.embedded import OWNER, Cluster
 from proxy.twin.twin import Limits, Twin, TwinError
 from rules.catalog import Catalog, Collation, Table, TableName
 from rules.policy.model import Policy
@@ -213,7 +213,9 @@ async def test_new_rules_hide_show_open_and_close_at_once(follower: Follower) ->
 
 async def test_analysts_come_and_go_with_the_rules(follower: Follower) -> None:
     async with await AsyncConnection.connect(follower.twin.dsn("bob"), autocommit=True) as bob:
-        await bob.execute("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")  # would keep the role
+        async with await AsyncConnection.connect(follower.twin.dsn(OWNER), autocommit=True) as owner:
+            await owner.execute("ALTER DEFAULT PRIVILEGES FOR ROLE bob GRANT SELECT ON TABLES TO PUBLIC")  # keeps him
+        await bob.execute("CREATE TEMP VIEW mine AS SELECT 1 AS a")
         text = RULES.replace("  bob:", "  Eve O'Neil:").replace("{epsilon: 1, max", "{epsilon: 0.5, max")
         await follower.follow(shop_data.policy(rules=text))
         with pytest.raises(psycopg.OperationalError):
