@@ -204,9 +204,7 @@ def limits(draw: st.DrawFn) -> Limits:
         for table, known in _KEYS.items()
         for _ in range(draw(st.integers(0, 2 if table == "visits" else 1)))
     )
-    checks = tuple(
-        (table, draw(st.sampled_from(known))) for table, known in _CHECKS.items() if draw(st.integers(0, 3)) == 0
-    )
+    checks = tuple((table, draw(st.sampled_from(known))) for table, known in _CHECKS.items() if draw(st.booleans()))
     not_nulls = tuple(
         (table, column) for table, known in _NOT_NULLS.items() for column in known if draw(st.integers(0, 4)) == 0
     )
@@ -265,17 +263,17 @@ def rows(unit: str, seed: int, given: Limits) -> str:
     """One script of rows, the same for the same seed; what the limits forbid is left out."""
     pick = random.Random(seed)
     units = UNITS[unit][2]
-    made = {"people": [(spellings[0], *_cells(pick, "people")) for spellings in units[:3]]}
+    made = {"people": [(spellings[0], *_cells(pick, "people")) for _ in range(6) for spellings in units[:3]]}
     visits: list[_Row] = []
     for spellings in (*units, None):
-        for _ in range(pick.choice((0, 1, 3, 6)) if spellings != units[0] else pick.choice((6, 12, 30))):
+        for _ in range(pick.choice((0, 2, 6, 12)) if spellings != units[0] else pick.choice((20, 50, 90))):
             visits.append((pick.choice(spellings) if spellings else None, *_cells(pick, "visits")))
     made["visits"] = _numbered(visits)
     seen = [*map(str, range(1, len(visits) + 3)), None]
-    items = (pick.choice(seen[:6] if pick.random() < 0.5 else seen) for _ in range(pick.choice((3, 9, 30))))
+    items = (pick.choice(seen[:6] if pick.random() < 0.5 else seen) for _ in range(pick.choice((9, 30, 60))))
     made["items"] = _numbered([(each, *_cells(pick, "items")) for each in items])
     found = len(made["items"]) + 2
-    parts = (str(pick.randint(1, found)) for _ in range(pick.choice((0, 9, 30))))
+    parts = (str(pick.randint(1, found)) for _ in range(pick.choice((0, 9, 50))))
     made["parts"] = _numbered([(each, *_cells(pick, "parts")) for each in parts])
     made |= {table: [_cells(pick, table) for _ in range(6)] for table in ("pairs", "loose")}
     scripts = [_insert(table, found, given) for table, found in made.items() if found]

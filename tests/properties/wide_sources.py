@@ -29,7 +29,7 @@ _LINKS = {
     "pairs": {},
     "loose": {},
 }
-PROTECTED, PUBLIC = ("people", "people", "visits", "visits", "items", "parts"), ("places", "spots")
+PROTECTED, PUBLIC = ("people", "visits", "visits", "visits", "items", "parts"), ("places", "spots")
 _BY_UNIT = ("unit", "visit", "item", "part")
 
 
@@ -75,7 +75,7 @@ class Sources:
 
     def item(self, depth: int) -> Item:
         """A protected relation that has a name."""
-        if depth <= 0 or self.number(1) == 0:
+        if depth <= 0 or self.number(2) == 0:
             known = ("people", "visits", "items", "pairs", "loose") if self._by_row else PROTECTED
             return self.table(known)
         match self.number(10):
@@ -100,7 +100,7 @@ class Sources:
             text = self._joined(text, items, where, depth)
         place = self._merged(items)
         pick = Expressions(self._random, place)
-        where += [pick.condition(3) for _ in range((0, 0, 1, 2)[self.number(3)])]
+        where += [pick.condition(3) for _ in range((0, 0, 0, 1, 2)[self.number(4)])]
         return f"{text} WHERE {' AND '.join(where)}" if where else text, place
 
     def _merged(self, items: list[Item]) -> Place:
@@ -128,7 +128,7 @@ class Sources:
             return text
         items.append(other)
         more = "" if self.number(2) else f" AND {Expressions(self._random, self._merged(items)).condition(1)}"
-        kind = self.one("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", ",")
+        kind = self.one("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "FULL JOIN", ",")
         if self.number(5) == 0 and len(items) == 2 and items[0].links.get("unit") == other.links.get("unit", ""):
             return f"{text} {kind.replace(',', 'JOIN')} {other.text} USING ({other.links['unit']})"
         if kind == ",":
@@ -234,7 +234,7 @@ class Sources:
         keys = [
             (kind, self.one(*place.of(kind)))
             for kind in ("number", "bool", "text")
-            if place.of(kind) and self.number(2) == 0
+            if place.of(kind) and self.number(1)
         ]
         columns: dict[str, list[str]] = {"number": ["n", "m"], "bool": ["flag"]}
         for number, (kind, _) in enumerate(keys):
@@ -329,7 +329,7 @@ class Sources:
 
 def statement(random: Random, *, by_row: bool = False) -> str:
     """One aggregating SELECT over a source."""
-    source, place = Sources(random, by_row=by_row).source(random.randint(0, 3))
+    source, place = Sources(random, by_row=by_row).source(random.choice((0, 1, 1, 2, 2, 3)))
     pick = Expressions(random, place)
     keys = [pick.key() for _ in range(random.choice((0, 0, 1, 1, 2)))]
     items = [*keys, *(pick.aggregate() for _ in range(random.randint(1, 3)))]
