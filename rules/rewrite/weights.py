@@ -2,6 +2,8 @@
 
 An output's relative error is s/ε for each measure that it is made of, whatever s is, so what k outputs are made of adds
 k·s/ε to the sum of all errors. With Σε given the sum is least where ε is proportional to √k (Cauchy and Schwarz).
+Weights are whole, 1 for up to three outputs, 2 for up to eight: within a twelfth of the least, and what is asked for as
+a part of an answer of a few outputs is mostly asked for at the same share by itself, so that it need not be paid again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,8 +12,6 @@ from math import isqrt
 
 from rules.rewrite.contributions import Contribution
 from rules.rewrite.vectors import Vector
-
-_DIGITS = 10**3  # three digits of a root are enough, and are the same on every machine
 
 
 def weights_of(vectors: Iterable[Vector], uses: Sequence[Sequence[Contribution]]) -> tuple[Fraction, ...]:
@@ -22,8 +22,5 @@ def weights_of(vectors: Iterable[Vector], uses: Sequence[Sequence[Contribution]]
     not known, and for a mean that may lie anywhere equal shares are within 5% of the best. Other aggregates over the
     same rows use the count more often than not, and that weighs more.
     """
-    return tuple(_root(max(1, sum(not set(use).isdisjoint(vector) for use in uses))) for vector in vectors)
-
-
-def _root(uses: int) -> Fraction:
-    return Fraction(isqrt(uses * _DIGITS**2), _DIGITS)
+    counts = (sum(not set(use).isdisjoint(vector) for use in uses) for vector in vectors)
+    return tuple(Fraction(isqrt(max(1, count))) for count in counts)

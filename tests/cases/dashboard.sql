@@ -24,17 +24,9 @@ select o.channel as "Channel", count(1) as c from public.orders as o where o.sta
 
 --# Part of the measures of an answer
 --> answer, apart
-SELECT status, sum(amount), avg(amount) FROM orders GROUP BY status
+SELECT status, count(*), sum(amount), avg(amount) FROM orders GROUP BY status
 --> again, apart
 SELECT status, avg(amount) FROM orders GROUP BY status ORDER BY 2
-
---# A count that is a part of two other outputs has more of the answer's ε, so that these alone ask for a little more
---> answer, apart
-SELECT status, count(*), sum(amount), avg(amount) FROM orders WHERE amount > 5 GROUP BY status
---> answer, apart
-SELECT status, avg(amount) FROM orders WHERE amount > 5 GROUP BY status ORDER BY 2
---> again, apart
-SELECT status, avg(amount) FROM orders WHERE amount > 5 GROUP BY status ORDER BY 2
 
 --# ROLLUP: cells add up to their totals
 --> answer

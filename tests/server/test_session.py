@@ -51,19 +51,21 @@ async def test_arrays_and_literals_come_back_as_they_were(stage: Stage) -> None:
     assert [None if row is None else row.decode() for row in rows] == values
 
 
-async def test_a_statement_of_the_twin_that_takes_too_long_is_cancelled_and_then_ended(stage: Stage) -> None:
+async def test_a_statement_of_the_twin_that_takes_too_long_is_cancelled_and_then_ended(
+    stage: Stage, twin_cluster: Cluster
+) -> None:
     client = await stage.client()
     (session,) = stage.sessions.all()
     await client.ask(Query(b"SET statement_timeout = 0"))
-    client.send(Query(b"SELECT pg_sleep(30)"))
-    await asyncio.sleep(0.1)
+    client.send(Query(b"SELECT pg_sleep(59)"))
+    await _until_asleep(twin_cluster, 59, 1)
 
-    session.check_time(0.05, 30)
+    session.check_time(0, 60)
     assert errors(await client.until())[0].sqlstate == "57014"
 
-    client.send(Query(b"SELECT pg_sleep(30)"))
-    await asyncio.sleep(0.1)
-    session.check_time(0.05, 0.01)
+    client.send(Query(b"SELECT pg_sleep(59)"))
+    await _until_asleep(twin_cluster, 59, 1)
+    session.check_time(0, 0)
     assert [error.sqlstate for error in errors(await client.rest())] == ["57014"]
 
 
@@ -84,22 +86,23 @@ async def test_what_a_client_leaves_running_on_the_twin_is_ended(stage: Stage, t
     client = await stage.client()
     watching = asyncio.create_task(stage.sessions.watch())
     client.send(Query(b"SET statement_timeout = 0"), Query(b"SELECT pg_sleep(60)"), Query(b"SELECT pg_sleep(60)"))
-    await asyncio.sleep(0.2)
-    assert _sleepers(twin_cluster) == 1
+    await _until_asleep(twin_cluster, 60, 1)
 
     await client.close()
 
-    async with asyncio.timeout(5):
-        while _sleepers(twin_cluster):
-            await asyncio.sleep(0.1)
+    await _until_asleep(twin_cluster, 60, 0)
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
 
 
-def _sleepers(cluster: Cluster) -> int:
-    with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
-        return len(owner.execute("SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'").fetchall())
+async def _until_asleep(cluster: Cluster, seconds: int, count: int) -> None:
+    """Wait until so many statements sleep so long on the twin."""
+    running = f"SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep({seconds})' AND state = 'active'"
+    async with asyncio.timeout(10):
+        with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
+            while len(owner.execute(running).fetchall()) != count:
+                await asyncio.sleep(0.05)
 
 
 async def test_a_drained_session_ends_when_its_transaction_does(stage: Stage) -> None:
