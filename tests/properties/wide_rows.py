@@ -266,7 +266,7 @@ def rows(unit: str, seed: int, given: Limits) -> str:
     made = {"people": [(spellings[0], *_cells(pick, "people")) for _ in range(6) for spellings in units[:3]]}
     visits: list[_Row] = []
     for spellings in (*units, None):
-        for _ in range(pick.choice((0, 2, 6, 12)) if spellings != units[0] else pick.choice((20, 50, 90))):
+        for _ in range(pick.choice((0, 2, 6, 12)) if spellings != units[0] else pick.choice((12, 24, 40))):
             visits.append((pick.choice(spellings) if spellings else None, *_cells(pick, "visits")))
     made["visits"] = _numbered(visits)
     seen = [*map(str, range(1, len(visits) + 3)), None]
