@@ -119,7 +119,7 @@ def test_no_answer_is_more_than_e_to_the_epsilon_times_as_likely_with_a_unit_as_
     for answer in range(4, 18):
         without, with_unit = answers[10][answer], answers[11][answer]
         for one, other in ((without, with_unit), (with_unit, without)):
-            # The law has this very ratio. Both are counted, and the deviation of e^ε times a count is e^ε times its own.
+            # The law has this very ratio. The deviation of e^ε times a count is e^ε times that of the count.
             deviation = math.sqrt(one + math.exp(2 * epsilon) * other)
             assert one <= math.exp(epsilon) * other + 5 * deviation
 
