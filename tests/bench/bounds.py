@@ -5,7 +5,6 @@ python -m tests.bench.bounds --customers 150000 --epsilon 0.1,1 --times 200
 """
 
 import argparse
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from statistics import median
 
 import psycopg
 
-from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from rules.noise.ladder import choose_bound, settled, tallies
@@ -26,6 +24,7 @@ from rules.noise.release import columns, draw, known_groups, release
 from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import Plan, Request
 from tests.bench import tpch
+from tests.catalogs import catalog_of
 from tests.rewrite.tpch import Question
 
 
@@ -139,15 +138,9 @@ def _open(customers: int) -> Iterator[Bench]:
             connection.execute("CREATE DATABASE tpch")
         with psycopg.connect(cluster.dsn("tpch"), autocommit=True) as connection:
             connection.execute(tpch.script(customers))
-            yield Bench(connection, asyncio.run(_catalog(cluster.dsn("tpch"))))
+            yield Bench(connection, catalog_of(cluster.dsn("tpch")))
     finally:
         cluster.stop()
-
-
-async def _catalog(dsn: str) -> Catalog:
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("SET search_path = ''")
-        return await read_catalog(connection)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ python -m tests.bench.gaussian --people 100000 --epsilon 0.1 --times 20
 """
 
 import argparse
-import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from statistics import median, pstdev
 
 import psycopg
 
-from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
 from rules.noise.measures import Block, NoiseKind, Text
@@ -23,6 +21,7 @@ from rules.noise.release import columns, draw, known_groups, release
 from rules.policy.load import load_policy
 from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import Plan, Request
+from tests.catalogs import catalog_of
 from tests.policy.test_load import VERIFIER
 
 ACTIVE = "SELECT day, count(DISTINCT person_id) FROM visits GROUP BY day"
@@ -115,15 +114,9 @@ def _open(people: int) -> Iterator[tuple[psycopg.Connection, Catalog]]:
             connection.execute("CREATE DATABASE days")
         with psycopg.connect(cluster.dsn("days"), autocommit=True) as connection:
             connection.execute(SCHEMA.format(people=people))
-            yield connection, asyncio.run(_catalog(cluster.dsn("days")))
+            yield connection, catalog_of(cluster.dsn("days"))
     finally:
         cluster.stop()
-
-
-async def _catalog(dsn: str) -> Catalog:
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("SET search_path = ''")
-        return await read_catalog(connection)
 
 
 if __name__ == "__main__":

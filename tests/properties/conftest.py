@@ -1,16 +1,14 @@
 """The laboratories: databases with the tables of tests/lab.py, emptied before every example."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
 
-from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
-from rules.catalog import Catalog
 from tests import lab as tables
+from tests.catalogs import catalog_of
 from tests.properties import wide_rows
 from tests.properties.marks import SCHEMA
 from tests.properties.planning import PINNED, Lab
@@ -39,13 +37,7 @@ def _lab(cluster: Cluster, number: int) -> Iterator[Lab]:
         connection.execute(tables.SCHEMA)
         connection.execute(tables.known_to(connection, (*tables.VARIANTS, tables.PADDED)[number].changes))
         connection.execute(PINNED)
-        yield Lab(connection, asyncio.run(_catalog(cluster.dsn(name))))
-
-
-async def _catalog(dsn: str) -> Catalog:
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("SET search_path = ''")
-        return await read_catalog(connection)
+        yield Lab(connection, catalog_of(cluster.dsn(name)))
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +48,7 @@ def marks(real_cluster: Cluster) -> Iterator[Lab]:
     with psycopg.connect(real_cluster.dsn("marks"), autocommit=True) as connection:
         connection.execute(SCHEMA)
         connection.execute(PINNED)
-        yield Lab(connection, asyncio.run(_catalog(real_cluster.dsn("marks"))))
+        yield Lab(connection, catalog_of(real_cluster.dsn("marks")))
 
 
 @pytest.fixture
@@ -72,7 +64,7 @@ def make_lab(real_cluster: Cluster) -> Iterator[MakeLab]:
             connection = stack.enter_context(psycopg.connect(real_cluster.dsn(name), autocommit=True))
             connection.execute(schema)
             connection.execute(PINNED)
-            return Lab(connection, asyncio.run(_catalog(real_cluster.dsn(name))))
+            return Lab(connection, catalog_of(real_cluster.dsn(name)))
 
         yield make
 
@@ -89,5 +81,5 @@ def worlds(real_cluster: Cluster) -> Iterator[dict[str, Lab]]:
             connection = stack.enter_context(psycopg.connect(real_cluster.dsn(name), autocommit=True))
             connection.execute(wide_rows.schema(unit, number))
             connection.execute(PINNED)
-            made[unit] = Lab(connection, asyncio.run(_catalog(real_cluster.dsn(name))))
+            made[unit] = Lab(connection, catalog_of(real_cluster.dsn(name)))
         yield made

@@ -1,18 +1,17 @@
 """What CHECK constraints prove: on a real PostgreSQL no row that passes them lies outside."""
 
-import asyncio
 from collections.abc import Iterator
 from fractions import Fraction
 
 import psycopg
 import pytest
 
-from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog, Table
 from rules.relation.checks import bounds_of_checks
 from rules.relation.domain import ANYTHING, Domain, Range, Values, contains
 from rules.relation.types import type_of
+from tests.catalogs import catalog_of
 
 # CHECK -> what it proves of x, an integer, or of t, a text
 CHECKS: list[tuple[str, str, Domain]] = [
@@ -47,13 +46,7 @@ def catalog(real_cluster: Cluster) -> Iterator[Catalog]:
         for number, (check, _, _) in enumerate(CHECKS):
             columns = "x bigint, y integer, f float8, t text, v varchar(20), c char(3)"
             connection.execute(f"CREATE TABLE t{number} ({columns}, CHECK ({check}))")
-    yield asyncio.run(_catalog(real_cluster.dsn("checked")))
-
-
-async def _catalog(dsn: str) -> Catalog:
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("SET search_path = ''")
-        return await read_catalog(connection)
+    yield catalog_of(real_cluster.dsn("checked"))
 
 
 def _table(catalog: Catalog, number: int) -> Table:

@@ -1,12 +1,10 @@
 """Planning over the shop of tests/shop.py, and running what was planned, exactly."""
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import psycopg
 
-from proxy.engine.catalog import read_catalog
 from rules.catalog import Catalog
 from rules.noise.measures import Block, Measure
 from rules.policy.model import Policy
@@ -16,6 +14,7 @@ from rules.relation.render import qualified
 from rules.rewrite.pipeline import plan
 from rules.rewrite.plan import First, Plan, Request
 from tests import shop
+from tests.catalogs import catalog_of
 
 Rows = list[tuple[object, ...]]
 
@@ -43,7 +42,7 @@ class Planner:
     catalog: Catalog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.catalog = asyncio.run(_catalog(self.dsn))
+        self.catalog = catalog_of(self.dsn)
 
     def _read(self, first: First) -> Released:
         """What PostgreSQL reads in literals, in a session with plain styles."""
@@ -108,9 +107,3 @@ class Planner:
             rows = connection.execute(block.sql).fetchall()
             connection.rollback()
         return rows
-
-
-async def _catalog(dsn: str) -> Catalog:
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("SET search_path = ''")
-        return await read_catalog(connection)

@@ -1,16 +1,14 @@
 """TPC-H with the customer as the unit: every question is planned, and without noise its answer is PostgreSQL's."""
 
-import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
 
 import psycopg
 import pytest
 
-from proxy.engine.catalog import read_catalog
 from proxy.twin.embedded import Cluster
-from rules.catalog import Catalog
 from rules.noise.measures import Choice
+from tests.catalogs import catalog_of
 from tests.properties.planning import PINNED, Lab
 from tests.rewrite import tpch
 from tests.rewrite.tpch import Question
@@ -26,13 +24,7 @@ def lab(real_cluster: Cluster) -> Iterator[Lab]:
     with psycopg.connect(real_cluster.dsn("tpch"), autocommit=True) as connection:
         connection.execute(tpch.SCHEMA + tpch.DATA)
         connection.execute(PINNED)
-        yield Lab(connection, asyncio.run(_catalog(real_cluster.dsn("tpch"))))
-
-
-async def _catalog(dsn: str) -> Catalog:
-    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
-        await connection.execute("SET search_path = ''")
-        return await read_catalog(connection)
+        yield Lab(connection, catalog_of(real_cluster.dsn("tpch")))
 
 
 @pytest.mark.parametrize("question", (*tpch.TPCH, *tpch.EVERYDAY), ids=lambda question: question.name)
