@@ -29,6 +29,7 @@ def world_of(request: Request, policy: Policy, catalog: Catalog) -> World:
         parameter_types=request.parameter_types,
         parameters=request.parameters,
         time_zone=request.time_zone,
+        styles=request.styles,
         now=request.now,
     )
 

@@ -22,7 +22,7 @@ from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.decorrelate import decorrelate
 from rules.rewrite.error_bars import BARS, barred_aggregates, check_none_left
 from rules.rewrite.explain import explained
-from rules.rewrite.find_blocks import find_blocks
+from rules.rewrite.find_blocks import find_blocks, world_of
 from rules.rewrite.first import statement_of
 from rules.rewrite.outer import Place, outer_statement
 from rules.rewrite.plan import First, Plan, Request, TemporaryView
@@ -63,16 +63,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
 
 
 def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog) -> Plan | First:
-    world = World(
-        policy,
-        catalog,
-        search_path=request.search_path,
-        parameter_types=request.parameter_types,
-        parameters=request.parameters,
-        time_zone=request.time_zone,
-        styles=request.styles,
-        now=request.now,
-    )
+    world = world_of(request, policy, catalog)
     tables = _Tables(world)
     tree = with_views(written, _find_temporary(request.views, tables.find_view))
     query = query_of(tree)

@@ -23,6 +23,15 @@ def test_rows_are_spelled_as_their_columns(rows: str, columns: str) -> None:
     assert parse_expression(rows) == parse_expression(columns)
 
 
+def test_rows_in_rows_are_not_spelled_out() -> None:
+    """Their text would double with every level."""
+    nested = "a"
+    for _ in range(20):
+        nested = f"ROW({nested}, b)"
+
+    assert len(str(parse_expression(f"{nested} < {nested}"))) < 20_000
+
+
 @pytest.mark.parametrize(("rows", "columns"), SAME)
 def test_postgresql_finds_the_same_for_all_values_and_null(shop: RealDatabase, rows: str, columns: str) -> None:
     values = [f"({', '.join(each)})" for each in itertools.product(("1", "2", "3", "NULL::integer"), repeat=3)]

@@ -22,8 +22,10 @@ def by_columns(expression_kind: str, name: str, body: Node) -> Node | None:
 
 
 def _columns(node: Json) -> list[Json]:
+    """Of a plain row; rows in rows would be written twice at every level."""
     name, body = kind(node)
-    return items(body, "args") if name == "RowExpr" else []
+    columns = items(body, "args") if name == "RowExpr" else []
+    return [] if any(kind(column)[0] == "RowExpr" for column in columns) else columns
 
 
 def _compared(name: str, left: list[Json], right: list[Json]) -> Node:
