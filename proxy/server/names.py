@@ -13,6 +13,7 @@ from rules.sql.statement import Statement
 
 RESERVED: Final = "_ng"
 MOST_BYTES: Final = 8 * 1024 * 1024  # of the texts of one session's prepared statements
+MOST_VIEWS: Final = 1000  # names of temporary views in one session
 
 _NAME_BYTES: Final = 63  # PostgreSQL cuts what is longer
 _BESIDE_BYTES: Final = 1024  # what is kept of a statement besides its text, roughly
@@ -42,9 +43,6 @@ class Portal:
 
 Kept = TypeVar("Kept", Prepared, Portal)
 Undo = Callable[[Fate], None]
-
-
-MOST_VIEWS: Final = 1000  # names of temporary views in one session
 
 
 class _Weighed(dict[str, Prepared]):
