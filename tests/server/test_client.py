@@ -206,7 +206,7 @@ def test_a_session_ends_its_client_with_a_last_message_and_nothing_after_it(stag
 
         assert isinstance(last, ErrorResponse)
         assert last.sqlstate == "57P01"
-        assert stage.puppets[0].heard == ["closed"]
+        assert eventually(lambda: stage.puppets[0].heard == ["closed"])
 
 
 def test_goodbye_is_the_sessions_business(stage: Stage) -> None:
@@ -230,7 +230,7 @@ def test_an_error_of_our_own_is_one_constant_text_and_no_log_quotes_it(
 
         assert isinstance(last, ErrorResponse)
         assert last.fields == {"S": "FATAL", "V": "FATAL", "C": "XX000", "M": "internal error of the proxy"}
-        assert stage.puppets[0].heard == ["closed"]
+        assert eventually(lambda: stage.puppets[0].heard == ["closed"])
     assert "Alice" not in caplog.text
     assert any(json.loads(line).get("kind") == "LookupError" for line in caplog.messages)
 
@@ -244,7 +244,7 @@ def test_a_frame_that_is_too_long_ends_the_session(stage: Stage) -> None:
 
         assert isinstance(last, ErrorResponse)
         assert (last.fields["V"], last.sqlstate) == ("FATAL", "08P01")
-        assert stage.puppets[0].heard == ["closed"]
+        assert eventually(lambda: stage.puppets[0].heard == ["closed"])
 
 
 @pytest.mark.parametrize(("name", "sqlstate"), [("nowhere", "57P03"), ("broken", "XX000")])

@@ -12,7 +12,7 @@ from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster
 from proxy.wire.backend import ErrorResponse
 from proxy.wire.startup import LoginRefused, SSLRequest, StartupMessage
-from tests.server.relay import running_relay
+from tests.server.relay import eventually, running_relay
 
 
 def test_an_analyst_has_so_many_sessions_and_the_house_so_many_in_all(cluster: Cluster) -> None:
@@ -32,8 +32,7 @@ def test_a_session_that_ends_gives_its_seat_to_another(cluster: Cluster) -> None
     with running_relay(cluster, settings) as relay:
         for _ in range(20):
             psycopg.connect(relay.dsn()).close()
-            while len(relay.house.seats):
-                time.sleep(0.001)
+            assert eventually(lambda: not len(relay.house.seats))
 
 
 def test_seats_are_counted_by_analyst_and_forgotten_when_they_are_left() -> None:
@@ -86,7 +85,7 @@ def test_who_does_not_say_who_he_is_in_time_is_cut_off_without_a_word(cluster: C
         answer = b"".join(iter(lambda: client.recv(100), b""))
 
         assert answer in (b"", b"S")
-        assert len(relay.house.doorway) == 0
+        assert eventually(lambda: not len(relay.house.doorway))
 
 
 def test_who_does_not_show_his_password_in_time_is_told(cluster: Cluster) -> None:
