@@ -60,14 +60,15 @@ class Client(asyncio.Protocol):
         if self._transport is not None and not self._is_closing:
             self._transport.pause_reading()
 
-    async def start_tls(self, context: ssl.SSLContext) -> None:
+    async def start_tls(self, context: ssl.SSLContext, beginning: bytes) -> str | None:
         if self._transport is None or self._is_closing:
             raise ConnectionResetError
         seconds = self._house.settings.login_timeout_seconds
         loop = asyncio.get_running_loop()
         try:
-            secure = await loop.start_tls(
-                self._transport, self, context, server_side=True, ssl_handshake_timeout=seconds
+            secure, _ = await asyncio.gather(
+                loop.start_tls(self._transport, self, context, server_side=True, ssl_handshake_timeout=seconds),
+                _give(beginning, self._transport),
             )
         except OSError as error:
             self.abort()
@@ -76,6 +77,8 @@ class Client(asyncio.Protocol):
         if secure is None or self._is_closing:
             raise ConnectionResetError
         self._adopt(secure)
+        agreed: str | None = secure.get_extra_info("ssl_object").selected_alpn_protocol()
+        return agreed
 
     def begin(self, session: Session) -> None:
         if self._transport is None:
@@ -175,3 +178,22 @@ class Client(asyncio.Protocol):
         response = error_response(error, "FATAL")
         event("client_failed", sqlstate=response.sqlstate)
         self.close(response.encode())
+
+
+async def _give(beginning: bytes, transport: asyncio.Transport) -> None:
+    """Let TLS read what was read before it: who begins with the handshake is not known before its first byte is here.
+
+    It is run just after TLS has taken the transport over and has asked the loop to let it begin and to read on. What is
+    asked of the loop now happens right after these two, and before the socket is read again.
+    """
+    if beginning:
+        asyncio.get_running_loop().call_soon(_feed, cast(asyncio.BufferedProtocol, transport.get_protocol()), beginning)
+
+
+def _feed(reader: asyncio.BufferedProtocol, data: bytes) -> None:
+    while data:
+        room = memoryview(reader.get_buffer(len(data)))
+        size = min(len(room), len(data))
+        room[:size] = data[:size]
+        reader.buffer_updated(size)
+        data = data[size:]

@@ -9,6 +9,7 @@ from proxy.log import event
 from proxy.server.errors import LOGIN_TIMEOUT, error_response, fatal
 from proxy.server.house import House
 from proxy.server.ports import ClientPort, Login, Session
+from proxy.server.tls import Tls
 from proxy.wire.backend import BackendKeyData
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
@@ -22,7 +23,8 @@ class Guest(ClientPort, Protocol):
     def hold(self) -> None:
         """Read no more from the socket for now."""
 
-    async def start_tls(self, context: ssl.SSLContext) -> None: ...
+    async def start_tls(self, context: ssl.SSLContext, beginning: bytes) -> str | None:
+        """`beginning` is what has arrived of the handshake. Returns the protocol that both sides named (ALPN)."""
 
     def begin(self, session: Session) -> None:
         """From now on all frames are the session's, and reading goes on."""
@@ -82,8 +84,8 @@ class Reception:
                 match happening:
                     case Send(reply):
                         self._guest.write(reply)
-                    case StartTls():
-                        self._secure()
+                    case StartTls(beginning):
+                        self._secure(beginning)
                     case Cancel(request):
                         self._house.keys.cancel(request)
                         self._guest.close()
@@ -94,22 +96,23 @@ class Reception:
         except Exception as error:  # noqa: BLE001 - refusals, violations, and as a last resort whatever else comes
             self._refuse(error)
 
-    def _secure(self) -> None:
+    def _secure(self, beginning: bytes) -> None:
         """The socket is held first: a byte read before the handshake begins would be taken in clear."""
         if self._house.tls is None:
             raise ProtocolViolation("TLS was taken away during the conversation")
         self._guest.hold()
-        self._guest.write(b"S")
-        self._begin(self._shake_hands(self._house.tls.context, self._house.tls.end_point))
+        if not beginning:
+            self._guest.write(b"S")
+        self._begin(self._shake_hands(self._house.tls, beginning))
 
-    async def _shake_hands(self, context: ssl.SSLContext, end_point: bytes | None) -> None:
+    async def _shake_hands(self, tls: Tls, beginning: bytes) -> None:
         self._under_tls = []
         try:
-            await self._guest.start_tls(context)
+            protocol = await self._guest.start_tls(tls.context, beginning)
         except OSError:  # ssl.SSLError is one too; the connection is lost, and the client knows why
             event("tls_failed", peer=self._peer)
             return
-        self._conversation.secured(end_point)
+        self._conversation.secured(tls.end_point, protocol)
         arrived, self._under_tls = b"".join(self._under_tls), None
         self._converse(arrived)
 

@@ -3,13 +3,13 @@
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 
-_ALPN: Final = ["postgresql"]
+from proxy.wire.conversation import ALPN
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
-        context.set_alpn_protocols(_ALPN)
+        context.set_alpn_protocols([ALPN])
         context.load_cert_chain(certificate, private_key, password=_no_password)
         return cls(context, _end_point(certificate.read_bytes()))
 

@@ -31,7 +31,9 @@ from proxy.wire.startup import (
     decode_startup,
 )
 
+ALPN: Final = "postgresql"  # what this protocol is called in a TLS handshake
 MAX_LOGIN_BYTES: Final = 4096  # of one message of somebody unknown
+_HANDSHAKE: Final = b"\x16"  # begins TLS; a packet in clear that begins so would be longer than any may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,9 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class StartTls:
-    """The client waits for the handshake; call `secured` after it."""
+    """The client waits for the handshake, or has sent its beginning; call `secured` after it."""
+
+    beginning: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Conversation:
         self._has_tls = has_tls
         self._needs_tls = needs_tls
         self._end_point: bytes | None = None
+        self._began_with_tls = False
         self._may_ask: set[type[SSLRequest | GSSENCRequest]] = {SSLRequest, GSSENCRequest}
         self._stage = _Stage.STARTUP
         self._startup: StartupMessage | None = None
@@ -96,16 +101,30 @@ class Conversation:
 
     def receive(self, data: bytes) -> Iterator[Event]:
         """Go as far as these bytes allow."""
+        if self._is_untouched and self._has_tls and data.startswith(_HANDSHAKE):
+            self._began_with_tls = True
+            yield self._start_tls(data)
+            return
         self.buffer.feed(data)
         while (event := self._next()) is not None:
             yield event
 
-    def secured(self, end_point: bytes | None) -> None:
-        """The handshake is done. With the hash of our certificate we can offer channel binding."""
+    def secured(self, end_point: bytes | None, protocol: str | None = None) -> None:
+        """The handshake is done, and named a protocol. With the hash of our certificate we can offer channel binding.
+
+        Who began with TLS has to name ours: a browser that somebody sends here does not.
+        """
+        if self._began_with_tls and protocol != ALPN:
+            raise ProtocolViolation(f"the TLS handshake did not name the protocol {ALPN} (ALPN)")
         self._stage = _Stage.STARTUP
         self._needs_tls = False
         self._may_ask.clear()
         self._end_point = end_point
+
+    @property
+    def _is_untouched(self) -> bool:
+        """Whether nothing was said before."""
+        return self._stage is _Stage.STARTUP and len(self._may_ask) == 2 and not self.buffer.pending
 
     def _next(self) -> Event | None:
         """What follows from the bytes that are there; None: more are needed."""
@@ -144,9 +163,12 @@ class Conversation:
         if self.buffer.pending:
             # Bytes in clear must never be taken for the first bytes under TLS (CVE-2021-23214).
             raise ProtocolViolation("received unencrypted data after SSL request")
+        return self._start_tls()
+
+    def _start_tls(self, beginning: bytes = b"") -> StartTls:
         self._may_ask.clear()
         self._stage = _Stage.HANDSHAKE
-        return StartTls()
+        return StartTls(beginning)
 
     def _asked(self, request: type[SSLRequest | GSSENCRequest]) -> None:
         """Each of the two may be asked once."""

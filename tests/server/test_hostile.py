@@ -4,6 +4,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Iterator
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -42,7 +43,7 @@ def calm(cluster: Cluster, tls: Tls) -> Iterator[Relay]:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    opening=st.sampled_from([b"", STARTUP, SSLRequest().encode(), GSSENCRequest().encode() + STARTUP]),
+    opening=st.sampled_from([b"", b"\x16", STARTUP, SSLRequest().encode(), GSSENCRequest().encode() + STARTUP]),
     garbage=st.binary(max_size=300),
 )
 def test_garbage_ends_in_a_close_and_the_next_client_is_served(calm: Relay, opening: bytes, garbage: bytes) -> None:
@@ -150,6 +151,67 @@ def test_old_versions_of_tls_are_not_spoken(calm: Relay, version: ssl.TLSVersion
         assert client.recv(1) == b"S"
         with pytest.raises((ssl.SSLError, ConnectionResetError)):
             context.wrap_socket(client)
+
+
+@pytest.mark.parametrize("named", [[], ["h2"]])
+def test_who_begins_with_tls_must_name_postgresql(calm: Relay, named: list[str]) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if named:
+        context.set_alpn_protocols(named)
+
+    with calm.socket() as client, context.wrap_socket(client) as secure:
+        assert b"ALPN" in everything(secure)
+
+
+def is_done(tls: ssl.SSLObject) -> bool:
+    """Whether the handshake needs nothing more of the other side."""
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
+
+
+def first_words(tls: ssl.SSLObject, incoming: ssl.MemoryBIO, client: socket.socket) -> bytes:
+    """What the other side says; tickets of the session may come before it."""
+    while True:
+        try:
+            return tls.read()
+        except ssl.SSLWantReadError:
+            incoming.write(client.recv(10_000))
+
+
+@pytest.mark.parametrize("cuts", [(1,), (1, 2, 3), (5, 100)])
+def test_a_handshake_may_come_in_pieces(calm: Relay, cuts: tuple[int, ...]) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["postgresql"])
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing)
+    with calm.socket() as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with pytest.raises(ssl.SSLWantReadError):
+            tls.do_handshake()
+        hello = outgoing.read()
+        for start, end in pairwise((0, *cuts, len(hello))):
+            client.sendall(hello[start:end])
+        while not is_done(tls):
+            incoming.write(client.recv(10_000))
+        tls.write(STARTUP)
+        client.sendall(outgoing.read())
+
+        assert b"SCRAM-SHA-256" in first_words(tls, incoming, client)
+
+
+@pytest.mark.parametrize("words", [b"\x16", b"\x16\x03\x01\x02\x00\x01", b"\x16" * 300])
+def test_who_leaves_a_handshake_that_he_began_is_forgotten(calm: Relay, words: bytes) -> None:
+    for _ in range(10):
+        with calm.socket() as client:
+            client.sendall(words)
+
+    assert eventually(lambda: not len(calm.listener))
+    assert len(calm.house.doorway) == 0
 
 
 @pytest.mark.parametrize("words", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])

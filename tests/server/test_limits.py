@@ -76,7 +76,7 @@ def test_the_doorway_lets_the_oldest_go() -> None:
     assert gone == [1]
 
 
-@pytest.mark.parametrize("words", [b"", b"\0\0", SSLRequest().encode(), SSLRequest().encode()[:5]])
+@pytest.mark.parametrize("words", [b"", b"\0\0", SSLRequest().encode(), SSLRequest().encode()[:5], b"\x16"])
 def test_who_does_not_say_who_he_is_in_time_is_cut_off_without_a_word(cluster: Cluster, tls: Tls, words: bytes) -> None:
     settings = ServerSettings(port=0, login_timeout_seconds=0.3)
     with running_relay(cluster, settings, tls=tls) as relay, relay.socket() as client:

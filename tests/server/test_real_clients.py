@@ -115,6 +115,40 @@ def test_libpq_binds_the_login_to_the_certificate(tls_relay: Relay, certificate:
             assert connection.execute("select 1").fetchone() == (1,)
 
 
+def test_libpq_may_begin_with_the_handshake_itself(tls_relay: Relay, certificate: tuple[Path, Path]) -> None:
+    trusted = {"sslmode": "verify-full", "sslrootcert": str(certificate[0]), "channel_binding": "require"}
+
+    with psycopg.connect(tls_relay.dsn(sslnegotiation="direct", **trusted), autocommit=True) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+        connection.execute("set statement_timeout = '20s'")
+        connection.cancel_safe()
+
+
+def test_asyncpg_may_begin_with_the_handshake_itself(tls_relay: Relay, trust: ssl.SSLContext) -> None:
+    trust.set_alpn_protocols(["postgresql"])
+
+    async def ask() -> object:
+        connection = await asyncpg.connect(
+            host="127.0.0.1",
+            port=tls_relay.port,
+            user=USER,
+            password=PASSWORD,
+            database="shop",
+            ssl=trust,
+            direct_tls=True,
+        )
+        answer = await connection.fetchval("select 1")
+        await connection.close()
+        return answer
+
+    assert asyncio.run(ask()) == 1
+
+
+def test_where_no_tls_is_spoken_nobody_can_begin_with_it(relay: Relay) -> None:
+    with pytest.raises(psycopg.OperationalError, match="SSL"):
+        psycopg.connect(relay.dsn(sslmode="require", sslnegotiation="direct"))
+
+
 def test_a_certificate_whose_signature_names_no_hash_works_without_channel_binding(
     cluster: Cluster, tmp_path: Path
 ) -> None:

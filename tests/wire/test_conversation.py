@@ -21,6 +21,7 @@ from tests.wire.strategies import cut
 
 ACCOUNTS = Accounts({"ada": Verifier.of_password("rosebud", bytes(16))}, secrets.token_bytes(32))
 END_POINT = bytes(32)
+HELLO = b"\x16\x03\x01 and so on"
 
 
 class Caller:
@@ -75,6 +76,27 @@ def test_over_tls_channel_binding_is_offered_first_and_works() -> None:
     assert isinstance(last[-1], LoggedIn)
     offer = next(event for event in caller.events if isinstance(event, Send))
     assert AuthenticationSASL.decode(offer.data).mechanisms == (PLUS, PLAIN)
+
+
+def test_a_client_may_begin_with_the_handshake_if_it_names_postgresql() -> None:
+    named, unnamed = Caller(has_tls=True, needs_tls=True), Caller(has_tls=True)
+
+    assert named.say(HELLO) == [StartTls(beginning=HELLO)]
+    named.conversation.secured(END_POINT, "postgresql")
+    assert isinstance(named.log_in(mechanism=PLUS)[-1], LoggedIn)
+    assert unnamed.say(HELLO) == [StartTls(beginning=HELLO)]
+    for protocol in (None, "h2"):
+        with pytest.raises(ProtocolViolation):
+            unnamed.conversation.secured(END_POINT, protocol)
+
+
+@pytest.mark.parametrize("before", [GSSENCRequest().encode(), b"\0"])
+def test_a_handshake_is_the_first_thing_that_a_client_says_or_none(before: bytes) -> None:
+    caller = Caller(has_tls=True)
+
+    assert StartTls(beginning=HELLO) not in caller.say(before, HELLO)
+
+    assert isinstance(caller.ended, ProtocolViolation)
 
 
 def test_a_wrong_password_and_an_unknown_user_end_alike() -> None:
