@@ -3,6 +3,8 @@
 Every refusal depends on the statement, the rules and the ledger alone, never on a row.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Self
 
 
@@ -10,14 +12,18 @@ class Refusal(Exception):
     """A statement that is not answered, told so that its author can mend it.
 
     Texts quote the statement and the rules only: never a value from the data.
-    `position` counts characters from 1 in the text that the client sent.
+    `position` counts characters from 1 in the text that the client sent. Where the reason is known only the tree is,
+    so `about` names what it is about: a table, a column, a function, a constant, or an SQL word in capitals.
     """
 
     sqlstate: ClassVar[str] = "0A000"  # feature_not_supported
 
-    def __init__(self, message: str, *, detail: str = "", hint: str = "", position: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, detail: str = "", hint: str = "", position: int | None = None, about: str = ""
+    ) -> None:
         super().__init__(message, detail, hint, position)
         self.message, self.detail, self.hint, self.position = message, detail, hint, position
+        self.about = about
 
     def __str__(self) -> str:
         return self.message
@@ -29,6 +35,16 @@ class Refusal(Exception):
         """The same refusal where the statement starts so many characters later in what the client sent."""
         position = None if self.position is None else self.position + characters
         return type(self)(self.message, detail=self.detail, hint=self.hint, position=position)
+
+
+@contextmanager
+def pointing_at(word: str | None) -> Iterator[None]:
+    """What is refused inside is about this word, unless something further in knows better."""
+    try:
+        yield
+    except Refusal as refusal:
+        refusal.about = refusal.about or word or ""
+        raise
 
 
 def _rebuild(kind: type[Refusal], message: str, detail: str, hint: str, position: int | None) -> Refusal:

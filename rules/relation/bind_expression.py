@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.relation.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.relation.functions import comparison, conditional
 from rules.relation.functions.cast import cast
@@ -17,6 +17,7 @@ from rules.relation.lookup import check_alone, links_of, of_nothing, outside_of
 from rules.relation.released import Links
 from rules.relation.scope import World
 from rules.relation.types import UNKNOWN, Type, find_type
+from rules.relation.walk_syntax import word_of
 from rules.sql import syntax as s
 from rules.sql.aggregate_names import AGGREGATES
 
@@ -43,8 +44,12 @@ class Binding:
         return comparison.boolean(self.operand(given), self.setting)
 
     def operand(self, given: s.Expression) -> Operand:
-        found = self.leaf(given)
-        return folded(self._computed(given), self.setting) if found is None else found
+        try:
+            found = self.leaf(given)
+            return folded(self._computed(given), self.setting) if found is None else found
+        except Refusal as refusal:
+            refusal.about = refusal.about or word_of(given)
+            raise
 
     def _computed(self, given: s.Expression) -> Operand:
         match given:

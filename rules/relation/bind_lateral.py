@@ -100,7 +100,8 @@ class Laterals(Subqueries):
             return joined(lateral.kind, source.node, inner, linking, number=self.fresh()), names
         found = self.with_group(source, inside, calls)
         if found is None:
-            raise NotSupported("LATERAL is not tied to the unit of the row around it", hint=JOIN_HINT)
+            message = "LATERAL is not tied to the unit of the row around it"
+            raise NotSupported(message, hint=JOIN_HINT, about="LATERAL")
         return self._listed(query, *found)
 
     def _listed(self, query: s.Select, node: Node, binding: Binding, scope: Scope | None = None) -> tuple[Node, Names]:

@@ -6,7 +6,7 @@ everything below one is a relation whose every row belongs to one unit.
 
 from dataclasses import dataclass, replace
 
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_lateral import laterals_last, split_laterals
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, is_public, names_leaf
@@ -23,11 +23,12 @@ from rules.relation.union import unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each, with_windows
 from rules.relation.unmatched import check_aggregate, check_key
-from rules.relation.walk_syntax import above, aggregates, column_name, has_window, subqueries, windows
+from rules.relation.walk_syntax import above, aggregates, column_name, first_table, has_window, subqueries, windows
 from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
 DISTINCT_HINT = "Leave DISTINCT out, or select the unit too."
+_ON_HINT = "Name the column of the unit first, as in DISTINCT ON (customer_id); or group by the values and count."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,10 @@ class Binder(Where, Sources):
             return Outer()
         if given.kind != "union" or not given.all:
             message = f"{given.kind.upper()} compares protected rows with each other"
-            raise NotSupported(message, hint="Write UNION ALL, or aggregate each branch first.")
+            hint = "Write UNION ALL, or aggregate each branch first."
+            raise NotSupported(message, hint=hint, about=given.kind.upper())
         if given.limit is not None or given.offset is not None or len(rows) < 2:
-            raise NotAllowed("this union would give out protected rows", hint=ROW_HINT)
+            raise NotAllowed("this union would give out protected rows", hint=ROW_HINT, about="UNION")
         return unite(rows[0], rows[1], self.fresh)
 
     def _select(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
@@ -98,7 +100,7 @@ class Binder(Where, Sources):
         if is_public(tree):
             return self._public(given, ctes)
         if given.locking:
-            raise NotAllowed("row locks tell of protected rows")
+            raise NotAllowed("row locks tell of protected rows", about="FOR")
         return self._over_rows(given, self.filtered(given, tree, laterals, ctes), ctes)
 
     def _outer(self, given: s.Select, ctes: Ctes) -> Outer:
@@ -111,7 +113,8 @@ class Binder(Where, Sources):
         for query in subqueries(given):
             found = self._subquery_above(query, ctes)
             if isinstance(found, Relation) and found.node.facts.unit is not None:
-                raise NotAllowed("a subquery would give out protected rows", hint=ROW_HINT)
+                message = "a subquery would give out protected rows"
+                raise NotAllowed(message, hint=ROW_HINT, about=first_table(query))
 
     def _subquery_above(self, query: s.Query, ctes: Ctes) -> Relation | Outer:
         try:
@@ -166,7 +169,8 @@ class Binder(Where, Sources):
         for call in aggregates(given.items, given.having, given.order_by):
             arguments = (*call.arguments, *(each.expression for each in call.within_group))
             test = None if call.filter is None else binding.condition(call.filter)
-            check_aggregate(call.name, tuple(map(binding.bind, arguments)), test, absent)
+            with pointing_at(call.name):
+                check_aggregate(call.name, tuple(map(binding.bind, arguments)), test, absent)
 
     def leaf(self, source: Relation) -> Leaf:
         return names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
@@ -207,6 +211,9 @@ class Binder(Where, Sources):
         binding = Binding(leaf, self.world, self.world.setting())
         keys = tuple(binding.bind(output_of(each, given)) for each in given.distinct_on)
         order = tuple(replace(each, expression=output_of(each.expression, given)) for each in given.order_by)
+        if not tells_unit(node.facts, keys):
+            message = "DISTINCT ON would choose among rows of several units, and give out single ones"
+            raise NotAllowed(message, hint=_ON_HINT, about="DISTINCT")
         return first_of_each(node, keys, order, binding, self.fresh())
 
     def _per_unit(self, given: s.Select, source: Relation, bound: tuple[Expression, ...], ctes: Ctes) -> Relation:
@@ -238,7 +245,8 @@ class Binder(Where, Sources):
         found = self._rows(given, source)
         columns = [found.node.facts.column(number) for _, number in found.scope.star(())]
         if not tells_unit(found.node.facts, tuple(columns)):
-            raise NotSupported("SELECT DISTINCT compares the windows of units with each other", hint=DISTINCT_HINT)
+            message = "SELECT DISTINCT compares the windows of units with each other"
+            raise NotSupported(message, hint=DISTINCT_HINT, about="DISTINCT")
         keys = dict.fromkeys((column.id, column) for column in columns)
         return Relation(per_unit(found.node, tuple(keys), ()), found.scope)
 
@@ -262,16 +270,18 @@ def _check_rows(given: s.Select) -> None:
     """What would choose rows by other units' rows."""
     if given.limit is not None or given.offset is not None:
         hint = "Ask for an aggregate, such as count(*) or avg(x), and limit its answer."
-        raise NotAllowed("LIMIT would give out, or choose, single rows of a protected table", hint=hint)
+        message = "LIMIT would give out, or choose, single rows of a protected table"
+        raise NotAllowed(message, hint=hint, about="LIMIT" if given.limit is not None else "OFFSET")
     if given.locking:
-        raise NotAllowed("row locks tell of protected rows")
+        raise NotAllowed("row locks tell of protected rows", about="FOR")
 
 
 def _check_distinct(made: Relation) -> None:
     """Groups of a unit that differ in nothing that is selected may be of several units."""
     shown = {number for _, number in made.scope.star(())}
     if not any(key <= shown for key in made.node.facts.keys):
-        raise NotSupported("SELECT DISTINCT compares the groups of units with each other", hint=DISTINCT_HINT)
+        message = "SELECT DISTINCT compares the groups of units with each other"
+        raise NotSupported(message, hint=DISTINCT_HINT, about="DISTINCT")
 
 
 def _with_columns(grouped: Relation, leaf: Leaf) -> Leaf:

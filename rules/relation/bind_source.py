@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rules.catalog import TableName
-from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
+from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex, pointing_at
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
 from rules.relation.foreign_key import always_finds
@@ -159,7 +159,8 @@ class Sources(ABC):
                 return self._released(cte.query, given.alias or name, given.columns or cte.columns)
             case s.Join(left=left, right=right):
                 return self._joined(given, self._public_side(left, ctes), self._public_side(right, ctes))
-        raise NotSupported("protected rows are joined here with something computed", hint=RELEASED_HINT)
+        about = given.name if isinstance(given, s.TableSource) else ""
+        raise NotSupported("protected rows are joined here with something computed", hint=RELEASED_HINT, about=about)
 
     def _public_side(self, given: s.Source, ctes: Ctes) -> "_Tree":
         before = self.found()
@@ -199,32 +200,34 @@ class Sources(ABC):
         columns = _by_number((*left.facts.columns, *right.facts.columns))
         conditions = self._conditions(tree, columns)
         is_inner = tree.kind == "left" and always_finds(left, right, conditions, self.world.catalog)
-        made = joined("inner" if is_inner else tree.kind, left, right, all_of(conditions), number=self.fresh())
+        with pointing_at(_name(tree.right)):
+            made = joined("inner" if is_inner else tree.kind, left, right, all_of(conditions), number=self.fresh())
         return projected(made, tuple(_either(tree, columns))) if tree.kind == "full" else made
 
     def _inner(self, tree: _Pair, where: tuple[Expression, ...]) -> Node:
         """All tables of a chain of inner joins, in the first order in which each is linked to those before it."""
         pairs, leaves = _chain(tree)
-        nodes = [self.build(leaf, where) for leaf in leaves]
-        columns = _by_number(tuple(column for node in nodes for column in node.facts.columns))
+        nodes = [(_name(leaf), self.build(leaf, where)) for leaf in leaves]
+        columns = _by_number(tuple(column for _, node in nodes for column in node.facts.columns))
         conditions = [each for pair in pairs for each in self._conditions(pair, columns)]
-        made, waiting = nodes[0], nodes[1:]
+        made, waiting = nodes[0][1], nodes[1:]
         while waiting:
             made, conditions, waiting = self._next(made, conditions, waiting, where)
         return filtered(made, all_of(tuple(conditions)))
 
     def _next(
-        self, made: Node, conditions: list[Expression], waiting: list[Node], where: tuple[Expression, ...]
-    ) -> tuple[Node, list[Expression], list[Node]]:
+        self, made: Node, conditions: list[Expression], waiting: list[tuple[str, Node]], where: tuple[Expression, ...]
+    ) -> tuple[Node, list[Expression], list[tuple[str, Node]]]:
         refusal: Refusal | None = None
-        for place, node in enumerate(waiting):
+        for place, (name, node) in enumerate(waiting):
             known = {column.id for column in (*made.facts.columns, *node.facts.columns)}
             here = [each for each in conditions if ids_in(each) <= known]
             links = (*(each for each in conditions if each in here), *where)
             try:
-                following = joined(
-                    "inner", made, node, all_of(tuple(here)), number=self.fresh(), inner_where=all_of(links)
-                )  # fmt: skip
+                with pointing_at(name):
+                    following = joined(
+                        "inner", made, node, all_of(tuple(here)), number=self.fresh(), inner_where=all_of(links)
+                    )
             except Refusal as found:
                 refusal = refusal or found
                 continue
@@ -299,6 +302,11 @@ def _pairs(tree: "_Tree") -> Iterator[_Pair]:
         yield from _pairs(tree.left)
         yield from _pairs(tree.right)
         yield tree
+
+
+def _name(tree: "_Tree") -> str:
+    """What the first item of a part of FROM is called."""
+    return next((entry.name for entry in tree.scope.entries if entry.name), "")
 
 
 def _chain(tree: "_Tree") -> tuple[list[_Pair], list["_Tree"]]:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.relation import domain
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, _Tree, is_public, provisional
@@ -31,7 +31,7 @@ from rules.relation.subquery_shape import (
 )
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each
-from rules.relation.walk_syntax import aggregates, parts
+from rules.relation.walk_syntax import aggregates, first_table, parts
 from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
@@ -67,12 +67,13 @@ class Subqueries(Sources):
 
     def _with_subquery(self, source: Relation, written: Written, ctes: Ctes) -> Relation:
         found: tuple[Node, int] | None
-        if isinstance(written, s.ScalarQuery):
-            found = self._value(source, written.query, ctes)
-        else:
-            mark = self.fresh()
-            node = self.tested(source, written, ctes, negated=False, mark=mark)
-            found = None if node is None else (node, mark)
+        with pointing_at(first_table(written.query)):
+            if isinstance(written, s.ScalarQuery):
+                found = self._value(source, written.query, ctes)
+            else:
+                mark = self.fresh()
+                node = self.tested(source, written, ctes, negated=False, mark=mark)
+                found = None if node is None else (node, mark)
         return source if found is None else Relation(found[0], source.scope.with_subquery(written, found[1]))
 
     def conditions_of(self, plain: tuple[s.Expression, ...], leaf: Leaf) -> tuple[Expression, ...]:
@@ -91,10 +92,11 @@ class Subqueries(Sources):
 
         x IN (SELECT y …) is EXISTS (… WHERE y = x), which a NULL among the y cannot empty.
         """
-        if isinstance(test, s.Exists):
-            return self._exists(source, test.query, None, ctes, _Kind(negated, mark))
-        member = self.binding(self.leaf(source)).bind(test.argument)
-        return self._exists(source, test.query, member, ctes, _Kind(negated != test.negated, mark))
+        with pointing_at(first_table(test.query)):
+            if isinstance(test, s.Exists):
+                return self._exists(source, test.query, None, ctes, _Kind(negated, mark))
+            member = self.binding(self.leaf(source)).bind(test.argument)
+            return self._exists(source, test.query, member, ctes, _Kind(negated != test.negated, mark))
 
     def _exists(
         self, source: Relation, query: s.Query, member: Expression | None, ctes: Ctes, kind: "_Kind"

@@ -6,7 +6,7 @@ rows has no upper bound until it is clamped, and its declared range says only wh
 
 from fractions import Fraction
 
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.relation import domain
 from rules.relation.bind_expression import Binding
 from rules.relation.domain import ANYTHING, Domain, Range
@@ -34,6 +34,11 @@ _PLACES = frozenset(("percentile_cont", "percentile_disc", "mode"))  # of a row 
 
 def unit_aggregate(given: s.Call, number: int, binding: Binding, facts: Facts) -> tuple[int, Aggregate, Column]:
     """One aggregate of a per-unit subquery, and the column that it makes."""
+    with pointing_at(given.name):
+        return _aggregate(given, number, binding, facts)
+
+
+def _aggregate(given: s.Call, number: int, binding: Binding, facts: Facts) -> tuple[int, Aggregate, Column]:
     if given.name in _PLACES and not given.order_by and len(given.within_group) == 1:
         return _place(given, number, binding)
     if given.name not in KNOWN or given.order_by or given.within_group:

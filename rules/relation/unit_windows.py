@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from rules.refusal import NotAllowed, NotSupported
+from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.relation import domain
 from rules.relation.bind_expression import Binding
 from rules.relation.domain import ANYTHING, Domain, Range
@@ -72,8 +72,10 @@ def with_windows(
     for over in dict.fromkeys(call.over for call in calls):
         assert over is not None
         facts = node.facts
-        place = _Place(binding, facts, _window(over, binding, facts), _frame(over.frame))
-        made = tuple(_computed(call, number, place) for call, number in numbers.items() if call.over == over)
+        alike = tuple((call, number) for call, number in numbers.items() if call.over == over)
+        with pointing_at(alike[0][0].name):
+            place = _Place(binding, facts, _window(over, binding, facts), _frame(over.frame))
+            made = tuple(_computed(call, number, place) for call, number in alike)
         node = windowed(node, place.window, made)
     return node, numbers
 

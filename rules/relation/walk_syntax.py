@@ -44,6 +44,38 @@ def aggregates(*given: object) -> tuple[s.Call, ...]:
     return tuple(found)
 
 
+def first_table(query: s.Query) -> str:
+    """The name of the first table that a query reads; "" if it reads none by name."""
+    match query:
+        case s.SetOperation(left=left):
+            return first_table(left)
+        case s.Select(source=source):
+            return _first_table(source)
+    return ""
+
+
+def _first_table(source: s.Source | None) -> str:
+    match source:
+        case s.TableSource(name=name):
+            return name
+        case s.QuerySource(query=query):
+            return first_table(query)
+        case s.Join(left=left, right=right):
+            return _first_table(left) or _first_table(right)
+    return ""
+
+
+def word_of(given: s.Expression) -> str:
+    """The first name, function or constant that stands in an expression."""
+    for part in parts(given):
+        match part:
+            case s.Name(parts=(*_, name)) | s.Call(name=name):
+                return name
+            case s.Constant(text=text) if text:
+                return text
+    return ""
+
+
 def above(keys: tuple[s.Expression, ...], *given: object) -> Iterator[object]:
     """What is computed from a block's keys and aggregates: these themselves are left out."""
     for each in given:

@@ -25,7 +25,7 @@ from rules.noise.measures import (
 )
 from rules.noise.quantile import place_for_extreme
 from rules.noise.replicates import check_size
-from rules.refusal import NotAllowed, NotSupported, TooComplex
+from rules.refusal import NotAllowed, NotSupported, TooComplex, pointing_at
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import names_leaf
 from rules.relation.expression import Expression, ids_in
@@ -255,8 +255,9 @@ def _recipes(
     for place, each in enumerate(asked.aggregates):
         if not isinstance(each, s.Call):
             raise NotSupported("this aggregate is not understood")
-        recipe = split(each, binding, node.facts, rows)
-        found.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
+        with pointing_at(each.name):
+            recipe = split(each, binding, node.facts, rows)
+            found.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from rules.refusal import NotAllowed
 from rules.relation.bind_query import Binder, Found
 from rules.relation.bind_source import Ctes, Outer
 from rules.relation.scope import ROW_HINT, World
+from rules.relation.walk_syntax import first_table
 from rules.rewrite.plan import Request
 from rules.rewrite.site import BlockSite, GroupKey
 from rules.sql.syntax import Query
@@ -16,7 +17,8 @@ def find_blocks(query: Query, world: World) -> tuple[BlockSite, ...]:
     binder = Binder(world)
     found = binder.query(query, Ctes())
     if not isinstance(found, Outer) and found.node.facts.unit is not None:
-        raise NotAllowed("the rows of a protected table are not given out", hint=ROW_HINT)
+        table = first_table(query)
+        raise NotAllowed("the rows of a protected table are not given out", hint=ROW_HINT, about=table)
     return tuple(_site(block, binder) for _, block in sorted(binder.blocks.items()))
 
 

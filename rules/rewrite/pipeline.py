@@ -231,7 +231,8 @@ def _free_plan(tree: Node, request: Request) -> Plan:
 
 def _check_locking(query: Node) -> None:
     if any(items(node, "lockingClause") for node in walk(query)):
-        raise NotSupported("row locks over protected tables are not supported", hint="Leave out FOR UPDATE.")
+        message = "row locks over protected tables are not supported"
+        raise NotSupported(message, hint="Leave out FOR UPDATE.", about="FOR")
 
 
 def _check_nothing_left(tree: Node, tables: "_Tables") -> None:

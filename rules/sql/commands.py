@@ -96,10 +96,8 @@ def _epsilon(text: str, limits: Limits) -> Decimal:
     """An exact decimal between the least and the rules' most: no NaN, no infinity, nothing below zero."""
     if not text.strip():
         return limits.epsilon
-    if _NUMBER.fullmatch(text.strip()) is None:
-        raise BadSetting("noisegate.epsilon takes a number such as 0.1")
-    epsilon = Decimal(text.strip())
-    if not LEAST_EPSILON <= epsilon <= limits.max_epsilon:
+    written = _NUMBER.fullmatch(text.strip())
+    if written is None or not LEAST_EPSILON <= (epsilon := Decimal(text.strip())) <= limits.max_epsilon:
         raise BadSetting(
             f"noisegate.epsilon takes a number from {LEAST_EPSILON:f} to {limits.max_epsilon:f}",
             hint=f"SET noisegate.epsilon = {limits.max_epsilon:f} asks for the least noise that the rules allow.",
@@ -150,5 +148,5 @@ def _whole(given: str | None, name: str, more: str = "") -> int | None:
 def _switch(name: str, values: Mapping[str, str | None]) -> bool:
     text = (values.get(name) or "").strip().lower() or "on"
     if text not in _SWITCHES:
-        raise BadSetting(f"{name} takes on or off")
+        raise BadSetting(f"{name} takes on or off", hint=f"RESET {name} turns it on again.")
     return _SWITCHES[text]

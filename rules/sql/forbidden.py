@@ -1,5 +1,7 @@
 """Statements and functions that are refused by what they are, whatever they name."""
 
+import re
+
 from rules.refusal import NotAllowed, NotSupported, ReadOnly, Refusal
 from rules.sql.grammar import Node, kind, strings, walk
 
@@ -68,8 +70,19 @@ def _by_statement(name: str, body: Node) -> Refusal | None:
     if name == "DropStmt" and body.get("removeType") == "OBJECT_VIEW":
         return None  # the twin lets analysts drop what is theirs
     if name not in PLAIN:
-        return ReadOnly("cannot execute this statement in a read-only session", hint=READ_ONLY_HINT)
+        return ReadOnly(f"cannot execute {_spoken(name, body)} in a read-only session", hint=READ_ONLY_HINT)
     return None
+
+
+def _spoken(name: str, body: Node) -> str:
+    """A statement's kind as it is written: CreateRoleStmt is CREATE ROLE."""
+    if name == "DropStmt":
+        return f"DROP {str(body.get('removeType', '')).removeprefix('OBJECT_')}"
+    if name == "VacuumStmt" and not body.get("is_vacuumcmd"):
+        return "ANALYZE"
+    if name == "GrantStmt" and not body.get("is_grant"):
+        return "REVOKE"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removesuffix("Stmt")).upper()
 
 
 def _copy(body: Node) -> Refusal | None:

@@ -5,6 +5,7 @@ sqlglot busy for a minute. The count is rough on purpose: it never does more wor
 """
 
 import re
+from collections.abc import Iterator
 
 from rules.refusal import TooComplex
 
@@ -32,19 +33,29 @@ def check_size(text: str) -> None:
     """Refuse a text that is too long, has too many tokens or is nested too deeply."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
-    tokens = nesting = at = 0
-    while at < len(text):
-        found = TOKEN.match(text, at)
-        assert found is not None, "the last alternative takes any character"
-        kind, at = found.lastgroup, _end(text, found)
-        if kind in ("space", "comment"):
-            continue
-        tokens += 1
+    nesting = 0
+    for count, found in enumerate(_tokens(text), start=1):
         nesting += _step(found)
-        if tokens > MOST_TOKENS:
+        if count > MOST_TOKENS:
             raise TooComplex(f"the statement has more than {MOST_TOKENS:,} words and signs")
         if nesting > DEEPEST_NESTING:
             raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} deep")
+
+
+def tokens(text: str) -> Iterator[tuple[str, int]]:
+    """The words and signs of a text, and where each begins."""
+    for found in _tokens(text):
+        yield found.group(), found.start()
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    at = 0
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        assert found is not None, "the last alternative takes any character"
+        at = _end(text, found)
+        if found.lastgroup not in ("space", "comment"):
+            yield found
 
 
 def _step(found: re.Match[str]) -> int:

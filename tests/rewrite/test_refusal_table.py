@@ -26,5 +26,40 @@ def test_the_readme_tells_the_refusal_as_it_is(
     assert (refusal.sqlstate, refusal.message, refusal.hint) == (code, message, hint)
 
 
+@pytest.mark.parametrize("statement", [statement.strip("`") for statement, *_ in rows()], ids=lambda text: text[:40])
+def test_a_refusal_points_at_a_place_in_the_statement(planner: Planner, statement: str) -> None:
+    position = planner.refusal(statement).position
+
+    assert position is not None
+    assert 1 <= position <= len(statement)
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "SELECT * FROM ^customers",
+        "SELECT 'ä', c.id FROM ^customers AS c JOIN orders AS o ON o.customer_id = c.id",
+        "SELECT city FROM customers /* LIMIT */ ^LIMIT 3",
+        "SELECT count(*) FROM orders AS o JOIN ^order_items AS i ON o.id = i.quantity",
+        "SELECT ^max(name) FROM customers",
+        "SELECT count(*) FROM customers WHERE ^name::interval > '1 day'",
+        "SELECT count(*) FROM customers WHERE id IN (SELECT id FROM ^orders)",
+        "SELECT ^sum(amount) OVER () FROM orders",
+        "SELECT count(*) FROM customers ^FOR UPDATE",
+        "SELECT city FROM customers ^INTERSECT SELECT city FROM customers",
+        "SELECT count(*) FROM (SELECT ^DISTINCT ON (status) * FROM orders) AS t",
+        "SELECT ^count(*) FROM products LEFT JOIN order_items ON product_id = id",
+    ],
+)
+def test_a_refusal_points_at_what_it_is_about(planner: Planner, marked: str) -> None:
+    before, _, after = marked.partition("^")
+
+    assert planner.refusal(before + after).position == len(before) + 1
+
+
+def test_a_word_that_stands_twice_is_not_pointed_at(planner: Planner) -> None:
+    assert planner.refusal("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t LIMIT 1").position is None
+
+
 def test_the_table_is_there() -> None:
     assert len(rows()) >= 20

@@ -24,7 +24,7 @@ REFUSED = [
     ("SELECT count(*) FROM customers AS a JOIN customers AS b ON a.city = b.city", "42501", "units"),
     ("SELECT count(*) FROM customers, orders", "42501", "units"),
     ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "42501", "LIMIT"),
-    ("SELECT count(*) FROM (SELECT DISTINCT ON (status) * FROM orders) AS t", "42501", "window"),
+    ("SELECT count(*) FROM (SELECT DISTINCT ON (status) * FROM orders) AS t", "42501", "DISTINCT ON"),
     ("SELECT sum(id) FROM orders", "42501", "no bounds"),
     ("SELECT avg(id * 2.5) FROM orders", "42501", "no bounds"),
     ("SELECT count(*) FROM customers WHERE md5(name) < 'a'", "0A000", '"md5"'),

@@ -149,7 +149,8 @@ class _Spelling(Expressions):
             case "RangeFunction":
                 return self._function(body)
             case "RangeTableSample":
-                raise NotSupported("TABLESAMPLE is not supported", hint="Aggregates over all rows are answered.")
+                hint = "Aggregates over all rows are answered."
+                raise NotSupported("TABLESAMPLE is not supported", hint=hint, about="TABLESAMPLE")
         return function_source(self.opaque(name, body), body.get("alias"))
 
     def _join(self, body: Node) -> Node:
