@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from decimal import Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from rules.ledger.accountant import Limit, Totals, fits, largest_rho, loss
+from rules.ledger.accountant import Limit, Totals, fits, grantable, largest_rho, loss
 from rules.noise.cost import price
 from rules.policy.model import Policy
 from rules.refusal import BudgetSpent, TooManyFaults
+from rules.sql.commands import LEAST_EPSILON
 
-_SIX = Context(prec=6)
+_SIX, _THREE = Context(prec=6, rounding=ROUND_FLOOR), Context(prec=3, rounding=ROUND_FLOOR)
 
 Per = Literal["ever", "day", "week", "month"]
 LABELS: dict[Per, str] = {"ever": "ever", "day": "day:%Y-%m-%d", "week": "week:%G-%V", "month": "month:%Y-%m"}
@@ -108,10 +109,11 @@ def check_fits(name: str, analyst: Change, dataset: Change, budgets: Budgets, *,
     """
     limit = budgets.limit_of(name)
     if not fits(analyst.after, limit):
-        raise _refusal(f"this would pass your privacy budget{budgets.phrase}", analyst, limit, budgets, reused=reused)
+        message = f"this would pass your privacy budget{budgets.phrase}"
+        raise _refusal(message, analyst, limit, _hint(analyst, dataset, budgets, limit, reused=reused))
     if not fits(dataset.after, budgets.dataset):
         message = f"this would pass the privacy budget that all analysts share{budgets.phrase}"
-        raise _refusal(message, dataset, budgets.dataset, budgets, reused=reused)
+        raise _refusal(message, dataset, budgets.dataset, _hint(analyst, dataset, budgets, limit, reused=reused))
 
 
 def check_faults(faults: int, allowed: int) -> None:
@@ -129,9 +131,9 @@ def _asked(change: Change, limit: Limit) -> str:
         rho, most = change.after.rho - change.before.rho, largest_rho(limit.epsilon, limit.conversion_delta)
         left = max(Decimal(0), most - change.before.rho)
         meaning = f"which mean ε {limit.epsilon.normalize():f} with δ,"
-        return f"ρ {_short(rho)} is asked for, {_short(left)} of {_short(most)}, {meaning}"
+        return f"ρ {price(rho)} is asked for, {_short(left)} of {_short(most)}, {meaning}"
     asked = change.after.epsilon - change.before.epsilon
-    left = max(Decimal(0), limit.epsilon - loss(change.before, limit))
+    left = _SIX.plus(max(Decimal(0), limit.epsilon - loss(change.before, limit)))
     return f"ε {price(asked)} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f}"
 
 
@@ -139,13 +141,21 @@ def _short(number: Decimal) -> str:
     return f"{_SIX.plus(number).normalize():f}"
 
 
-def _refusal(message: str, change: Change, limit: Limit, budgets: Budgets, *, reused: bool) -> BudgetSpent:
+def _refusal(message: str, change: Change, limit: Limit, hint: str) -> BudgetSpent:
     detail = f"{_asked(change, limit)} is left."
     if change.after.delta > change.before.delta:
         detail += f" Groups found in the data also need δ, of which {limit.delta.normalize()} may be spent."
-    hint = "Ask for less: SET noisegate.epsilon. What you have been answered before stays free while it is fresh."
-    if reused:
-        hint = "An answer that others paid for costs what it cost them. For a fresh one: SET noisegate.reuse = off."
-    elif budgets.per != "ever":
-        hint = f"Ask for less, SET noisegate.epsilon, or wait: the budget is new every {budgets.per}."
     return BudgetSpent(message, detail=detail, hint=hint)
+
+
+def _hint(analyst: Change, dataset: Change, budgets: Budgets, limit: Limit, *, reused: bool) -> str:
+    """What would be answered: at less ε, which must fit both accounts, later, or what was answered before."""
+    if reused:
+        return "An answer that others paid for costs what it cost them. For a fresh one: SET noisegate.reuse = off."
+    fits_still = min(grantable(analyst.before, limit), grantable(dataset.before, budgets.dataset))
+    least = _THREE.plus(fits_still)
+    needs_delta = analyst.after.delta > analyst.before.delta
+    is_enough = least >= LEAST_EPSILON and not needs_delta
+    less = f"SET noisegate.epsilon = {least.normalize():f} would fit. " if is_enough else ""
+    later = "" if budgets.per == "ever" else f" The budget is new every {budgets.per}."
+    return f"{less}What you have been answered before stays free while it is fresh.{later}"

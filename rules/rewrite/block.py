@@ -25,6 +25,7 @@ from rules.noise.measures import (
 )
 from rules.noise.quantile import place_for_extreme
 from rules.noise.replicates import check_size
+from rules.noise.threshold import find_threshold
 from rules.refusal import NotAllowed, NotSupported, TooComplex, pointing_at
 from rules.relation.bind_expression import Binding
 from rules.relation.bind_source import names_leaf
@@ -119,6 +120,7 @@ class Draft:
         node, keys, bounding, public = self.keyed.source.node, self.keyed.keys, self.bounding, self.public
         outputs = tuple(recipe.output(tuple(map(self.parts.index, recipe.parts))) for recipe in self.recipes)
         groups: Groups = public if public is not None else PrivateGroups(self.parts.index(UnitCount()), delta)
+        least = _least_shown(groups, measures, self.world.policy.group_size)
         return Block(
             canonical=self.canonical,
             sql=inner_sql(node, keys, self.parts, bounding),
@@ -128,8 +130,9 @@ class Draft:
             outputs=outputs,
             output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in self.recipes),
             tables=_tables(node),
-            explanation=_explanation(bounding, node.facts, groups),
-            notices=self.notices,
+            explanation=_explanation(bounding, node.facts, groups, least),
+            notices=self.notices
+            + (() if least is None else (f"groups of fewer than about {least} units are left out",)),
             sets=self.site.sets,
             bars=_bars(self.asked.bars, outputs),
             level=self.level,
@@ -193,14 +196,14 @@ def _rolled_up(site: BlockSite, recipes: tuple[Recipe, ...], *, is_private: bool
     ):
         hint = "Ask for each level in a query of its own."
         raise NotSupported("people counted in groups do not add up to people in all", hint=hint)
-    return ("Totals are sums over the groups that are shown.",) if is_private else ()
+    return ("totals are sums over the groups that are shown",) if is_private else ()
 
 
 def _limited(bounding: Bounding) -> tuple[str, ...]:
     """A unit in more groups than count is told of by the rules alone, whether there is one or not."""
     if not bounding.limits_groups:
         return ()
-    return (f"At most {bounding.groups} groups of each unit are counted; SET noisegate.groups_per_unit says how many.",)
+    return (f"at most {bounding.groups} groups of each unit are counted; SET noisegate.groups_per_unit says how many",)
 
 
 def _cap(node: Node, request: Request, world: World) -> tuple[int, tuple[str, ...]]:
@@ -213,7 +216,7 @@ def _cap(node: Node, request: Request, world: World) -> tuple[int, tuple[str, ..
     rules = [world.policy.find_table(scan.table) for scan in scans_in(node) if scan.facts.unit is not None]
     declared = [each.rows_per_unit for each in rules if each is not None and each.rows_per_unit is not None]
     if declared:
-        notice = f"A join multiplies rows: at most {max(declared)} rows of each unit are counted."
+        notice = f"a join multiplies rows: at most {max(declared)} rows of each unit are counted"
         return max(declared), (notice,)
     hint = "Give rows_per_unit in the rules, or SET noisegate.rows_per_unit = 40."
     raise NotAllowed("nothing says how many rows of one unit are to be counted", hint=hint)
@@ -280,10 +283,22 @@ def _tables(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, names)))
 
 
-def _explanation(bounding: Bounding, facts: Facts, groups: Groups) -> tuple[tuple[str, str], ...]:
+def _least_shown(groups: Groups, measures: tuple[Measure | Choice, ...], group_size: int) -> int | None:
+    """From about how many units on a group is shown, where groups are found in the data."""
+    if not isinstance(groups, PrivateGroups):
+        return None
+    units = measures[groups.measure]
+    assert isinstance(units, Measure), "units are counted, never chosen"
+    return find_threshold(units, groups.delta, group_size=group_size)
+
+
+def _explanation(
+    bounding: Bounding, facts: Facts, groups: Groups, least: int | None
+) -> tuple[tuple[str, str], ...]:  # fmt: skip
     """What EXPLAIN says of a block besides its measures, from the rules and the query alone."""
     forms = {"plain": "proved by a unique key", "by unit": "scaled by unit", "ranked": "scaled by unit and group"}
-    listed = "found in the data, by threshold" if isinstance(groups, PrivateGroups) else str(len(groups.rows))
+    found = f"found in the data, by threshold: from {'at most ' * bool(bounding.is_chosen)}about {least} units on"
+    listed = found if isinstance(groups, PrivateGroups) else str(len(groups.rows))
     return (
         ("unit", "" if facts.unit is None else facts.unit.kind),
         ("rows per unit", f"{'at most ' * bounding.is_chosen}{bounding.rows}, {forms[bounding.form]}"),

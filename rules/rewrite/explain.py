@@ -5,7 +5,6 @@ without blocks, whose outer statement shows the lines as PostgreSQL shows its ow
 then for each block what is served again) is filled in when it is answered. The words are ASCII, for any client.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +16,11 @@ from rules.noise.ladder import filled
 from rules.noise.margin import margin_of_output, percent
 from rules.noise.measures import Block, Choice, Ladder, Measure, Output
 from rules.refusal import NotSupported
+from rules.rewrite.layouts import Fact, Facts, as_json, as_text, as_yaml
 from rules.rewrite.plan import Plan
 from rules.sql.grammar import Node, items, kind
 
-Fact = tuple[str, str]
-FORMATS = ("text", "json")
+FORMATS = {"text": "text", "json": "json", "yaml": "text"}  # and the type of what PostgreSQL answers
 _MARK = re.compile("\0(\\d+)\0")
 
 
@@ -43,7 +42,8 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
     for number in range(before):
         facts[number].insert(0, ("answered first", "the blocks below use its answer, and show an example in its place"))
     charge = ("charge now, for what is answered first" if before else "charge now", _mark(0))
-    shown = _as_json(whole, charge, facts) if _format(explain) == "json" else _as_text(whole, charge, facts)
+    form = _format(explain)
+    shown = _as_text(whole, charge, facts) if form == "text" else _as_tree(whole, charge, facts, form)
     outer = tuple(_with_holes(shown, plan.parameters + 1))
     return Plan((), outer, plan.parameters, Decimal(0), Decimal(0), foreseen=foreseen)
 
@@ -72,7 +72,8 @@ def _format(explain: Node) -> str:
         if element.get("defname") == "format":
             chosen = str(kind(element.get("arg"))[1].get("sval")).lower()
     if chosen not in FORMATS:
-        raise NotSupported(f"EXPLAIN (FORMAT {chosen.upper()}) is not supported here", hint="There are TEXT and JSON.")
+        message = f"EXPLAIN (FORMAT {chosen.upper()}) is not supported here"
+        raise NotSupported(message, hint="There are TEXT, JSON and YAML.")
     return chosen
 
 
@@ -93,16 +94,17 @@ def _ladder(ladder: Ladder) -> Fact:
 
 def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact:
     """Only a choice has no scale that means a distance."""
+    name = measure.name.removesuffix(" where TRUE")
     most = "at most " if measure.bounds else ""
     if isinstance(measure, Choice):
         words = f"sensitivity {most}{measure.sensitivity * group_size}, epsilon {price(measure.epsilon)}"
-        return measure.name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
+        return name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
     noise = noise_of(measure, group_size=group_size)
     words = f"{noise.sensitivity_words(most)}, {noise.price_words}"
     if measure.vector is not None:
         words = f"{words} (once for all measures of vector {measure.vector + 1}, whose conditions exclude each other)"
     margin = f"{percent(level)} of draws within +/- {noise.law.margin(level)} steps"
-    return measure.name, f"{words}, {noise.scale_words(most)}, {margin}"
+    return name, f"{words}, {noise.scale_words(most)}, {margin}"
 
 
 def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
@@ -118,20 +120,24 @@ def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
     delta = f" delta={price(plan.delta)}" if plan.delta else ""
     rho = f" paid as rho={price(plan.rho)}" if plan.rho else ""
     cost = f"Private answer  (epsilon={price(plan.epsilon)}{rho}{delta})"
-    lines = [cost, f"  {charge[0]}: {charge[1]}"] if plan.blocks else ["Free: no protected row is read"]
-    for number, block in enumerate(facts, start=1):
-        lines.append(f"  ->  Block {number}")
-        lines += [f"        {name}: {words}" for name, words in block]
+    lines = as_text(cost, charge, [list(block) for block in facts])
+    if not plan.blocks:
+        lines = ["Free: no protected row is read"]
     array = ", ".join(map(_quoted, lines))
     return f'SELECT pg_catalog.unnest(ARRAY[{array}]::pg_catalog.text[]) AS "QUERY PLAN"'
 
 
-def _as_json(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
-    blocks = [dict(block) | {"tables": list(of.tables)} for of, block in zip(plan.blocks, facts, strict=True)]
-    rho = {"rho": str(plan.rho)} if plan.rho else {}
-    cost = {"epsilon": str(plan.epsilon), "delta": str(plan.delta)} | rho | (dict([charge]) if plan.blocks else {})
-    text = json.dumps([{"Plan": cost | {"blocks": blocks}}]).replace("\\u0000", "\0")
-    return f'SELECT ({_quoted(text)})::pg_catalog.json AS "QUERY PLAN"'
+def _as_tree(plan: Plan, charge: Fact, facts: list[list[Fact]], form: str) -> str:
+    """Costs in full: programs read these."""
+    blocks = [
+        [(name, list(of.tables) if name == "tables" else value) for name, value in block]
+        for of, block in zip(plan.blocks, facts, strict=True)
+    ]
+    cost: Facts = [("epsilon", str(plan.epsilon)), ("delta", str(plan.delta))]
+    cost += [("rho", str(plan.rho))] if plan.rho else []
+    cost += [charge] if plan.blocks else []
+    text = (as_json if form == "json" else as_yaml)(cost, blocks).replace("\\u0000", "\0")
+    return f'SELECT ({_quoted(text)})::pg_catalog.{FORMATS[form]} AS "QUERY PLAN"'
 
 
 def _quoted(text: str) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import yaml
+from psycopg.sql import Literal
 
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
@@ -42,8 +44,31 @@ def test_the_json_form_is_json(session: psycopg.Connection) -> None:
 
     assert row is not None
     (whole,) = row[0]
-    (block,) = whole["Plan"]["blocks"]
+    (block,) = whole["Plan"]["Plans"]
     assert block["tables"] == ["orders"]
+
+
+def test_the_yaml_form_says_what_the_json_form_says(session: psycopg.Connection) -> None:
+    sql = "SELECT status, count(*), avg(amount) FROM orders WHERE note = 'it''s: \"\\ é' GROUP BY status"
+    cursor = session.execute(f"EXPLAIN (FORMAT YAML) {sql}")
+    assert cursor.description is not None
+    assert (cursor.description[0].name, cursor.description[0].type_code) == ("QUERY PLAN", 25)
+
+    row = session.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchone()
+    assert row is not None
+    assert yaml.safe_load(lines(session, f"EXPLAIN (FORMAT YAML) {sql}")) == row[0]
+
+
+def test_lines_are_not_longer_than_a_terminal_and_their_sql_is_not_broken_in_a_value(
+    session: psycopg.Connection,
+) -> None:
+    value = "a  value with 'quotes' and spaces " * 3
+    sql = f"SELECT status, count(*), avg(amount) FROM orders WHERE note = {Literal(value).as_string()} GROUP BY status"
+
+    text = lines(session, f"EXPLAIN {sql}")
+
+    assert Literal(value).as_string() in text
+    assert all(len(line) <= 120 or value[:12] in line for line in text.splitlines())
 
 
 def test_groups_that_are_in_the_data_are_not_counted(session: psycopg.Connection) -> None:
@@ -64,7 +89,7 @@ def test_parameters_are_explained_as_bound(session: psycopg.Connection) -> None:
         ("EXPLAIN SELECT * FROM customers", "42501"),
         ("EXPLAIN ANALYZE SELECT count(*) FROM orders", "0A000"),
         ("EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM orders", "0A000"),
-        ("EXPLAIN (FORMAT YAML) SELECT count(*) FROM orders", "0A000"),
+        ("EXPLAIN (FORMAT XML) SELECT count(*) FROM orders", "0A000"),
         ("EXPLAIN SELECT nope FROM orders", "42703"),
     ],
 )
@@ -243,5 +268,5 @@ def test_the_json_form_has_it_too(session: psycopg.Connection) -> None:
     assert row is not None
     ((whole,),) = row
     assert whole["Plan"]["charge now"].startswith("epsilon=10, with ")
-    assert whole["Plan"]["blocks"][0]["served again"] == "nothing"
-    assert "back\\slash" in whole["Plan"]["blocks"][0]["inner SQL"]
+    assert whole["Plan"]["Plans"][0]["served again"] == "nothing"
+    assert "back\\slash" in whole["Plan"]["Plans"][0]["inner SQL"]

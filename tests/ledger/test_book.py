@@ -65,7 +65,18 @@ def test_a_refusal_says_what_was_asked_and_what_is_left() -> None:
         check_fits("ada", paying("0.75", "1.25"), paying("0.75", "1.25"), budgets, reused=False)
 
     assert caught.value.detail == "ε 0.5 is asked for, 0.25 of 1 is left."
-    assert "new every month" in caught.value.hint
+    assert caught.value.hint == (
+        "SET noisegate.epsilon = 0.25 would fit. What you have been answered before stays free while it is fresh. "
+        "The budget is new every month."
+    )
+
+
+def test_less_is_offered_only_where_it_fits_both_accounts() -> None:
+    budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1))})
+    for shared, offered in (("1.9004", "SET noisegate.epsilon = 0.0996 would fit. "), ("2", "")):
+        with pytest.raises(BudgetSpent) as caught:
+            check_fits("ada", paying("0.75", "1.25"), paying(shared, "2.5"), budgets, reused=False)
+        assert caught.value.hint == f"{offered}What you have been answered before stays free while it is fresh."
 
 
 def test_a_first_sight_that_does_not_fit_says_how_a_fresh_answer_is_had() -> None:
