@@ -105,7 +105,29 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         "v",
         "v.person_id",
     ),
+    *(
+        (f"visits AS v WHERE {test} w WHERE w.person_id = v.person_id{more})", "v", "v.person_id")
+        for test, more in (
+            ("v.count >= ALL (SELECT w.count FROM visits AS", ""),
+            ("v.count < ANY (SELECT w.count FROM visits AS", " AND w.id <> v.id"),
+            ("v.kind NOT IN (SELECT w.kind FROM visits AS", " AND w.id < v.id"),
+            ("(v.count, v.kind) NOT IN (SELECT w.count, w.kind FROM visits AS", " AND w.id < v.id"),
+            ("NOT (v.count < ALL (SELECT w.count FROM visits AS", " AND w.id <> v.id)"),
+            ("v.count IN (7, 1) OR (v.kind = ANY (SELECT w.kind FROM visits AS", " AND w.id > v.id)) IS NULL"),
+        )
+    ),
+    (
+        "visits AS v WHERE (v.person_id, v.count) IN (SELECT person_id, max(count) FROM visits GROUP BY 1)",
+        "v",
+        "v.person_id",
+    ),
     # answers that are released first
+    ("people AS p WHERE p.age > ALL (SELECT count(*) FROM people GROUP BY city)", "p", "p.id"),
+    (
+        "people AS p WHERE (p.city, p.vip) IN (SELECT city, vip FROM people GROUP BY 1, 2 HAVING count(*) > 1)",
+        "p",
+        "p.id",
+    ),
     ("visits AS v WHERE v.count < (SELECT count(*) FROM people)", "v", "v.person_id"),
     ("visits AS v WHERE EXISTS (SELECT FROM people HAVING count(*) > 2)", "v", "v.person_id"),
     (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rules.refusal import NotAllowed, NotSupported, Refusal
+from rules.relation import members
 from rules.relation.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.relation.functions import comparison, conditional
 from rules.relation.functions.cast import cast
@@ -129,10 +130,10 @@ class Binding:
             case s.Exists(query=query):
                 check_alone(query, self.world)
                 return self.world.released_value(query, "exists")
-            case s.InQuery(argument=argument, query=query, negated=negated):
+            case s.InQuery(query=query):
                 check_alone(query, self.world)
-                listed = self.world.released_list(query)
-                return comparison.in_list(self.operand(argument), listed, self.setting, negated=negated)
+                rows = self.world.released_list(query)
+                return members.among(tuple(map(self.operand, members.written(given))), given, rows, self.setting)
 
     def _lookup(self, query: s.Query, links: Links) -> Operand:
         """The answer for what the row around the subquery has."""

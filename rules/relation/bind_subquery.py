@@ -12,13 +12,26 @@ from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.relation import domain
 from rules.relation.bind_expression import Binding, Leaf
 from rules.relation.bind_source import Ctes, Outer, Relation, Sources, _Tree, is_public, provisional
-from rules.relation.expression import FALSE, TRUE, Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
+from rules.relation.expression import (
+    FALSE,
+    TRUE,
+    Apply,
+    Column,
+    Expression,
+    all_of,
+    conjuncts,
+    ids_in,
+    null_of,
+)
 from rules.relation.foreign_key import always_finds
-from rules.relation.functions.comparison import compare, in_list
+from rules.relation.functions.comparison import compare, either, negation
 from rules.relation.group_keys import output_of
+from rules.relation.members import Members, among
+from rules.relation.members import written as written_members
 from rules.relation.nodes import Node
-from rules.relation.privacy import filtered, find_partner, projected, semi_joined, tells_unit
+from rules.relation.privacy import are_linked, filtered, find_partner, projected, semi_joined, tells_unit
 from rules.relation.scope import Scope
+from rules.relation.subquery_names import calls_leaf, either_leaf
 from rules.relation.subquery_shape import (
     Test,
     Written,
@@ -29,6 +42,7 @@ from rules.relation.subquery_shape import (
     number_of,
     sorted_conditions,
 )
+from rules.relation.types import BOOLEAN
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each
 from rules.relation.walk_syntax import aggregates, first_table, parts
@@ -94,30 +108,28 @@ class Subqueries(Sources):
         """
         with pointing_at(first_table(test.query)):
             if isinstance(test, s.Exists):
-                return self._exists(source, test.query, None, ctes, _Kind(negated, mark))
-            member = self.binding(self.leaf(source)).bind(test.argument)
-            return self._exists(source, test.query, member, ctes, _Kind(negated != test.negated, mark))
+                return self._exists(source, test, None, ctes, _Kind(negated, mark))
+            members = Members(tuple(map(self.binding(self.leaf(source)).operand, written_members(test))), test.sign)
+            return self._exists(source, test, members, ctes, _Kind(negated != test.negated, mark))
 
-    def _exists(
-        self, source: Relation, query: s.Query, member: Expression | None, ctes: Ctes, kind: "_Kind"
-    ) -> Node | None:
-        before = self.found()
+    def _exists(self, source: Relation, test: Test, members: Members | None, ctes: Ctes, kind: "_Kind") -> Node | None:
+        before, query = self.found(), test.query
         if not isinstance(query, s.Select) or query.ctes or is_computed(query):
             found = self.query(query, ctes)
             if not isinstance(found, Outer):
-                return self._exists_bound(source.node, Inside(found, ()), member, kind)
+                return self._exists_bound(source.node, Inside(found, ()), members, kind)
             self.leave_out(self.found() - before)
-            return self._answered(source.node, query, member, kind)
+            return self._answered(source.node, test, members, kind)
         tree = self.tree(query.source, ctes)
         if isinstance(tree, Outer):
             self.leave_out(self.found() - before)
-            if member is not None or query.source is None:
-                return self._answered(source.node, query, member, kind)
+            if members is not None or query.source is None:
+                return self._answered(source.node, test, members, kind)
             tree = self.answered(query.source, ctes)
         inside = self.inside(source, query, tree, ctes)
-        if member is not None:
-            inside = Inside(self._one_column(query, inside.rows), inside.linking)
-        return self._exists_bound(source.node, inside, member, kind)
+        if members is not None:
+            inside = Inside(self._items(query, inside.rows), inside.linking)
+        return self._exists_bound(source.node, inside, members, kind)
 
     def inside(self, source: Relation, query: s.Select, tree: _Tree, ctes: Ctes) -> Inside:
         """FROM and WHERE of a subquery. Its conditions are read twice: first to see what links its own units."""
@@ -125,10 +137,10 @@ class Subqueries(Sources):
         conditions, tests = sorted_conditions(query.where)
         deep = tuple(each for each in conditions if has_subquery(each))
         plain = tuple(each for each in conditions if each not in deep)
-        early = self.conditions_of(plain, _either(tree.scope, provisional(tree), source.scope, outside))
+        early = self.conditions_of(plain, either_leaf(tree.scope, provisional(tree), source.scope, outside))
         inner = self.build(tree, tuple(each for each in early if not ids_in(each) & outside.keys()))
         columns = {column.id: column for column in inner.facts.columns}
-        late = self.conditions_of(plain, _either(tree.scope, columns, source.scope, outside))
+        late = self.conditions_of(plain, either_leaf(tree.scope, columns, source.scope, outside))
         inner = filtered(inner, all_of(tuple(each for each in late if not ids_in(each) & outside.keys())))
         for test, negated in tests:
             found = self.tested(Relation(inner, tree.scope), test, ctes, negated=negated)
@@ -136,25 +148,31 @@ class Subqueries(Sources):
             inner = found
         rows = self.with_subqueries(Relation(inner, tree.scope), deep, ctes)
         columns = {column.id: column for column in rows.node.facts.columns}
-        later = self.conditions_of(deep, _either(rows.scope, columns, source.scope, outside))
+        later = self.conditions_of(deep, either_leaf(rows.scope, columns, source.scope, outside))
         inner = filtered(rows.node, all_of(tuple(each for each in later if not ids_in(each) & outside.keys())))
         linking = tuple(each for each in (*late, *later) if ids_in(each) & outside.keys())
         return Inside(Relation(inner, rows.scope), linking)
 
-    def _answered(self, node: Node, query: s.Query, member: Expression | None, kind: "_Kind") -> Node | None:
+    def _answered(self, node: Node, test: Test, members: Members | None, kind: "_Kind") -> Node | None:
         """A test against what is released first, and enters as constants."""
         if kind.mark is not None:
             return None
-        if member is not None:
-            listed = self.world.released_list(query)
-            return filtered(node, in_list(member, listed, self.world.setting(), negated=kind.negated))
-        holds = self.world.released_value(query, "exists") == TRUE
+        if isinstance(test, s.InQuery) and members is not None:
+            asked = replace(test, negated=kind.negated)
+            rows = self.world.released_list(test.query)
+            return filtered(node, among(members.values, asked, rows, self.world.setting()))
+        holds = self.world.released_value(test.query, "exists") == TRUE
         return filtered(node, TRUE if holds != kind.negated else FALSE)
 
-    def _one_column(self, query: s.Select, found: Relation) -> Relation:
-        """The column that IN compares with, under a name of its own."""
-        node, number = self._item(query, found, "IN (SELECT …) needs exactly one named column")
-        return Relation(node, Scope(merged=(("", number),)))
+    def _items(self, query: s.Select, found: Relation) -> Relation:
+        """The columns that IN compares with, in their order."""
+        if any(isinstance(item.expression, s.Star) for item in query.items):
+            raise NotSupported("IN (SELECT …) needs named columns", hint="Name the columns in place of *.")
+        node, numbers = found.node, []
+        for item in query.items:
+            node, number = self.as_column(node, self.binding(self.leaf(found)).bind(item.expression))
+            numbers.append(number)
+        return Relation(node, Scope(merged=tuple(("", number) for number in numbers)))
 
     def _item(self, query: s.Select, found: Relation, refusal: str) -> tuple[Node, int]:
         """The one item of a subquery as a column of its rows."""
@@ -168,22 +186,35 @@ class Subqueries(Sources):
         number = self.fresh()
         return projected(node, ((number, bound),)), number
 
-    def _exists_bound(self, node: Node, inside: Inside, member: Expression | None, kind: "_Kind") -> Node:
+    def _exists_bound(self, node: Node, inside: Inside, members: Members | None, kind: "_Kind") -> Node:
         found, linking = inside.rows, inside.linking
-        if member is None:
+        if members is None:
             return semi_joined(node, found.node, all_of(linking), negated=kind.negated, mark=kind.mark)
-        names = found.scope.star(())
-        if len(names) != 1:
-            raise NotSupported("IN (SELECT …) needs exactly one named column")
-        column = found.node.facts.column(names[0][1])
-        is_whole = kind.negated or kind.mark is not None or found.node.facts.unit is not None
-        if is_whole and (column.nullable or member.nullable):
+        columns = tuple(found.node.facts.column(number) for _, number in found.scope.star(()))
+        if len(columns) != len(members.values):
+            raise NotSupported("IN (SELECT …) needs as many columns as are compared with them")
+        true = all_of((*linking, *members.true(columns, self.world.setting())))
+        if not members.is_open(columns) or (kind.mark is None and not kind.negated):
+            return semi_joined(node, found.node, true, negated=kind.negated, mark=kind.mark)
+        possible = all_of((*linking, *members.not_false(columns, self.world.setting())))
+        if found.node.facts.unit is not None and not are_linked(node, found.node, possible):
             message = "IN (SELECT …) over values that may be NULL says nothing for everybody at once"
-            raise NotAllowed(
-                message, hint="Write EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
-            )
-        equal = compare("=", member, column, self.world.setting())
-        return semi_joined(node, found.node, all_of((*linking, equal)), negated=kind.negated, mark=kind.mark)
+            hint = "Write EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
+            raise NotAllowed(message, hint=hint)
+        if kind.mark is None:
+            return semi_joined(node, found.node, possible, negated=True)
+        return self._open_mark(node, found.node, (true, possible), kind)
+
+    def _open_mark(self, node: Node, found: Node, tests: tuple[Expression, Expression], kind: "_Kind") -> Node:
+        """A mark that is NULL where no row makes the test true and some row leaves it open."""
+        assert kind.mark is not None
+        numbers = (self.fresh(), self.fresh())
+        for number, test in zip(numbers, tests, strict=True):
+            node = semi_joined(node, found, test, negated=False, mark=number)
+        setting = self.world.setting()
+        true, possible = map(node.facts.column, numbers)
+        held = either(true, all_of((possible, null_of(BOOLEAN))), setting=setting)
+        return projected(node, ((kind.mark, negation(held, setting) if kind.negated else held),))
 
     # scalar subqueries
 
@@ -260,7 +291,7 @@ class Subqueries(Sources):
             message = "an aggregate over one unit's rows is tied to the row around it by values of other types"
             raise NotSupported(message, hint="Cast the value of the row around it to the other's type.")
         node, values = self._filled(node, {call: column.id for call, (_, _, column) in zip(calls, made, strict=True)})
-        return node, self.binding(_calls_leaf(values))
+        return node, self.binding(calls_leaf(values))
 
     def _filled(self, node: Node, numbers: dict[s.Call, int]) -> tuple[Node, dict[s.Call, Column]]:
         """Where a row has no group, a count is 0 and all else NULL."""
@@ -292,37 +323,3 @@ def _sides(condition: Expression, inner: Node) -> tuple[Expression, Expression] 
                 if ids_in(mine) and ids_in(mine) <= own and not ids_in(other) & own:
                     return mine, other
     return None
-
-
-def _calls_leaf(values: dict[s.Call, Column]) -> Leaf:
-    """In what is computed from aggregates, names mean nothing: the subquery has one row."""
-
-    def leaf(given: s.Expression) -> Operand | None:
-        if isinstance(given, s.Name):
-            message = f'the column "{given.parts[-1]}" must be in an aggregate here'
-            raise NotSupported(message, hint="Take it out of the subquery.")
-        return values.get(given) if isinstance(given, s.Call) else None
-
-    return leaf
-
-
-def _either(scope: Scope, columns: dict[int, Column], outer: Scope, outside: dict[int, Column]) -> Leaf:
-    """In a correlated subquery a name is first looked for inside, then outside."""
-
-    def leaf(given: s.Expression) -> Operand | None:
-        if isinstance(given, Written):
-            found = scope.find_subquery(given)
-            return None if found is None else columns[found]
-        if not isinstance(given, s.Name):
-            return None
-        number = scope.find(given.parts)
-        if number is not None:
-            return columns[number]
-        number = outer.find(given.parts)
-        if number is None:
-            raise scope.refuse(given.parts)
-        if number not in outside:
-            raise NotSupported(f'the column "{given.parts[-1]}" must be in GROUP BY or in an aggregate')
-        return outside[number]
-
-    return leaf

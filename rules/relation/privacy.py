@@ -175,15 +175,25 @@ def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:
     if one.unit.kind != two.unit.kind:
         message = f"rows of {one.unit.kind} and rows of {two.unit.kind} belong to different units"
         raise NotAllowed(message, hint=CROSS_UNIT_HINT)
+    if not _are_linked(equal, one, two):
+        raise NotAllowed("protected tables are joined here without joining their units", hint=CROSS_UNIT_HINT)
+
+
+def are_linked(one: Node, two: Node, holding: Expression) -> bool:
+    """Whether rows that meet under a condition are surely of the same unit."""
+    return _are_linked(_equalities(tuple(conjuncts(holding)), one.facts, two.facts), one.facts, two.facts)
+
+
+def _are_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> bool:
     if any(left in one.unit_columns and right in two.unit_columns for left, right in equal):
-        return
+        return True
     for first, second in ((one.steps, two.anchors), (one.anchors, two.steps), (one.steps, two.steps)):
         for left in first:
             for right in second:
                 is_same = (left.target, left.target_column) == (right.target, right.target_column)
                 if is_same and (left.column, right.column) in equal:
-                    return
-    raise NotAllowed("protected tables are joined here without joining their units", hint=CROSS_UNIT_HINT)
+                    return True
+    return False
 
 
 def _is_unique(facts: Facts, columns: set[int]) -> bool:

@@ -48,10 +48,12 @@ class World:
         """What a scalar subquery or EXISTS over released answers says."""
         return value(self.find_released(query, use), self.catalog, self.setting())
 
-    def released_list(self, query: Query) -> tuple[Constant, ...]:
-        """The values of the one column that IN (SELECT …) compares with."""
+    def released_list(self, query: Query) -> tuple[tuple[Constant, ...], ...]:
+        """The rows that IN (SELECT …) compares with, each once and in one order."""
         rows = constants(self.find_released(query), self.catalog, self.setting())
-        return tuple(dict.fromkeys(sorted((row[0] for row in rows), key=lambda cell: (cell.text is None, cell.text))))
+        return tuple(
+            dict.fromkeys(sorted(rows, key=lambda row: [(cell.text is None, cell.text or "") for cell in row]))
+        )
 
     def setting(self, *, as_key: bool = False) -> Setting:
         now = datetime.fromisoformat(self.now) if self.now else None

@@ -116,8 +116,10 @@ def _with_query(node: s.InList | s.InQuery | s.Exists | s.ScalarQuery) -> str:
     match node:
         case s.InList(argument, items, negated):
             inner = f"({print_expression(argument)} IN ({_list(items)}))"
-        case s.InQuery(argument, query, negated):
+        case s.InQuery(argument, query, negated, "="):
             inner = f"({print_expression(argument)} IN ({print_query(query)}))"
+        case s.InQuery(argument, query, negated, sign):
+            inner = _operator(f"{sign} any", (argument, s.ScalarQuery(query)))
         case s.Exists(query):
             return f"(EXISTS ({print_query(query)}))"
         case s.ScalarQuery(query):

@@ -97,11 +97,15 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class InQuery:
-    """`x IN (SELECT …)`, also spelled `= ANY (SELECT …)`."""
+    """`x IN (SELECT …)`, which is `x = ANY (SELECT …)`, and ANY by another sign.
+
+    `x < ALL` is NOT `x >= ANY`; rows `(x, y)` stand there as operator "row".
+    """
 
     argument: "Expression"
     query: "Query"
     negated: bool = False
+    sign: str = "="
 
 
 @dataclass(frozen=True, slots=True)

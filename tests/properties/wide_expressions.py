@@ -197,6 +197,22 @@ class Expressions:
             f"{self.column('text')} {self.one('IN', 'NOT IN')} (SELECT city FROM people GROUP BY 1)",
             f"(SELECT bool_or(q.flag) {found})",
             f"{self.one('', 'NOT ')}EXISTS (SELECT {found})",
+            self._among(found, unit),
+        )
+
+    def _among(self, found: str, unit: str) -> str:
+        """IN of rows, and a sign with ANY or ALL: over the unit's rows, tied in the subquery or by the row itself."""
+        number, negated = self.column("number"), self.one("IN", "NOT IN")
+        quantified = f"{self.one(*_SIGNS)} {self.one('ANY', 'ALL', 'SOME')}"
+        return self.one(
+            f"{number} {quantified} (SELECT {self.one('q.n', 'q.grade')} {found})",
+            f"{number} {negated} (SELECT q.n {found})",
+            f"({number}, {self.column('text')}) {negated} (SELECT q.n, q.kind {found})",
+            f"({unit}, {number}) {negated} (SELECT q.person_id, q.n FROM visits AS q WHERE q.person_id IS NOT NULL)",
+            f"({number}, {unit}) IN (SELECT max(q.n), q.person_id FROM visits AS q GROUP BY q.person_id)",
+            f"{number} {quantified} (SELECT o.size FROM places AS o WHERE o.flag)",
+            f"({number}, {self.column('text')}) {negated} (SELECT o.size, o.region FROM places AS o)",
+            f"{number} {quantified} (SELECT count(*) FROM people GROUP BY city)",
         )
 
     def key(self) -> str:

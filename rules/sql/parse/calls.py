@@ -7,6 +7,7 @@ from sqlglot import exp
 from rules.sql import syntax as s
 from rules.sql.parse.dialect import identifier, listed, strange, take
 
+SIGNS = frozenset(("<>", "<", "<=", ">", ">="))
 Inside = tuple[Sequence[exp.Expression], bool, Sequence[exp.Ordered]]  # arguments, DISTINCT, ORDER BY
 
 
@@ -46,5 +47,7 @@ def special(call: s.Call) -> s.Expression:
     name, _, word = call.name.rpartition(" ")
     if word in ("any", "all") and name and len(call.arguments) == 2:
         argument, array = call.arguments
+        if isinstance(array, s.ScalarQuery) and word == "any" and name in SIGNS:
+            return s.InQuery(argument, array.query, sign=name)
         return s.Quantified(name, argument, array, all=word == "all")
     return s.Operator(call.name, call.arguments)

@@ -1,6 +1,7 @@
 """Expressions of sqlglot's as the planner's, operator by operator."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -174,8 +175,8 @@ def _negated(inner: s.Expression) -> s.Expression:
     match inner:
         case s.InList(argument, items, False):
             return s.InList(argument, items, negated=True)
-        case s.InQuery(argument, query, False):
-            return s.InQuery(argument, query, negated=True)
+        case s.InQuery(negated=False):
+            return replace(inner, negated=True)
         case s.Operator(name, arguments) if name in NEGATIONS:
             return s.Operator(NEGATIONS[name], arguments)
     return s.Operator("not", (inner,))

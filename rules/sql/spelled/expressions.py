@@ -24,6 +24,7 @@ from rules.sql.spelled.type_name import type_text
 
 PLAIN_OPERATORS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
 NEGATED_OPERATORS = {"!~": "~", "!~*": "~*"}
+OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SPECIAL_CALLS = frozenset(
     (
         "coalesce greatest least nullif grouping current_date current_time current_timestamp localtime localtimestamp "
@@ -214,10 +215,14 @@ class Expressions(ABC):
             return operator("array", scalar)
         name = (strings(body.get("operName")) or ("=",))[-1]
         argument = self.expression(body["testexpr"])
-        if (link, name) in (("ANY", "="), ("ALL", "<>")):
-            within: Node = {"SubLink": {"subLinkType": "ANY_SUBLINK", "testexpr": argument, "subselect": query}}
-            return within if link == "ANY" else negation(within)
-        return operator(f"{name} {link.lower()}", argument, scalar)
+        if link == "ANY" or name not in OPPOSITES:
+            return self._compared_with(argument, name, link.lower(), query, scalar)
+        return negation(self._compared_with(argument, OPPOSITES[name], "any", query, scalar))
+
+    def _compared_with(self, argument: Json, name: str, link: str, query: Json, scalar: Node) -> Node:
+        if (link, name) == ("any", "="):
+            return {"SubLink": {"subLinkType": "ANY_SUBLINK", "testexpr": argument, "subselect": query}}
+        return operator(f"{name} {link}", argument, scalar)
 
     def _call(self, body: Node) -> Node:
         names = strings(body.get("funcname"))
