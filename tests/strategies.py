@@ -113,7 +113,7 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
             ("v.kind NOT IN (SELECT w.kind FROM visits AS", " AND w.id < v.id"),
             ("(v.count, v.kind) NOT IN (SELECT w.count, w.kind FROM visits AS", " AND w.id < v.id"),
             ("NOT (v.count < ALL (SELECT w.count FROM visits AS", " AND w.id <> v.id)"),
-            ("v.count IN (7, 1) OR (v.kind = ANY (SELECT w.kind FROM visits AS", " AND w.id > v.id)) IS NULL"),
+            ("(v.count IN (7, 1) OR (v.kind = ANY (SELECT w.kind FROM visits AS", " AND w.id > v.id)) IS NULL"),
         )
     ),
     (

@@ -39,13 +39,26 @@ _FRAMES = (
     "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
     "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
     "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    "GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES", "RANGE UNBOUNDED PRECEDING EXCLUDE GROUP",
+    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW", "RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW",
 )  # fmt: skip
 FRAMES = (
-    *_FRAMES, "", "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "GROUPS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING",
+    *_FRAMES, "", "RANGE 1 PRECEDING", "RANGE BETWEEN 0.5 PRECEDING AND 2 FOLLOWING EXCLUDE TIES",
+    "RANGE BETWEEN '1 day' PRECEDING AND '1 month' FOLLOWING", "RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING",
+    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "GROUPS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING",
     "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "GROUPS BETWEEN 2 FOLLOWING AND UNBOUNDED FOLLOWING",
     "ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING", "RANGE BETWEEN CURRENT ROW AND CURRENT ROW",
 )  # fmt: skip
 _ROWS = ("ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+# What these orders, of one column, may have before and behind a row.
+_NEAR = (
+    *((order, frame) for order in ("day", "at DESC", "date_trunc('month', at)") for frame in (
+        "RANGE '1 day' PRECEDING", "RANGE BETWEEN '1 month 2 days' PRECEDING AND '36 hours' FOLLOWING EXCLUDE TIES",
+        "RANGE BETWEEN UNBOUNDED PRECEDING AND '1 year' PRECEDING")),
+    *((order, frame) for order in ("cost", "count DESC NULLS LAST", "score NULLS FIRST") for frame in (
+        "RANGE 1 PRECEDING", "RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW",
+        "RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING")),
+)  # fmt: skip
 _PARTITIONS = ("person_id", "person_id, kind", "person_id, date_trunc('month', at)", "person_id, count > 0")
 _ORDERS = ("day", "at DESC", "kind", "cost", "count DESC NULLS LAST", "date_trunc('month', at)", "score NULLS FIRST")
 
@@ -77,6 +90,9 @@ def windowed(draw: st.DrawFn) -> Source:
 
 def _window(draw: st.DrawFn, functions: tuple[tuple[str, str], ...]) -> str:
     function, kind = draw(st.sampled_from(functions))
+    if kind == "frame" and draw(st.integers(0, 2)) == 0 and "_value" not in function:
+        order, frame = draw(st.sampled_from(_NEAR))
+        return f"{function} OVER (PARTITION BY {draw(st.sampled_from(_PARTITIONS))} ORDER BY {order} {frame})"
     frame = draw(st.sampled_from({"frame": _FRAMES, "rows": _ROWS}.get(kind, ("",))))
     order = f"{draw(st.sampled_from(_ORDERS))}, id"
     return f"{function} OVER (PARTITION BY {draw(st.sampled_from(_PARTITIONS))} ORDER BY {order} {frame})"

@@ -4,7 +4,6 @@ Functions that tell equal rows apart (row_number, lag, first_value, a sum over R
 `ties` makes; the others (rank, a sum over RANGE) treat equal rows alike and need none.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,6 +13,7 @@ from rules.relation import domain
 from rules.relation.bind_expression import Binding
 from rules.relation.domain import ANYTHING, Domain, Range
 from rules.relation.expression import Column, Constant, Expression, ids_in
+from rules.relation.frames import Frame, frame_of
 from rules.relation.functions.comparison import compare
 from rules.relation.functions.conditional import alike
 from rules.relation.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
@@ -26,27 +26,8 @@ from rules.sql import syntax as s
 _RANKS = {"row_number": True, "rank": False, "dense_rank": False}  # and whether they tell equal rows apart
 _SHARES = frozenset(("percent_rank", "cume_dist"))
 _PICKS = frozenset(("first_value", "last_value", "nth_value"))
-_EDGE = r"UNBOUNDED PRECEDING|UNBOUNDED FOLLOWING|CURRENT ROW|\d{1,9} PRECEDING|\d{1,9} FOLLOWING"
-_FRAME = re.compile(rf"(ROWS|RANGE|GROUPS) BETWEEN ({_EDGE}) AND ({_EDGE})")
 _MOST_STEPS = 1_000_000
 _UNITS_HINT = "PARTITION BY the unit first; or put the window over the answer, as sum(count(*)) OVER () does."
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    text: str
-    mode: str = "RANGE"
-    start: str = "UNBOUNDED PRECEDING"
-    end: str = "CURRENT ROW"
-
-    @property
-    def is_whole(self) -> bool:
-        return (self.start, self.end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
-
-    @property
-    def is_never_empty(self) -> bool:
-        """Whether every row's frame has the row itself: a frame that lies before or behind it is empty at an end."""
-        return not self.start.endswith("FOLLOWING") and not self.end.endswith("PRECEDING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +37,7 @@ class _Place:
     binding: Binding
     facts: Facts
     window: Window
-    frame: _Frame
+    frame: Frame
 
     @property
     def is_same_for_all(self) -> bool:
@@ -74,7 +55,9 @@ def with_windows(
         facts = node.facts
         alike = tuple((call, number) for call, number in numbers.items() if call.over == over)
         with pointing_at(alike[0][0].name):
-            place = _Place(binding, facts, _window(over, binding, facts), _frame(over.frame))
+            window = _window(over, binding, facts)
+            frame, order = frame_of(over, window.order, binding)
+            place = _Place(binding, facts, replace(window, order=order), frame)
             made = tuple(_computed(call, number, place) for call, number in alike)
         node = windowed(node, place.window, made)
     return node, numbers
@@ -91,7 +74,7 @@ def first_of_each(
     """The rows that come first among those with the same keys, which tell the unit."""
     facts = node.facts
     window = _checked(keys, order, binding, facts)
-    made = _rank("row_number", number, _Place(binding, facts, window, _Frame("")))
+    made = _rank("row_number", number, _Place(binding, facts, window, Frame()))
     node = windowed(node, window, (made,))
     last = Constant(INT4, str(most), Fraction(most))
     return filtered(node, compare("=" if most == 1 else "<=", made.column, last, binding.setting))
@@ -120,16 +103,6 @@ def _sortable(given: Expression) -> Expression:
     if given.type.kind in ("other", "unknown"):
         raise NotSupported(f"values of type {given.type.sql} are in no order over protected rows")
     return given
-
-
-def _frame(text: str) -> _Frame:
-    if not text:
-        return _Frame("")
-    found = _FRAME.fullmatch(text)
-    if found is None or (found[1] == "RANGE" and any(edge[0].isdigit() for edge in found.groups())):
-        hint = "Over protected rows there are ROWS and GROUPS with a number of rows, and RANGE without one."
-        raise NotSupported(f'the window frame "{text}" is not supported over protected rows', hint=hint)
-    return _Frame(text, found[1], found[2], found[3])
 
 
 def _computed(given: s.Call, number: int, place: _Place) -> Computed:
@@ -209,7 +182,7 @@ def _pick(given: s.Call, number: int, place: _Place) -> Computed:
     frame = place.frame
     open_start, open_end = frame.start == "UNBOUNDED PRECEDING", frame.end == "UNBOUNDED FOLLOWING"
     settled = {"first_value": open_start, "last_value": open_end, "nth_value": frame.is_whole}[given.name]
-    if frame.mode != "ROWS" and not settled:
+    if frame.mode != "ROWS" and (not settled or frame.without or frame.has_offset):
         hint = f"Write {given.name}(…) OVER (… ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)."
         raise NotSupported(f"{given.name} over this frame depends on which of several equal rows is which", hint=hint)
     argument = _sortable(place.binding.bind(given.arguments[0]))

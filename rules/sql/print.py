@@ -177,7 +177,7 @@ def _call(call: s.Call) -> str:
     if call.filter is not None:
         text += f" FILTER (WHERE {print_expression(call.filter)})"
     if call.over is not None:
-        parts = (s.Constant("string", call.over.frame), *call.over.partition_by)
+        parts = (s.Constant("string", call.over.frame), *call.over.offsets, *call.over.partition_by)
         text += f" OVER (PARTITION BY {_list(parts)}{_order(call.over.order_by)})"
     return text
 

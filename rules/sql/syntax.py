@@ -57,11 +57,12 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """An OVER clause, named windows already inlined; `frame` is its text, "" for the default."""
+    """An OVER clause, named windows inlined; `frame` is its text, "" for the default, with $ for each offset."""
 
     partition_by: tuple["Expression", ...] = ()
     order_by: tuple[OrderItem, ...] = ()
     frame: str = ""
+    offsets: tuple["Expression", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

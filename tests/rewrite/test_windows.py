@@ -46,6 +46,34 @@ def counted(window: str, condition: str) -> str:
         (f"bool_or(status = 'sent') OVER {BY_TIME}", "w"),
         (f"count(*) OVER {BY_TIME[:-1]} GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)", "w = 2"),
         (f"count(*) OVER {BY_TIME[:-1]} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)", "w = 2"),
+        ("count(*) OVER (PARTITION BY customer_id ORDER BY ordered_at RANGE '70 days' PRECEDING)", "w > 1"),
+        (
+            "sum(amount) OVER (PARTITION BY customer_id ORDER BY ordered_at::date DESC "
+            "RANGE BETWEEN interval '1 month 3 days' PRECEDING AND '36 hours' FOLLOWING EXCLUDE TIES)",
+            "w > 300",
+        ),
+        (
+            "count(*) OVER (PARTITION BY customer_id ORDER BY date_trunc('month', ordered_at) "
+            "RANGE BETWEEN '2 months' PRECEDING AND '1 month' PRECEDING)",
+            "w = 1",
+        ),
+        (
+            "count(*) OVER (PARTITION BY customer_id ORDER BY amount RANGE BETWEEN 9.5 PRECEDING AND 10 FOLLOWING)",
+            "w > 1",
+        ),
+        ("count(*) OVER (PARTITION BY customer_id ORDER BY (id % 50)::float8 DESC RANGE 5.5 PRECEDING)", "w > 1"),
+        (
+            "sum(id) OVER (PARTITION BY customer_id ORDER BY id % 7 RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING)",
+            "w % 2 = 0",
+        ),
+        (f"sum(amount) OVER {BY_TIME[:-1]} ROWS 3 PRECEDING EXCLUDE CURRENT ROW)", "w < 200"),
+        (f"max(amount) OVER {BY_TIME[:-1]} GROUPS 3 PRECEDING EXCLUDE GROUP)", "w < 200"),
+        ("min(id) OVER (PARTITION BY customer_id ORDER BY status GROUPS 1 PRECEDING EXCLUDE TIES)", "w % 2 = 0"),
+        (
+            "count(*) OVER (PARTITION BY customer_id ORDER BY status RANGE UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)",
+            "w > 1",
+        ),
+        ("count(note) OVER (PARTITION BY customer_id ORDER BY status RANGE CURRENT ROW EXCLUDE TIES)", "w = 0"),
     ],
 )
 def test_a_window_within_a_unit_says_what_postgresql_says(planner: Planner, window: str, condition: str) -> None:
@@ -193,14 +221,27 @@ def test_windows_over_a_units_groups_compare_them(planner: Planner) -> None:
         ("ntile(0) OVER (PARTITION BY customer_id ORDER BY id)", NotSupported, "constant"),
         ("string_agg(note, ',') OVER (PARTITION BY customer_id)", NotSupported, "string_agg"),
         (
-            "count(*) OVER (PARTITION BY customer_id ORDER BY ordered_at RANGE '7 days' PRECEDING)",
+            "count(*) OVER (PARTITION BY customer_id ORDER BY ordered_at RANGE '-7 days' PRECEDING)",
             NotSupported,
-            "frame",
+            "constant",
+        ),
+        (
+            "count(*) OVER (PARTITION BY customer_id ORDER BY ordered_at RANGE '3000 years' PRECEDING)",
+            NotSupported,
+            "constant",
+        ),
+        ("count(*) OVER (PARTITION BY customer_id ORDER BY id RANGE -1 PRECEDING)", NotSupported, "constant"),
+        ("count(*) OVER (PARTITION BY customer_id ORDER BY id ROWS -1 PRECEDING)", NotSupported, "constant"),
+        ("count(*) OVER (PARTITION BY customer_id ORDER BY 1 + 1 GROUPS 1 PRECEDING)", NotSupported, "ORDER BY"),
+        (
+            "first_value(amount) OVER (PARTITION BY customer_id ORDER BY id RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING)",
+            NotSupported,
+            "several equal rows",
         ),
         (
             "count(*) OVER (PARTITION BY customer_id ORDER BY id ROWS UNBOUNDED PRECEDING EXCLUDE TIES)",
             NotSupported,
-            "frame",
+            "EXCLUDE TIES of a frame of ROWS",
         ),
     ],
 )

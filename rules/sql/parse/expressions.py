@@ -125,12 +125,13 @@ class Expressions(ABC):
         return special(found) if schema == RESERVED else found
 
     def _over(self, node: exp.Window) -> s.Window:
-        """The first entry of PARTITION BY is the frame's text (`rules.sql.spelled`)."""
+        """The first entries of PARTITION BY are the frame's text and its offsets (`rules.sql.spelled`)."""
         _, partition, order, over = take(node, "this", "partition_by", "order", "over")
         frame, *parts = map(self.expression, listed(partition))
         if over != "OVER" or not isinstance(frame, s.Constant):
             raise strange(node)
-        return s.Window(tuple(parts), self.order(order), frame.text)
+        offsets = frame.text.count("$")
+        return s.Window(tuple(parts[offsets:]), self.order(order), frame.text, tuple(parts[:offsets]))
 
     def order(self, node: exp.Order | None) -> tuple[s.OrderItem, ...]:
         if node is None:

@@ -4,8 +4,7 @@ from abc import ABC, abstractmethod
 
 from rules.refusal import NotSupported
 from rules.sql.grammar import Json, Node, items, kind, strings
-from rules.sql.spell import spell
-from rules.sql.spelled.frame import frame_text
+from rules.sql.spelled.frame import frame_offsets, frame_text
 from rules.sql.spelled.nodes import (
     DEFAULT_FRAME,
     RESERVED,
@@ -245,7 +244,7 @@ class Expressions(ABC):
         }
 
     def _window(self, over: Json) -> Node | None:
-        """OVER, spelled out: the frame's text, then the partition."""
+        """OVER, spelled out: the frame's text and offsets, then the partition."""
         if not isinstance(over, dict):
             return None
         base: Node = {}
@@ -256,7 +255,8 @@ class Expressions(ABC):
         frame = base if over.get("name") else over
         return some(
             partitionClause=[
-                text(frame_text(frame, lambda offset: spell(self.expression(offset)))),
+                text(frame_text(frame)),
+                *(self.expression(offset) for offset in frame_offsets(frame)),
                 *(self.expression(each) for each in partition),
             ],
             orderClause=self.order(order),

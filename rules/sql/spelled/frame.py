@@ -1,7 +1,5 @@
 """The frame of a window as text, from PostgreSQL's bits (parsenodes.h, FRAMEOPTION_*)."""
 
-from collections.abc import Callable
-
 from rules.sql.grammar import Json, Node
 from rules.sql.spelled.nodes import DEFAULT_FRAME
 
@@ -15,17 +13,22 @@ EXCLUSIONS = ((0x8000, " EXCLUDE CURRENT ROW"), (0x10000, " EXCLUDE GROUP"), (0x
 Bits = tuple[tuple[int, str], ...]
 
 
-def frame_text(window: Node, spell: Callable[[Json], str]) -> str:
-    """ "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"; nothing for the default frame."""
+def frame_text(window: Node) -> str:
+    """ "ROWS BETWEEN $ PRECEDING AND CURRENT ROW", with $ for an offset; nothing for the default frame."""
     options = window.get("frameOptions", DEFAULT_FRAME)
     if not isinstance(options, int) or options == DEFAULT_FRAME:
         return ""
 
-    def edge(plain: Bits, by_offset: Bits, key: str) -> str:
-        return _named(options, plain) or f"{spell(window.get(key))} {_named(options, by_offset)}"
+    def edge(plain: Bits, by_offset: Bits) -> str:
+        return _named(options, plain) or f"$ {_named(options, by_offset)}"
 
-    start, end = edge(STARTS, STARTS_BY_OFFSET, "startOffset"), edge(ENDS, ENDS_BY_OFFSET, "endOffset")
+    start, end = edge(STARTS, STARTS_BY_OFFSET), edge(ENDS, ENDS_BY_OFFSET)
     return f"{_named(options, MODES)} BETWEEN {start} AND {end}{_named(options, EXCLUSIONS)}"
+
+
+def frame_offsets(window: Node) -> list[Json]:
+    """The expressions that the frame's text has a $ for."""
+    return [window[key] for key in ("startOffset", "endOffset") if key in window]
 
 
 def _named(options: int, bits: Bits) -> str:
