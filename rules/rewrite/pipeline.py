@@ -20,6 +20,7 @@ from rules.relation.scope import ROW_HINT, World
 from rules.rewrite.block import Asked, draft_block
 from rules.rewrite.cut import Leaves, leaves_of
 from rules.rewrite.decorrelate import decorrelate
+from rules.rewrite.dependent_keys import write_dependent_keys
 from rules.rewrite.error_bars import BARS, barred_aggregates, check_none_left
 from rules.rewrite.explain import explained
 from rules.rewrite.find_blocks import find_blocks, world_of
@@ -81,6 +82,7 @@ def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog
     if not tables.are_read(tree):
         return _free_plan(tree, request)
     push_bars(query)
+    write_dependent_keys(query, tables.find_any)
     rewritten: tuple[int, ...] = ()
     while len(rewritten) < _MOST_CORRELATED:
         known = renumbered(request.released, rewritten)
@@ -256,6 +258,9 @@ class _Tables:
     def find_protected(self, schema: str | None, name: str) -> Table | None:
         table = self._find(schema, name)
         return table if table is not None and self.world.policy.is_protected(table.name) else None
+
+    def find_any(self, schema: str | None, name: str) -> Table | None:
+        return self._find(schema, name)
 
     def find_view(self, schema: str | None, name: str) -> Table | None:
         """A view that is read as its definition."""

@@ -30,7 +30,8 @@ def public_values(connection: psycopg.Connection, inner: Inner) -> Released:
     assert inner.column is not None
     column, table = inner.column.name, qualified(inner.column.table)
     rows = connection.execute(f'SELECT DISTINCT "{column}"::text FROM {table} WHERE "{column}" IS NOT NULL').fetchall()
-    return Released(inner, ("value",), ("text",), tuple(rows))
+    (kind,) = connection.execute(f'SELECT pg_typeof("{column}")::text FROM {table} LIMIT 1').fetchone() or ("text",)
+    return Released(inner, ("value",), (kind,), tuple(rows))
 
 
 @dataclass
