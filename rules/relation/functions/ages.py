@@ -43,9 +43,19 @@ def date_bin(operands: Operands, setting: Setting) -> Expression:
     if size is None or not start or not isinstance(start[0], Fraction) or origin.type.kind != given.type.kind:
         hint = "Write it as date_bin('15 minutes', x, timestamp '2024-01-01')."
         raise NotSupported("date_bin needs a constant stride without months and a constant origin", hint=hint)
+    given = _with_room(given, size)
     found = _bins(domain.range_of(given.domain), size, start[0])
     arguments = (stride, given, origin)
     return Apply("date_bin", "date_bin({0}, {1}, {2})", arguments, given.type.plain(), found, given.nullable)
+
+
+def _with_room(given: Expression, size: Fraction) -> Expression:
+    """A moment whose bin begins in the year 1 or later: long ones before it, or before there is a calendar."""
+    first, last = year_limits(given.type)
+    room = Range(first - DAY + size, last)
+    if size <= DAY or domain.is_within(domain.range_of(given.domain), room):
+        return given
+    return within(given, first - DAY + size, last)
 
 
 def _size(stride: Expression) -> Fraction | None:

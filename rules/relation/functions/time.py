@@ -11,7 +11,7 @@ from rules.relation.expression import Apply, Constant, Expression, Literal, Oper
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import literal, typed
 from rules.relation.functions.durations import part_of_span
-from rules.relation.functions.guard import Setting, as_value
+from rules.relation.functions.guard import Setting, as_value, within, year_limits
 from rules.relation.functions.shift import LIMIT, mapped
 from rules.relation.types import DATE, FLOAT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Type
 from rules.relation.value import DAY, Span
@@ -67,7 +67,18 @@ def moment(operand: Operand, setting: Setting, given: Type = TIMESTAMPTZ) -> Exp
     found = as_value(typed(operand, setting, given), setting)
     if not found.type.is_time:
         raise NotSupported(f"a date or timestamp is needed here, not {found.type.sql}")
-    return found
+    return _dated(found)
+
+
+def _dated(given: Expression) -> Expression:
+    """What was computed may have left the calendar: the decade of the year 5 began in 1 BC."""
+    first, last = year_limits(given.type)
+    if given.type.kind != "timestamptz":  # whose first and last day have no text in every zone
+        day = 1 if given.type.kind == "date" else DAY
+        first, last = first - day, last + 2 * day - 1
+    if isinstance(given, Constant) or domain.is_within(domain.range_of(given.domain), Range(first, last)):
+        return given
+    return within(given, first, last)
 
 
 def date_trunc(operands: Operands, setting: Setting) -> Expression:
