@@ -16,6 +16,7 @@ from rules.relation.public_values import with_known_values
 from rules.relation.released import columns, constants, keys
 from rules.relation.scan import Names, scan
 from rules.relation.scope import Scope, UnknownName, World, merge, single
+from rules.relation.types import find_common
 from rules.sql import syntax as s
 
 MOST_COLUMNS = 20_000  # of all relations of one statement: CTEs are bound at every use
@@ -250,7 +251,8 @@ def _either(tree: _Pair, columns: dict[int, Column]) -> Iterator[tuple[int, Expr
     """The merged columns of FULL JOIN … USING."""
     for (_, number), (_, first, second) in zip(tree.merged, tree.equal, strict=True):
         left, right = columns[first], columns[second]
-        yield number, Apply("coalesce", "coalesce({0}, {1})", (left, right), left.type, nullable=True)
+        common = (find_common([left.type, right.type]) or left.type).plain()
+        yield number, Apply("coalesce", "coalesce({0}, {1})", (left, right), common, nullable=True)
 
 
 def names_leaf(scope: Scope, columns: dict[int, Column]) -> Leaf:

@@ -27,7 +27,8 @@ from rules.relation.nodes import (
     Unit,
 )
 from rules.relation.rows_left import fewer
-from rules.relation.types import BOOLEAN, have_one_equality
+from rules.relation.ties import one_of_equals
+from rules.relation.types import BOOLEAN, find_common, have_one_equality
 from rules.relation.unmatched import after_filter, after_join, check_computed, check_whole
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
@@ -104,7 +105,9 @@ def _with_either_unit(made: Join, one: Facts, two: Facts, number: int) -> Node:
     if one.unit.column is None or two.unit.column is None:
         raise NotSupported("a full join of rows without identity is not supported")
     first, second = one.column(one.unit.column), two.column(two.unit.column)
-    either = Apply("coalesce", "coalesce({0}, {1})", (first, second), first.type, nullable=False)
+    common = (find_common([first.type, second.type]) or first.type).plain()
+    sql = one_of_equals(Column(number, common), "coalesce({0}, {1})")  # 5.0 and 5.00 are one person
+    either = Apply("coalesce", sql, (first, second), common, nullable=False)
     whole = projected(made, ((number, either),))
     only = frozenset([number])
     facts = replace(

@@ -60,12 +60,11 @@ def extreme(name: str, operands: tuple[Operand, ...], setting: Setting) -> Expre
 
 def _extreme_image(name: str, given: tuple[Expression, ...]) -> Domain:
     """Where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
-    ranges = [domain.range_of(each.domain) for each in given if not _is_null(each)]
     if not given[0].type.is_number and not given[0].type.is_time:
         return _image(given)
-    sure = [each for each, expression in zip(ranges, given, strict=False) if not expression.nullable]
-    found = image.hull(*ranges) if ranges else image.hull(domain.range_of(given[0].domain))
-    for each in sure:
+    present = [each for each in given if not _is_null(each)] or [given[0]]
+    found = image.hull(*(domain.range_of(each.domain) for each in present))
+    for each in (domain.range_of(each.domain) for each in present if not each.nullable):
         limit = domain.Range(None, each.high) if name == "least" else domain.Range(each.low, None)
         narrowed = domain.range_of(domain.intersect(found, limit))
         found = domain.Range(narrowed.low, narrowed.high, found.step)
@@ -87,6 +86,8 @@ def alike(operands: tuple[Operand, ...], setting: Setting, what: str) -> tuple[t
     """Operands of which one is handed on, so that none fails where it is made the type of the others."""
     given, common = unified(operands, setting, what)
     passed = tuple(_same_time(as_passed(each, setting), common, setting) for each in given)
+    if any(each.type != common for each in passed):  # a bound of numeric(10,2) has no zeros after the point
+        common = common.plain()
     return tuple(as_double(each) for each in passed) if common.kind == "float" else passed, common
 
 

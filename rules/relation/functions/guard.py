@@ -23,7 +23,7 @@ _DOUBLE_DIGITS = 300  # before or behind the point that a double holds
 
 
 def padded(given: Expression) -> Expression:
-    """What LIKE and ~ see of a character(n): the text with the spaces that make it n letters long."""
+    """What LIKE, ~ and octet_length see of a character(n): the text with the spaces that make it n letters long."""
     if given.type.base != "bpchar" or isinstance(given, Constant):
         return given
     if given.type.size is None:
@@ -125,12 +125,23 @@ def _is_integer(number: Fraction, given: Type) -> bool:
 def clamp(given: Expression, bounds: Range) -> Expression:
     """least(greatest(x, low), high), with NULL and NaN as NULL: PostgreSQL's own would make bounds of them."""
     assert bounds.low is not None and bounds.high is not None
-    low, high = constant(bounds.low, given.type), constant(bounds.high, given.type)
+    (low, high), kind = _bounds(bounds.low, bounds.high, given.type)
     seen = "{0} <> 'NaN'" if given.type.kind in ("numeric", "float") else "{0} IS NOT NULL"
     sql = f"CASE WHEN {seen} THEN least(greatest({{0}}, {{1}}), {{2}}) END"
     image = domain.clamped(given.domain, bounds.low, bounds.high)
     nullable = given.nullable or given.type.kind in ("numeric", "float")
-    return Apply("clamp", sql, (given, low, high), given.type.plain(), image, nullable)
+    return Apply("clamp", sql, (given, low, high), kind, image, nullable)
+
+
+def _bounds(low: Fraction, high: Fraction, given: Type) -> tuple[tuple[Constant, Constant], Type]:
+    """Bounds with as many digits as the values between them have, so that equal ones are written alike, if they can."""
+    first, last = constant(low, given), constant(high, given)
+    if given.kind != "numeric" or given.scale is None:
+        return (first, last), given.plain()
+    texts = value.decimal_text(low, given.scale), value.decimal_text(high, given.scale)
+    if texts[0] is None or texts[1] is None:
+        return (first, last), given.plain()
+    return (Constant(NUMERIC, texts[0], low), Constant(NUMERIC, texts[1], high)), given
 
 
 def within(given: Expression, low: Fraction, high: Fraction) -> Expression:
