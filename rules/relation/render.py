@@ -59,11 +59,13 @@ def text_constant(text: str) -> str:
 
 
 def constant_sql(given: Constant) -> str:
-    """A typed constant. Whole numbers of type integer and booleans need no cast."""
+    """A typed constant. Whole numbers of type integer and booleans need no cast; a character(n) is read as text."""
     if given.text is None:
         return f"NULL::{given.type.sql}" if given.type.base != "unknown" else "NULL"
     if given.type.kind == "boolean":
         return given.text.upper()
+    if given.type.base == "bpchar":
+        return f"{text_constant(given.text.rstrip(' '))}::text"
     if given.type.base == "int4":
         return given.text if not given.text.startswith("-") else f"({given.text})"
     return f"{text_constant(given.text)}::{given.type.sql}"
@@ -261,7 +263,7 @@ class Renderer:
 
 def _united(node: Union, column: Column, sql: str) -> str:
     """One type for both branches, and one spelling of a unit that they print with different digits."""
-    cast = sql if column.type.kind == "other" else f"{sql}::{column.type.sql}"
+    cast = sql if column.type.kind == "other" or column.type.base == "bpchar" else f"{sql}::{column.type.sql}"
     unit = node.facts.unit
     return one_of_equals(column, cast) if unit is not None and column.id == unit.column else cast
 

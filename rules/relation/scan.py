@@ -208,6 +208,8 @@ def _step(given: Type) -> Fraction | None:
 
 def _value(each: DeclaredValue, given: Type) -> Fraction | str | bool | None:
     match each:
+        case str() if given.base == "bpchar":
+            return each.rstrip(" ")
         case bool() | str():
             return each
         case int() | Decimal():

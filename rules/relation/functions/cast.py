@@ -12,6 +12,7 @@ from rules.relation.functions.reading import find_read
 from rules.relation.types import WIDTHS, Type, find_type, integer_range
 from rules.relation.value import DAY, round_half_away
 
+_LONGEST_NAME = 64  # bytes, with the one that ends it
 _LIMIT = 10_000  # values of a finite domain that are carried through a cast one by one
 
 
@@ -38,7 +39,7 @@ def cast_to(operand: Operand, target: Type, setting: Setting) -> Expression:
 def _literal(text: str, target: Type, setting: Setting) -> Expression:
     found = literal(text, target, setting)
     if target.kind == "text" and target.size is not None:
-        return Constant(target, text[: target.size], text[: target.size])
+        return Constant(target, _cut(text, target), _cut(text, target))
     return found
 
 
@@ -170,7 +171,10 @@ def _moment(given: Expression, target: Type, setting: Setting) -> Expression:
 
 
 def _text(given: Expression, target: Type, setting: Setting) -> Expression:
-    """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone."""
+    """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone.
+
+    A character(n) is its text without the blanks at the end, which PostgreSQL does not compare: 'a ' and 'a' are one.
+    """
     if given.type.is_time and not setting.styles.date.startswith("ISO"):
         hint = "SET DateStyle = 'ISO', or write to_char(x, 'YYYY-MM-DD')."
         raise NotSupported("the text of a date over protected rows is that of DateStyle ISO", hint=hint)
@@ -178,9 +182,23 @@ def _text(given: Expression, target: Type, setting: Setting) -> Expression:
     items = domain.items_of(given.domain, _LIMIT)
     if items is not None and given.type.kind != "float" and _prints_exactly(given):
         texts = [value.text_of(item, given.type, setting.time_zone) for item in items]
-        known = [text if target.size is None else text[: target.size] for text in texts if text is not None]
-        image = domain.values(known) if len(known) == len(texts) else ANYTHING
-    return _apply(given, target, image)
+        known = [_cut(text, target) for text in texts if text is not None]
+        image = domain.values(known) if len(known) == len(texts) and _are_whole(known, target) else ANYTHING
+    if target.base != "bpchar":
+        return _apply(given, target, image)
+    sql = "rtrim(({0})::text, ' ')" if target.size is None else f"({{0}})::{target.sql}::text"
+    return Apply("cast", sql, (given,), target, image, given.nullable)
+
+
+def _cut(text: str, target: Type) -> str:
+    """As varchar(n) and character(n) keep it. The blanks that fill up a character(n) are no part of it."""
+    found = text if target.size is None else text[: target.size]
+    return found.rstrip(" ") if target.base == "bpchar" else found
+
+
+def _are_whole(texts: list[str], target: Type) -> bool:
+    """Whether none is too long to be a name, which is cut by its bytes."""
+    return target.base != "name" or all(len(text.encode()) < _LONGEST_NAME for text in texts)
 
 
 def _prints_exactly(given: Expression) -> bool:

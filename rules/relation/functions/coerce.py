@@ -68,7 +68,8 @@ def literal(text: str | None, given: Type, setting: Setting) -> Constant:
     if given.kind == "interval":
         return _interval(text, setting)
     if given.kind == "text":
-        return Constant(TEXT, _checked(text.rstrip(" ") if given.base == "bpchar" else text), text)
+        plain = _checked(text.rstrip(" ") if given.base == "bpchar" else text)
+        return Constant(TEXT, plain, plain)
     if given.is_time:
         return _moment(text, given, setting)
     found_value = value.find_value(text, given, setting.time_zone)

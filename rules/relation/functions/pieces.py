@@ -4,9 +4,11 @@ from fractions import Fraction
 
 from rules.relation.domain import Range
 from rules.relation.expression import Apply, Expression, Operand
+from rules.relation.functions.coerce import typed
 from rules.relation.functions.guard import LONGEST_TEXT, Setting
+from rules.relation.functions.guard import padded as filled
 from rules.relation.functions.text import constant_text, made, text, whole_constant
-from rules.relation.types import INT4
+from rules.relation.types import INT4, TEXT
 
 Operands = tuple[Operand, ...]
 _MOST_COPIES = 100
@@ -66,7 +68,7 @@ def ascii_code(operands: Operands, setting: Setting) -> Expression:
 
 
 def bit_length(operands: Operands, setting: Setting) -> Expression:
-    return _counted("bit_length", operands[0], setting, most=32 * LONGEST_TEXT)
+    return _counted("bit_length", filled(typed(operands[0], setting, TEXT)), setting, most=32 * LONGEST_TEXT)
 
 
 def _counted(name: str, operand: Operand, setting: Setting, *, most: int) -> Expression:

@@ -11,7 +11,7 @@ from rules.relation.domain import ANYTHING, Domain, Range, Values
 from rules.relation.expression import Apply, Constant, Expression, Operand, condition
 from rules.relation.functions.cast import cast_to
 from rules.relation.functions.coerce import typed
-from rules.relation.functions.guard import LONGEST_TEXT, Setting, as_value, short
+from rules.relation.functions.guard import LONGEST_TEXT, Setting, as_value, padded, short
 from rules.relation.types import INT4, TEXT
 
 Operands = tuple[Operand, ...]
@@ -95,7 +95,9 @@ def replace(operands: Operands, setting: Setting) -> Expression:
 
 
 def length(name: str, operands: Operands, setting: Setting) -> Expression:
-    given = text(operands[0], setting)
+    """How many characters, or octets: of a character(n) those that fill it up are octets, and no characters."""
+    operand = typed(operands[0], setting, TEXT)
+    given = text(padded(operand) if name == "octet_length" else operand, setting)
     longest = 4 * LONGEST_TEXT if name == "octet_length" else given.type.size or LONGEST_TEXT
     return Apply(
         name, f"{name}({{0}})", (given,), INT4, Range(Fraction(0), Fraction(longest), Fraction(1)), given.nullable
