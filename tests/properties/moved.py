@@ -1,7 +1,7 @@
 """How far one unit moves all that is asked of the real database for a statement, against what is claimed of it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rules.noise.ladder import score_rungs
@@ -39,6 +39,17 @@ def left_out(lab: Lab, leave: str) -> Iterator[None]:
     with lab.connection.transaction(force_rollback=True):
         lab.script(leave)
         yield
+
+
+def told_by_place(lab: Lab, block: Block, tables: Iterable[str]) -> bool:
+    """Whether a block says something else of the same rows once they lie in the other direction."""
+    there = _asked(lab, block)
+    with left_out(lab, "; ".join(map(_REVERSED.format, tables))):
+        return there != _asked(lab, block)
+
+
+_REVERSED = """CREATE TABLE kept AS SELECT * FROM ONLY {0} ORDER BY ctid DESC; DELETE FROM ONLY {0};
+    INSERT INTO {0} SELECT * FROM kept; DROP TABLE kept"""
 
 
 def _asked(lab: Lab, block: Block) -> tuple[Exact, list[Histogram]]:

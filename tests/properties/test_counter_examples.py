@@ -9,7 +9,7 @@ from rules.policy.model import Policy
 from rules.refusal import Refusal
 from tests import lab as tables
 from tests.properties.conftest import MakeLab
-from tests.properties.moved import broken_claims
+from tests.properties.moved import broken_claims, told_by_place
 
 PEOPLE = "unit: people.id\ntables:\n  people: {unit: id}\n"
 VISITS = f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 2}}\n"
@@ -42,6 +42,14 @@ DIGITS = """
 CREATE TABLE people (id numeric(10, 1) PRIMARY KEY);
 CREATE TABLE visits (person_id numeric(10, 2));
 INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5), (6), (5)
+"""
+LONG = "x" * 63  # as long as a name can be
+CAPPED = """
+CREATE TABLE people (
+    id integer PRIMARY KEY, most integer NOT NULL CHECK (most BETWEEN 0 AND 1000), few integer CHECK (few IN (0, 1))
+);
+CREATE TABLE visits (person_id integer);
+INSERT INTO people VALUES (5, 1000, NULL), (6, 3, 1)
 """
 LEAVE = "DELETE FROM visits WHERE person_id = 5; DELETE FROM people WHERE id = 5"
 CASES = (
@@ -138,6 +146,76 @@ CASES = (
         LEAVE,
         "written otherwise cannot be grouped",
     ),
+    *(
+        Case(
+            f"blanks at the end of a character(n), which are not compared: {condition}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY);
+            CREATE TABLE visits (person_id integer NOT NULL, kind text NOT NULL, UNIQUE (person_id, kind), CHECK (kind IN ('a', 'b', 'c')));
+            INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5, 'a'), (5, 'b'), (5, 'c'), (6, 'a')
+            """,
+            f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 9}}\n",
+            f"SELECT count(*) FROM visits WHERE {condition}",
+            LEAVE,
+        )
+        for condition in (
+            "kind IN ('a '::char(3), 'b '::char(3), 'c')",
+            "(kind = 'a '::bpchar OR kind = 'b '::bpchar OR kind = 'c') AND kind IN ('a', 'b', 'c')",
+        )
+    ),
+    Case(
+        "a pivot by one value that is written in two ways",
+        """
+        CREATE TABLE people (id integer PRIMARY KEY);
+        CREATE TABLE visits (person_id integer NOT NULL, kind text NOT NULL);
+        INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5, 'a'), (5, 'a'), (6, 'a')
+        """,
+        VISITS,
+        "SELECT count(*) FILTER (WHERE kind = 'a '::bpchar), count(*) FILTER (WHERE kind = 'a') FROM visits",
+        LEAVE,
+    ),
+    Case(
+        "two names that differ in what is cut off",
+        f"""
+        CREATE TABLE people (id integer PRIMARY KEY);
+        CREATE TABLE visits (person_id integer NOT NULL, kind text NOT NULL CHECK (kind IN ('{LONG}1', 'b')));
+        INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5, '{LONG}1'), (5, 'b'), (6, 'b')
+        """,
+        f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 9}}\n",
+        "SELECT count(*) FROM (SELECT person_id, kind::name AS n, count(*) FROM visits GROUP BY 1, 2) AS v "
+        f"WHERE n IN ('{LONG}', 'b')",
+        LEAVE,
+    ),
+    Case(
+        "the least of a value, NULL, and what may be NULL",
+        CAPPED,
+        PEOPLE,
+        "SELECT sum(k) FROM (SELECT least(NULL::integer, most, few) AS k FROM people) AS p",
+        LEAVE,
+    ),
+    Case(
+        "what is computed from the least of a value, NULL, and what may be NULL",
+        CAPPED,
+        PEOPLE,
+        "SELECT count(*) FROM people WHERE least(NULL::integer, most, few) + 2147483600 > 0",
+        LEAVE,
+    ),
+    *(
+        Case(
+            f"moments that were computed and lie before the calendar: {computed}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY, born timestamp);
+            INSERT INTO people VALUES (5, '0005-01-01'), (6, '2000-01-01')
+            """,
+            PEOPLE,
+            f"SELECT count(*) FROM people WHERE {computed} > 0",
+            "DELETE FROM people WHERE id = 5",
+        )
+        for computed in (
+            "1 / (extract(year FROM date_trunc('decade', born)) + 1)",
+            "extract(year FROM date_bin('3650000 days', born, timestamp '2024-01-01'))",
+        )
+    ),
 )  # fmt: skip
 
 
@@ -153,6 +231,31 @@ def test_one_unit_moves_nothing_further_than_is_claimed(make_lab: MakeLab, case:
     assert not case.refusal, [block.sql for block in plan.blocks]
     for block in plan.blocks:
         assert not broken_claims(lab, block, case.leave), block.sql
+
+
+UNITED = """
+CREATE TABLE people (id numeric(4,1) PRIMARY KEY);
+CREATE TABLE visits (person_id numeric(6,2), kind text, late boolean, one numeric(4,2), two numeric(4,2));
+INSERT INTO people SELECT generate_series(1, 20);
+INSERT INTO visits SELECT p.id, k, late, 5 + late::integer * 2, 5 + late::integer * 2
+FROM people AS p, (VALUES ('a'), ('b'), ('c'), ('c  ')) AS k(k), (VALUES (true), (false)) AS l(late)
+"""
+BY_PLACE = (
+    "SELECT kind, count(*) FROM people AS p FULL JOIN visits AS v ON p.id = v.person_id AND v.late GROUP BY 1",
+    "SELECT concat(k, '.'), count(*) FROM (SELECT person_id, kind::bpchar AS k FROM visits GROUP BY 1, 2) AS v "
+    "GROUP BY 1",
+    "SELECT k::text, count(*) FROM (SELECT person_id, k FROM (SELECT person_id, greatest(one, two) AS k FROM visits) "
+    "AS w GROUP BY 1, 2) AS v GROUP BY 1",
+)
+
+
+@pytest.mark.parametrize("sql", BY_PLACE)
+def test_which_of_several_equal_values_comes_first_is_seen_by_nobody(make_lab: MakeLab, sql: str) -> None:
+    lab = make_lab(UNITED)
+    bounds = "one: {lower: 0, upper: 5}, two: {lower: 0, upper: 5}, kind: {values: [a, b, c]}"
+    rules = f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 2, columns: {{{bounds}}}}}\n"
+    (block,) = lab.plan(sql, Case("", "", rules, "", "").policy).blocks
+    assert not told_by_place(lab, block, ("people", "visits")), block.sql
 
 
 def test_an_outer_join_and_an_inner_one_of_the_same_rows_have_groups_of_their_own(make_lab: MakeLab) -> None:
