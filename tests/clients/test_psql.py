@@ -227,7 +227,7 @@ def at_a_terminal(proxy: Noisegate, typed: list[str]) -> str:
 
 
 def _read(terminal: int, *, until: str) -> str:
-    seen, deadline = "", time.monotonic() + 10
+    seen, deadline = "", time.monotonic() + 30
     while time.monotonic() < deadline:
         readable, _, _ = select.select([terminal], [], [], 0.5)
         try:

@@ -13,6 +13,7 @@ from proxy.engine.postgres import PostgresEngine
 from proxy.twin.embedded import Cluster
 from rules.catalog import Table, TableName
 from tests.conftest import RealDatabase, make_shop
+from tests.waiting import is_active, until
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +103,12 @@ async def test_a_statement_ends_with_its_time(engine: PostgresEngine) -> None:
 async def test_cancel_stops_what_runs_and_all_that_would_follow(engine: PostgresEngine, own_shop: RealDatabase) -> None:
     async with engine.snapshot(time_zone="UTC", timeout_seconds=60) as snapshot:
         running = asyncio.create_task(_failure(snapshot.run("SELECT pg_sleep(50) /* cancel me */")))
-        await asyncio.sleep(0.2)
+        await until(lambda: is_active(own_shop.dsn, "cancel me"))
         await snapshot.cancel()
         assert await asyncio.wait_for(running, 5)
         assert await _failure(snapshot.run("SELECT 1"))
-    assert not is_running(own_shop, "cancel me")
+    await until(lambda: not is_active(own_shop.dsn, "cancel me"))
     assert await run(engine, "SELECT 1") == [[("1",)]]
-
-
-def is_running(database: RealDatabase, words: str) -> bool:
-    asked = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE %s AND pid <> pg_backend_pid()"
-    with database.connect() as connection:
-        return connection.execute(asked, (f"%{words}%",)).fetchone() != (0,)
 
 
 async def _failure(running: Awaitable[object]) -> bool:
@@ -164,12 +159,11 @@ def test_a_version_is_written_as_its_server_writes_it(number: int, shown: str) -
 
 async def test_an_abandoned_snapshot_leaves_nothing_running(engine: PostgresEngine, own_shop: RealDatabase) -> None:
     task = asyncio.create_task(run(engine, "SELECT pg_sleep(50) /* abandon me */", seconds=60))
-    await asyncio.sleep(0.3)
+    await until(lambda: is_active(own_shop.dsn, "abandon me"))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.2)
-    assert not is_running(own_shop, "abandon me")
+    await until(lambda: not is_active(own_shop.dsn, "abandon me"))
 
 
 async def test_a_server_that_is_away_is_said_to_be(own_shop: RealDatabase) -> None:

@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.query.turns import Turns
+from tests.waiting import until
+
+LONG = 60.0  # seconds
 
 
 class Hall:
@@ -29,7 +32,7 @@ class Hall:
             finally:
                 self.inside.remove(analyst)
 
-    def start(self, analyst: str, seconds: float = 0.01) -> asyncio.Task[None]:
+    def start(self, analyst: str, seconds: float) -> asyncio.Task[None]:
         async def stay() -> None:
             async with self.visit(analyst):
                 await asyncio.sleep(seconds)
@@ -39,15 +42,17 @@ class Hall:
 
 async def test_one_analyst_never_has_all_places() -> None:
     hall = Hall(places=3, most=2)
-    tasks = [hall.start("ada") for _ in range(10)]
-    await asyncio.sleep(0.005)
+    tasks = [hall.start("ada", LONG) for _ in range(10)]
+    await until(lambda: len(hall.inside) > 1)
+    await asyncio.sleep(0.01)  # a third would have come by now
     assert hall.inside == ["ada", "ada"]
 
-    tasks.append(hall.start("bob"))
-    await asyncio.sleep(0.001)
+    tasks.append(hall.start("bob", LONG))
+    await until(lambda: "bob" in hall.inside)
 
     assert sorted(hall.inside) == ["ada", "ada", "bob"]
-    await asyncio.gather(*tasks)
+    for task in tasks:
+        task.cancel()
 
 
 async def test_a_long_queue_is_not_before_another_analysts() -> None:
@@ -80,7 +85,7 @@ def test_who_leaves_while_waiting_takes_no_place_along(steps: list[tuple[str, bo
                 task.cancel()
             tasks.append(task)
         await asyncio.gather(*tasks, return_exceptions=True)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await asyncio.gather(*(hall.start(name, 0) for name in "abcdefgh" for _ in range(places)))
 
     asyncio.run(play())
@@ -92,5 +97,5 @@ async def test_a_visit_that_fails_gives_its_place_back() -> None:
         async with hall.visit("ada"):
             raise ValueError("oops")
 
-    async with asyncio.timeout(1), hall.visit("bob"):
+    async with asyncio.timeout(20), hall.visit("bob"):
         assert hall.inside == ["bob"]

@@ -9,7 +9,8 @@ import pytest
 from proxy.server.house import is_loopback
 from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster
-from tests.server.relay import running_relay
+from tests.server.relay import eventually, running_relay
+from tests.waiting import is_active
 
 
 def test_a_statement_that_runs_is_finished_before_the_proxy_stops(cluster: Cluster) -> None:
@@ -22,7 +23,7 @@ def test_a_statement_that_runs_is_finished_before_the_proxy_stops(cluster: Clust
         busy, idle = (psycopg.connect(relay.dsn(), autocommit=True) for _ in range(2))
         thread = threading.Thread(target=ask, args=[busy])
         thread.start()
-        time.sleep(0.2)
+        assert eventually(lambda: is_active(cluster.dsn(), "'finished' from"), 20)
 
         started = time.monotonic()
         relay.call(relay.listener.stop())

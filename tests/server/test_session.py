@@ -14,6 +14,7 @@ from proxy.wire.backend import DataRow, ErrorResponse
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
 from tests.server.raw import errors, kinds
 from tests.server.stage import Stage
+from tests.waiting import until
 
 COUNT = b"SELECT count(*) FROM orders"
 
@@ -144,7 +145,7 @@ async def test_a_backend_that_is_cancelled_by_sql_stops_what_runs_inside(stage: 
     process_id = int(DataRow.decode(frames[1].raw).values[0] or 0)
     stage.service.seconds = 30
     client.send(Query(COUNT))
-    await asyncio.sleep(0.2)
+    await until(lambda: stage.service.answered == 1)
 
     stage.sessions.cancel_backend(process_id)
 

@@ -7,13 +7,12 @@ import pytest
 from psycopg import AsyncConnection
 
 from proxy.twin.twin import Twin
+from tests.waiting import is_active, until
 
 
 class Heard(list[tuple[str, int]]):
     async def wait(self) -> tuple[str, int]:
-        async with asyncio.timeout(5):
-            while not self:
-                await asyncio.sleep(0.01)
+        await until(lambda: bool(self))
         return self.pop(0)
 
 
@@ -31,7 +30,7 @@ async def test_cancelling_ones_own_other_session_is_heard_and_done(twin: Twin, h
     ):
         process = first.info.backend_pid
         running = asyncio.create_task(first.execute("SELECT pg_sleep(60)"))
-        await asyncio.sleep(0.2)
+        await until(lambda: is_active(twin.dsn("ada"), "pg_sleep(60)"))
         cursor = await second.execute(f"SELECT pg_cancel_backend({process})")
         assert await cursor.fetchone() == (True,)
         assert await heard.wait() == ("cancel", process)
@@ -74,7 +73,7 @@ async def test_a_signal_that_fails_is_not_the_last_that_is_heard(twin: Twin, hea
 async def test_backends_are_ended_whatever_they_run(twin: Twin) -> None:
     async with await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as ada:
         running = asyncio.create_task(ada.execute("SET statement_timeout = 0; SELECT pg_sleep(60)"))
-        await asyncio.sleep(0.2)
+        await until(lambda: is_active(twin.dsn("ada"), "pg_sleep(60)"))
 
         await twin.end_backends([ada.info.backend_pid])
 
