@@ -337,8 +337,13 @@ async def test_a_change_is_made_though_the_real_database_went_away_before_its_ro
 async def test_the_twin_comes_back_after_one_of_its_processes_died(follower: Follower) -> None:
     heard: list[tuple[str, int]] = []
     follower.twin.on_signal = lambda kind, process: heard.append((kind, process))
-    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+    async with (
+        await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada,
+        await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as witness,
+    ):
         os.kill(ada.info.backend_pid, signal.SIGKILL)  # PostgreSQL ends all sessions and recovers
+        with pytest.raises(psycopg.OperationalError):
+            await witness.execute("SELECT pg_sleep(60)")
     async with await _once_it_answers(follower.twin.dsn("ada")) as ada:
         assert follower.twin.is_running()
         assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
