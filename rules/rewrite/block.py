@@ -154,7 +154,7 @@ def draft_block(site: BlockSite, asked: Asked, request: Request, world: World) -
     auto = Auto.of(keyed.source.node, request, world)
     recipes = choose(auto.with_own_bounds(_recipes(asked, request.confidence, keyed, world, bounding.rows)))
     parts = _parts(recipes, needs_units=public is None)
-    if bounding.rows > 1 and UnitCount() in parts:
+    if bounding.rows > 1 and any(isinstance(part, UnitCount) for part in parts):
         _check_identity(facts)
     bounding = auto.bounding(bounding, recipes, parts, facts)
     bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
@@ -254,12 +254,13 @@ def _recipes(
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in node.facts.columns})
     binding = Binding(leaf, world, world.setting())
     barred = {bar.output for bar in asked.bars}
+    together = rows * world.policy.group_size  # noise has to be drawn for so many rows of units that go together
     found = []
     for place, each in enumerate(asked.aggregates):
         if not isinstance(each, s.Call):
             raise NotSupported("this aggregate is not understood")
         with pointing_at(each.name):
-            recipe = split(each, binding, node.facts, rows)
+            recipe = split(each, binding, node.facts, together)
             found.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
     return tuple(found)
 

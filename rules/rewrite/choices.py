@@ -22,6 +22,7 @@ from rules.rewrite.contributions import Pick, Recipe
 from rules.sql import syntax as s
 
 MOST_CANDIDATES = 4096
+_FINEST = 10**9  # parts of the rows: ranks are whole numbers of such parts, and stay in the range of scores
 _DAY_HINT = (
     "Ask your DBA for lower and upper in the rules, or narrow it in WHERE: x BETWEEN '2024-01-01' AND '2024-12-31'."
 )
@@ -121,11 +122,12 @@ def _ordered(given: s.Call, binding: Binding) -> tuple[Expression, bool]:
 
 
 def _fraction(written: s.Expression, given: s.Call, binding: Binding) -> Fraction:
+    """0.333…, with however many digits, is a third: what lies below a thousand millionth of the rows is not told."""
     bound = binding.bind(written)
     value = bound.value if isinstance(bound, Constant) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         raise NotSupported(f"the fraction of {given.name} must be a constant between 0 and 1")
-    return value
+    return value.limit_denominator(_FINEST)
 
 
 def _candidates(argument: Expression, tested: Expression, binding: Binding, rows: int, name: str) -> _Candidates:

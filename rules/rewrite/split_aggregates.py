@@ -31,7 +31,7 @@ _AVERAGE_DIGITS = 16  # as avg of integers prints them
 
 
 def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
-    """The recipe of one aggregate. `rows` is how many rows of a unit are counted at most."""
+    """The recipe of one aggregate. `rows` is how many rows are counted at most of those who are protected together."""
     _check(given)
     tested = TRUE if given.filter is None else binding.condition(given.filter)
     if given.star:

@@ -7,7 +7,9 @@ import pytest
 
 from rules.catalog import Key
 from rules.noise.lattice import find_lattice
-from rules.noise.measures import PrivateGroups, PublicGroups
+from rules.noise.measures import Choice, PrivateGroups, PublicGroups, Quantile
+from rules.noise.mechanism import OpenDPNoise
+from rules.noise.quantile import choose
 from rules.noise.release import draw, release
 from rules.refusal import NotAllowed, NotSupported
 from tests import shop as shop_data
@@ -249,6 +251,27 @@ def test_26_a_block_for_each_row_is_one_grouped_block(planner: Planner) -> None:
 def test_disjoint_units_of_a_row_are_refused_in_a_union(planner: Planner) -> None:
     sql = "SELECT count(*) FROM (SELECT id FROM customers UNION ALL SELECT id FROM products) AS t"
     assert planner.refusal(sql).sqlstate in ("42501", "0A000")
+
+
+def test_04_units_that_go_together_take_a_coarser_step_too(shop: RealDatabase) -> None:
+    """Noise for a sensitivity beyond 2^60 cannot be drawn: every such statement was charged and never answered."""
+    rules = _rules("amount: {lower: 0, upper: 500}", "amount: {lower: 0, upper: 1000000000000000}")
+    for group_size in (1, 1000):
+        planner = Planner(shop.dsn, f"{rules}group_size: {group_size}\n")
+        for asked in ("sum(amount)", "avg(amount)", "var_pop(amount)", "corr(amount, id)"):
+            block = planner.block(f"SELECT {asked} FROM orders WHERE id BETWEEN 0 AND 100")
+            draw(block, range(len(block.measures)), 1, OpenDPNoise(), group_size=group_size)
+
+
+def test_21_a_fraction_with_many_digits_is_chosen_as_any_other(planner: Planner) -> None:
+    """Its denominator multiplies the sensitivity: with twenty digits a statement was charged and never answered."""
+    block = planner.block("SELECT percentile_cont(0.12345678901234567891) WITHIN GROUP (ORDER BY amount) FROM orders")
+    third = planner.block("SELECT percentile_cont(0.3333333333333333) WITHIN GROUP (ORDER BY amount) FROM orders")
+    (choice,), (thirds,) = block.measures, third.measures
+
+    assert isinstance(choice, Choice) and isinstance(thirds, Choice)
+    assert thirds.target == Quantile(Fraction(1, 3))
+    choose(choice, [1] * choice.candidates, OpenDPNoise(), group_size=1000)
 
 
 def test_05_different_values_are_bounded_over_all_groups(planner: Planner) -> None:
