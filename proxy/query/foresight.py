@@ -10,8 +10,8 @@ from proxy.query.asker import Asker
 from proxy.query.reuse import Question
 from rules.ledger.accountant import Totals, loss
 from rules.ledger.book import Change, check_fits
-from rules.ledger.store import Review, Standing
-from rules.noise.cost import Mechanism, price
+from rules.ledger.store import KeptRelease, Review, Standing
+from rules.noise.cost import price
 from rules.refusal import BudgetSpent
 
 _DOWN = Context(prec=6, rounding=ROUND_FLOOR)
@@ -27,10 +27,12 @@ def foresee(questions: Sequence[Question], review: Review, asker: Asker) -> tupl
 def check_affordable(questions: Sequence[Question], review: Review, asker: Asker) -> Totals:
     """What all questions would cost the analyst together; refused like a charge, without making it."""
     fresh = [mechanism for question in questions for mechanism in question.mechanisms]
-    seen = _unpaid(questions)
+    unpaid = _unpaid(questions)
+    seen = [each.release.mechanism for each in unpaid]
+    first = [each.release.mechanism for each in unpaid if not each.shared]
     if fresh or seen:
         analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *seen]))
-        dataset = Change(review.dataset.totals, review.dataset.totals.plus(fresh))
+        dataset = Change(review.dataset.totals, review.dataset.totals.plus([*fresh, *first]))
         check_fits(asker.analyst, analyst, dataset, asker.rulebook.budgets, reused=bool(seen))
     return Totals().plus([*fresh, *seen])
 
@@ -55,10 +57,9 @@ def _left(standing: Standing) -> str:
     return f"{_DOWN.plus(left).normalize():f} of {price(standing.limit.epsilon)}"
 
 
-def _unpaid(questions: Sequence[Question]) -> list[Mechanism]:
+def _unpaid(questions: Sequence[Question]) -> list[KeptRelease]:
     """Releases that this analyst has not paid for in this period, each once."""
-    kept = {each.id: each for question in questions for each in question.kept if not each.paid}
-    return [each.release.mechanism for each in kept.values()]
+    return list({each.id: each for question in questions for each in question.kept if not each.paid}.values())
 
 
 def _served_again(question: Question) -> str:
@@ -76,6 +77,7 @@ def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
         most = "up to " if len(set(map(len, question.known.values()))) > 1 else ""
         yield f"combined from {most}{question.combined} releases"
     if unpaid := _unpaid([question]):
-        yield f"which were made for others and cost {_price(Totals().plus(unpaid))} at first sight"
+        cost = Totals().plus(each.release.mechanism for each in unpaid)
+        yield f"which were made for others and cost {_price(cost)} at first sight"
     if kept < whole:
         yield f"the rest is drawn anew with {_price(fresh)}"

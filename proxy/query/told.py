@@ -69,7 +69,7 @@ def budget_rows(review: Review, budgets: Budgets) -> Iterator[Row]:
 
 def ledger_row(charge: PastCharge) -> Row:
     """One charge, as it was."""
-    paid, shared = Totals().plus((*charge.fresh, *charge.seen)), Totals().plus(charge.fresh)
+    paid, shared = Totals().plus((*charge.fresh, *charge.seen)), Totals().plus((*charge.fresh, *charge.first))
     return (
         _moment(charge.time),
         charge.state,

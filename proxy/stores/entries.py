@@ -23,7 +23,8 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     account = account_of(charge.analyst)
     sights = _unpaid(connection, charge.sights, account, period)
     cost = (*charge.mechanisms, *(sight.mechanism for sight in sights))
-    dataset = _change(connection, (DATASET, period), charge.mechanisms)
+    first = (sight.mechanism for sight in sights if sight.is_first)
+    dataset = _change(connection, (DATASET, period), (*charge.mechanisms, *first))
     analyst = _change(connection, (account, period), cost)
     check_fits(charge.analyst, analyst, dataset, budgets, reused=bool(sights))
     number = append(connection, chain.charge_entry(charge, period, sights))
@@ -134,16 +135,21 @@ def _change(connection: Connection, account: Account, cost: Sequence[Mechanism])
 
 
 def _unpaid(connection: Connection, sights: Iterable[int], account: str, period: str) -> list[Sight]:
-    """The releases among these that the analyst has not paid for in this period, with their full cost."""
+    """The releases among these that the analyst has not paid for in this period, with their full cost.
+
+    One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it.
+    """
     unpaid = []
     for release in dict.fromkeys(sights):
         found = connection.execute(
-            "SELECT cost FROM releases WHERE id = ? AND NOT EXISTS"
+            "SELECT cost, EXISTS (SELECT 1 FROM sights WHERE release = releases.id AND period = ?) FROM releases"
+            " WHERE id = ? AND NOT EXISTS"
             " (SELECT 1 FROM sights WHERE account = ? AND period = ? AND release = releases.id)",
-            (release, account, period),
+            (period, release, account, period),
         ).fetchone()
         if found is not None:
-            unpaid.append(Sight(release, chain.mechanism(json.loads(found[0]))))
+            cost, is_shared = found
+            unpaid.append(Sight(release, chain.mechanism(json.loads(cost)), is_first=not is_shared))
     return unpaid
 
 

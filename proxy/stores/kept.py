@@ -55,7 +55,7 @@ def _own(connection: Connection, alike: tuple[str | None, ...], account: Account
         f" WHERE {_ALIKE} ORDER BY r.epsilon DESC, r.id DESC LIMIT {_MOST}",
         (*account, *alike),
     )
-    return tuple(_read(row, paid=True) for row in rows)
+    return tuple(_read(row, paid=True, shared=True) for row in rows)
 
 
 def _other(
@@ -71,15 +71,21 @@ def _other(
     for number, cost in rows:
         if chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
             found = connection.execute(f"SELECT {_COLUMNS} FROM releases r WHERE r.id = ?", (number,))
-            return _read(found.fetchone(), paid=False)
+            return _read(found.fetchone(), paid=False, shared=_is_shared(connection, number, account[1]))
     return None
 
 
-def _read(row: tuple[Any, ...], *, paid: bool) -> KeptRelease:
+def _is_shared(connection: Connection, release: int, period: str) -> bool:
+    """Whether somebody has paid for it in this period, and so has the dataset."""
+    sights = connection.execute("SELECT 1 FROM sights WHERE release = ? AND period = ? LIMIT 1", (release, period))
+    return sights.fetchone() is not None
+
+
+def _read(row: tuple[Any, ...], *, paid: bool, shared: bool) -> KeptRelease:
     number, time, block, measure, cost, groups, numbers = row
     keys = tuple(tuple(group) for group in json.loads(groups))
     release = Release(block, measure, chain.mechanism(json.loads(cost)), keys, tuple(json.loads(numbers)))
-    return KeptRelease(number, datetime.fromisoformat(time), release, paid)
+    return KeptRelease(number, datetime.fromisoformat(time), release, paid, shared)
 
 
 def _text(value: object) -> str:

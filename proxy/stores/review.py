@@ -47,6 +47,7 @@ def _charges(connection: Connection, analyst: str, most: int) -> tuple[PastCharg
 
 def _charge(fields: dict[str, Any], state: State) -> PastCharge:
     """A statement that only showed releases again was settled when it was charged."""
+    seen, first = chain.sights_of(fields)
     return PastCharge(
         datetime.fromisoformat(fields["time"]),
         fields["period"],
@@ -54,6 +55,7 @@ def _charge(fields: dict[str, Any], state: State) -> PastCharge:
         fields["statement"],
         tuple(fields["tables"]),
         tuple(map(chain.mechanism, fields["mechanisms"])),
-        tuple(chain.mechanism(cost) for _, cost in fields["sights"]),
+        tuple(seen),
+        tuple(first),
         state if fields["mechanisms"] else "settled",
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 from rules.ledger.accountant import Totals
 from rules.ledger.store import Charge
@@ -31,6 +32,7 @@ class Sight:
 
     release: int
     mechanism: Mechanism
+    is_first: bool  # nobody had seen it in this period, so that the dataset pays for it too
 
 
 def charge_entry(charge: Charge, period: str, sights: Sequence[Sight]) -> str:
@@ -47,6 +49,7 @@ def charge_entry(charge: Charge, period: str, sights: Sequence[Sight]) -> str:
             "tables": list(charge.tables),
             "mechanisms": [cost(mechanism) for mechanism in charge.mechanisms],
             "sights": [[sight.release, cost(sight.mechanism)] for sight in sights],
+            "first": [sight.release for sight in sights if sight.is_first],
         }
     )
 
@@ -79,11 +82,17 @@ def replay(entries: Iterable[str]) -> dict[Account, Totals]:
         fields = json.loads(entry)
         if fields["kind"] == "charge":
             paid = [mechanism(each) for each in fields["mechanisms"]]
-            seen = [mechanism(each) for _, each in fields["sights"]]
-            for account, costs in ((DATASET, paid), (account_of(fields["analyst"]), paid + seen)):
+            seen, first = sights_of(fields)
+            for account, costs in ((DATASET, paid + first), (account_of(fields["analyst"]), paid + seen)):
                 key = (account, fields["period"])
                 accounts[key] = accounts.get(key, Totals()).plus(costs)
     return accounts
+
+
+def sights_of(fields: Mapping[str, Any]) -> tuple[list[Mechanism], list[Mechanism]]:
+    """What a charge has for releases shown again, and for those of them that the dataset pays for too."""
+    seen = {release: mechanism(each) for release, each in fields["sights"]}
+    return list(seen.values()), [seen[release] for release in fields.get("first", ())]  # version 1 had none
 
 
 def cost(mechanism: Mechanism) -> Cost:

@@ -28,7 +28,7 @@ class Charge:
     unit: str
     tables: tuple[str, ...]
     mechanisms: tuple[Mechanism, ...]  # fresh draws: paid by the analyst and by the dataset
-    sights: tuple[int, ...] = ()  # releases shown again: paid by the analyst who has not seen them in this period
+    sights: tuple[int, ...] = ()  # releases shown again: paid by whoever has not seen them in this period
     faults_since: datetime | None = None  # failures after charges of this analyst's are counted from here
     faults_allowed: int = 0
 
@@ -62,6 +62,7 @@ class KeptRelease:
     time: datetime
     release: Release
     paid: bool  # it is on the asking analyst's account of this period already
+    shared: bool  # and on the dataset's: it was made in this period, or somebody has seen it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ class PastCharge:
     fingerprint: str
     tables: tuple[str, ...]
     fresh: tuple[Mechanism, ...]  # paid by the analyst and by the dataset
-    seen: tuple[Mechanism, ...]  # releases of others, paid by the analyst alone
+    seen: tuple[Mechanism, ...]  # releases shown again, paid by the analyst
+    first: tuple[Mechanism, ...]  # those of them that nobody had seen in this period, paid by the dataset too
     state: State  # charged: no answer was kept; it was cancelled, or runs still
 
 

@@ -64,16 +64,20 @@ class LedgerMachine(RuleBasedStateMachine):
         number, epsilon = release
         period = period_of(self.now, self.budgets)
         is_new = (analyst, period, number) not in self.seen
+        is_first = (period, number) not in {(when, which) for _, when, which in self.seen}
         try:
             receipt = self.runner.run(
                 self.ledger.charge(charge_of(analyst, sights=(number,), time=self.now), self.budgets)
             )
         except BudgetSpent:
             limit = self.budgets.analysts[analyst].epsilon
-            assert is_new and self.owed.get((analyst, period), Decimal(0)) + epsilon > limit
+            own = self.owed.get((analyst, period), Decimal(0)) + epsilon > limit
+            shared = self.owed.get(("", period), Decimal(0)) + epsilon > self.budgets.dataset.epsilon
+            assert is_new and (own or (is_first and shared))
             return
         assert receipt.cost.epsilon == (epsilon if is_new else 0)
         self._owe(analyst, period, receipt.cost.epsilon)
+        self._owe("", period, epsilon if is_first else Decimal(0))
         self.seen.add((analyst, period, number))
 
     @rule(charged=charges)

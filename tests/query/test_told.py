@@ -91,6 +91,23 @@ async def test_a_private_answer_and_the_budget_beside_it_are_of_one_moment(desk:
     assert await desk.spent() == (1, 1)
 
 
+async def test_what_the_dataset_pays_again_in_a_new_period_is_foreseen_and_told(desk: Desk) -> None:
+    budget = desk.policy.budget.model_copy(update={"per": "day", "epsilon": Decimal("1.5")})
+    desk.service = desk.open(desk.policy.model_copy(update={"budget": budget}))
+    await desk.ask(block_of(UNITS), analyst="bob")
+    desk.now += timedelta(hours=13)
+    plan = replace(plan_of(), foreseen=(block_of(UNITS), block_of(IDS, canonical="more")))
+    (foreseen,) = (await desk.service.answer(plan, analyst="bob", session="s", timeout_seconds=20)).columns
+    assert "none, since it is refused: this would pass the privacy budget that all analysts share" in str(foreseen[0])
+
+    await desk.ask(block_of(UNITS), analyst="ada")
+
+    assert await desk.spent() == (1, 1)
+    assert [cell.strip('"') for cell in (await told(desk, "ledger"))[0][2:4]] == ["1", "1"]
+    with pytest.raises(BudgetSpent, match="share"):
+        await desk.ask(block_of(IDS, canonical="more"), analyst="bob")
+
+
 async def test_columns_follow_the_rules_in_force(desk: Desk) -> None:
     before = await told(desk, "columns")
     tables = dict(desk.policy.tables)

@@ -190,6 +190,27 @@ async def test_a_sight_is_paid_again_in_a_new_period(ledger: LedgerStore) -> Non
     assert (kept.paid, receipt.cost.epsilon) == (False, Decimal("0.3"))
 
 
+async def test_what_is_seen_again_in_a_new_period_is_paid_by_the_dataset_too_and_once(ledger: LedgerStore) -> None:
+    """All analysts together receive it in that period: unpaid, a full budget could be received beside it."""
+    paid = await ledger.charge(charge_of("ada", "1"), BUDGETS)
+    await ledger.settle(paid.charge, [release_of("1")])
+    next_month = NOON + timedelta(days=14)
+    found = [await find(ledger, analyst=analyst, now=next_month) for analyst in ("ada", "bob")]
+    assert [(kept.paid, kept.shared) for kept in found if kept is not None] == [(False, False)] * 2
+
+    ada = await ledger.charge(charge_of("ada", sights=(1,), time=next_month), BUDGETS)
+    kept = await find(ledger, analyst="bob", now=next_month)
+    assert kept is not None and (kept.paid, kept.shared) == (False, True)
+    bob = await ledger.charge(charge_of("bob", sights=(1,), time=next_month), BUDGETS)
+
+    assert (ada.dataset.spent, bob.dataset.spent, bob.analyst.spent) == (Decimal(1), Decimal(1), Decimal(1))
+    with pytest.raises(BudgetSpent, match="all analysts share"):
+        wide = replace(BUDGETS, analysts={"bob": Limit(Decimal(9))})
+        await ledger.charge(charge_of("bob", "1.1", time=next_month), wide)
+    (first, again) = (await ledger.review("ada", BUDGETS, next_month, most_charges=9)).charges
+    assert (first.first, again.first) == ((), (Mechanism.pure(Decimal(1)),))
+
+
 async def test_faults_are_counted_by_analyst_and_day(ledger: LedgerStore) -> None:
     receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
     await ledger.fault(receipt.charge, NOON)
