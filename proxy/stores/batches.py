@@ -7,7 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from proxy.stores import entries
 from proxy.stores.connection import Connection
+from proxy.stores.history import ChainEnd
 from rules.ledger.store import LedgerError
 from rules.refusal import Refusal
 
@@ -34,8 +36,9 @@ class Home(Protocol):
     def check(self) -> None:
         """Before each transaction: whether it is still what was opened; raises LedgerError."""
 
-    def committed(self, connection: Connection) -> None:
-        """After each commit, before anybody is told of it."""
+    @property
+    def end(self) -> ChainEnd:
+        """What is known of the chain's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,16 @@ class Batches:
     def _commit(self, batch: Sequence[_Waiting]) -> list[Any]:
         if self._connection is None:
             self._connection = self._home.connect()
-        connection = self._connection
+        connection, durable = self._connection, any(waiting.durable for waiting in batch)
         self._home.check()
-        for statement in self._home.begin(durable=any(waiting.durable for waiting in batch)):
+        for statement in self._home.begin(durable=durable):
             connection.execute(statement)
+        before = self._home.end.check(connection)
         outcomes = [_attempt(waiting.job, connection) for waiting in batch]
+        after = entries.head(connection) if durable else before
         connection.execute("COMMIT")
-        self._home.committed(connection)
+        if after != before:
+            self._home.end.note(after)
         return outcomes
 
     def _disconnect(self) -> None:

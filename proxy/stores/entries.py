@@ -1,7 +1,7 @@
 """What the ledger's jobs do inside one transaction."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -10,7 +10,7 @@ from proxy.stores.connection import Connection
 from rules.ledger import chain
 from rules.ledger.accountant import Limit, Totals, loss
 from rules.ledger.book import Budgets, Change, check_faults, check_fits, period_of
-from rules.ledger.chain import DATASET, Account, Sight, account_of
+from rules.ledger.chain import DATASET, LIFETIME, Account, account_of
 from rules.ledger.store import Balance, Charge, KeptRelease, LedgerError, Receipt, Release
 from rules.noise.cost import UPWARD, Mechanism
 
@@ -21,16 +21,17 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
         check_faults(count_faults(connection, charge.analyst, charge.faults_since), charge.faults_allowed)
     period = running_period(connection, charge.time, budgets)
     account = account_of(charge.analyst)
-    sights = _unpaid(connection, charge.sights, account, period)
+    sights = kept.unpaid(connection, charge.sights, (account, period))
     cost = (*charge.mechanisms, *(sight.mechanism for sight in sights))
-    first = (sight.mechanism for sight in sights if sight.is_first)
-    dataset = _change(connection, (DATASET, period), (*charge.mechanisms, *first))
-    analyst = _change(connection, (account, period), cost)
+    shared = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first))
+    dataset = _change(spent(connection, DATASET, period), shared)
+    analyst = _change(spent(connection, account, period), cost)
     check_fits(charge.analyst, analyst, dataset, budgets, reused=bool(sights))
     number = append(connection, chain.charge_entry(charge, period, sights))
-    write_totals(connection, (DATASET, period), dataset.after)
-    write_totals(connection, (account, period), analyst.after)
-    _mark_paid(connection, account, period, (sight.release for sight in sights))
+    for name, paid in ((DATASET, shared), (account, cost)):
+        for each in (period, LIFETIME):
+            write_totals(connection, (name, each), read_totals(connection, (name, each)).plus(paid))
+    kept.mark_paid(connection, (account, period), (sight.release for sight in sights), number)
     return Receipt(number, Totals().plus(cost), *balances(connection, charge.analyst, budgets, period))
 
 
@@ -38,11 +39,19 @@ def settle(
     connection: Connection, charge: int, releases: Sequence[Release], beside: datetime | None
 ) -> list[tuple[KeptRelease, ...]]:
     """Keep the noised measures of a charge, on the account that was charged; tell what else that has of each."""
-    entry = _entry(connection, charge)
-    account = account_of(entry["analyst"]), entry["period"]
+    fields = _entry(connection, charge)
+    account = account_of(fields["analyst"]), fields["period"]
     others = [() if beside is None else kept.find_alike(connection, each, account, beside) for each in releases]
-    _mark_paid(connection, *account, kept.keep(connection, charge, entry["time"], releases))
+    rows = kept.new_rows(connection, charge, fields["time"], releases)
+    number = vouch(connection, charge, [(row[0], kept.seal_of(row)) for row in rows])
+    kept.keep(connection, rows, number)
+    kept.mark_paid(connection, account, (row[0] for row in rows), number)
     return others
+
+
+def vouch(connection: Connection, charge: int, releases: Sequence[tuple[int, str]]) -> int:
+    """Append that these releases, with their seals, were kept for a charge."""
+    return append(connection, chain.settle_entry(charge, _entry(connection, charge), releases))
 
 
 def fault(connection: Connection, charge: int, time: datetime) -> None:
@@ -63,24 +72,29 @@ def balances(connection: Connection, analyst: str, budgets: Budgets, period: str
     """The analyst's balance and the dataset's in a period."""
     balances = []
     for account, limit in ((account_of(analyst), budgets.limit_of(analyst)), (DATASET, budgets.dataset)):
-        spent = loss(read_totals(connection, (account, period)), limit)
-        balances.append(Balance(spent, limit.epsilon, lifetime(connection, account, limit)))
+        lost = loss(spent(connection, account, period), limit)
+        balances.append(Balance(lost, limit.epsilon, lifetime(connection, account, limit)))
     return balances[0], balances[1]
 
 
 def lifetime(connection: Connection, account: str, limit: Limit) -> Decimal:
     """The sum over all periods: of the charges' ε, or of what they come to by zCDP where some have no pure ε."""
     total = Decimal(0)
-    periods = connection.execute("SELECT epsilon, delta, rho, pure FROM accounts WHERE account = ?", (account,))
-    for totals in map(_totals, periods):
+    query = "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period <> ?"
+    for totals in map(_totals, connection.execute(query, (account, LIFETIME))):
         total = UPWARD.add(total, totals.epsilon if totals.pure else loss(totals, limit))
     return total
+
+
+def spent(connection: Connection, account: str, period: str) -> Totals:
+    """What counts against the budget of a period."""
+    return read_totals(connection, (account, chain.counted_in(period)))
 
 
 def running_period(connection: Connection, time: datetime, budgets: Budgets) -> str:
     """The period of a moment, not before the latest one that was charged."""
     latest = ""
-    for (period,) in connection.execute("SELECT period FROM accounts WHERE account = ?", (DATASET,)):
+    for (period,) in connection.execute("SELECT period FROM totals WHERE account = ?", (DATASET,)):
         if period.partition(":")[0] == budgets.per:
             latest = max(latest, period)
     return period_of(time, budgets, latest)
@@ -108,7 +122,7 @@ def head(connection: Connection) -> tuple[int, str]:
 def read_totals(connection: Connection, account: Account) -> Totals:
     """What an account has paid in a period."""
     found = connection.execute(
-        "SELECT epsilon, delta, rho, pure FROM accounts WHERE account = ? AND period = ?", account
+        "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period = ?", account
     ).fetchone()
     return Totals() if found is None else _totals(found)
 
@@ -122,45 +136,20 @@ def write_totals(connection: Connection, account: Account, totals: Totals) -> No
     """What an account has paid now."""
     numbers = (str(totals.epsilon), str(totals.delta), str(totals.rho), int(totals.pure))
     connection.execute(
-        "INSERT INTO accounts (account, period, epsilon, delta, rho, pure) VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO totals (account, period, epsilon, delta, rho, pure) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (account, period) DO UPDATE SET"
         " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho, pure = excluded.pure",
         (*account, *numbers),
     )
 
 
-def _change(connection: Connection, account: Account, cost: Sequence[Mechanism]) -> Change:
-    before = read_totals(connection, account)
+def _change(before: Totals, cost: Sequence[Mechanism]) -> Change:
     return Change(before, before.plus(cost))
 
 
-def _unpaid(connection: Connection, sights: Iterable[int], account: str, period: str) -> list[Sight]:
-    """The releases among these that the analyst has not paid for in this period, with their full cost.
-
-    One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it.
-    """
-    unpaid = []
-    for release in dict.fromkeys(sights):
-        found = connection.execute(
-            "SELECT cost, EXISTS (SELECT 1 FROM sights WHERE release = releases.id AND period = ?) FROM releases"
-            " WHERE id = ? AND NOT EXISTS"
-            " (SELECT 1 FROM sights WHERE account = ? AND period = ? AND release = releases.id)",
-            (period, release, account, period),
-        ).fetchone()
-        if found is not None:
-            cost, is_shared = found
-            unpaid.append(Sight(release, chain.mechanism(json.loads(cost)), is_first=not is_shared))
-    return unpaid
-
-
-def _mark_paid(connection: Connection, account: str, period: str, releases: Iterable[int]) -> None:
-    for release in releases:
-        connection.execute("INSERT INTO sights VALUES (?, ?, ?)", (account, period, release))
-
-
-def _entry(connection: Connection, number: int) -> dict[str, str]:
+def _entry(connection: Connection, number: int) -> chain.Fields:
     found = connection.execute("SELECT entry FROM entries WHERE id = ?", (number,)).fetchone()
     if found is None:
         raise LedgerError("the privacy ledger does not hold this charge, so nothing is answered")
-    fields: dict[str, str] = json.loads(found[0])
+    fields: chain.Fields = json.loads(found[0])
     return fields

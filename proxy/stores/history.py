@@ -1,13 +1,17 @@
-"""Whether a ledger's entries are what they were: every seal, the totals, and an anchor kept elsewhere."""
+"""Whether a ledger is what it was: every seal, all that follows from entries, and an anchor kept elsewhere."""
 
 import os
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proxy.stores import entries
+from proxy.stores import entries, kept
 from proxy.stores.connection import Connection
 from rules.ledger import chain
 from rules.ledger.store import LedgerError
+
+Head = tuple[int, str]  # the last entry's number and seal
 
 
 class Anchor:
@@ -39,8 +43,46 @@ class Anchor:
         sync_folder(self._path.parent)
 
 
+class ChainEnd:
+    """What this process, and the anchor, know of the chain's end: only what a power cut cannot take back.
+
+    A commit that did not wait for the disk is in no note; what a durable one has written makes all before it durable.
+    """
+
+    def __init__(self, place: str, anchor: Anchor) -> None:
+        self._place, self._anchor = place, anchor
+        self._known: Head | None = None
+
+    def check(self, connection: Connection) -> Head:
+        """The end as a transaction finds it; raises LedgerError unless the entry that was noted last is still there."""
+        found = entries.head(connection)
+        if self._known is not None and found != self._known:
+            number, seal = self._known
+            if connection.execute("SELECT seal FROM entries WHERE id = ?", (number,)).fetchone() != (seal,):
+                raise LedgerError(f"the ledger {self._place} was cut or replaced while it was in use")
+        return found
+
+    def note(self, end: Head) -> None:
+        """Remember the end that was committed durably."""
+        self._known = end
+        self._anchor.note(*end)
+
+
 def check_history(connection: Connection, place: str, identity: str, anchor: Anchor) -> None:
-    """Raise LedgerError unless every seal holds, totals are the sums of entries, and what the anchor knows is there."""
+    """Raise LedgerError unless every seal holds, what the anchor knows is there, and all else follows from entries."""
+    replayed = chain.replay(check_chain(connection, place, identity, anchor))
+    accounts = replayed.accounts
+    (rows,) = connection.execute("SELECT count(*) FROM totals").fetchone()
+    if rows != len(accounts) or any(entries.read_totals(connection, each) != accounts[each] for each in accounts):
+        raise LedgerError(f"the totals of the ledger {place} are not the sums of its entries")
+    sights = connection.execute("SELECT account, period, release, entry FROM seen")
+    if {(account, period, release): entry for account, period, release, entry in sights} != replayed.sights:
+        raise LedgerError(f"who has seen what, in the ledger {place}, is not what its entries say")
+    _check_releases(connection, place, dict(replayed.releases))
+
+
+def check_chain(connection: Connection, place: str, identity: str, anchor: Anchor) -> list[str]:
+    """The texts of all entries; raises LedgerError unless every seal holds and what the anchor knows is there."""
     seal, anchored, texts = identity, anchor.read(), []
     rows = connection.execute("SELECT id, kind, time, analyst, entry, seal FROM entries ORDER BY id")
     for number, (identifier, *heading, entry, sealed) in enumerate(rows, start=1):
@@ -52,10 +94,31 @@ def check_history(connection: Connection, place: str, identity: str, anchor: Anc
         texts.append(entry)
     if len(texts) < anchored[0]:
         raise LedgerError(f"the ledger {place} is older than its anchor: entries are missing")
-    accounts = chain.replay(texts)
-    (kept,) = connection.execute("SELECT count(*) FROM accounts").fetchone()
-    if kept != len(accounts) or any(entries.read_totals(connection, each) != accounts[each] for each in accounts):
-        raise LedgerError(f"the totals of the ledger {place} are not the sums of its entries")
+    return texts
+
+
+def _check_releases(connection: Connection, place: str, expected: dict[int, tuple[int, str]]) -> None:
+    for entry, *row in connection.execute(f"SELECT r.entry, {kept.COLUMNS} FROM releases r"):
+        if expected.pop(row[0], None) != (entry, kept.seal_of(tuple(row))):
+            raise LedgerError(f"release {row[0]} in the ledger {place} was changed")
+    if expected:
+        raise LedgerError(f"release {min(expected)} in the ledger {place} is missing")
+
+
+def adopt(connection: Connection, place: str, identity: str, anchor: Anchor) -> None:
+    """Put what version 1 kept beside its chain under it; sums of entries are made anew from them."""
+    check_chain(connection, place, identity, anchor)
+    rows = connection.execute(f"SELECT {kept.COLUMNS} FROM releases r ORDER BY r.charge, r.id")
+    seals = [(row[1], row[0], kept.seal_of(row)) for row in rows]
+    for charge, releases in groupby(seals, key=itemgetter(0)):
+        number = entries.vouch(connection, charge, [(release, seal) for _, release, seal in releases])
+        connection.execute("UPDATE releases SET entry = ? WHERE charge = ?", (number, charge))
+    texts = connection.execute("SELECT entry FROM entries ORDER BY id")
+    replayed = chain.replay(entry for (entry,) in texts)
+    for account, totals in replayed.accounts.items():
+        entries.write_totals(connection, account, totals)
+    for (name, period, release), entry in replayed.sights.items():
+        kept.mark_paid(connection, (name, period), [release], entry)
 
 
 def check_identity(connection: Connection, place: str, identity: str) -> None:

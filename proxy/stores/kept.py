@@ -1,37 +1,75 @@
-"""The releases that a ledger keeps: who has paid for which, and which of them may be shown again."""
+"""The releases that a ledger keeps: who has paid for which, and which of them may be shown again.
+
+Each release, and each sight of one, names the entry of the chain that vouches for it; what is read is held against it.
+"""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from proxy.stores.connection import Connection
 from rules.ledger import chain
-from rules.ledger.chain import Account
-from rules.ledger.store import Found, KeptRelease, Release, Wanted
+from rules.ledger.chain import Account, Sight
+from rules.ledger.store import Found, KeptRelease, LedgerError, Release, Wanted
 
 _CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
 _MOST = 100  # releases of one measure: what more there are is less precise than all of these
-_COLUMNS = "r.id, r.time, r.block, r.measure, r.cost, r.groups, r.numbers"
+COLUMNS = "r.id, r.charge, r.time, r.block, r.measure, r.cost, r.epsilon, r.groups, r.list, r.numbers"
 _ALIKE = "r.block = ? AND r.measure = ? AND r.time >= ? AND r.list = coalesce(?, r.list)"
 
+Row = tuple[Any, ...]  # as COLUMNS has them
 
-def keep(connection: Connection, charge: int, time: str, releases: Sequence[Release]) -> list[int]:
-    """Keep the noised measures of a charge."""
+
+def new_rows(connection: Connection, charge: int, time: str, releases: Sequence[Release]) -> list[Row]:
+    """The noised measures of a charge as they are to be kept."""
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM releases").fetchone()
-    for number, release in enumerate(releases, start=last + 1):
-        groups = _text(release.groups)
-        cost, strength = chain.cost(release.mechanism), release.mechanism.strength
+    return [_row(number, charge, time, release) for number, release in enumerate(releases, start=last + 1)]
+
+
+def _row(number: int, charge: int, time: str, release: Release) -> Row:
+    groups, mechanism = _text(release.groups), release.mechanism
+    cost, strength = _text(chain.cost(mechanism)), float(mechanism.strength)
+    names = (release.block, release.measure, cost, strength)
+    return number, charge, time, *names, groups, _digest(groups), _text(release.values)
+
+
+def seal_of(row: Row) -> str:
+    """A seal over all that is kept of a release."""
+    *head, groups, listed, numbers = row
+    return _digest("\n".join((_text([*head, listed]), groups, numbers)))
+
+
+def keep(connection: Connection, rows: Iterable[Row], entry: int) -> None:
+    """Keep releases for which an entry vouches."""
+    for row in rows:
         connection.execute(
-            "INSERT INTO releases (id, charge, time, block, measure, cost, epsilon, groups, list, numbers)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(number, charge, time, release.block, release.measure, _text(cost)),
-                *(float(strength), groups, _digest(groups), _text(release.values)),
-            ),
+            "INSERT INTO releases (id, charge, time, block, measure, cost, epsilon, groups, list, numbers, entry)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, entry),
         )
-    return list(range(last + 1, last + 1 + len(releases)))
+
+
+def mark_paid(connection: Connection, account: Account, releases: Iterable[int], entry: int) -> None:
+    """Note that an entry has put releases on an account."""
+    for release in releases:
+        connection.execute(
+            "INSERT INTO seen (account, period, release, entry) VALUES (?, ?, ?, ?)", (*account, release, entry)
+        )
+
+
+def unpaid(connection: Connection, releases: Iterable[int], account: Account) -> list[Sight]:
+    """The releases among these that are not on an account, with their full cost.
+
+    One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it.
+    """
+    found = []
+    for release in dict.fromkeys(releases):
+        if not _is_on(connection, release, account):
+            mechanism = _one(connection, release, account).release.mechanism
+            found.append(Sight(release, mechanism, is_first=not _is_shared(connection, release, account[1])))
+    return found
 
 
 def find(connection: Connection, wanted: Wanted, account: Account, since: datetime) -> Found:
@@ -51,11 +89,17 @@ def find_alike(
 
 def _own(connection: Connection, alike: tuple[str | None, ...], account: Account) -> tuple[KeptRelease, ...]:
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM releases r JOIN sights s ON s.release = r.id AND s.account = ? AND s.period = ?"
+        f"SELECT p.entry, e.entry, {COLUMNS} FROM releases r"
+        " JOIN seen s ON s.release = r.id AND s.account = ? AND s.period = ?"
+        " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
         f" WHERE {_ALIKE} ORDER BY r.epsilon DESC, r.id DESC LIMIT {_MOST}",
         (*account, *alike),
     )
-    return tuple(_read(row, paid=True, shared=True) for row in rows)
+    found = []
+    for seen, settled, *row in rows:
+        _check_sight(seen, (*account, row[0]))
+        found.append(_read(row, settled, paid=True, shared=True))
+    return tuple(found)
 
 
 def _other(
@@ -64,25 +108,60 @@ def _other(
     """Of equally cheap ones the newest."""
     rows = connection.execute(
         f"SELECT r.id, r.cost FROM releases r WHERE {_ALIKE} AND r.epsilon >= ? AND NOT EXISTS"
-        " (SELECT 1 FROM sights s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
+        " (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
         " ORDER BY r.epsilon, r.id DESC",
         (*alike, float(wanted.epsilon) * _CLOSE, *account),
     )
     for number, cost in rows:
         if chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
-            found = connection.execute(f"SELECT {_COLUMNS} FROM releases r WHERE r.id = ?", (number,))
-            return _read(found.fetchone(), paid=False, shared=_is_shared(connection, number, account[1]))
+            return _one(connection, number, account)
     return None
+
+
+def _one(connection: Connection, number: int, account: Account) -> KeptRelease:
+    """A release that is not on the account."""
+    found = connection.execute(
+        f"SELECT e.entry, {COLUMNS} FROM releases r LEFT JOIN entries e ON e.id = r.entry WHERE r.id = ?", (number,)
+    ).fetchone()
+    if found is None:
+        raise LedgerError("the privacy ledger does not hold this release, so nothing is answered")
+    settled, *row = found
+    return _read(row, settled, paid=False, shared=_is_shared(connection, number, account[1]))
+
+
+def _is_on(connection: Connection, release: int, account: Account) -> bool:
+    found = connection.execute(
+        "SELECT p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
+        " WHERE s.account = ? AND s.period = ? AND s.release = ?",
+        (*account, release),
+    ).fetchone()
+    if found is not None:
+        _check_sight(found[0], (*account, release))
+    return found is not None
 
 
 def _is_shared(connection: Connection, release: int, period: str) -> bool:
     """Whether somebody has paid for it in this period, and so has the dataset."""
-    sights = connection.execute("SELECT 1 FROM sights WHERE release = ? AND period = ? LIMIT 1", (release, period))
-    return sights.fetchone() is not None
+    found = connection.execute(
+        "SELECT s.account, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
+        " WHERE s.release = ? AND s.period = ? LIMIT 1",
+        (release, period),
+    ).fetchone()
+    if found is not None:
+        _check_sight(found[1], (found[0], period, release))
+    return found is not None
 
 
-def _read(row: tuple[Any, ...], *, paid: bool, shared: bool) -> KeptRelease:
-    number, time, block, measure, cost, groups, numbers = row
+def _check_sight(entry: str | None, sight: tuple[str, str, int]) -> None:
+    """An entry has to say that this release was paid for."""
+    if entry is None or sight not in chain.seen_by(json.loads(entry)):
+        raise LedgerError("the privacy ledger shows a release as paid that is not, so nothing is answered")
+
+
+def _read(row: Sequence[Any], settled: str | None, *, paid: bool, shared: bool) -> KeptRelease:
+    number, _, time, block, measure, cost, _, groups, _, numbers = row
+    if settled is None or chain.seals_in(json.loads(settled)).get(number) != seal_of(tuple(row)):
+        raise LedgerError("a release in the privacy ledger was changed, so nothing is answered")
     keys = tuple(tuple(group) for group in json.loads(groups))
     release = Release(block, measure, chain.mechanism(json.loads(cost)), keys, tuple(json.loads(numbers)))
     return KeptRelease(number, datetime.fromisoformat(time), release, paid, shared)
@@ -92,6 +171,6 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _digest(groups: str) -> str:
-    """Measures over one list of groups are found without reading it."""
-    return hashlib.sha256(groups.encode()).hexdigest()
+def _digest(text: str) -> str:
+    """Of groups too: measures over one list of them are found without reading it."""
+    return hashlib.sha256(text.encode()).hexdigest()

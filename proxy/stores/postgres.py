@@ -6,9 +6,8 @@ from typing import Any
 
 import psycopg
 
-from proxy.stores import entries
 from proxy.stores.connection import Connection, Cursor
-from proxy.stores.history import Anchor, check_history, check_identity
+from proxy.stores.history import Anchor, ChainEnd, adopt, check_history, check_identity
 from proxy.stores.ledger import Ledger
 from proxy.stores.schema import VERSION, statements_from
 from rules.ledger.store import LedgerError
@@ -51,13 +50,15 @@ class LedgerDatabase:
 
     def __init__(self, dsn: str, identity: str, anchor: Anchor) -> None:
         self._dsn, self._identity, self._anchor = dsn, identity, anchor
+        self.end = ChainEnd(_PLACE, anchor)
 
     def create(self) -> None:
         try:
             connection = self._raw_connection()
             connection.execute("BEGIN")
             connection.execute(f"CREATE SCHEMA {SCHEMA}")
-            _upgrade(connection, 0, self._identity)
+            _run_scripts(connection, 0, self._identity)
+            connection.execute("COMMIT")
             connection.close()
         except psycopg.errors.DuplicateSchema:
             raise LedgerError(f"there is a ledger {_PLACE} already: it is never made anew over another") from None
@@ -88,9 +89,6 @@ class LedgerDatabase:
     def check(self) -> None:
         """A connection that still works leads to the same database."""
 
-    def committed(self, connection: Connection) -> None:
-        self._anchor.note(*entries.head(connection))
-
     def _check(self, connection: Connection) -> None:
         for statement in self.begin(durable=True):
             connection.execute(statement)
@@ -98,12 +96,11 @@ class LedgerDatabase:
         if int(text) > VERSION:
             raise LedgerError(f"the ledger {_PLACE} is of version {text}, newer than this program's {VERSION}")
         if int(text) < VERSION:
-            _upgrade(connection, int(text), self._identity)
-            return self._check(connection)
+            _run_scripts(connection, int(text), self._identity)
+            adopt(connection, _PLACE, self._identity, self._anchor)
         check_identity(connection, _PLACE, self._identity)
         check_history(connection, _PLACE, self._identity, self._anchor)
         connection.execute("COMMIT")
-        return None
 
     def _raw_connection(self) -> Connection:
         connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=10, application_name="noisegate")
@@ -112,11 +109,10 @@ class LedgerDatabase:
         return _Connection(connection)
 
 
-def _upgrade(connection: Connection, version: int, identity: str) -> None:
-    """Run the scripts that are missing and commit."""
+def _run_scripts(connection: Connection, version: int, identity: str) -> None:
+    """Bring the tables to the newest version."""
     for statement in statements_from(version):
         connection.execute(statement)
     if version == 0:
         connection.execute("INSERT INTO meta VALUES ('identity', ?), ('version', '0')", (identity,))
     connection.execute("UPDATE meta SET value = ? WHERE name = 'version'", (str(VERSION),))
-    connection.execute("COMMIT")

@@ -25,7 +25,7 @@ def review(connection: Connection, analyst: str, budgets: Budgets, now: datetime
 
 
 def _standing(connection: Connection, account: str, period: str, limit: Limit) -> Standing:
-    totals = entries.read_totals(connection, (account, period))
+    totals = entries.spent(connection, account, period)
     return Standing(totals, limit, entries.lifetime(connection, account, limit))
 
 
@@ -36,7 +36,7 @@ def _charges(connection: Connection, analyst: str, most: int) -> tuple[PastCharg
     )
     rows = [(number, json.loads(entry)) for number, entry in found]
     settled = connection.execute(
-        "SELECT DISTINCT r.charge FROM sights s JOIN releases r ON r.id = s.release WHERE s.account = ?",
+        "SELECT DISTINCT r.charge FROM seen s JOIN releases r ON r.id = s.release WHERE s.account = ?",
         (account_of(analyst),),
     )
     faults = connection.execute("SELECT entry FROM entries WHERE analyst = ? AND kind = 'fault'", (analyst,))

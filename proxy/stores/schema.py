@@ -23,6 +23,22 @@ SCRIPTS = (
         account TEXT, period TEXT, release INTEGER REFERENCES releases, PRIMARY KEY (account, period, release)
     );
     """,
+    # What is kept names the entry that vouches for it; `history.adopt` fills in what is there already. What follows
+    # from entries is made anew under other names, so that a program of version 1 that still runs charges nothing more.
+    """
+    ALTER TABLE releases ADD COLUMN entry INTEGER;
+    DROP TABLE sights;
+    CREATE TABLE seen (
+        account TEXT, period TEXT, release INTEGER REFERENCES releases, entry INTEGER NOT NULL,
+        PRIMARY KEY (account, period, release)
+    );
+    CREATE INDEX seen_releases ON seen (release, period);
+    DROP TABLE accounts;
+    CREATE TABLE totals (
+        account TEXT, period TEXT, epsilon TEXT NOT NULL, delta TEXT NOT NULL, rho TEXT NOT NULL,
+        pure INTEGER NOT NULL, PRIMARY KEY (account, period)
+    );
+    """,
 )
 VERSION = len(SCRIPTS)
 

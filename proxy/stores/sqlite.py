@@ -6,9 +6,8 @@ import stat
 from pathlib import Path
 from urllib.parse import quote
 
-from proxy.stores import entries
 from proxy.stores.connection import Connection
-from proxy.stores.history import Anchor, check_history, check_identity, sync_folder
+from proxy.stores.history import Anchor, ChainEnd, adopt, check_history, check_identity, sync_folder
 from proxy.stores.ledger import Ledger
 from proxy.stores.schema import VERSION, statements_from
 from rules.ledger.store import LedgerError
@@ -38,6 +37,7 @@ class LedgerFile:
 
     def __init__(self, path: Path, identity: str, anchor: Anchor) -> None:
         self._path, self._identity, self._anchor = path, identity, anchor
+        self.end = ChainEnd(str(path), anchor)
         self._inode = 0
 
     def create(self) -> None:
@@ -57,7 +57,10 @@ class LedgerFile:
         connection = self._raw_connection()
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self._upgrade(connection, 0)
+        connection.execute("BEGIN IMMEDIATE")
+        self._run_scripts(connection, 0)
+        connection.execute("INSERT INTO meta VALUES ('identity', ?)", (self._identity,))
+        connection.execute("COMMIT")
         connection.close()
         sync_folder(self._path.parent)
 
@@ -84,9 +87,6 @@ class LedgerFile:
         if self._path.stat().st_ino != self._inode:
             raise LedgerError(f"the ledger {self._path} was replaced while it was in use")
 
-    def committed(self, connection: Connection) -> None:
-        self._anchor.note(*entries.head(connection))
-
     def _checked_connection(self) -> Connection:
         self._inode = self._path.stat().st_ino
         connection = self._raw_connection()
@@ -94,6 +94,7 @@ class LedgerFile:
             self._check_kind(connection)
             connection.execute("BEGIN IMMEDIATE")
             check_identity(connection, str(self._path), self._identity)
+            self._upgrade(connection)
             check_history(connection, str(self._path), self._identity, self._anchor)
             connection.execute("COMMIT")
         except BaseException:
@@ -120,15 +121,16 @@ class LedgerFile:
             raise LedgerError(f"the ledger {self._path} was changed: it has parts that no version of it has")
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise LedgerError(f"the ledger {self._path} is damaged", hint="Restore it from its newest copy.")
-        if version < VERSION:
-            self._upgrade(connection, version)
 
-    def _upgrade(self, connection: sqlite3.Connection, version: int) -> None:
-        """Run the scripts that are missing, all or none."""
-        connection.execute("BEGIN IMMEDIATE")
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Another process may have done it since the kind was checked."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version < VERSION:
+            self._run_scripts(connection, version)
+            adopt(connection, str(self._path), self._identity, self._anchor)
+
+    def _run_scripts(self, connection: sqlite3.Connection, version: int) -> None:
+        """Bring the tables to the newest version."""
         for statement in statements_from(version):
             connection.execute(statement)
-        if version == 0:
-            connection.execute("INSERT INTO meta VALUES ('identity', ?)", (self._identity,))
         connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")

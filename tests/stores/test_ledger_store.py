@@ -92,6 +92,22 @@ async def test_a_budget_is_new_in_a_new_period_and_the_lifetime_sum_stays(ledger
         await ledger.charge(charge_of("ada", "0.7", time=NOON), BUDGETS)  # the clock was set back
 
 
+async def test_a_budget_for_ever_counts_what_was_paid_by_the_month(ledger: LedgerStore) -> None:
+    """Rules that are changed to a promise for a lifetime keep it: nothing of before is forgotten."""
+    ever = replace(BUDGETS, per="ever")
+    await ledger.charge(charge_of("ada", "0.7"), BUDGETS)
+    await ledger.charge(charge_of("bob", "0.9", time=NOON + timedelta(days=31)), BUDGETS)
+    with pytest.raises(BudgetSpent, match="your privacy budget"):
+        await ledger.charge(charge_of("ada", "0.4"), ever)
+    receipt = await ledger.charge(charge_of("ada", "0.3"), ever)
+    with pytest.raises(BudgetSpent, match="all analysts share"):
+        await ledger.charge(charge_of("bob", "0.2"), ever)
+
+    assert (receipt.analyst.spent, receipt.dataset.spent) == (Decimal(1), Decimal("1.9"))
+    assert (receipt.analyst.lifetime, receipt.dataset.lifetime) == (Decimal(1), Decimal("1.9"))
+    assert (await ledger.review("ada", ever, NOON, most_charges=9)).analyst.totals.epsilon == 1
+
+
 async def test_with_a_delta_the_better_filter_grants(ledger: LedgerStore) -> None:
     budgets = replace(BUDGETS, dataset=Limit(Decimal(1), Decimal("1e-6")), analysts={"ada": BUDGETS.dataset})
     with_delta = replace(budgets, analysts={"ada": budgets.dataset})

@@ -57,11 +57,11 @@ async def test_a_ledger_of_another_database_is_refused(dsn: str) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE entries SET entry = replace(entry, '0.01', '0.00') WHERE id = 2",
+        "UPDATE entries SET entry = replace(entry, '0.01', '0.00') WHERE id = 3",
         "UPDATE entries SET analyst = 'eve' WHERE id = 2",
         "DELETE FROM entries WHERE id = 2",
-        "UPDATE accounts SET epsilon = '0'",
-        "DELETE FROM accounts",
+        "UPDATE totals SET epsilon = '0'",
+        "DELETE FROM totals",
         "UPDATE meta SET value = '999' WHERE name = 'version'",
     ],
 )
@@ -77,7 +77,7 @@ async def test_a_changed_ledger_is_refused(dsn: str, damage: str) -> None:
 async def test_entries_that_are_missing_are_seen_by_the_anchor(dsn: str, tmp_path: Path) -> None:
     await spend(dsn, anchor=tmp_path / "anchor")
     with psycopg.connect(dsn, autocommit=True, options="-c search_path=noisegate_ledger") as connection:
-        connection.execute("TRUNCATE entries, accounts, releases, sights")
+        connection.execute("TRUNCATE entries, totals, releases, seen")
 
     assert "older than its anchor" in await open_error(dsn, anchor=tmp_path / "anchor")
 
