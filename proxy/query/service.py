@@ -78,8 +78,8 @@ class Service:
     def limits(self) -> Limits:
         """What the rules in force say of one statement."""
         policy = self._rulebook.policy
-        delta = policy.statement_delta() if policy.budget.delta else Decimal(0)
-        return Limits(policy.defaults.epsilon, policy.defaults.max_epsilon, delta)
+        delta, defaults = policy.statement_delta() if policy.budget.delta else Decimal(0), policy.defaults
+        return Limits(defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon)
 
     async def load(self, policy: Policy, catalog: Catalog) -> None:
         """Put new rules in force, for all sessions at once. Plans made by the old ones are refused from then on."""

@@ -1,7 +1,7 @@
 """Whether a charge fits: the budgets of the rules, the period that a moment belongs to, the refusal's words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
@@ -29,6 +29,7 @@ class Budgets:
     per: Per = "ever"
     time_zone: str = "UTC"
     is_pure: bool = True  # whether what is asked has a pure ε; Gaussian noise has none
+    least: Decimal = Decimal(0)  # ε that a statement may ask for
 
     @property
     def phrase(self) -> str:
@@ -50,7 +51,8 @@ def budgets_of(policy: Policy) -> Budgets:
         )
         for name, analyst in policy.analysts.items()
     }
-    return Budgets(dataset, analysts, policy.budget.per, policy.budget.time_zone, policy.noise == "laplace")
+    per, zone, least = policy.budget.per, policy.budget.time_zone, policy.defaults.least_epsilon
+    return Budgets(dataset, analysts, per, zone, policy.noise == "laplace", least)
 
 
 def period_of(moment: datetime, budgets: Budgets, latest: str = "") -> str:
@@ -137,6 +139,11 @@ def _asked(change: Change, limit: Limit) -> str:
     return f"ε {price(asked)} is asked for, {left.normalize():f} of {limit.epsilon.normalize():f}"
 
 
+def _granted(totals: Totals, limit: Limit, budgets: Budgets) -> Decimal:
+    """The ε of the largest statement that would fit."""
+    return grantable(totals if budgets.is_pure else replace(totals, pure=False), limit)
+
+
 def _short(number: Decimal) -> str:
     return f"{_SIX.plus(number).normalize():f}"
 
@@ -152,10 +159,13 @@ def _hint(analyst: Change, dataset: Change, budgets: Budgets, limit: Limit, *, r
     """What would be answered: at less ε, which must fit both accounts, later, or what was answered before."""
     if reused:
         return "An answer that others paid for costs what it cost them. For a fresh one: SET noisegate.reuse = off."
-    fits_still = min(grantable(analyst.before, limit), grantable(dataset.before, budgets.dataset))
-    least = _THREE.plus(fits_still)
-    needs_delta = analyst.after.delta > analyst.before.delta
-    is_enough = least >= LEAST_EPSILON and not needs_delta
-    less = f"SET noisegate.epsilon = {least.normalize():f} would fit. " if is_enough else ""
+    fits_still = _THREE.plus(
+        min(_granted(analyst.before, limit, budgets), _granted(dataset.before, budgets.dataset, budgets))
+    )
+    least, less = max(LEAST_EPSILON, budgets.least), ""
+    if 0 < fits_still < least:
+        less = f"No statement may ask for less than ε {least.normalize():f}. "
+    elif fits_still and analyst.after.delta == analyst.before.delta:
+        less = f"SET noisegate.epsilon = {fits_still.normalize():f} would fit. "
     later = "" if budgets.per == "ever" else f" The budget is new every {budgets.per}."
     return f"{less}What you have been answered before stays free while it is fresh.{later}"

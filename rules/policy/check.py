@@ -62,6 +62,9 @@ def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
         yield _error("database", 'it has a schema "noisegate", which is the name of our own', "rename that schema")
     if policy.budget.delta == 0:
         yield _note("budget.delta", "0: only groups known from the rules are shown, none that are found in the data")
+    least, many = policy.defaults.least_epsilon, " (more where zCDP grants them)" if policy.budget.delta else ""
+    statements = f"{policy.budget.epsilon // least:,f} of it{many} use up a period's budget"
+    yield _note("defaults.min_epsilon", f"{least:f}: no statement may ask for less ε, and {statements}")
     if policy.previews == "synthetic":
         yield _note("previews", "synthetic: SELECT … LIMIT shows made-up rows; only a NOTICE tells so")
 

@@ -158,13 +158,21 @@ class Defaults(Model):
 
     epsilon: Epsilon = Decimal("0.1")
     max_epsilon: Epsilon = Decimal(1)
+    min_epsilon: Annotated[Epsilon, Field(ge=Decimal("0.000001"))] | None = None
     delta: Delta | None = None
 
     @model_validator(mode="after")
-    def _below_the_maximum(self) -> Self:
+    def _in_order(self) -> Self:
         if self.epsilon > self.max_epsilon:
             raise ValueError(f"epsilon ({self.epsilon}) is above max_epsilon ({self.max_epsilon})")
+        if self.min_epsilon is not None and self.min_epsilon > self.epsilon:
+            raise ValueError(f"min_epsilon ({self.min_epsilon}) is above epsilon ({self.epsilon})")
         return self
+
+    @property
+    def least_epsilon(self) -> Decimal:
+        """The least that may be SET. A thousand times the noise of the most tells nothing that is worth an entry."""
+        return min(self.epsilon, self.max_epsilon / 1000) if self.min_epsilon is None else self.min_epsilon
 
 
 class Analyst(Model):

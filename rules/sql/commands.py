@@ -37,6 +37,7 @@ class Limits:
     epsilon: Decimal  # unless the session asks for another
     max_epsilon: Decimal
     delta: Decimal
+    min_epsilon: Decimal = LEAST_EPSILON
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,12 @@ def _epsilon(text: str, limits: Limits) -> Decimal:
     """An exact decimal between the least and the rules' most: no NaN, no infinity, nothing below zero."""
     if not text.strip():
         return limits.epsilon
-    written = _NUMBER.fullmatch(text.strip())
-    if written is None or not LEAST_EPSILON <= (epsilon := Decimal(text.strip())) <= limits.max_epsilon:
-        raise BadSetting(
-            f"noisegate.epsilon takes a number from {LEAST_EPSILON:f} to {limits.max_epsilon:f}",
-            hint=f"SET noisegate.epsilon = {limits.max_epsilon:f} asks for the least noise that the rules allow.",
-        )
+    written, least = _NUMBER.fullmatch(text.strip()), max(LEAST_EPSILON, limits.min_epsilon)
+    if written is None or not least <= (epsilon := Decimal(text.strip())) <= limits.max_epsilon:
+        hint = f"SET noisegate.epsilon = {limits.max_epsilon:f} asks for the least noise that the rules allow."
+        if written is not None and Decimal(text.strip()) < least:
+            hint = f"SET noisegate.epsilon = {least:f} asks for the smallest charge that the rules allow."
+        raise BadSetting(f"noisegate.epsilon takes a number from {least:f} to {limits.max_epsilon:f}", hint=hint)
     return epsilon
 
 

@@ -80,6 +80,7 @@ def _targets() -> Iterator[tuple[Target, Target, Target]]:
     verifier = str(Verifier.of_password(shop_data.PASSWORDS[ANALYST], bytes(16)))
     rules = (HERE / "rules.yaml").read_text().replace("${ADA_VERIFIER}", f'"{verifier}"')
     rules = rules.replace("epsilon: 60", "epsilon: 1000").replace("epsilon: 30", "epsilon: 1000")
+    rules = rules.replace("defaults: {", "defaults: {min_epsilon: 0.0001, ")
     try:
         with tempfile.TemporaryDirectory() as folder, noisegate(Path(folder), shop.dsn, rules=rules) as running:
             through = running.dsn(ANALYST, sslmode="disable")

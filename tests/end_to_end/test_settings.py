@@ -47,7 +47,7 @@ def test_the_types_of_parameters_are_found_under_every_search_path(session: Sess
     assert session.execute("EXECUTE by_status('open')").fetchall() == [first]
 
 
-@pytest.mark.parametrize("value", ["0", "nan", "11"])
+@pytest.mark.parametrize("value", ["0", "0.0099", "nan", "11"])
 def test_set_config_refuses_it_too(session: Session, value: str) -> None:
     for extended in (None, True):
         with pytest.raises(psycopg.errors.InvalidParameterValue):

@@ -87,6 +87,31 @@ def test_a_first_sight_that_does_not_fit_says_how_a_fresh_answer_is_had() -> Non
     assert "noisegate.reuse = off" in caught.value.hint
 
 
+def test_where_less_is_left_than_may_be_asked_for_the_hint_says_so() -> None:
+    """To ask for less would be refused by the setting."""
+    budgets = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1))}, "month", least=Decimal("0.001"))
+    hints = []
+    for before in ("0.9991", "0.9989"):
+        with pytest.raises(BudgetSpent) as caught:
+            check_fits("ada", paying(before, "1.1"), paying("0", "0"), budgets, reused=False)
+        hints.append(caught.value.hint)
+
+    assert hints[0].startswith("No statement may ask for less than ε 0.001. What you have been answered before stays free")
+    assert hints[1].startswith("SET noisegate.epsilon = 0.0011 would fit. ")
+
+
+def test_what_gaussian_noise_may_still_ask_for_is_what_zcdp_grants() -> None:
+    """Nothing is spent, and Σε would grant 4.9: the hint has to name an ε whose ρ fits."""
+    limit = Limit(Decimal(5), Decimal("1e-6"))
+    budgets = Budgets(limit, {"ada": limit}, is_pure=False)
+    change = Change(Totals(), Totals().plus([Mechanism.gaussian(Decimal("4.9"))]))
+    with pytest.raises(BudgetSpent) as caught:
+        check_fits("ada", change, change, budgets, reused=False)
+
+    offered = Decimal(caught.value.hint.split()[3])
+    check_fits("ada", *[Change(Totals(), Totals().plus([Mechanism.gaussian(offered)]))] * 2, budgets, reused=False)
+
+
 def test_days_follow_each_other() -> None:
     budgets = Budgets(Limit(Decimal(1)), {}, "day")
     assert period_of(NEW_YEAR, budgets) < period_of(NEW_YEAR + timedelta(days=1), budgets)

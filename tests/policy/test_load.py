@@ -93,6 +93,22 @@ def test_what_counts_of_a_sum_may_be_left_to_a_choice() -> None:
 
 
 @pytest.mark.parametrize(
+    ("defaults", "least"),
+    [
+        ("{epsilon: 0.1, max_epsilon: 1}", "0.001"),
+        ("{epsilon: 1, max_epsilon: 10}", "0.01"),
+        ("{epsilon: 0.0002, max_epsilon: 1}", "0.0002"),
+        ("{epsilon: 0.1, max_epsilon: 1, min_epsilon: 0.05}", "0.05"),
+    ],
+)
+def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_the_rules_say(
+    defaults: str, least: str
+) -> None:
+    text = GOOD.replace("{epsilon: 0.1, max_epsilon: 1, delta: 1e-9}", defaults)
+    assert load(text).defaults.least_epsilon == Decimal(least)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
         ("rows_per_unit: 40", "rows_per_units: 40", "rules.yaml:12: tables.shop.orders.rows_per_units: unknown key"),
@@ -125,6 +141,8 @@ def test_what_counts_of_a_sum_may_be_left_to_a_choice() -> None:
         ("epsilon: 20", "epsilon: nan", "rules.yaml:20: budget.epsilon:"),
         ("per: month", "per: fortnight", "rules.yaml:22: budget.per: must be 'ever', 'day', 'week' or 'month'"),
         ("epsilon: 0.1,", "epsilon: 2,", "epsilon (2) is above max_epsilon (1)"),
+        ("epsilon: 0.1,", "epsilon: 0.1, min_epsilon: 0.2,", "min_epsilon (0.2) is above epsilon (0.1)"),
+        ("epsilon: 0.1,", "epsilon: 0.1, min_epsilon: 1e-7,", "defaults.min_epsilon: must be"),
         ("fresh_for: 1 day", "fresh_for: soon", "write a duration as a number and a unit"),
         ("unit: order_id -> shop.orders.id", "unit: order_id -> orders", "write a unit as"),
         (f'"{VERIFIER}"', "hunter2", "noisegate password"),

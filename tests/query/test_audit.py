@@ -33,7 +33,7 @@ async def test_answers_failures_and_refusals_are_events(desk: Desk, caplog: pyte
     assert events(caplog) == [
         {"event": "answered", "analyst": "ada", "epsilon": 1.0, "rho": 0.5, "fresh": 1, "reused": 0},
         {"event": "answered", "analyst": "ada", "epsilon": 0.0, "rho": 0.0, "fresh": 0, "reused": 1},
-        {"event": "fault", "analyst": "ada", "charge": 2, "kind": "MalformedRows"},
+        {"event": "fault", "analyst": "ada", "charge": 3, "kind": "MalformedRows"},
         {"event": "refused", "analyst": "ada", "kind": "InnerFailure", "sqlstate": "58000"},
         {"event": "refused", "analyst": "ada", "kind": "BudgetSpent", "sqlstate": "53400"},
     ]

@@ -65,7 +65,8 @@ async def kill_while_answering(shop: RealDatabase, path: Path, rounds: int) -> N
         SqliteLedger.create(path, IDENTITY)
         answered = ask_until_killed(shop, path, number * 7 % 60)
         with sqlite3.connect(path) as connection:
-            charges = [json.loads(entry) for (entry,) in connection.execute("SELECT entry FROM entries")]
+            entries = connection.execute("SELECT entry FROM entries WHERE kind = 'charge'")
+            charges = [json.loads(entry) for (entry,) in entries]
             kept = [json.loads(numbers) for (numbers,) in connection.execute("SELECT numbers FROM releases")]
         connection.close()
         await (await SqliteLedger.open(path, IDENTITY)).close()

@@ -1,5 +1,6 @@
 """Settings of ours are read strictly."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -50,6 +51,24 @@ def test_numbers_are_written_in_many_ways(text: str) -> None:
 def test_what_is_no_sensible_epsilon_is_refused(text: str) -> None:
     with pytest.raises(BadSetting):
         read_settings({"noisegate.epsilon": text}, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("0.0009", "SET noisegate.epsilon = 0.001 asks for the smallest charge that the rules allow."),
+        ("2", "SET noisegate.epsilon = 1 asks for the least noise that the rules allow."),
+    ],
+)
+def test_an_epsilon_outside_the_rules_is_told_the_nearest_inside(text: str, hint: str) -> None:
+    """Charges of next to nothing would make the ledger grow for as long as somebody likes to ask."""
+    limits = replace(LIMITS, min_epsilon=Decimal("0.001"))
+    with pytest.raises(BadSetting) as caught:
+        check_setting("noisegate.epsilon", text, limits)
+
+    assert str(caught.value) == "noisegate.epsilon takes a number from 0.001 to 1"
+    assert caught.value.hint == hint
+    check_setting("noisegate.epsilon", hint.split()[3], limits)
 
 
 @pytest.mark.parametrize("text", ["", " ", None])
