@@ -96,7 +96,9 @@ def test_where_less_is_left_than_may_be_asked_for_the_hint_says_so() -> None:
             check_fits("ada", paying(before, "1.1"), paying("0", "0"), budgets, reused=False)
         hints.append(caught.value.hint)
 
-    assert hints[0].startswith("No statement may ask for less than ε 0.001. What you have been answered before stays free")
+    assert hints[0].startswith(
+        "No statement may ask for less than ε 0.001. What you have been answered before stays free"
+    )
     assert hints[1].startswith("SET noisegate.epsilon = 0.0011 would fit. ")
 
 
@@ -108,8 +110,9 @@ def test_what_gaussian_noise_may_still_ask_for_is_what_zcdp_grants() -> None:
     with pytest.raises(BudgetSpent) as caught:
         check_fits("ada", change, change, budgets, reused=False)
 
-    offered = Decimal(caught.value.hint.split()[3])
-    check_fits("ada", *[Change(Totals(), Totals().plus([Mechanism.gaussian(offered)]))] * 2, budgets, reused=False)
+    offered = Mechanism.gaussian(Decimal(caught.value.hint.split()[3]))
+    less = Change(Totals(), Totals().plus([offered]))
+    check_fits("ada", less, less, budgets, reused=False)
 
 
 def test_days_follow_each_other() -> None:
