@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from proxy.server.names import MOST_BYTES, MOST_VIEWS, RESERVED, Names, Prepared
+from proxy.server.names import MOST_BYTES, RESERVED, Names, Prepared
 from proxy.server.service_port import StatementService
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.sql.commands import check_setting, is_ours
@@ -32,8 +32,6 @@ def find_refusal(statement: Statement, service: StatementService, names: Names) 
     """Why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
     if statement.kind is Kind.PREPARE and names.are_full:
         return TOO_MANY_PREPARED
-    if statement.kind is Kind.VIEW and len(names.views) > MOST_VIEWS:
-        return TooComplex(f"more than {MOST_VIEWS} names of temporary views in one session")
     if statement.kind is Kind.FORBIDDEN:
         return statement.refusal or UNREADABLE
     if (statement.name or "").startswith(RESERVED):
@@ -54,8 +52,6 @@ def is_plain(statement: Statement, service: StatementService, names: Names) -> b
         return False
     if any(is_ours(name) for name, _ in statement.settings):
         return False
-    if statement.kind is Kind.VIEW and len(names.views) > MOST_VIEWS:
-        return False
     if statement.kind in READS and may_touch(statement, service, names):
         return False
     if statement.names_prepared or statement.kind is Kind.DEALLOCATE:
@@ -74,7 +70,7 @@ def may_touch(statement: Statement, service: StatementService, names: Names) -> 
 
 
 def names_view(statement: Statement, names: Names) -> bool:
-    return any(relation.name in names.views for relation in statement.relations)
+    return any(names.may_be_view(relation.name) for relation in statement.relations)
 
 
 def may_be_private(statement: Statement, service: StatementService, names: Names) -> bool:

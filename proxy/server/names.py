@@ -13,7 +13,7 @@ from rules.sql.statement import Statement
 
 RESERVED: Final = "_ng"
 MOST_BYTES: Final = 8 * 1024 * 1024  # of the texts of one session's prepared statements
-MOST_VIEWS: Final = 1000  # names of temporary views in one session
+MOST_VIEWS: Final = 1000  # names of temporary views that are kept of one session
 
 _NAME_BYTES: Final = 63  # PostgreSQL cuts what is longer
 _BESIDE_BYTES: Final = 1024  # what is kept of a statement besides its text, roughly
@@ -66,7 +66,7 @@ class Names:
 
     def __init__(self) -> None:
         self.pending = 0  # statements on their way that may change names when they have run
-        self.views: set[str] = set()  # temporary ones that the session may have, or has had
+        self._views: set[str] = set()  # temporary ones that the session may have, or has had
         self._prepared = _Weighed()
         self._portals: dict[str, Portal] = {}
 
@@ -76,9 +76,13 @@ class Names:
         return self._prepared.bytes > MOST_BYTES
 
     def note_view(self, name: str) -> None:
-        """One that is about to be made; `judge` refuses more names than a session can need."""
-        if len(self.views) <= MOST_VIEWS:
-            self.views.add(_cut(name))
+        """One that is about to be made. It is kept when it is dropped too, for that may be taken back."""
+        if len(self._views) <= MOST_VIEWS:
+            self._views.add(_cut(name))
+
+    def may_be_view(self, name: str) -> bool:
+        """After so many views every name may be one; the twin, which lets few of them live at a time, knows."""
+        return name in self._views or len(self._views) > MOST_VIEWS
 
     def find_prepared(self, name: str) -> Prepared | None:
         return self._prepared.get(_cut(name))

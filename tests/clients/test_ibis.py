@@ -1,5 +1,6 @@
 """ibis: tables by their schema, expressions that become SQL of many levels."""
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +66,23 @@ def test_a_temporary_view_has_a_schema_and_is_a_table(connection: Any, cities: d
         [(city if isinstance(city, str) else None, int(n)) for city, n in frame.itertuples(index=False)], cities
     )
     connection.raw_sql("DROP VIEW by_city").close()
+
+
+def test_raw_sql_tells_its_schema(
+    connection: Any, monkeypatch: pytest.MonkeyPatch, cities: dict[str | None, int]
+) -> None:
+    """ibis makes a temporary view and drops it; with sqlglot from 30.19 on it forgets the name in the DROP."""
+    expressions = importlib.import_module("sqlglot.expressions")
+    made = expressions.Drop
+    monkeypatch.setattr(expressions, "Drop", lambda this, **rest: made(tables=[this], **rest))
+
+    asked = connection.sql("SELECT city, count(*) AS n FROM customers GROUP BY city")
+    assert list(asked.schema()) == ["city", "n"]
+    frame = asked.order_by("city").execute()
+    check_cities(
+        [(city if isinstance(city, str) else None, int(n)) for city, n in frame.itertuples(index=False)], cities
+    )
+    assert not [name for name in connection.list_tables() if name.startswith("ibis_")]
 
 
 def test_rows_are_refused(connection: Any) -> None:

@@ -131,6 +131,32 @@ def test_what_a_view_means_is_not_guessed_in_the_string_that_changes_it(
         session.execute(f"{before}; SELECT count(*) FROM {name}")
 
 
+def test_views_may_come_and_go_as_often_as_one_likes(session: psycopg.Connection) -> None:
+    with session.pipeline():
+        for number in range(1_100):
+            session.execute(f"CREATE TEMP VIEW v{number} AS SELECT city FROM customers", prepare=False)
+            session.execute(f"DROP VIEW IF EXISTS v{number}", prepare=False)
+    session.execute("CREATE TEMP VIEW last AS SELECT city, name FROM customers")
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not given out"):
+        session.execute("SELECT name FROM last")
+    assert session.execute("SELECT count(*) FROM last").fetchone() is not None
+    assert session.execute("SELECT count(*) FROM products").fetchone() == (30,)
+    session.execute("DROP VIEW last")
+
+
+def test_a_list_of_views_is_dropped_as_postgresql_does_it(session: psycopg.Connection) -> None:
+    session.execute("CREATE TEMP VIEW one AS SELECT city FROM customers; CREATE TEMP VIEW two AS SELECT city FROM one")
+    session.execute("CREATE TEMP VIEW three AS SELECT 3")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+        session.execute("DROP VIEW one RESTRICT")
+    session.execute("DROP VIEW IF EXISTS one, pg_temp.three, nothing CASCADE")
+
+    for name in ("one", "two", "three"):
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            session.execute(f"SELECT count(*) FROM {name}")
+
+
 def test_a_session_has_a_limited_number_of_views(session: psycopg.Connection) -> None:
     with pytest.raises(psycopg.errors.ProgramLimitExceeded):
         for number in range(200):
