@@ -15,6 +15,8 @@ SELECT segment, newsletter, count(*) AS n FROM customers GROUP BY 1, 2 ORDER BY 
 SELECT count(*) FROM (SELECT segment, newsletter, count(*) AS n FROM customers GROUP BY 1, 2) AS pages
 
 --# The same chart in other words
+--> free
+SET noisegate.rows_per_unit = 5
 --> answer
 SELECT channel, count(*) FROM orders WHERE amount >= 10 AND status = 'paid' GROUP BY channel
 --> again

@@ -8,7 +8,9 @@ SELECT 1
 --> free
 SELECT current_setting('server_version_num')::int/100 as version
 
---# $__timeGroupAlias by a day, $__timeFilter
+--# $__timeGroupAlias by a day, $__timeFilter; no customer has more than five orders in two weeks
+--> free
+SET noisegate.rows_per_unit = 5
 --> answer
 SELECT floor(extract(epoch from ordered_at)/86400)*86400 AS "time", count(*) AS orders FROM orders WHERE ordered_at BETWEEN '2025-03-01T00:00:00Z' AND '2025-03-14T23:59:59.999Z' GROUP BY 1 ORDER BY 1
 
@@ -31,6 +33,8 @@ SELECT date_trunc('minute', ordered_at) AS "time", count(*) AS orders FROM order
 SELECT date_bin('7 days', ordered_at, '2025-01-06') AS "time", avg(amount) AS "avg" FROM orders WHERE ordered_at >= '2025-01-06' AND ordered_at < '2025-03-03' GROUP BY 1 ORDER BY 1
 
 --# Gaps filled by generate_series
+--> free
+SET noisegate.rows_per_unit = 5
 --> answer
 SELECT s.day AS "time", coalesce(n.orders, 0) AS orders FROM generate_series('2025-03-01'::timestamp, '2025-03-07'::timestamp, '1 day') AS s(day) LEFT JOIN (SELECT date_trunc('day', ordered_at) AS day, count(*) AS orders FROM orders WHERE ordered_at >= '2025-03-01' AND ordered_at < '2025-03-08' GROUP BY 1) AS n USING (day) ORDER BY 1
 

@@ -33,11 +33,14 @@ def check_cities(rows: Iterable[tuple[str | None, int]], truth: Mapping[str | No
 
 
 def check_amounts(rows: Iterable[tuple[object, int, object, object]]) -> None:
-    """All statuses in the enum's order, with averages and sums that hang together."""
+    """All statuses in the enum's order, with averages and sums that hang together.
+
+    About 390 orders of each are counted; noise moves them by more than 200 with a probability below 10^-11.
+    """
     answer = list(rows)
     assert [_text(row[0]) for row in answer] == STATUSES
     for _, count, average, total in answer:
-        assert 250 < count < 750
+        assert 150 < count < 750
         assert 100 < Decimal(str(average)) < 450
         assert Decimal(str(total)) > 10_000
 

@@ -117,7 +117,7 @@ def test_what_is_equal_is_answered_once_whatever_the_style(session: psycopg.Conn
 
 
 def test_a_statement_that_was_prepared_reads_its_literals_too(session: psycopg.Connection) -> None:
-    session.execute("SET DateStyle = 'SQL, DMY'; SET noisegate.epsilon = 1")
+    session.execute("SET DateStyle = 'SQL, DMY'; SET noisegate.epsilon = 5")
     asked = "SELECT count(*) > 100 FROM customers WHERE birth_date BETWEEN '31/12/1939' AND %s"
     for _ in range(3):
         assert session.execute(asked, ["31/12/2020"], prepare=True).fetchone() == (True,)

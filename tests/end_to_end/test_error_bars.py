@@ -128,13 +128,17 @@ def test_a_confidence_that_cannot_be_is_refused_when_it_is_set(session: Session,
 
 
 def test_a_low_end_of_a_count_is_not_below_zero(session: Session) -> None:
+    """Nor is the other: where noise takes more from zero than a margin, in one group of 40, both are zero."""
     session.execute("SET noisegate.epsilon = 0.01")
 
-    ((low, high),) = session.execute(
-        "SELECT noisegate.low(count(*)), noisegate.high(count(*)) FROM orders WHERE status = 'open' AND amount < 0"
+    bars = session.execute(
+        "SELECT noisegate.low(count(*)), noisegate.high(count(*)) FROM orders WHERE amount < 0"
+        " GROUP BY date_trunc('month', ordered_at)"
     ).fetchall()
 
-    assert 0 <= low < high
+    assert len(bars) == 36
+    assert all(0 <= low <= high for low, high in bars)
+    assert any(low == 0 < high for low, high in bars)
 
 
 def test_bars_go_through_copy_and_cursors(session: Session) -> None:

@@ -41,14 +41,15 @@ def test_what_reads_a_view_is_answered_as_its_query(session: psycopg.Connection,
     session.execute(
         "CREATE TEMP VIEW paid(who, paid) AS SELECT customer_id, amount FROM public.orders WHERE status = 'paid'"
     )
-    session.execute("CREATE TEMP VIEW rich AS SELECT who FROM paid WHERE paid > 400")
+    session.execute("CREATE TEMP VIEW rich AS SELECT who FROM paid WHERE paid > 300")
+    session.execute("SET noisegate.rows_per_unit = 8")  # so little noise that an answer is not a fifth beside another
     named = "SELECT city, count(*) AS n, avg(extract(year FROM birth_date)) FROM customers GROUP BY 1 ORDER BY 1"
     pairs = {
         "SELECT * FROM cities ORDER BY 1": named,
         "SELECT sum(x.paid) FROM pg_temp.paid AS x": "SELECT sum(amount) FROM orders WHERE status = 'paid'",
-        "SELECT count(*) FROM rich": "SELECT count(*) FROM orders WHERE status = 'paid' AND amount > 400",
+        "SELECT count(*) FROM rich": "SELECT count(*) FROM orders WHERE status = 'paid' AND amount > 300",
         "SELECT count(*) FROM customers JOIN rich ON who = id": (
-            "SELECT count(*) FROM customers JOIN orders ON customer_id = customers.id WHERE status = 'paid' AND amount > 400"
+            "SELECT count(*) FROM customers JOIN orders ON customer_id = customers.id WHERE status = 'paid' AND amount > 300"
         ),
     }
     for sql, same in pairs.items():

@@ -1,5 +1,6 @@
 """Sources of noise for tests: none at all, or a script."""
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -32,3 +33,14 @@ class ConstantNoise(NoNoise):
     def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
         super().draw(count, sensitivity=sensitivity, epsilon=epsilon)
         return (self.constant,) * count
+
+
+class Odds(NoNoise):
+    """Remembers the odds of a choice."""
+
+    odds: list[float]
+
+    def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
+        weights = [math.exp(float(epsilon) * (score - max(scores)) / (2 * sensitivity)) for score in scores]
+        self.odds = [weight / sum(weights) for weight in weights]
+        return super().choose(scores, sensitivity=sensitivity, epsilon=epsilon)

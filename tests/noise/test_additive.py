@@ -60,8 +60,9 @@ def test_margins_of_means_hold_in_95_of_100_cases(asked: tuple[str, ...], kind: 
     means, law = combined(given)
     margin = law.margin(Decimal("0.95"))
 
-    assert sum(abs(each) <= margin for each in means) / len(means) >= 0.945
-    assert margin < 2 or sum(abs(each) < margin for each in means) / len(means) <= 0.955
+    # Seven standard deviations of a share of so many draws are 0.01.
+    assert sum(abs(each) <= margin for each in means) / len(means) >= 0.94
+    assert margin < 2 or sum(abs(each) < margin for each in means) / len(means) <= 0.962
 
 
 @pytest.mark.parametrize("group_size", [1, 3])

@@ -72,7 +72,7 @@ def _quantile(scale: float, share: float) -> int:
 def test_released_noise_follows_the_claimed_law(group_size: int) -> None:
     for noise, measure in zip(noise_of_a_release(group_size), BLOCK.measures, strict=True):
         scale = laplace_scale(measure.sensitivity * group_size, measure.epsilon)
-        assert chi_square(noise, scale) < 60  # 19 degrees of freedom: 1 run in 300,000 is above
+        assert chi_square(noise, scale) < 90  # 19 degrees of freedom: 1 run in 10^11 is above
 
 
 @pytest.mark.parametrize("group_size", [1, 4])
@@ -86,15 +86,15 @@ def test_released_gaussian_noise_has_the_sigma_of_its_l2_sensitivity(group_size:
         law = NormalDist(0, sigma * group_size)
         cells = Counter(int(20 * law.cdf(each + generator.uniform(-0.5, 0.5))) for each in noise)
         statistic = sum((cells[cell] - len(noise) / 20) ** 2 / (len(noise) / 20) for cell in range(20))
-        assert statistic < 60  # 19 degrees of freedom: 1 run in 300,000 is above
-        assert abs(np.std(noise) / law.stdev - 1) < 0.05
+        assert statistic < 90  # 19 degrees of freedom: 1 run in 10^11 is above
+        assert abs(np.std(noise) / law.stdev - 1) < 0.07  # seven standard deviations
 
 
 def test_an_audit_would_see_noise_of_another_scale() -> None:
     small, _ = noise_of_a_release()
 
-    assert chi_square(small, 6.0 * 1.25) > 60
-    assert chi_square(small, 6.0 / 1.25) > 60
+    assert chi_square(small, 6.0 * 1.3) > 90  # it is around 300
+    assert chi_square(small, 6.0 / 1.3) > 90
 
 
 def test_draws_of_neighbouring_groups_measures_and_answers_are_unrelated() -> None:
@@ -102,7 +102,7 @@ def test_draws_of_neighbouring_groups_measures_and_answers_are_unrelated() -> No
     again, _ = noise_of_a_release()
 
     for one, other in ((small, large), (small, again), (small[1:], small[:-1])):
-        assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(len(one))
+        assert abs(np.corrcoef(one, other)[0, 1]) < 7 / math.sqrt(len(one))
 
 
 def test_no_answer_is_more_than_e_to_the_epsilon_times_as_likely_with_a_unit_as_without() -> None:
@@ -119,9 +119,16 @@ def test_no_answer_is_more_than_e_to_the_epsilon_times_as_likely_with_a_unit_as_
     for answer in range(4, 18):
         without, with_unit = answers[10][answer], answers[11][answer]
         for one, other in ((without, with_unit), (with_unit, without)):
-            # The law has this very ratio. The deviation of e^ε times a count is e^ε times that of the count.
-            deviation = math.sqrt(one + math.exp(2 * epsilon) * other)
-            assert one <= math.exp(epsilon) * other + 5 * deviation
+            # The law has this very ratio: of all such answers this share is, at most, of one of the databases.
+            # By Chernoff's bound a sample is so far above with a probability below e^-26.
+            share = math.exp(epsilon) / (1 + math.exp(epsilon))
+            assert one <= share * (one + other) or (one + other) * _divergence(one / (one + other), share) < 26
+
+
+def _divergence(seen: float, share: float) -> float:
+    """Of a coin that shows heads so often from one that has this share of them."""
+    tails = (1 - seen) * math.log((1 - seen) / (1 - share)) if seen < 1 else 0.0
+    return seen * math.log(seen / share) + tails
 
 
 def test_the_group_of_a_lone_unit_is_shown_as_rarely_as_delta_says() -> None:
@@ -145,7 +152,7 @@ def test_bounds_are_chosen_with_the_claimed_weights(tally: list[int]) -> None:
     chosen = Counter(choose_bound(ladder, tally, OpenDPNoise(), group_size=1) for _ in range(draws))
 
     for rung, share in zip(ladder.rungs, expected, strict=True):
-        assert abs(chosen[rung] - draws * share) < 5 * math.sqrt(draws * share)
+        assert abs(chosen[rung] - draws * share) < 7 * math.sqrt(draws * share)
     assert all(abs(math.log(one / two)) <= 0.5 for one, two in zip(expected, other, strict=True))
 
 
