@@ -94,7 +94,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     checks: tuple[Check, ...] = ()
     comment: str | None = None
-    has_children: bool = False  # by INHERITS: then no key of its own proves anything
+    has_children: bool = False  # by INHERITS, or foreign partitions: then no key or CHECK of its own proves anything
     row_security: bool = False
     definition: str | None = None  # of a view
     partition_key: str | None = None

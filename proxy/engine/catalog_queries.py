@@ -45,7 +45,10 @@ WHERE c.collname <> 'default'
 GROUP BY 1, 2, 3 ORDER BY 1, 2
 """
 
-HAS_CHILDREN = "(c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid))"
+# Rows of which our constraints say nothing: those of inheritance children, and of partitions that are foreign tables.
+HAS_CHILDREN = """(c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+        OR c.relkind = 'p' AND EXISTS (SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class f ON f.oid = t.relid
+                                       WHERE f.relkind = 'f'))"""
 
 TABLES = f"""
 SELECT c.oid, n.nspname, c.relname,
@@ -143,9 +146,10 @@ def _names(numbers: str, table: str) -> str:
         JOIN pg_attribute a ON a.attrelid = {table} AND a.attnum = i.number)"""
 
 
-# Any change of what proofs rest on gives its catalog row a new xmin.
+# Any change of what proofs rest on gives its catalog row a new xmin. A label more is a row more by a key with an enum.
 FINGERPRINTS = f"""
 SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relrowsecurity, {HAS_CHILDREN},
+    (SELECT string_agg(e.oid || ':' || e.xmin::text, ',' ORDER BY e.oid) FROM pg_enum e),
     (SELECT string_agg(a.attnum || ':' || a.xmin::text, ',' ORDER BY a.attnum)
      FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
     (SELECT string_agg(x.indexrelid || ':' || x.xmin::text, ',' ORDER BY x.indexrelid)

@@ -183,7 +183,8 @@ def _kind(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
     if table.row_security and not catalog.bypasses_row_security:
         yield _error(path, "row security applies to our role, and a policy may read other rows", "grant BYPASSRLS")
     if table.has_children:
-        yield _warning(path, "it has inheritance children: no key of it proves that rows are unique")
+        children = "inheritance children" if table.kind == "table" else "partitions that are foreign tables"
+        yield _warning(path, f"it has {children}: no key of it proves that rows are unique")
 
 
 def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> Iterator[Finding]:

@@ -37,6 +37,9 @@ ALTER TABLE switched_off DISABLE TRIGGER ALL;
 CREATE FOREIGN DATA WRAPPER elsewhere;
 CREATE SERVER elsewhere FOREIGN DATA WRAPPER elsewhere;
 CREATE FOREIGN TABLE abroad (a int NOT NULL, CONSTRAINT abroad_check CHECK (a > 0)) SERVER elsewhere;
+CREATE TABLE spread (a int NOT NULL, b int CHECK (b > 0)) PARTITION BY RANGE (a);
+CREATE TABLE spread_here PARTITION OF spread FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (a);
+CREATE FOREIGN TABLE spread_abroad PARTITION OF spread_here FOR VALUES FROM (10) TO (15) SERVER elsewhere;
 """
 ONLY_18 = """
 ALTER TABLE unsound ADD CONSTRAINT unenforced_key FOREIGN KEY (a) REFERENCES target NOT ENFORCED;
@@ -127,6 +130,12 @@ def test_a_partitioned_table_keeps_its_proofs_and_its_parts_are_known_as_such(ca
     assert (parted.kind, parted.partition_key, parted.has_children) == ("partitioned", "RANGE (a)", False)
     assert parted.is_unique(("a",))
     assert table(catalog, "part").kind == "partition"
+
+
+def test_a_partition_in_another_database_takes_all_proofs_of_the_whole_away(catalog: Catalog) -> None:
+    """Nobody looks there whether NOT NULL and CHECK hold."""
+    assert table(catalog, "spread").has_children
+    assert not column(catalog, "spread", "a").not_null
 
 
 def test_only_validated_enforced_links_and_checks_are_proofs(catalog: Catalog) -> None:

@@ -190,6 +190,20 @@ async def test_a_table_that_changed_since_it_was_planned_stops_the_snapshot(
         pass
 
 
+async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """By a unique key of unit and enum a unit has as many rows as there are labels."""
+    with own_shop.connect() as connection:
+        connection.execute("CREATE TYPE shade AS ENUM ('light'); ALTER TABLE orders ADD COLUMN shade shade")
+    planned = await orders(engine)
+    with own_shop.connect() as connection:
+        connection.execute("ALTER TYPE shade ADD VALUE 'dark'")
+    with pytest.raises(SchemaChanged):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]):
+            pass
+
+
 async def test_a_table_that_is_gone_stops_the_snapshot_too(engine: PostgresEngine) -> None:
     gone = Table(TableName("public", "gone"), "table", ())
     with pytest.raises(SchemaChanged):

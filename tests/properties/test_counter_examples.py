@@ -151,7 +151,10 @@ CASES = (
             f"blanks at the end of a character(n), which are not compared: {condition}",
             """
             CREATE TABLE people (id integer PRIMARY KEY);
-            CREATE TABLE visits (person_id integer NOT NULL, kind text NOT NULL, UNIQUE (person_id, kind), CHECK (kind IN ('a', 'b', 'c')));
+            CREATE TABLE visits (
+                person_id integer NOT NULL, kind text NOT NULL CHECK (kind IN ('a', 'b', 'c')),
+                UNIQUE (person_id, kind)
+            );
             INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5, 'a'), (5, 'b'), (5, 'c'), (6, 'a')
             """,
             f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 9}}\n",

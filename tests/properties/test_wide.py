@@ -11,7 +11,7 @@ from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.rewrite.plan import Plan
 from tests.properties import wide_rows as wide
-from tests.properties.moved import broken_choices, broken_claims
+from tests.properties.moved import broken_choices, broken_claims, told_by_place
 from tests.properties.planning import Lab, thorough
 from tests.properties.test_facts import lies_in, planned_relations
 from tests.properties.wide_sources import statements
@@ -113,3 +113,4 @@ def check_claims(lab: Lab, sql: str, rules: Policy, leave: str, how: How) -> Non
         ]
         chosen = settled(block, rungs)
         assert not (broken := broken_claims(lab, chosen, leave)), f"{sql}\n{chosen.sql}\n{broken}"
+        assert not told_by_place(lab, chosen, wide.TABLES), f"{sql}\n{chosen.sql}"

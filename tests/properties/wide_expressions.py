@@ -17,7 +17,22 @@ _CONSTANTS = {
         *("0", "1", "2", "-1", "5", "9", "1.5", "100", "NULL", "9::real", "'0.1'::real", "'1'::float8"),
         *("9007199254740993", "'9007199254740992'::float8", "'1e150'::float8", "8.9999999999999999", "31::smallint"),
     ),
-    "text": ("'a'", "'b'", "''", "'a '", "'Berlin'", "'north'", "'A'", "NULL", "'a'::text", "'x'::varchar", "'p'"),
+    "text": (
+        "'a'",
+        "'b'",
+        "''",
+        "'a '",
+        "'Berlin'",
+        "'north'",
+        "'A'",
+        "NULL",
+        "'a'::text",
+        "'x'::varchar",
+        "'p'",
+        "'a '::char(3)",
+        "'b '::bpchar",
+        "'b'::char(1)",
+    ),
     "bool": ("true", "false", "NULL", "true"),
     "moment": (
         "'2024-01-01'",
@@ -78,8 +93,8 @@ class Expressions:
                 test, otherwise = self.condition(depth - 1), self.value("number")
                 return f"CASE WHEN {test} THEN {self.number(depth - 1)} ELSE {otherwise} END"
             case 7:
-                name = self.one("coalesce", "nullif", "least", "greatest")
-                return f"{name}({self.column('number')}, {self.value('number')})"
+                name, more = self.one("coalesce", "least", "greatest"), self.one("", "", f", {self.value('number')}")
+                return f"{name}({self.value('number')}, {self.column('number')}{more})"
             case 8:
                 of = self.one(
                     "floor({})", "abs({})", "({})::numeric", "({})::integer", "round({})", "length(({})::text)"
@@ -87,7 +102,30 @@ class Expressions:
                 return of.format(self.number(depth - 1))
             case 9 if self._place.subquery is not None and self._place.units:
                 return self._scalar()
+            case 4 if self.chance(2):
+                return f"nullif({self.column('number')}, {self.value('number')})"
+            case 3 if self.chance(1):
+                return self._part_of_time()
         return self.column("number")
+
+    def _part_of_time(self) -> str:
+        """Of a moment that was computed."""
+        moment = self.one("date_trunc('{}', {})", "date_bin('{} days', {}, timestamp '2024-01-01')")
+        size = self.one("decade", "week", "millennium") if "trunc" in moment else self.one("1", "400000", "3000000")
+        field = self.one("year", "decade", "dow", "epoch", "century")
+        return f"extract({field} FROM {moment.format(size, self.column('moment'))})"
+
+    def text(self, depth: int) -> str:
+        match self._random.randint(0, 7) if depth else 0:
+            case 4 | 5:
+                kind = self.one("char(1)", "char(3)", "bpchar", "varchar(1)", "name", "text")
+                return f"({self.text(depth - 1)})::{kind}"
+            case 6:
+                return self.one("concat({}, '.')", "lower({})", "left({}, 1)").format(self.text(depth - 1))
+            case 7:
+                test = self.condition(depth - 1)
+                return f"CASE WHEN {test} THEN {self.text(depth - 1)} ELSE {self.value('text')} END"
+        return self.column("text")
 
     def _scalar(self) -> str:
         """What other rows say: one found by its key, the unit's, the first of them, or all that are alike."""
@@ -120,7 +158,7 @@ class Expressions:
             case 0:
                 return f"{self.value('number')} {self.one(*_SIGNS)} {self.column('number')}"
             case 1:
-                return f"{self.column('text')} {self.one('=', '<>', 'LIKE', '>')} {self.one(*_CONSTANTS['text'])}"
+                return f"{self.text(1)} {self.one('=', '<>', 'LIKE', '>')} {self.one(*_CONSTANTS['text'])}"
             case 2:
                 return f"{self.column('moment')} {self.one(*_SIGNS)} {self.value('moment')}"
         return f"{self.column('number')} {self.one(*_SIGNS)} {self.value('number')}"
@@ -220,7 +258,7 @@ class Expressions:
             case 0:
                 return f"CASE WHEN {self.condition(2)} THEN 'yes' ELSE 'no' END"
             case 1:
-                return f"coalesce({self.column('text')}, 'none')"
+                return self.one(f"coalesce({self.column('text')}, 'none')", self.text(2))
             case 2:
                 return f"({self.any()})::text"
             case 3 if self._place.units:

@@ -257,6 +257,7 @@ _COLUMNS = {
     "pairs": "a b c n flag".split(),
     "loose": "c n flag".split(),
 }
+TABLES = ("people", "visits", "items", "parts", "pairs", "loose")
 
 
 def rows(unit: str, seed: int, given: Limits) -> str:

@@ -222,6 +222,7 @@ class Sources:
             if place.of(kind):
                 add(self.one(*place.of(kind)), kind)
         add(pick.number(2), "number")
+        add(pick.text(2), "text")
         add(pick.condition(2), "bool")
         return Item(f"(SELECT {', '.join(listed)} FROM {text}) AS {name}", name, columns, links)
 
@@ -333,7 +334,9 @@ def statement(random: Random, *, by_row: bool = False) -> str:
     pick = Expressions(random, place)
     keys = [pick.key() for _ in range(random.choice((0, 0, 1, 1, 2)))]
     items = [*keys, *(pick.aggregate() for _ in range(random.randint(1, 3)))]
-    group = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
+    places = ", ".join(str(place + 1) for place in range(len(keys)))
+    levels = random.choice(("{}", "{}", "{}", "ROLLUP ({})", "GROUPING SETS (({}), ())")).format(places)
+    group = f" GROUP BY {levels}" if keys else ""
     return f"SELECT {', '.join(items)} FROM {source}{group}"
 
 
