@@ -189,6 +189,24 @@ CASES = (
         f"WHERE n IN ('{LONG}', 'b')",
         LEAVE,
     ),
+    *(
+        Case(
+            f"doubles are more than can be computed from their bounds: {computed}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY, f float8, g float8);
+            INSERT INTO people VALUES (5, 0.7, 1.2), (6, 0, 0)
+            """,
+            "unit: people.id\ntables:\n  people: {unit: id, columns: {f: {lower: 0, upper: 0.7}, "
+            "g: {lower: 0, upper: 1.2}}}\n",
+            f"SELECT sum(k) FROM (SELECT {computed} AS k FROM people) AS p",
+            "DELETE FROM people WHERE id = 5",
+        )
+        for computed in (
+            "(f * 5)::integer",
+            "((g + 9007199254740992) - 9007199254740992)::integer",
+            "((g + 9007199254740992) - 9007199254740992)::numeric::integer",
+        )
+    ),
     Case(
         "the least of a value, NULL, and what may be NULL",
         CAPPED,

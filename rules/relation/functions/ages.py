@@ -113,6 +113,8 @@ def from_epoch(operands: Operands, setting: Setting) -> Expression:
     if not given.type.is_number:
         raise NotSupported("to_timestamp needs a number here, or a constant text and its format")
     low, high = (bound / 1_000_000 for bound in year_limits(TIMESTAMPTZ))
+    known = domain.range_of(given.domain) if seconds.type.kind == "float" else Range()  # looked at, for it is not exact
+    low, high = max(low, known.low or low), min(high, known.high or high)
     inside = within(given, low, high)
     sql = "to_timestamp(({0})::double precision)"
     return Apply("to_timestamp", sql, (inside,), TIMESTAMPTZ, _moments(seconds, inside), inside.nullable)

@@ -1,5 +1,7 @@
 """Explicit casts: those that no value can make fail, or NULL where it would."""
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from rules.refusal import NotSupported
@@ -13,6 +15,7 @@ from rules.relation.types import WIDTHS, Type, find_type, integer_range
 from rules.relation.value import DAY, round_half_away
 
 _LONGEST_NAME = 64  # bytes, with the one that ends it
+_HELD_DIGITS = 20  # of the bounds of what was a double
 _LIMIT = 10_000  # values of a finite domain that are carried through a cast one by one
 
 
@@ -72,7 +75,7 @@ def _number(given: Expression, target: Type) -> Expression:
         return _double(as_double(given), target)
     if target.scale is None:
         if given.type.kind == "float":
-            return _apply(given, target, _outward(found, 14))  # rounded to 15 digits
+            return _held(given, target, _outward(found, 14))  # rounded to 15 digits
         return _apply(given, target, given.domain if found.step else Range(found.low, found.high))
     assert target.size is not None
     return _scaled(given, target, Fraction(10) ** -target.scale, target.size)
@@ -104,6 +107,8 @@ def _scaled(given: Expression, target: Type, step: Fraction, precision: int) -> 
     fitting = _kept(given, Range(-largest, largest))
     found = domain.range_of(fitting.domain)
     image = Range(_to_step(found.low, step), _to_step(found.high, step), step)
+    if given.type.kind == "float":
+        return _held(fitting, target, image)
     return _apply(fitting, target, image, nullable=fitting.nullable)
 
 
@@ -115,14 +120,36 @@ def _integer(given: Expression, target: Type) -> Expression:
     first, last = integer_range(target.base)
     if given.type.kind == "integer" and WIDTHS[given.type.base] <= WIDTHS[target.base]:
         return _apply(given, target, given.domain)
-    fitting = _kept(given, Range(Fraction(first), Fraction(last)))
+    limits = Range(Fraction(first), Fraction(last))
+    fitting = _kept(given, limits)
     found = domain.range_of(fitting.domain)
     if given.type.kind == "float":  # a double rounds ties to even, a numeric away from zero
-        low, high = (None if bound is None else Fraction(round(bound)) for bound in (found.low, found.high))
-    else:
-        low, high = (_to_step(bound, domain.ONE) for bound in (found.low, found.high))
+        near = _outward(found, 14)
+        low, high = (None if bound is None else Fraction(round(bound)) for bound in (near.low, near.high))
+        return _held(fitting, target, domain.range_of(domain.intersect(Range(low, high, domain.ONE), limits)))
+    low, high = (_to_step(bound, domain.ONE) for bound in (found.low, found.high))
     image = given.domain if given.type.kind == "integer" else Range(low, high, domain.ONE)
     return _apply(fitting, target, image, nullable=fitting.nullable)
+
+
+def _held(given: Expression, target: Type, found: Range) -> Expression:
+    """A double as another number, held within what is known of it: where doubles are rounded, more than that can be.
+
+    0.7 is less than seven tenths, and five times as much is 3.5, which is rounded up; (x + 1e16) - 1e16 is anything.
+    """
+    low = None if found.low is None else _outer(found.low, math.floor)
+    high = None if found.high is None else _outer(found.high, math.ceil)
+    sql = f"({{0}})::{target.sql}"
+    sql = sql if low is None else f"greatest({sql}, '{value.decimal_text(low)}'::{target.sql})"
+    sql = sql if high is None else f"least({sql}, '{value.decimal_text(high)}'::{target.sql})"
+    held = f"CASE WHEN {{0}} IS NOT NULL THEN {sql} END"
+    return Apply("cast", held, (given,), target, Range(low, high, found.step), given.nullable)
+
+
+def _outer(bound: Fraction, move: Callable[[Fraction], int]) -> Fraction:
+    """A bound of few digits that is not nearer."""
+    scale = Fraction(10) ** (_HELD_DIGITS - len(str(int(abs(bound)))))
+    return Fraction(move(bound * scale)) / scale
 
 
 def _kept(given: Expression, limits: Range) -> Expression:

@@ -73,7 +73,7 @@ def square_root(operands: Operands, setting: Setting) -> Expression:
     given = as_numeric_or_float(number(operands[0], setting))
     fitting = within(given, Fraction(0), Fraction(10) ** 100)
     high = domain.range_of(fitting.domain).high
-    found = Range(Fraction(0), None if high is None else _root_above(high))
+    found = Range(Fraction(0), None if high is None else _outward(_root_above(high), 1))
     return Apply("sqrt", "sqrt({0})", (fitting,), given.type.plain(), found, nullable=True)
 
 

@@ -36,6 +36,10 @@ def _times(span: Constant, value: Span, count: Expression) -> Expression:
         hint = "The interval has days, hours, minutes or seconds, and the number has bounds."
         raise NotSupported("this interval is not multiplied over protected rows", hint=hint)
     factor = as_double(count)
+    if count.type.kind == "float":  # of which what is known is not exact
+        known = domain.range_of(count.domain)
+        assert known.low is not None and known.high is not None, "its reach is known"
+        factor = within(factor, known.low, known.high)
     return Apply(_NAME, "({0} * {1}::double precision)", (span, factor), INTERVAL, domain.ANYTHING, factor.nullable)
 
 
@@ -73,7 +77,8 @@ def _steps(span: Apply, name: str) -> Range:
     counted = domain.range_of(count.domain)
     product = image.multiply(counted, Range(_length(value), _length(value)))
     moved = product if name == "+" else image.negate(product)
-    slack = Fraction(DAY if value.days else 1)
+    reach = image.absolute(moved).high or Fraction(0)
+    slack = Fraction(DAY if value.days else 1 + reach / 10**14)  # numbers are rounded to doubles
     low, high = moved.low, moved.high
     return Range(None if low is None else low - slack, None if high is None else high + slack)
 
@@ -106,7 +111,7 @@ def _truncated_to(start: Expression) -> str:
 
 def _is_counted(count: Expression, part: str, moment: Expression, each: Fraction) -> bool:
     """floor(extract(part FROM moment) / each), as a double."""
-    while isinstance(count, Apply) and count.name in ("double", "cast"):
+    while isinstance(count, Apply) and count.name in ("double", "cast", "within"):
         count = count.arguments[0]
     match count:
         case Apply(name="floor", arguments=(Apply(name="/", arguments=(counted, Constant(value=divisor))),)):
