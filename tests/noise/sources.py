@@ -1,8 +1,12 @@
-"""Sources of noise for tests: none at all, or a script."""
+"""Sources of noise for tests: none at all, a script, or the claimed laws from a seed."""
 
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+
+import numpy as np
+
+from rules.noise.mechanism import gaussian_scale, laplace_scale
 
 
 class NoNoise:
@@ -33,6 +37,26 @@ class ConstantNoise(NoNoise):
     def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
         super().draw(count, sensitivity=sensitivity, epsilon=epsilon)
         return (self.constant,) * count
+
+
+class SeededNoise(NoNoise):
+    """Draws by the claimed laws, the same in every run: for what is said of noise, not of where it comes from."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._generator = np.random.default_rng(seed)
+
+    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+        """The difference of two geometric draws is a discrete Laplace one."""
+        share = -math.expm1(-1 / laplace_scale(sensitivity, epsilon))
+        one, other = self._generator.geometric(share, (2, count))
+        return tuple(map(int, one - other))
+
+    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
+        sigma = gaussian_scale(squared, epsilon)
+        values = np.arange(-math.ceil(9 * sigma), math.ceil(9 * sigma) + 1)
+        weights = np.exp(-(values**2) / (2 * sigma**2))
+        return tuple(map(int, self._generator.choice(values, count, p=weights / weights.sum())))
 
 
 class Odds(NoNoise):

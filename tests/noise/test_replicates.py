@@ -27,10 +27,11 @@ from rules.noise.measures import (
     StatisticKind,
     Sum,
 )
-from rules.noise.mechanism import OpenDPNoise, laplace_scale
+from rules.noise.mechanism import laplace_scale
 from rules.noise.outputs import show
 from rules.noise.release import Draws, Noised, columns, draw, release
 from rules.noise.replicates import points, share_below
+from tests.noise.sources import SeededNoise
 
 GROUPS = tuple((str(number),) for number in range(2_500))
 EXACT = (3_000, 150_000, 60_000)  # rows, their sum in cents, and the same in halves around the middle
@@ -66,7 +67,7 @@ Numbers = Sequence[Decimal]
 def answered(block: Block, groups: int = len(GROUPS)) -> list[list[list[Decimal]]]:
     """By output and group the replicates, after noise was drawn for groups that are all alike."""
     chosen = GROUPS[:groups]
-    draws: Draws = draw(block, range(len(MEASURES)), groups, OpenDPNoise(), group_size=1)
+    draws: Draws = draw(block, range(len(MEASURES)), groups, SeededNoise(11), group_size=1)
     noised = release(block, chosen, [(*group, *map(str, EXACT)) for group in chosen], draws)
     arrays = columns(block, replace(noised, laws=LAWS))[-len(block.bars) :]
     return [[[Decimal(each) for each in (text or "").strip("{}").split(",")] for text in column] for column in arrays]
