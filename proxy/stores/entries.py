@@ -1,9 +1,10 @@
 """What the ledger's jobs do inside one transaction."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from proxy.stores import kept
 from proxy.stores.connection import Connection
@@ -24,13 +25,12 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     sights = kept.unpaid(connection, charge.sights, (account, period))
     cost = (*charge.mechanisms, *(sight.mechanism for sight in sights))
     shared = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first))
-    dataset = _change(spent(connection, DATASET, period), shared)
-    analyst = _change(spent(connection, account, period), cost)
+    costs = {(name, each): paid for name, paid in ((DATASET, shared), (account, cost)) for each in (period, LIFETIME)}
+    changes = _changes(connection, costs)
+    dataset, analyst = (changes[name, chain.counted_in(period)] for name in (DATASET, account))
     check_fits(charge.analyst, analyst, dataset, budgets, reused=bool(sights))
     number = append(connection, chain.charge_entry(charge, period, sights))
-    for name, paid in ((DATASET, shared), (account, cost)):
-        for each in (period, LIFETIME):
-            write_totals(connection, (name, each), read_totals(connection, (name, each)).plus(paid))
+    write_totals(connection, {name: change.after for name, change in changes.items()})
     kept.mark_paid(connection, (account, period), (sight.release for sight in sights), number)
     return Receipt(number, Totals().plus(cost), *balances(connection, charge.analyst, budgets, period))
 
@@ -127,24 +127,35 @@ def read_totals(connection: Connection, account: Account) -> Totals:
     return Totals() if found is None else _totals(found)
 
 
-def _totals(row: tuple[str, str, str, int]) -> Totals:
+def _totals(row: Sequence[Any]) -> Totals:
     epsilon, delta, rho, pure = row
     return Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), bool(pure))
 
 
-def write_totals(connection: Connection, account: Account, totals: Totals) -> None:
-    """What an account has paid now."""
-    numbers = (str(totals.epsilon), str(totals.delta), str(totals.rho), int(totals.pure))
+def write_totals(connection: Connection, totals: Mapping[Account, Totals]) -> None:
+    """What accounts have paid now."""
+    rows = [
+        (*account, str(paid.epsilon), str(paid.delta), str(paid.rho), int(paid.pure))
+        for account, paid in totals.items()
+    ]
     connection.execute(
-        "INSERT INTO totals (account, period, epsilon, delta, rho, pure) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (account, period) DO UPDATE SET"
+        "INSERT INTO totals (account, period, epsilon, delta, rho, pure) VALUES "
+        f"{', '.join(['(?, ?, ?, ?, ?, ?)'] * len(rows))} ON CONFLICT (account, period) DO UPDATE SET"
         " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho, pure = excluded.pure",
-        (*account, *numbers),
+        [each for row in rows for each in row],
     )
 
 
-def _change(before: Totals, cost: Sequence[Mechanism]) -> Change:
-    return Change(before, before.plus(cost))
+def _changes(connection: Connection, costs: Mapping[Account, Sequence[Mechanism]]) -> dict[Account, Change]:
+    """All accounts of a charge, read at once."""
+    rows = connection.execute(
+        "SELECT account, period, epsilon, delta, rho, pure FROM totals"
+        f" WHERE (account, period) IN (VALUES {', '.join(['(?, ?)'] * len(costs))})",
+        [each for account in costs for each in account],
+    )
+    before = {(account, period): _totals(numbers) for account, period, *numbers in rows}
+    totals = {account: before.get(account, Totals()) for account in costs}
+    return {account: Change(totals[account], totals[account].plus(cost)) for account, cost in costs.items()}
 
 
 def _entry(connection: Connection, number: int) -> chain.Fields:

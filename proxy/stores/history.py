@@ -116,7 +116,7 @@ def adopt(connection: Connection, place: str, identity: str, anchor: Anchor) -> 
     texts = connection.execute("SELECT entry FROM entries ORDER BY id")
     replayed = chain.replay(entry for (entry,) in texts)
     for account, totals in replayed.accounts.items():
-        entries.write_totals(connection, account, totals)
+        entries.write_totals(connection, {account: totals})
     for (name, period, release), entry in replayed.sights.items():
         kept.mark_paid(connection, (name, period), [release], entry)
 
