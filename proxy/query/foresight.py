@@ -78,6 +78,6 @@ def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
         yield f"combined from {most}{question.combined} releases"
     if unpaid := _unpaid([question]):
         cost = Totals().plus(each.release.mechanism for each in unpaid)
-        yield f"which were made for others and cost {_price(cost)} at first sight"
+        yield f"which are not on your account yet and cost {_price(cost)} at first sight"
     if kept < whole:
         yield f"the rest is drawn anew with {_price(fresh)}"

@@ -182,7 +182,7 @@ def _serving(measure: Measure | Choice, found: Found) -> Kept:
     """
     if isinstance(measure, Choice):
         return _one_of(found, measure.epsilon)
-    asked, other = noise_of(measure, group_size=1).precision, found.other
+    asked, other = noise_of(measure, group_size=1).precision, _worth_its_price(found.other, measure.epsilon)
     own = max(_by_groups(found.own), key=lambda kept: _precision(measure, kept), default=())
     if _precision(measure, own) >= asked:
         return own
@@ -195,8 +195,15 @@ def _one_of(found: Found, epsilon: Decimal) -> Kept:
     """A choice cannot be averaged: of what the analyst has the least that is enough, or else what others have."""
     strengths = {each: each.release.mechanism.strength for each in found.own}
     enough = (each for each in found.own if strengths[each] >= epsilon)
-    best = min(enough, key=lambda each: (strengths[each], -each.id), default=found.other)
+    best = min(enough, key=lambda each: (strengths[each], -each.id), default=_worth_its_price(found.other, epsilon))
     return () if best is None else (best,)
+
+
+def _worth_its_price(other: KeptRelease | None, epsilon: Decimal) -> KeptRelease | None:
+    """One of an earlier period costs the dataset as much as a new one; it is not taken where that is more than asked."""
+    if other is None or other.shared or other.release.mechanism.strength <= epsilon:
+        return other
+    return None
 
 
 def _by_groups(kept: Kept) -> Iterable[Kept]:

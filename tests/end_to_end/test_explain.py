@@ -224,7 +224,7 @@ def test_what_is_told_to_be_charged_is_charged(session: psycopg.Connection, prox
         bob.execute(sql)
         after = bob.execute(spent).fetchone()
 
-        assert "which were made for others and cost epsilon=0.5 at first sight" in text
+        assert "which are not on your account yet and cost epsilon=0.5 at first sight" in text
         assert "charge now: epsilon=0.5, with" in text
         assert before is not None
         assert after is not None

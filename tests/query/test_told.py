@@ -108,6 +108,23 @@ async def test_what_the_dataset_pays_again_in_a_new_period_is_foreseen_and_told(
         await desk.ask(block_of(IDS, canonical="more"), analyst="bob")
 
 
+async def test_a_release_of_an_earlier_period_is_seen_again_only_for_what_is_asked(desk: Desk) -> None:
+    """It costs the dataset too: what was bought dear yesterday is no price for a small question of today."""
+    budget = desk.policy.budget.model_copy(update={"per": "day"})
+    desk.service = desk.open(desk.policy.model_copy(update={"budget": budget}))
+    small = replace(UNITS, epsilon=Decimal("0.1"))
+    await desk.ask(block_of(UNITS), analyst="bob")
+    await desk.ask(block_of(small, canonical="small"), analyst="bob")
+    desk.now += timedelta(hours=13)
+
+    await desk.ask(block_of(small))
+    assert (len(desk.engine.seen), await desk.spent()) == (3, (Decimal("0.1"), Decimal("0.1")))
+    await desk.ask(block_of(small, canonical="small"))
+    assert (len(desk.engine.seen), await desk.spent()) == (3, (Decimal("0.2"), Decimal("0.2")))
+    await desk.ask(block_of(small), block_of(small, canonical="small"), analyst="bob")
+    assert (len(desk.engine.seen), await desk.spent("bob")) == (3, (Decimal("0.2"), Decimal("0.2")))
+
+
 async def test_columns_follow_the_rules_in_force(desk: Desk) -> None:
     before = await told(desk, "columns")
     tables = dict(desk.policy.tables)
