@@ -200,7 +200,7 @@ def _one_of(found: Found, epsilon: Decimal) -> Kept:
 
 
 def _worth_its_price(other: KeptRelease | None, epsilon: Decimal) -> KeptRelease | None:
-    """One of an earlier period costs the dataset as much as a new one; it is not taken where that is more than asked."""
+    """One of an earlier period costs the dataset too, so it is not taken where it is dearer than what is asked."""
     if other is None or other.shared or other.release.mechanism.strength <= epsilon:
         return other
     return None
