@@ -158,7 +158,7 @@ def _refusal(message: str, change: Change, limit: Limit, hint: str) -> BudgetSpe
 def _hint(analyst: Change, dataset: Change, budgets: Budgets, limit: Limit, *, reused: bool) -> str:
     """What would be answered: at less ε, which must fit both accounts, later, or what was answered before."""
     if reused:
-        return "What is not on your account yet costs what it cost first. For a fresh answer: SET noisegate.reuse = off."
+        return "What is not on your account yet costs what it cost first. A fresh one: SET noisegate.reuse = off."
     fits_still = _THREE.plus(
         min(_granted(analyst.before, limit, budgets), _granted(dataset.before, budgets.dataset, budgets))
     )
