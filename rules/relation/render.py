@@ -26,6 +26,7 @@ from rules.relation.nodes import (
     WindowCall,
     Windowed,
 )
+from rules.relation.order_of_conditions import computes_too_early, must_wait
 from rules.relation.ties import identity_sql, one_of_equals, tie_breakers
 
 LONGEST = 200_000  # characters of one inner statement; guards repeat what they guard
@@ -104,7 +105,7 @@ class Renderer:
             case Given():
                 return self._given(node, used)
             case Filter(source=source, condition=condition):
-                inner = self.render(source, used | ids_in(condition))
+                inner = self._in_order(source, condition, used | ids_in(condition))
                 return From(inner.source, inner.names, (*inner.where, expression_sql(condition, inner.names)))
             case Project():
                 return self._project(node, used)
@@ -187,9 +188,24 @@ class Renderer:
         items = ", ".join(f"{inner.names[number]} AS {self._called(number)}" for number in kept)
         return self._sub_select(f"SELECT {items} {inner.clause()}", kept)
 
+    def _in_order(
+        self, node: Node, condition: Expression, used: frozenset[int], *, extended: bool = False
+    ) -> From:  # fmt: skip
+        """The rows of a node, fenced in where a condition on them may only be looked at after those inside.
+
+        What is computed of rows that are to be extended with NULLs must wait for joins inside too.
+        """
+        inner = self.render(node, used)
+        if not must_wait(condition, node) and not (extended and computes_too_early(node, used)):
+            return inner
+        kept = [number for number in inner.names if number in used]
+        items = ", ".join(f"{inner.names[number]} AS {self._called(number)}" for number in kept)
+        return self._sub_select(f"SELECT {items} {inner.clause()} OFFSET 0", kept)
+
     def _join(self, node: Join, used: frozenset[int]) -> From:
         needed = used | ids_in(node.condition)
-        left, right = self.render(node.left, needed), self.render(node.right, needed)
+        left = self._in_order(node.left, node.condition, needed, extended=node.kind in ("right", "full"))
+        right = self._in_order(node.right, node.condition, needed, extended=node.kind in ("left", "full"))
         if node.kind in ("right", "full"):
             left = self.closed(left, needed)
         if node.kind in ("left", "full") or " JOIN " in right.source:
@@ -206,7 +222,8 @@ class Renderer:
         if node.mark is not None and node.mark not in used:
             return self.render(node.source, used)
         needed = used | ids_in(node.condition)
-        outer, inner = self.render(node.source, needed), self.render(node.other, ids_in(node.condition))
+        outer = self._in_order(node.source, node.condition, needed)
+        inner = self._in_order(node.other, node.condition, ids_in(node.condition))
         on = () if node.condition == TRUE else (expression_sql(node.condition, {**inner.names, **outer.names}),)
         test = From(inner.source, inner.names, (*inner.where, *on))
         exists = f"{'NOT EXISTS' if node.negated else 'EXISTS'} (SELECT {test.clause()})"

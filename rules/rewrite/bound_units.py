@@ -16,6 +16,7 @@ from rules.relation.expression import TRUE, Expression, ids_in
 from rules.relation.functions.comparison import is_null
 from rules.relation.functions.guard import Setting
 from rules.relation.nodes import Node
+from rules.relation.order_of_conditions import must_wait
 from rules.relation.privacy import filtered
 from rules.relation.render import Renderer, expression_sql
 from rules.rewrite.contributions import (
@@ -288,7 +289,10 @@ class _Inner:
         value = f"v{place}"
         names = [*self._names(), value]
         order = f"PARTITION BY u ORDER BY {hash_of(['u', *names])}, {', '.join(names)}"
-        triples = f"SELECT DISTINCT u, {', '.join(names)} FROM ({self._rows()}) AS r WHERE {value} IS NOT NULL"
+        given = next(each for each, known in self._values.items() if known == place)
+        fence = " OFFSET 0" if must_wait(given, self.node) else ""
+        rows = f"({self._rows()}{fence}) AS r"
+        triples = f"SELECT DISTINCT u, {', '.join(names)} FROM {rows} WHERE {value} IS NOT NULL"
         ranked = f"SELECT {', '.join(names)}, row_number() OVER ({order}) AS rn FROM ({triples}) AS d"
         measures = [
             saturated(of_different(place, part))

@@ -44,6 +44,8 @@ CREATE TABLE visits (person_id numeric(10, 2));
 INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (5), (6), (5)
 """
 LONG = "x" * 63  # as long as a name can be
+FEW = f"({' OR '.join(f'n = {number}' for number in range(1, 40))})"
+JOINED = "visits AS v JOIN visits AS w ON w.person_id = v.person_id AND v.n = w.few"
 CAPPED = """
 CREATE TABLE people (
     id integer PRIMARY KEY, most integer NOT NULL CHECK (most BETWEEN 0 AND 1000), few integer CHECK (few IN (0, 1))
@@ -205,6 +207,40 @@ CASES = (
             "(f * 5)::integer",
             "((g + 9007199254740992) - 9007199254740992)::integer",
             "((g + 9007199254740992) - 9007199254740992)::numeric::integer",
+        )
+    ),
+    *(
+        Case(
+            f"conditions are looked at in the order of their costs: {sql}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY);
+            CREATE TABLE visits (
+                id integer PRIMARY KEY, person_id integer NOT NULL, n integer,
+                few integer NOT NULL CHECK (few IN (1, 2))
+            );
+            INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (1, 5, 0, 1), (2, 5, 1, 2), (3, 6, 2, 1)
+            """,
+            VISITS,
+            sql.format(few=FEW, joined=JOINED),
+            LEAVE,
+        )
+        for sql in (
+            "SELECT count(*) FROM (SELECT * FROM visits WHERE {few}) AS v WHERE 10 / n > 1",
+            "SELECT count(*) FROM (SELECT 10 / n AS k FROM visits WHERE {few}) AS v WHERE k > 1",
+            "SELECT count(*) FROM (SELECT person_id, 10 / n AS k FROM visits WHERE {few} GROUP BY 1, 2) AS v "
+            "WHERE k > 1",
+            "SELECT count(*) FROM people AS p JOIN (SELECT * FROM visits WHERE {few}) AS v ON v.person_id = p.id "
+            "AND 10 / v.n > 1",
+            "SELECT count(*) FROM visits AS v WHERE {few} AND EXISTS (SELECT FROM people AS p WHERE p.id = v.person_id "
+            "AND 10 / v.n > 1)",
+            "SELECT count(*) FROM (SELECT n FROM visits WHERE {few} UNION ALL SELECT n FROM visits WHERE {few}) AS v "
+            "WHERE 10 / n > 1",
+            "SELECT count(DISTINCT 10 / n) FROM visits WHERE {few}",
+            "SELECT count(*) FROM {joined} WHERE 10 / v.n > 1",
+            "SELECT sum(k) FROM people AS p LEFT JOIN (SELECT v.person_id, coalesce(10 / v.n, 5) AS k FROM {joined}) "
+            "AS v ON v.person_id = p.id",
+            "SELECT count(k) FROM (SELECT v.person_id, coalesce(10 / v.n, 5) AS k FROM {joined}) AS v FULL JOIN people "
+            "AS p ON v.person_id = p.id",
         )
     ),
     Case(
