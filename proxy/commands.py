@@ -28,6 +28,7 @@ from rules.ledger.store import Balance
 from rules.policy.check import Severity
 from rules.policy.model import table_name
 from rules.policy.suggest import suggest_rules
+from rules.policy.yaml_source import Source
 from rules.rewrite.check_views import check_all
 
 __all__ = ["Failed", "certificate", "check", "init_ledger", "password", "serve", "show_ledger", "suggest", "version"]
@@ -50,8 +51,12 @@ def check(rules: Path) -> int:
     policy = read_rules(rules)
     catalog, risks = _run(_look_at(policy.database))
     findings = check_all(policy, catalog)
-    for line in [*map(str, findings), *(f"warning: database: {risk}" for risk in risks), *_shown_version(catalog)]:
-        _say(line)
+    source = Source(rules.read_text(encoding="utf-8"), str(rules), os.environ)
+    for finding in findings:
+        _say(f"{rules}:{source.line_of(finding.path)}: {finding}")
+    about = f"{rules}:{source.line_of('database')}: "
+    for line in (*(f"warning: database: {risk}" for risk in risks), *_shown_version(catalog)):
+        _say(f"{about}{line}")
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     _say(f"{rules}: " + (f"{errors} error{'s' * (errors > 1)}: the proxy would not start" if errors else "fine"))
     return 1 if errors else 0

@@ -41,13 +41,12 @@ async def find_risks(connection: AsyncConnection[Any]) -> list[str]:
     )
     ((role, *attributes),) = await cursor.fetchall()
     found = [text for text, holds in zip(ATTRIBUTES.values(), attributes, strict=True) if holds]
-    if not attributes[0]:
-        found += await _granted(connection)
+    found = found[:1] if attributes[0] else found + await _granted(connection)
     return [f'the role "{role}" {each}; {ADVICE}' for each in found]
 
 
 async def _granted(connection: AsyncConnection[Any]) -> list[str]:
-    """What a superuser has anyway."""
+    """What a role has been given; a superuser has all of it anyway."""
     cursor = await connection.execute(
         "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND pg_has_role(oid, 'USAGE') ORDER BY 1",
         (list(MEMBERSHIPS),),

@@ -45,11 +45,18 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
     source = Source(text, file, environment)
     if not isinstance(source.tree, dict):
         raise RulesError(file, (Problem(1, "", "a rules file has keys: database, unit, tables, budget, analysts"),))
+    problems = {problem.path: {problem} for problem in source.problems}
     try:
-        return Policy.model_validate(_spelled_out(source.tree))
+        policy = Policy.model_validate(_spelled_out(source.tree))
     except ValidationError as error:
-        problems = {_problem(details, source) for details in error.errors(include_url=False)}
-        raise RulesError(file, tuple(sorted(problems, key=lambda each: (each.line, each.path)))) from None
+        known = frozenset(problems)  # what cannot be read is not judged too
+        for problem in (_problem(details, source) for details in error.errors(include_url=False)):
+            if problem.path not in known:
+                problems.setdefault(problem.path, set()).add(problem)
+    if problems:
+        found = (problem for path in problems.values() for problem in path)
+        raise RulesError(file, tuple(sorted(found, key=lambda each: (each.line, each.path, each.message))))
+    return policy
 
 
 def _spelled_out(tree: dict[str, Tree]) -> dict[str, Tree]:
@@ -80,6 +87,8 @@ def _column(rules: Tree) -> Tree:
 def _problem(details: ErrorDetails, source: Source) -> Problem:
     path = _in_file(details["loc"], source)
     kind, context = details["type"], details.get("ctx", {})
+    if path[-1:] == ("rows_per_unit",) and kind in WORDS:
+        return Problem(source.line(path), dotted(path), f'{WORDS[kind]}, or "auto up to 200"')
     message = WORDS.get(kind) or str(context.get("error", "")) or details["msg"].replace("Input should", "must")
     hint = ""
     if kind == "extra_forbidden":

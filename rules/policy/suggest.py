@@ -1,6 +1,7 @@
 """A first rules file from the catalog alone: what it proves is used, what it cannot know is left to the DBA."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from rules.catalog import Catalog, Column, Table, TableName
 from rules.policy.column_kind import kind_of
@@ -27,7 +28,10 @@ def suggest_rules(catalog: Catalog, unit_table: TableName) -> str:
     """A rules file with the rows of `unit_table` as units, as YAML with comments."""
     paths = _paths(catalog, unit_table)
     unit = catalog.find_table(unit_table)
-    if unit is None or (key := _single_key(unit)) is None:
+    if unit is None:
+        close = get_close_matches(str(unit_table), [str(table.name) for table in catalog.tables], n=1)
+        raise ValueError(f"there is no table {unit_table}" + (f"; did you mean {close[0]}?" if close else ""))
+    if (key := _single_key(unit)) is None:
         raise ValueError(f"{unit_table} has no primary key of one column, so its rows cannot be units")
     lines = [HEADER.format(database=catalog.database, unit=f"{unit_table}.{key}")]
     for table in sorted(catalog.tables, key=lambda each: (each.name not in paths, each.name)):
@@ -72,18 +76,24 @@ def _table(table: Table, unit: str | None) -> Iterator[str]:
     yield f"  {table.name}:\n    unit: {unit}\n"
     if not table.is_unique((unit,)):
         yield "    rows_per_unit: auto up to 1000   # how many rows of one unit count: chosen privately, or a number\n"
-    lines = [line for column in table.columns if (line := _column(column, unit))]
+    names = {column for key in table.keys if key.primary for column in key.columns}
+    names |= {column for key in table.foreign_keys for column in key.columns}
+    lines = [line for column in table.columns if column.name not in names and (line := _column(column, table, unit))]
     if lines:
         yield "    # columns:\n"
         yield from lines
 
 
-def _column(column: Column, unit: str) -> str:
+def _column(column: Column, table: Table, unit: str) -> str:
     if column.name == unit or column.type.labels:
         return ""
     match kind_of(column.type):
         case "integer" | "number" | "float":
-            return f"      # {column.name}: {{lower: 0, upper: 100}}   # {column.type.sql}: a sum needs bounds\n"
+            checked = any(column.name in check.columns and check.proves for check in table.checks)
+            unless = ", unless its CHECK says them" if checked and kind_of(column.type) == "integer" else ""
+            return (
+                f"      # {column.name}: {{lower: 0, upper: 100}}   # {column.type.sql}: a sum needs bounds{unless}\n"
+            )
         case "date" | "timestamp":
             return (
                 f"      # {column.name}: {{lower: 2000-01-01, upper: 2030-12-31}}     # to group by month without δ\n"

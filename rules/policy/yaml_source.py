@@ -51,16 +51,19 @@ class Source:
         self.file = file
         self.lines: dict[Path, int] = {}
         self._environment = environment
-        self._problems: list[Problem] = []
+        self.problems: list[Problem] = []
         self.tree = self._read(text)
-        if self._problems:
-            raise RulesError(file, tuple(self._problems))
 
     def line(self, path: Path) -> int:
         """The line of a path, or of the nearest thing around it that is in the file."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
+
+    def line_of(self, path: str) -> int:
+        """The same for a path as people write it."""
+        around = [known for known in self.lines if known and f"{path}.".startswith(f"{dotted(known)}.")]
+        return self.line(max(around, key=len, default=()))
 
     def _read(self, text: str) -> Tree:
         try:
@@ -89,7 +92,7 @@ class Source:
             name = str(key.value)
             line = key.start_mark.line + 1
             if name in found:
-                self._problems.append(Problem(line, dotted((*path, name)), "this key stands here twice"))
+                self.problems.append(Problem(line, dotted((*path, name)), "this key stands here twice"))
             self.lines[(*path, name)] = line
             found[name] = self._value(value, (*path, name))
         return found
@@ -101,14 +104,14 @@ class Source:
         try:
             return _plain(text, self._expand(text, path))
         except (ValueError, InvalidOperation):
-            self._problems.append(Problem(self.lines[path], dotted(path), f'"{text}" is no date that exists'))
+            self.problems.append(Problem(self.lines[path], dotted(path), f'"{text}" is no date that exists'))
             return None
 
     def _expand(self, text: str, path: Path) -> str:
         """Secrets stay out of the file: ${NAME} comes from the environment."""
         for name in VARIABLE.findall(text):
             if name not in self._environment:
-                self._problems.append(Problem(self.lines[path], dotted(path), f"the variable {name} is not set"))
+                self.problems.append(Problem(self.lines[path], dotted(path), f"the variable {name} is not set"))
         return VARIABLE.sub(lambda found: self._environment.get(found[1], ""), text)
 
 

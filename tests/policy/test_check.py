@@ -135,6 +135,17 @@ def test_a_suggested_file_is_a_policy_without_errors() -> None:
     assert drafted.tables["items"].unit == "order_id -> orders.id"
 
 
+def test_a_table_that_there_is_not_is_no_table_without_a_key() -> None:
+    with pytest.raises(ValueError, match=r"there is no table (public.)?custmers; did you mean (public.)?customers"):
+        suggest_rules(CATALOG, TableName("public", "custmers"))
+
+
+def test_a_draft_has_no_bounds_for_names_of_rows() -> None:
+    text = suggest_rules(CATALOG, CUSTOMERS.name)
+
+    assert not any(line.lstrip("# ").startswith(("id:", "customer_id:", "order_id:")) for line in text.splitlines())
+
+
 @pytest.mark.parametrize(
     ("version", "word"),
     [

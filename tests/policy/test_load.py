@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rules.catalog import TableName
 from rules.policy.load import load_policy
 from rules.policy.model import Policy, UnitStep
-from rules.policy.yaml_source import RulesError
+from rules.policy.yaml_source import RulesError, Source
 
 VERIFIER = (
     "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:"
@@ -183,3 +183,29 @@ def test_any_edit_of_a_good_file_is_a_policy_or_a_rules_error(place: int, text: 
         load_policy(edited, "rules.yaml", {"NOISEGATE_DATABASE": "x"})
     except RulesError as error:
         assert error.problems
+
+
+def test_a_variable_that_is_not_set_hides_no_other_mistake() -> None:
+    with pytest.raises(RulesError) as caught:
+        load_policy(GOOD.replace("columns:", "colums:", 1), "rules.yaml", {})
+
+    assert "rules.yaml:1: database: the variable NOISEGATE_DATABASE is not set" in str(caught.value)
+    assert 'tables.customers.colums: unknown key (did you mean "columns"?)' in str(caught.value)
+
+
+def test_a_word_for_a_number_of_rows_is_answered_with_what_may_stand_there() -> None:
+    with pytest.raises(RulesError, match='rows_per_unit: must be a whole number, or "auto up to 200"'):
+        load_policy(GOOD.replace("rows_per_unit: 40", "rows_per_unit: some"), "rules.yaml", {"NOISEGATE_DATABASE": "x"})
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("database", 1),
+        ("tables.customers.columns.city", 7),
+        ("tables.customers.columns.nope", 6),
+        ("tables.shop.orders", 10),
+    ],
+)
+def test_what_is_said_of_a_key_has_its_line(path: str, line: int) -> None:
+    assert Source(GOOD, "rules.yaml", {}).line_of(path) == line
