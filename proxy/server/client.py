@@ -47,10 +47,12 @@ class Client(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self, farewell: bytes = b"") -> None:
-        if self._transport is None or self._is_closing:
+        if self._is_closing:
             return
-        self._transport.write(farewell)
         self._is_closing = True
+        if self._transport is None:
+            return  # it has come and is not here yet: connection_made sends it away
+        self._transport.write(farewell)
         self._transport.close()
         self._last_call = asyncio.get_running_loop().call_later(_FAREWELL_SECONDS, self.abort)
 
@@ -70,12 +72,12 @@ class Client(asyncio.Protocol):
                 loop.start_tls(self._transport, self, context, server_side=True, ssl_handshake_timeout=seconds),
                 _give(beginning, self._transport),
             )
+            if secure is None or self._is_closing:
+                raise ConnectionResetError
         except OSError as error:
             self.abort()
-            self.connection_lost(error)  # the loop tells nobody when a handshake fails
+            self.connection_lost(error)  # the loop tells nobody when a handshake fails, or when it is broken off
             raise
-        if secure is None or self._is_closing:
-            raise ConnectionResetError
         self._adopt(secure)
         agreed: str | None = secure.get_extra_info("ssl_object").selected_alpn_protocol()
         return agreed
@@ -116,6 +118,8 @@ class Client(asyncio.Protocol):
         self._adopt(cast(asyncio.Transport, transport))  # uvloop's transports do not say what they are
         peer = transport.get_extra_info("peername")
         self._reception = Reception(self._house, self, str(peer[0]) if isinstance(peer, tuple) else "")
+        if self._is_closing:
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._is_closing or self._reception is None:

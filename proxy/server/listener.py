@@ -21,6 +21,7 @@ class Listener:
         self.house = house
         self._server: asyncio.Server | None = None
         self._clients: set[Client] = set()
+        self._is_stopping = False
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self.port = house.settings.port  # or, once it listens, the free one that it was given
@@ -40,6 +41,7 @@ class Listener:
 
     async def stop(self) -> None:
         """Take nobody in any more, let sessions finish what they run, then end those that are left."""
+        self._is_stopping = True
         if self._server is not None:
             self._server.close()
         for client in tuple(self._clients):
@@ -56,6 +58,8 @@ class Listener:
         client = Client(self.house, self._farewell)
         self._clients.add(client)
         self._is_empty.clear()
+        if self._is_stopping:  # it was in the loop's hands already
+            client.drain()
         return client
 
     def _farewell(self, client: Client) -> None:

@@ -1,5 +1,7 @@
 """Coming in and going out, with real statements."""
 
+import asyncio
+import socket
 import threading
 import time
 
@@ -7,8 +9,10 @@ import psycopg
 import pytest
 
 from proxy.server.house import is_loopback
+from proxy.server.tls import Tls
 from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster
+from proxy.wire.startup import SSLRequest, StartupMessage
 from tests.server.relay import eventually, running_relay
 from tests.waiting import is_active
 
@@ -33,6 +37,52 @@ def test_a_statement_that_runs_is_finished_before_the_proxy_stops(cluster: Clust
         assert answers == [("finished",)]
         with pytest.raises(psycopg.errors.AdminShutdown):
             idle.execute("select 1")
+
+
+@pytest.mark.parametrize("step", ["nothing said", "asks for TLS", "is asked to begin", "has begun", "is being let in"])
+def test_who_is_on_his_way_in_does_not_keep_the_proxy_from_stopping(cluster: Cluster, tls: Tls, step: str) -> None:
+    settings = ServerSettings(port=0, drain_timeout_seconds=20)
+    with running_relay(cluster, settings, tls=tls) as relay, relay.socket() as client:
+        if step == "is being let in":
+            client.sendall(StartupMessage({"user": "ada", "database": "shop"}).encode())
+            assert client.recv(1) == b"R"
+        elif step != "nothing said":
+            client.sendall(SSLRequest().encode())
+        if step in ("is asked to begin", "has begun"):
+            assert client.recv(1) == b"S"
+        if step == "has begun":
+            client.sendall(bytes.fromhex("1603010200 010001fc 0303"))
+        assert eventually(lambda: len(relay.listener) == 1)
+
+        started = time.monotonic()
+        relay.call(relay.listener.stop())
+
+        assert time.monotonic() - started < 10
+        assert len(relay.listener) == 0
+
+
+def test_who_comes_while_the_proxy_stops_is_sent_away(cluster: Cluster) -> None:
+    with running_relay(cluster, ServerSettings(port=0, drain_timeout_seconds=20)) as relay:
+
+        async def stop() -> None:
+            late = relay.listener._welcome()  # taken in by the loop, and not yet connected
+            stopping = asyncio.create_task(relay.listener.stop())
+            await asyncio.sleep(0)
+            later = relay.listener._welcome()
+            arriving = iter((late, later))
+            for _ in range(2):
+                ours, theirs = socket.socketpair()
+                await asyncio.get_running_loop().create_connection(arriving.__next__, sock=ours)
+                pairs.append(theirs)
+            async with asyncio.timeout(10):
+                await stopping
+
+        pairs: list[socket.socket] = []
+        relay.call(stop())
+
+        assert [theirs.recv(100) for theirs in pairs] == [b"", b""]
+        for theirs in pairs:
+            theirs.close()
 
 
 def test_a_million_rows_pass_a_slow_reader_without_piling_up(cluster: Cluster) -> None:
