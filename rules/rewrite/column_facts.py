@@ -133,7 +133,7 @@ def _is_unit(column: real.Column, rules: TableRules) -> bool:
 
 def _can_be_summed(name: s.Name, binding: Binding, facts: Facts) -> bool:
     try:
-        split(s.Call("sum", (name,)), binding, facts, facts.rows.cap or 1)
+        split(s.Call("sum", (name,)), binding, facts, (facts.rows.cap or 1) * binding.world.policy.group_size)
     except Refusal:
         return False
     return True
