@@ -1,6 +1,5 @@
 """Expressions of the analyst's text as typed expressions of the registry."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,7 +7,7 @@ from fractions import Fraction
 from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.relation import members
 from rules.relation.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
-from rules.relation.functions import comparison, conditional
+from rules.relation.functions import arrays, comparison, conditional
 from rules.relation.functions.cast import cast
 from rules.relation.functions.coerce import literal, literals, number, typed
 from rules.relation.functions.fold import folded
@@ -26,7 +25,6 @@ from rules.sql.aggregate_names import AGGREGATES
 Leaf = Callable[[s.Expression], Operand | None]
 
 _MOST_COMPARED = 100  # items of an array that are compared one by one
-_ARRAY_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,"{}\\]+))\s*(,|$)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +58,10 @@ class Binding:
                 return self._parameter(index)
             case s.Cast(argument=argument, type=written):
                 return self._cast(argument, written)
+            case s.Operator(name="subscript", arguments=(array, place)):
+                return self._item(array, place)
+            case s.Operator(name=name, arguments=(left, right)) if name in arrays.SIGNS:
+                return self._sets(name, left, right)
             case s.Operator(name=name, arguments=arguments):
                 return operate(name, tuple(map(self.operand, arguments)), self.setting)
             case s.Call():
@@ -73,6 +75,36 @@ class Binding:
             case s.ScalarQuery() | s.Exists() | s.InQuery():
                 return self._answered(given)
         raise _refusal(given)
+
+    def _item(self, array: s.Expression, place: s.Expression) -> Expression:
+        """array[n], and the pieces of a text that are made as an array."""
+        match array:
+            case s.Call(name="string_to_array", arguments=(_, _) as given):
+                return arrays.piece(tuple(map(self.operand, given)), self.operand(place), self.setting)
+            case s.Call(name="regexp_match", arguments=(_, _) as given) if place == s.Constant("number", "1"):
+                return call("substring", tuple(map(self.operand, given)), self.setting)
+        found = self.operand(array)
+        if isinstance(found, Literal) or arrays.element_of(found) is None:
+            raise NotSupported("this subscript is not supported over protected rows")
+        return arrays.item(found, self.operand(place), self.setting)
+
+    def _sets(self, name: str, left: s.Expression, right: s.Expression) -> Expression:
+        """a @> b, a <@ b and a && b, where one may be written as a constant."""
+        sides = [None if _is_written(each) else self.operand(each) for each in (left, right)]
+        element = next((found for each in sides if each is not None and (found := arrays.element_of(each))), None)
+        if element is None:  # documents
+            return operate(name, (self._document(left), self._document(right)), self.setting)
+        one, other = (
+            arrays.listed(self._array(written), element, self.setting) if side is None else side
+            for side, written in zip(sides, (left, right), strict=True)
+        )
+        return operate(name, (one, other), self.setting)
+
+    def _document(self, given: s.Expression) -> Operand:
+        match given:
+            case s.Cast(argument=s.Constant(kind="string", text=text), type="jsonb"):
+                return Literal(text)
+        return self.operand(given)
 
     def _parameter(self, index: int) -> Operand:
         if not 0 < index <= len(self.world.parameters):
@@ -152,6 +184,11 @@ class Binding:
 
     def _quantified(self, given: s.Quantified) -> Expression:
         """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN; with other operators it is OR and AND."""
+        if not _is_written(given.array):
+            array = self.bind(given.array)
+            if given.operator in comparison.COMPARISONS and arrays.element_of(array) is not None:
+                operand, sign = self.operand(given.argument), given.operator
+                return arrays.compared(operand, sign, array, self.setting, every=given.all)
         items = self._array(given.array)
         if (given.operator, given.all) in (("=", False), ("<>", True)):
             return comparison.in_list(self.operand(given.argument), items, self.setting, negated=given.all)
@@ -173,7 +210,7 @@ class Binding:
                 element = _element(written)
                 return tuple(cast(self.operand(item), element.sql, self.setting) for item in items)
             case s.Constant(kind="string", text=text):
-                return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
+                return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in arrays.items_of(text))
             case s.Cast(argument=s.Constant(kind="string", text=text), type=written):
                 return self._items(text, written)
             case s.Cast(argument=s.Parameter() as parameter):
@@ -186,8 +223,8 @@ class Binding:
     def _items(self, text: str, written: str) -> tuple[Operand, ...]:
         """The items of an array's text; a label of an enum takes its type from what it is compared with."""
         if self._has_enums(written):
-            return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in array_items(text))
-        return literals(array_items(text), _element(written), self.setting)
+            return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in arrays.items_of(text))
+        return literals(arrays.items_of(text), _element(written), self.setting)
 
     def _has_enums(self, written: str) -> bool:
         return written.endswith("[]") and self._is_enum(written.removesuffix("[]"))
@@ -203,32 +240,18 @@ class Binding:
         return name in known
 
 
+def _is_written(given: s.Expression) -> bool:
+    """Whether an array stands in the text, or in a parameter."""
+    while isinstance(given, s.Cast):
+        given = given.argument
+    return isinstance(given, s.Array | s.Constant | s.Parameter)
+
+
 def _element(written: str) -> Type:
     found = find_type(written.removesuffix("[]")) if written.endswith("[]") else None
     if found is None:
         raise NotSupported(f"an array of type {written} is not supported over protected rows")
     return found
-
-
-def array_items(text: str) -> tuple[str | None, ...]:
-    """The items of a one-dimensional array as PostgreSQL writes it.
-
-    Example:
-        >>> array_items('{a,NULL,"b, c"}')
-        ('a', None, 'b, c')
-    """
-    inside = text.strip()
-    if not (inside.startswith("{") and inside.endswith("}")):
-        raise NotSupported(f"'{text[:60]}' is not read as an array here", hint="Write it as '{a,b}'.")
-    inside, found, at = inside[1:-1], list[str | None](), 0
-    while at < len(inside):
-        item = _ARRAY_ITEM.match(inside, at)
-        if item is None:
-            raise NotSupported(f"'{text[:60]}' is not read as an array here", hint="Write it as '{a,b}'.")
-        plain = item[2].strip() if item[2] is not None else re.sub(r"\\(.)", r"\1", item[1])
-        found.append(None if item[2] is not None and plain.upper() == "NULL" else plain)
-        at = item.end()
-    return tuple(found)
 
 
 def _constant(given: s.Constant) -> Operand:

@@ -97,6 +97,7 @@ class Type:
 BOOLEAN, INT2, INT4, INT8 = Type("bool"), Type("int2"), Type("int4"), Type("int8")
 NUMERIC, FLOAT4, FLOAT8 = Type("numeric"), Type("float4"), Type("float8")
 DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Type("date"), Type("timestamp"), Type("timestamptz"), Type("interval")
+JSONB = Type("other", name="jsonb")
 TEXT, VARCHAR, UUID, UNKNOWN = Type("text"), Type("varchar"), Type("uuid"), Type("unknown")
 
 

@@ -17,6 +17,10 @@ b IS UNKNOWN | b IS NOT UNKNOWN | i4 IS DISTINCT FROM i8 | n IS NOT DISTINCT FRO
 t ILIKE 'B%' | t NOT ILIKE '%ä%' | i4 IN (1, 7) | t NOT IN ('a', '') | i4 = ANY (ARRAY[1, 2]) | t <> ALL ('{a,b}')
 f8 IN (0, 1.5) | t ~~ 'a%' | t !~~ 'a_' | t ~~* 'B%' | t !~~* 'b%' | starts_with(t, vc) | t ~ '^a+b?$'
 t ~* 'BER[l-o]in|\d{4}-\d\d' | t !~ '(a|b)*c' | t !~* '\m[[:alpha:]]' | vc SIMILAR TO '%(y|z)[^a]_'
+(ts, ts_) OVERLAPS ('2024-01-01', interval '1 month') | (tz, interval '90 days') OVERLAPS (ts, d) | ta @> ARRAY['a']
+ta @> ARRAY['a', NULL]::text[] | ta <@ '{a,b}' | ta && ta_ | 'a' = ANY (ta) | t <> ALL (ta) | i4 < ANY (ia)
+7 = ANY (ia) | ia @> '{1,7}' | ia && ARRAY[1, 2] | j @> '{"a": {"b": [1]}}' | j <@ '[{"a": null}]'::jsonb | j @> j_
+t LIKE 'a!%' ESCAPE '!' | t NOT ILIKE '\_x' ESCAPE '' | (j -> 'a')::boolean
 t NOT SIMILAR TO 'a#%' ESCAPE '#' | regexp_like(t, '(?:ab){2,3}') | regexp_like(t, 'b', 'i')
 """
 
@@ -41,6 +45,9 @@ extract(year FROM d) | extract(epoch FROM tz) | extract(epoch FROM d) | extract(
 extract(week FROM tz) | extract(isoyear FROM d) | extract(decade FROM ts) | extract(century FROM ts)
 extract(quarter FROM d) | extract(dow FROM tz) | extract(isodow FROM tz) | extract(doy FROM d) | extract(hour FROM tz)
 extract(minute FROM ts) | date_part('month', tz) | date_part('epoch', ts) | date_part('day', d)
+i4 & 7 | i8 & i2 | i4|i4_ | i8|7 | i8 # -1 | gcd(i4, 30) | gcd(i8, i8_) | lcm(i2, i4) | cardinality(ta) | array_length(ia, 1)
+ia[1] | ia[2] + 1 | (j -> 'n')::numeric | (j -> 'n')::integer | (j -> 'a' -> 'b' -> 0)::float8 | regexp_count(t, 'a+')
+extract(epoch FROM iv) | date_part('epoch', iv) / 60
 extract(day FROM ts - ts_) | extract(epoch FROM tz - tz_) | extract(year FROM age(ts, ts_))
 extract(month FROM age(tz, d)) | extract(year FROM age(d, '2000-01-01')) | extract(day FROM age(ts))
 extract(milliseconds FROM ts) | extract(millennium FROM d) | date_part('microseconds', tz)
@@ -50,6 +57,10 @@ d - d_
 """
 
 TEXTS = r"""
+ta[1] | ta[3] || '!' | (string_to_array(t, '-'))[2] | (string_to_array(m::text, 'a'))[1]
+(regexp_match(t, '(\d+)-'))[1] | ta[2] = t
+j #>> '{a,b}' | j #> '{a}' ->> 'b' | to_hex(i4) | to_hex(i8) | overlay(t PLACING 'xy' FROM 2)
+overlay(m::text PLACING 'oo' FROM 2 FOR 1) | overlay(t PLACING '' FROM 1 FOR 3)
 lower(t) | upper(t) | initcap(t) | trim(t) | trim('a ' FROM t) | btrim(t, 'ab') | ltrim(t) | ltrim(t, 'a') | rtrim(t)
 rtrim(t, ' b') | left(t, 3) | left(t, -3) | right(t, 2) | right(t, -2) | substring(t FROM 2 FOR 3)
 substring(t, -5, 7) | substr(t, 2) | substring(t, 0) | replace(t, 'a', 'bcd') | replace(t, '', 'x')

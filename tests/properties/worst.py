@@ -66,6 +66,15 @@ COLUMNS: dict[str, tuple[Type, Cells]] = {
             '{"a": "12", "b": "2024-02-30"}',
         ),
     ),
+    "ta": (Type("other", name="text[]"), ("{}", "{a}", "{a,NULL,b}", "{{a,b},{c,d}}", "[5:6]={a,b}", '{"", Berlin}')),
+    "ia": (
+        Type("other", name="integer[]"),
+        ("{}", "{1}", "{1,NULL,7}", "{{7},{2147483647}}", "[-1:0]={1,-2147483648}"),
+    ),
+    "iv": (
+        Type("interval"),
+        ("0", "1 day", "-1 month", "100 hours 0.000001 sec", "178000000 years", "-2147483647 days", "infinity"),
+    ),
     # Others of these kinds: digits beyond doubles, padding, other precisions.
     "nw": (Type("numeric", size=400, scale=0), ("0", "1", "-7", "1e399", "-1e399", "1e308", "NaN")),
     "nd": (Type("numeric", size=1000, scale=998), ("0", "1", "-7.25", "1e-998", "-1e-400", "99", "NaN")),
@@ -99,6 +108,9 @@ TAME: dict[str, Cells] = {
         "\u00e4\u00df",
     ),
     "vc": ("", "  b ", "Lyon", "2024-01-31", "12"),
+    "ta": ("{}", "{a}", "{a,NULL,b}", '{"", Berlin}'),
+    "ia": ("{}", "{1}", "{1,NULL,7}"),
+    "iv": ("0", "1 day 02:00", "-1 month", "-00:00:01.5"),
     "j": ("{}", "[]", '{"a": {"b": [1, "x"]}, "n": -12.5}', '[{"a": null}]', '{"a": "12", "b": "2024-02-29"}'),
 }
 # A second column of the same type stands beside the first: i4 and i4_.
@@ -158,6 +170,8 @@ def _worst(name: str, server_version: int) -> Cells:
     given, cells = PAIRED[name]
     if given.base == "numeric" and server_version < 140000:
         cells = tuple(cell for cell in cells if "Infinity" not in cell)
+    if given.base == "interval" and server_version < 170000:
+        cells = tuple(cell for cell in cells if cell != "infinity")
     return (*cells, _VERY_LONG) if given.base == "text" else cells
 
 

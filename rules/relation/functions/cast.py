@@ -10,7 +10,7 @@ from rules.relation.domain import ANYTHING, Domain, Range, Values
 from rules.relation.expression import Apply, Constant, Expression, Literal, Operand
 from rules.relation.functions.coerce import literal
 from rules.relation.functions.guard import Setting, as_double, as_passed, as_value, within
-from rules.relation.functions.reading import find_read
+from rules.relation.functions.reading import find_in_document, find_read
 from rules.relation.types import WIDTHS, Type, find_type, integer_range
 from rules.relation.value import DAY, round_half_away
 
@@ -54,6 +54,8 @@ def _cast(given: Expression, target: Type, setting: Setting) -> Expression:
             return _apply(given, target, Values((Fraction(0), Fraction(1))))
         case (("date" | "timestamp" | "timestamptz"), ("date" | "timestamp" | "timestamptz")):
             return _moment(given, target, setting)
+        case "other", _ if (found := find_in_document(given, target)) is not None:
+            return cast_to(found, target, setting)
         case "text", _ if (read := find_read(given, target)) is not None:
             return cast_to(read, target, setting)
         case _, "text" if given.type.kind not in ("other", "interval", "unknown"):

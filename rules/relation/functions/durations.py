@@ -5,7 +5,7 @@ from fractions import Fraction
 from rules.refusal import NotSupported
 from rules.relation import domain, value
 from rules.relation.domain import Range
-from rules.relation.expression import Apply, Expression
+from rules.relation.expression import Apply, Column, Expression
 from rules.relation.types import Type
 from rules.relation.value import DAY
 
@@ -20,6 +20,8 @@ _LIMITS = {
 
 def part_of_span(field: str, given: Expression, result: Type) -> Expression:
     """extract(field FROM x - y) and of age(x, y)."""
+    if isinstance(given, Column) and field == "epoch":
+        return _seconds(given, result)
     limit = _LIMITS.get(given.name, {}).get(field) if isinstance(given, Apply) else None
     if limit is None or not isinstance(given, Apply):
         raise NotSupported(f"extract({field} from interval) is not supported", hint="Take epoch and divide it.")
@@ -27,6 +29,14 @@ def part_of_span(field: str, given: Expression, result: Type) -> Expression:
     whole = Range(Fraction(-limit), Fraction(limit), step)
     image = _years(given) or whole if (given.name, field) == ("age", "year") else whole
     return Apply("extract", f"extract({field} from {{0}})::{result.sql}", (given,), result, image, given.nullable)
+
+
+def _seconds(given: Column, result: Type) -> Expression:
+    """Of a column, whose intervals may be endless: more seconds than there are in a calendar are NULL."""
+    limit, step = _LIMITS["-"]["epoch"], Fraction(1, 10**6)
+    part = "extract(epoch from {0})"
+    sql = f"CASE WHEN {part} BETWEEN -{limit} AND {limit} THEN {part}::{result.sql} END"
+    return Apply("extract", sql, (given,), result, Range(Fraction(-limit), Fraction(limit), step), nullable=True)
 
 
 def _years(age: Apply) -> Range | None:

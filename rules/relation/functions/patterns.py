@@ -1,14 +1,16 @@
 """Texts and constant patterns: regular expressions and SIMILAR TO, to compare with, to take out, to put in."""
 
 import re
+from fractions import Fraction
 
 from rules.refusal import NotSupported
+from rules.relation.domain import ONE, Range
 from rules.relation.expression import Apply, Constant, Expression, Operand, condition
 from rules.relation.functions.coerce import typed
 from rules.relation.functions.guard import Setting, padded
 from rules.relation.functions.regex import Shape, shape_of
 from rules.relation.functions.text import constant_text, text
-from rules.relation.types import TEXT
+from rules.relation.types import INT4, TEXT
 
 Operands = tuple[Operand, ...]
 MATCHES = {"~": "~", "~*": "~*", "similar": "~"}
@@ -66,6 +68,39 @@ def similar_to_escape(operands: Operands, setting: Setting) -> Expression:
         raise NotSupported("SIMILAR TO needs one sign as its ESCAPE")
     found = f"^(?:{_as_regex(_plain(pattern), escape)})$"
     return Constant(TEXT, found, found)
+
+
+def like_escape(operands: Operands, setting: Setting) -> Expression:
+    """LIKE 'pattern' ESCAPE '!': the same pattern with backslashes for the signs."""
+    pattern, escape = (_plain(_pattern(each, setting)) for each in operands)
+    if len(escape) > 1:
+        raise NotSupported("LIKE needs one sign as its ESCAPE, or none")
+    found = _escaped_by_backslash(pattern, escape)
+    return Constant(TEXT, found, found)
+
+
+def _escaped_by_backslash(pattern: str, escape: str) -> str:
+    """As like_escape in PostgreSQL's like.c; that nothing is left behind an escape is seen by LIKE."""
+    if escape == "\\":
+        return pattern
+    found, is_escaped = list[str](), False
+    for letter in pattern:
+        if letter == escape and not is_escaped:
+            found.append("\\")
+            is_escaped = True
+            continue
+        found.append("\\\\" if letter == "\\" and not is_escaped else letter)
+        is_escaped = False
+    return "".join(found)
+
+
+def regexp_count(operands: Operands, setting: Setting) -> Expression:
+    """regexp_count(x, pattern): how often it is found."""
+    pattern = _pattern(operands[1], setting)
+    _check_groups(shape_of(_plain(pattern)))
+    given = _seen(operands[0], setting)
+    found = Range(Fraction(0), Fraction(_SEEN + 1), ONE)
+    return Apply("regexp_count", "regexp_count({0}, {1})", (given, pattern), INT4, found, given.nullable)
 
 
 def _as_regex(pattern: str, escape: str) -> str:

@@ -63,6 +63,18 @@ def repeat(operands: Operands, setting: Setting) -> Expression:
     )
 
 
+def overlay(operands: Operands, setting: Setting) -> Expression:
+    """overlay(x PLACING 'new' FROM 2 FOR 3)."""
+    given, new = text(operands[0], setting), constant_text("overlay", operands[1], setting)
+    start = whole_constant("overlay", operands[2], setting, least=1)
+    lengths = tuple(whole_constant("overlay", each, setting) for each in operands[3:])
+    first, put = int(start.text or 1) - 1, new.text or ""
+    size = int(lengths[0].text or 0) if lengths else len(put)
+    holes = ", ".join(f"{{{place}}}" for place in range(3 + len(lengths)))
+    arguments = (given, new, start, *lengths)
+    return made("overlay", f'"overlay"({holes})', arguments, lambda each: each[:first] + put + each[first + size :])
+
+
 def ascii_code(operands: Operands, setting: Setting) -> Expression:
     return _counted("ascii", operands[0], setting, most=0x10FFFF)
 

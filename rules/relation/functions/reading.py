@@ -8,7 +8,7 @@ from fractions import Fraction
 from rules.relation.domain import ANYTHING, ONE, TRUTHS, UNBOUNDED, Domain, Range
 from rules.relation.expression import Apply, Constant, Expression
 from rules.relation.functions.guard import short
-from rules.relation.types import BOOLEAN, DATE, FLOAT8, NUMERIC, TEXT, TIMESTAMP, UUID, Type
+from rules.relation.types import BOOLEAN, DATE, FLOAT8, JSONB, NUMERIC, TEXT, TIMESTAMP, UUID, Type
 from rules.relation.value import FIRST_DAY, LAST_DAY
 
 _SIGNED = "[-+]?"
@@ -49,3 +49,14 @@ def find_read(given: Expression, target: Type) -> Expression | None:
     pattern = Constant(TEXT, _PATTERNS[target.kind], _PATTERNS[target.kind])
     sql = f"CASE WHEN {{0}} ~ {{1}} THEN ({{0}})::{read_as.sql} END"
     return Apply("read", sql, (short(given), pattern), read_as, image, nullable=True)
+
+
+def find_in_document(given: Expression, target: Type) -> Expression | None:
+    """A number or truth in a document; NULL where something else stands, for which PostgreSQL has an error."""
+    word, read_as = ("boolean", BOOLEAN) if target.kind == "boolean" else ("number", NUMERIC)
+    if given.type != JSONB or not (target.is_number or target.kind == "boolean"):
+        return None
+    sql = f"CASE WHEN jsonb_typeof({{0}}) = '{word}' THEN ({{0}})::{read_as.sql} END"
+    if target.is_number:  # as far as all numbers are computed with
+        sql = "CASE WHEN jsonb_typeof({0}) = 'number' AND abs(({0})::numeric) <= 1e300 THEN ({0})::numeric END"
+    return Apply("read", sql, (given,), read_as, TRUTHS if target.kind == "boolean" else UNBOUNDED, nullable=True)

@@ -8,6 +8,8 @@ from rules.relation.expression import Expression, Operand
 from rules.relation.functions import (
     ages,
     angles,
+    arrays,
+    bits,
     comparison,
     conditional,
     documents,
@@ -15,6 +17,7 @@ from rules.relation.functions import (
     moment_text,
     numbers,
     patterns,
+    periods,
     pieces,
     powers,
     text,
@@ -68,6 +71,11 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "atan2": (2, 2, angles.direction),
     **{name: (1, 1, partial(angles.curve, name)) for name in angles.CURVES},
     "width_bucket": (4, 4, numbers.width_bucket),
+    "gcd": (2, 2, partial(bits.divisor, "gcd")),
+    "lcm": (2, 2, partial(bits.divisor, "lcm")),
+    "to_hex": (1, 1, bits.to_hex),
+    "cardinality": (1, 1, partial(arrays.length, "cardinality")),
+    "array_length": (2, 2, partial(arrays.length, "array_length")),
     "lower": (1, 1, text.lower),
     "upper": (1, 1, text.upper),
     "initcap": (1, 1, text.initcap),
@@ -82,6 +90,8 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "regexp_replace": (3, 4, patterns.regexp_replace),
     "regexp_like": (2, 3, patterns.regexp_like),
     "regexp_substr": (2, 2, patterns.regexp_substr),
+    "regexp_count": (2, 2, patterns.regexp_count),
+    "like_escape": (2, 2, patterns.like_escape),
     "similar_to_escape": (1, 2, patterns.similar_to_escape),
     "length": (1, 1, partial(text.length, "length")),
     "char_length": (1, 1, partial(text.length, "length")),
@@ -98,12 +108,14 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "lpad": (2, 3, partial(pieces.padded, "lpad")),
     "rpad": (2, 3, partial(pieces.padded, "rpad")),
     "repeat": (2, 2, pieces.repeat),
+    "overlay": (3, 4, pieces.overlay),
     "ascii": (1, 1, pieces.ascii_code),
     "bit_length": (1, 1, pieces.bit_length),
     "date_trunc": (2, 3, time.date_trunc),
     "extract": (2, 2, time.extract),
     "date_part": (2, 2, time.date_part),
     "to_char": (2, 2, moment_text.to_char),
+    "overlaps": (4, 4, periods.overlaps),
     "to_timestamp": (1, 2, _to_timestamp),
     "to_date": (2, 2, formats.to_date),
     "age": (1, 2, ages.age),
@@ -125,7 +137,7 @@ FUNCTIONS: dict[str, tuple[int, int, Maker]] = {
     "float8": (1, 1, lambda given, setting: cast_to(given[0], FLOAT8, setting)),
 }
 # What the oldest servers do not have yet, by the version that has it. All else is there, or is written in older words.
-SINCE = {"date_bin": 14}
+SINCE = {"date_bin": 14, "regexp_count": 15}
 CLOCKS = frozenset(
     ("now", "current_date", "current_timestamp", "localtimestamp", "transaction_timestamp", "statement_timestamp")
 )
@@ -139,6 +151,8 @@ OPERATORS = (
     | comparison.LIKE_NAMES
     | patterns.MATCHES.keys()
     | documents.SIGNS
+    | arrays.SIGNS
+    | bits.SIGNS
     | comparison.TEST_NAMES
     | _NULL_TESTS.keys()
     | _DISTINCT.keys()
@@ -205,6 +219,10 @@ def _binary(name: str, first: Operand, second: Operand, setting: Setting) -> Exp
         return comparison.like(name, first, second, setting)
     if name in patterns.MATCHES:
         return patterns.matches(name, first, second, setting)
+    if name in arrays.SIGNS and arrays.element_of(first) is not None and arrays.element_of(second) is not None:
+        return arrays.meets(name, first, second)
+    if name in bits.SIGNS:
+        return bits.combined(name, first, second, setting)
     if name in documents.SIGNS:
         return documents.part(name, first, second, setting)
     if name == "^":
