@@ -121,6 +121,15 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         "v",
         "v.person_id",
     ),
+    *(
+        (
+            f"people AS p WHERE p.id {test} (SELECT person_id {visits} < 5 {word} SELECT person_id {visits} > 1)",
+            "p",
+            "p.id",
+        )
+        for test, word in (("IN", "INTERSECT"), ("IN", "UNION"), ("NOT IN", "EXCEPT"))
+        for visits in ("FROM visits WHERE person_id IS NOT NULL AND count",)
+    ),
     # answers that are released first
     ("people AS p WHERE p.age > ALL (SELECT count(*) FROM people GROUP BY city)", "p", "p.id"),
     (

@@ -19,7 +19,7 @@ from rules.relation.privacy import filtered, projected, tells_unit
 from rules.relation.released import AnswerFirst
 from rules.relation.scope import ROW_HINT, Scope, UnknownName, World, single
 from rules.relation.subquery_shape import hoisted
-from rules.relation.union import unite
+from rules.relation.union import set_of_rows, shows_unit, unite
 from rules.relation.unit_aggregates import unit_aggregate
 from rules.relation.unit_windows import first_of_each, with_windows
 from rules.relation.unmatched import check_aggregate, check_key
@@ -81,13 +81,17 @@ class Binder(Where, Sources):
         if not rows:
             self._visit(ctes, given.order_by, given.limit, given.offset)
             return Outer()
-        if given.kind != "union" or not given.all:
+        is_plain = given.kind == "union" and given.all
+        if not is_plain and (given.all or len(rows) < 2 or not all(map(shows_unit, rows))):
             message = f"{given.kind.upper()} compares protected rows with each other"
-            hint = "Write UNION ALL, or aggregate each branch first."
+            hint = "Select the unit in each branch, write UNION ALL, or aggregate each branch first."
             raise NotSupported(message, hint=hint, about=given.kind.upper())
         if given.limit is not None or given.offset is not None or len(rows) < 2:
             raise NotAllowed("this union would give out protected rows", hint=ROW_HINT, about="UNION")
-        return unite(rows[0], rows[1], self.fresh)
+        if is_plain:
+            return unite(rows[0], rows[1], self.fresh)
+        with pointing_at(given.kind.upper()):
+            return set_of_rows(given.kind, rows[0], rows[1], self.world.setting(), self.fresh)
 
     def _select(self, given: s.Select, ctes: Ctes) -> Relation | Outer:
         given = laterals_last(hoisted(given))

@@ -1,17 +1,20 @@
-"""UNION ALL of rows of units: place by place, under common types."""
+"""UNION ALL of rows of units, place by place under common types; and sets of rows that show their units."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from rules.refusal import NotSupported
 from rules.relation import domain
 from rules.relation.bind_source import Relation
-from rules.relation.expression import Apply, Column, Expression
+from rules.relation.expression import Apply, Column, Expression, all_of
+from rules.relation.functions.comparison import compare, distinct_from
 from rules.relation.functions.guard import Setting, as_passed
 from rules.relation.nodes import Node
-from rules.relation.privacy import projected, united
+from rules.relation.privacy import projected, semi_joined, united
 from rules.relation.scope import single
 from rules.relation.types import Type, find_common, have_one_equality
+from rules.relation.within_unit import per_unit
 
 
 def unite(left: Relation, right: Relation, fresh: Callable[[], int]) -> Relation:
@@ -38,6 +41,49 @@ def unite(left: Relation, right: Relation, fresh: Callable[[], int]) -> Relation
     sources = (tuple(first for first, _ in taken), tuple(second for _, second in taken))
     node = united(nodes, sources, tuple(columns), None if unit is None else unit[0].id)
     return Relation(node, single(None, shown))
+
+
+def shows_unit(given: Relation) -> bool:
+    """Whether one of the columns says whose row it is: then only rows of one unit are equal."""
+    return any(number in given.node.facts.unit_columns for _, number in given.scope.star(()))
+
+
+def set_of_rows(
+    kind: Literal["union", "intersect", "except"],
+    left: Relation,
+    right: Relation,
+    setting: Setting,
+    fresh: Callable[[], int],
+) -> Relation:
+    """UNION, INTERSECT and EXCEPT of rows that show their units: each row once, and NULLs are equal."""
+    if kind == "union":
+        return _each_once(unite(left, right, fresh))
+    names, others = left.scope.star(()), right.scope.star(())
+    if len(names) != len(others):
+        raise NotSupported(f"both sides of {kind.upper()} need the same number of columns")
+    node, shown, tests = left.node, list[tuple[str, int]](), list[Expression]()
+    for (name, first), (_, second) in zip(names, others, strict=True):
+        column, other = node.facts.column(first), right.node.facts.column(second)
+        common = find_common([column.type, other.type])
+        if common is None:
+            raise NotSupported(f"{kind.upper()} of {column.type.sql} and {other.type.sql} is not supported")
+        may_be_null = column.nullable or other.nullable
+        test = (
+            distinct_from(column, other, setting, negated=True) if may_be_null else compare("=", column, other, setting)
+        )
+        tests.append(test)
+        node, made = _as_common(node, column, common, fresh)
+        shown.append((name, made.id))
+    found = semi_joined(node, right.node, all_of(tuple(tests)), negated=kind == "except")
+    return _each_once(Relation(found, single(None, tuple(shown))))
+
+
+def _each_once(given: Relation) -> Relation:
+    if not shows_unit(given):
+        hint = "Select the unit in each branch, as the same column."
+        raise NotSupported("rows of several units are compared here", hint=hint)
+    keys = tuple((number, given.node.facts.column(number)) for _, number in given.scope.star(()))
+    return Relation(per_unit(given.node, tuple(dict(keys).items()), ()), given.scope)
 
 
 def _unit(nodes: tuple[Node, Node], number: int) -> tuple[Column, tuple[int, int]] | None:

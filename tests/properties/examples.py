@@ -45,7 +45,8 @@ extract(year FROM d) | extract(epoch FROM tz) | extract(epoch FROM d) | extract(
 extract(week FROM tz) | extract(isoyear FROM d) | extract(decade FROM ts) | extract(century FROM ts)
 extract(quarter FROM d) | extract(dow FROM tz) | extract(isodow FROM tz) | extract(doy FROM d) | extract(hour FROM tz)
 extract(minute FROM ts) | date_part('month', tz) | date_part('epoch', ts) | date_part('day', d)
-i4 & 7 | i8 & i2 | i4|i4_ | i8|7 | i8 # -1 | gcd(i4, 30) | gcd(i8, i8_) | lcm(i2, i4) | cardinality(ta) | array_length(ia, 1)
+i4 & 7 | i8 & i2 | i4|i4_ | i8|7 | i8 # -1 | gcd(i4, 30) | gcd(i8, i8_) | lcm(i2, i4) | cardinality(ta)
+array_length(ia, 1) | array_length(ta, 2)
 ia[1] | ia[2] + 1 | (j -> 'n')::numeric | (j -> 'n')::integer | (j -> 'a' -> 'b' -> 0)::float8 | regexp_count(t, 'a+')
 extract(epoch FROM iv) | date_part('epoch', iv) / 60
 extract(day FROM ts - ts_) | extract(epoch FROM tz - tz_) | extract(year FROM age(ts, ts_))

@@ -325,7 +325,8 @@ class Sources:
             selects.append(f"SELECT {', '.join(listed) or '1'} FROM {text}")
         columns = {kind: [f"x{number}"] for number, kind in enumerate(kinds)}
         links = {"unit": "id"} if shown else {}
-        return Item(f"({' UNION ALL '.join(selects)}) AS {name}", name, columns, links)
+        word = self.one("UNION ALL", "UNION ALL", "UNION", "INTERSECT", "EXCEPT") if shown else "UNION ALL"
+        return Item(f"({f' {word} '.join(selects)}) AS {name}", name, columns, links)
 
 
 def statement(random: Random, *, by_row: bool = False) -> str:
