@@ -123,12 +123,17 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
     ),
     *(
         (
-            f"people AS p WHERE p.id {test} (SELECT person_id {visits} < 5 {word} SELECT person_id {visits} > 1)",
+            f"people AS p WHERE p.id {test} (SELECT person_id {some} < 5 {word} SELECT person_id {some} > 1)",
             "p",
             "p.id",
         )
         for test, word in (("IN", "INTERSECT"), ("IN", "UNION"), ("NOT IN", "EXCEPT"))
-        for visits in ("FROM visits WHERE person_id IS NOT NULL AND count",)
+        for some in ("FROM visits WHERE person_id IS NOT NULL AND count",)
+    ),
+    (
+        "visits AS v WHERE 1 = (SELECT count(*) FROM visits AS w WHERE w.person_id = v.person_id AND w.count < v.count)",
+        "v",
+        "v.person_id",
     ),
     # answers that are released first
     ("people AS p WHERE p.age > ALL (SELECT count(*) FROM people GROUP BY city)", "p", "p.id"),

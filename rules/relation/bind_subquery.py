@@ -28,8 +28,8 @@ from rules.relation.functions.comparison import compare, either, negation
 from rules.relation.group_keys import output_of
 from rules.relation.members import Members, among
 from rules.relation.members import written as written_members
-from rules.relation.nodes import Node
-from rules.relation.privacy import are_linked, filtered, find_partner, projected, semi_joined, tells_unit
+from rules.relation.nodes import Aggregate, Node
+from rules.relation.privacy import are_linked, filtered, find_partner, gathered, projected, semi_joined, tells_unit
 from rules.relation.scope import Scope
 from rules.relation.subquery_names import calls_leaf, either_leaf
 from rules.relation.subquery_shape import (
@@ -273,12 +273,23 @@ class Subqueries(Sources):
         known = [link for link in links if link is not None]
         if inner.facts.unit is None or not tells_unit(inner.facts, tuple(mine for mine, _ in known)):
             return None
-        if len(known) < len(links):
-            message = "an aggregate over one unit's rows is tied to the row around it by = alone"
-            raise NotSupported(message, hint=JOIN_HINT)
-        keys = tuple((mine.id if isinstance(mine, Column) else self.fresh(), mine) for mine, _ in known)
         binding = self.binding(self.leaf(inside.rows))
         made = tuple(unit_aggregate(call, self.fresh(), binding, inner.facts) for call in calls)
+        if len(known) < len(links):
+            node = gathered(source.node, inner, all_of(inside.linking), made)
+            return node, self.binding(calls_leaf({call: each[2] for call, each in zip(calls, made, strict=True)}))
+        return self._with_known_group(source, inner, known, (calls, made))
+
+    def _with_known_group(
+        self,
+        source: Relation,
+        inner: Node,
+        known: list[tuple[Expression, Expression]],
+        aggregates: tuple[tuple[s.Call, ...], tuple[tuple[int, Aggregate, Column], ...]],
+    ) -> tuple[Node, Binding]:
+        """Where the group is told by equalities alone, all groups are made once."""
+        calls, made = aggregates
+        keys = tuple((mine.id if isinstance(mine, Column) else self.fresh(), mine) for mine, _ in known)
         grouped = per_unit(inner, tuple(dict(keys).items()), made)
         holding = all_of(
             tuple(

@@ -12,7 +12,7 @@ from rules.relation import domain
 from rules.relation.domain import Domain, Values
 from rules.relation.expression import Apply, Column, Expression, columns_in, conjuncts
 from rules.relation.narrow import met, narrowed, never_null
-from rules.relation.nodes import Facts, Filter, Join, Node, Project, SemiJoin, Windowed
+from rules.relation.nodes import Facts, Filter, Gathered, Join, Node, Project, SemiJoin, Windowed
 
 # What gives its first argument, or NULL.
 _PASSING = frozenset(("canonical", "listed", "within", "seen", "short"))
@@ -42,7 +42,13 @@ def refined(given: Expression, source: Node) -> Expression:
 def implied(node: Node) -> Iterator[Implied]:
     """What partners found by outer joins say of the rows that found them."""
     match node:
-        case Filter(source=source) | Project(source=source) | SemiJoin(source=source) | Windowed(source=source):
+        case (
+            Filter(source=source)
+            | Project(source=source)
+            | SemiJoin(source=source)
+            | Gathered(source=source)
+            | Windowed(source=source)
+        ):
             yield from implied(source)
         case Join(kind=kind, left=left, right=right, condition=condition):
             yield from implied(left)

@@ -7,7 +7,7 @@ groups of nobody.
 from dataclasses import dataclass, replace
 
 from rules.relation.expression import Apply, Column, Expression, conjuncts
-from rules.relation.nodes import Filter, Given, Join, Node, Project, SemiJoin, Windowed
+from rules.relation.nodes import Filter, Gathered, Given, Join, Node, Project, SemiJoin, Windowed
 from rules.relation.value import Span, Value
 
 Cells = tuple[Value | Span | None, ...]
@@ -31,7 +31,7 @@ def joints(node: Node) -> tuple[Joint, ...]:
             return (Joint(tuple(column.id for column in facts.columns), cells),)
         case Filter(source=source, condition=condition):
             return _equated(joints(source), condition)
-        case Project(source=source) | SemiJoin(source=source) | Windowed(source=source):
+        case Project(source=source) | SemiJoin(source=source) | Gathered(source=source) | Windowed(source=source):
             return joints(source)
         case Join():
             return _joined(node)

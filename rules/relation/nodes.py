@@ -178,6 +178,17 @@ class WindowCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Gathered:
+    """The source's rows, each with aggregates of the rows of the other relation that a condition ties to it."""
+
+    source: "Node"
+    other: "Node"
+    condition: Expression
+    aggregates: tuple[tuple[int, Aggregate], ...]
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
 class Windowed:
     """The source's columns, and ones computed over a window of each unit's rows."""
 
@@ -197,7 +208,7 @@ class Union:
     facts: Facts
 
 
-Node = Scan | Given | Filter | Project | Join | SemiJoin | PerUnit | Windowed | Union
+Node = Scan | Given | Filter | Project | Join | SemiJoin | PerUnit | Gathered | Windowed | Union
 
 
 def below(node: Node) -> tuple[Node, ...]:
@@ -207,7 +218,7 @@ def below(node: Node) -> tuple[Node, ...]:
             return ()
         case Filter(source=source) | Project(source=source) | PerUnit(source=source) | Windowed(source=source):
             return (source,)
-        case SemiJoin(source=source, other=other):
+        case SemiJoin(source=source, other=other) | Gathered(source=source, other=other):
             return (source, other)
         case Join(left=left, right=right):
             return (left, right)

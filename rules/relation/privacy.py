@@ -14,8 +14,10 @@ from rules.relation.domain import ANYTHING, TRUTHS, Domain
 from rules.relation.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.relation.narrow import narrowed
 from rules.relation.nodes import (
+    Aggregate,
     Facts,
     Filter,
+    Gathered,
     Given,
     Join,
     JoinKind,
@@ -300,6 +302,23 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
     determined = facts.determined | {mark} if asked <= facts.determined else facts.determined
     made = replace(facts, columns=(*facts.columns, column), determined=determined)
     return SemiJoin(source, other, holding, negated, mark, made)
+
+
+def gathered(
+    source: Node, other: Node, holding: Expression, made: tuple[tuple[int, Aggregate, Column], ...]
+) -> Node:  # fmt: skip
+    """Aggregates of the rows of the same unit that a condition ties to each row: one value for it, of that unit's."""
+    facts = source.facts
+    assert facts.unit is not None and other.facts.unit is not None
+    check_linked(_equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
+    check_whole(other.facts)
+    if facts.absent & ids_in(holding):
+        check_whole(facts)
+    columns = tuple(column for _, _, column in made)
+    asked = ids_in(holding) - {each.id for each in other.facts.columns}
+    same = frozenset(each.id for each in columns) if asked <= facts.determined else frozenset()
+    held = replace(facts, columns=(*facts.columns, *columns), determined=facts.determined | same)
+    return Gathered(source, other, holding, tuple((number, each) for number, each, _ in made), held)
 
 
 def find_partner(source: Node, other: Node, holding: Expression, number: int, *, always: bool = False) -> Node | None:

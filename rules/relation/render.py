@@ -13,6 +13,7 @@ from rules.relation.expression import TRUE, Apply, Column, Constant, Expression,
 from rules.relation.nodes import (
     Aggregate,
     Filter,
+    Gathered,
     Given,
     Join,
     Node,
@@ -113,6 +114,8 @@ class Renderer:
                 return self._join(node, used)
             case SemiJoin():
                 return self._semi_join(node, used)
+            case Gathered():
+                return self._gathered(node, used)
             case PerUnit():
                 return self._per_unit(node, used)
             case Windowed():
@@ -230,6 +233,20 @@ class Renderer:
         if node.mark is None:
             return From(outer.source, outer.names, (*outer.where, exists))
         return self._extended(outer, [(node.mark, exists)], used)
+
+    def _gathered(self, node: Gathered, used: frozenset[int]) -> From:
+        """Each aggregate by itself, as a subquery that depends on the row around it."""
+        aggregates = [(number, each) for number, each in node.aggregates if number in used]
+        if not aggregates:
+            return self.render(node.source, used)
+        outer = self.render(node.source, used | ids_in(node.condition))
+        columns = []
+        for number, each in aggregates:
+            inner = self.render(node.other, ids_in(node.condition, *each.arguments))
+            on = expression_sql(node.condition, {**inner.names, **outer.names})
+            rows = From(inner.source, inner.names, (*inner.where, on))
+            columns.append((number, f"(SELECT {aggregate_sql(each, inner.names)} {rows.clause()})"))
+        return self._extended(outer, columns, used)
 
     def _per_unit(self, node: PerUnit, used: frozenset[int]) -> From:
         """Always grouped by the unit and the keys, whatever they are known to tell."""

@@ -141,7 +141,8 @@ class Expressions:
             alike = f"FROM visits AS q JOIN places AS r ON r.id = q.place_id WHERE q.kind = {self.column('text')}"
             return f"(SELECT {self.one('count(*)', 'sum(r.size)')} {alike})"
         of = self.one("count(*)", "max(q.n)", "count(DISTINCT q.n)", "sum(q.n)", "min(q.n) + count(*)")
-        return f"(SELECT {of} {found})"
+        near = self.one("", f" AND q.n {self.one('<', '>=', '<>')} {self.column('number')}")
+        return f"(SELECT {of} {found}{near})"
 
     def condition(self, depth: int) -> str:
         """Of as many levels: a comparison, or conditions put together."""

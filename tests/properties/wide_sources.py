@@ -182,8 +182,10 @@ class Sources:
             return None
         name, unit = self._name(), self.one(*units)
         if self.number(1):
+            numbers = [column for each in items for column in each.place().of("number")]
+            near = f" AND q.n < {self.one(*numbers)}" if numbers and self.number(1) else ""
             aggregates = "count(*) AS n, max(q.n) AS big, bool_or(q.flag) AS flag"
-            text = f"(SELECT {aggregates} FROM visits AS q WHERE q.person_id = {unit}) AS {name}"
+            text = f"(SELECT {aggregates} FROM visits AS q WHERE q.person_id = {unit}{near}) AS {name}"
             return Item(text, name, {"number": ["n", "big"], "bool": ["flag"]})
         order = self.one("ORDER BY q.n LIMIT 1", "ORDER BY q.grade DESC, q.kind LIMIT 2", "")
         columns = "q.person_id, q.id, q.n, q.grade, q.flag, q.kind"

@@ -22,7 +22,8 @@ ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL}) AS o"
         f"""SELECT count(*), count(s) FROM (SELECT customer_id AS unit, status::text AS s FROM {ORDERS}
             UNION SELECT id, city FROM customers WHERE is_vip) AS t""",
         f"""SELECT count(*) FROM customers AS c WHERE id NOT IN (
-            SELECT customer_id FROM orders WHERE amount > 200 UNION SELECT customer_id FROM {ORDERS} WHERE note <> '')""",
+            SELECT customer_id FROM orders WHERE amount > 99
+            UNION SELECT customer_id FROM {ORDERS} WHERE note > 'a')""",
     ],
 )
 def test_a_set_of_the_rows_of_units_is_postgresqls_own(planner: Planner, sql: str) -> None:

@@ -40,6 +40,18 @@ ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL})"
                 AND o.ordered_at < (SELECT max(p.ordered_at) FROM orders AS p WHERE p.customer_id = c.id)""",
         """SELECT count(*) FROM customers AS c
            WHERE (SELECT status FROM orders WHERE customer_id = c.id ORDER BY ordered_at DESC, id LIMIT 1) = 'paid'""",
+        """SELECT count(*) FROM customers AS c
+           WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id AND ordered_at > c.joined)""",
+        f"""SELECT count(*), count(*) FILTER (WHERE next IS NULL) FROM (
+                SELECT ordered_at, (SELECT min(p.ordered_at) FROM orders AS p
+                    WHERE p.customer_id = o.customer_id AND p.ordered_at > o.ordered_at) AS next FROM {ORDERS} AS o
+            ) AS t WHERE next < ordered_at + interval '60 days' OR next IS NULL""",
+        f"""SELECT count(*) FROM {ORDERS} AS o WHERE (SELECT count(*) - count(DISTINCT p.status) FROM orders AS p
+            WHERE p.customer_id = o.customer_id AND p.id <> o.id AND p.amount <= o.amount) >= 1""",
+        f"""SELECT count(*) FROM {ORDERS} AS o CROSS JOIN LATERAL (SELECT count(*) AS n, max(p.amount) AS most
+            FROM orders AS p WHERE p.customer_id = o.customer_id
+                AND p.ordered_at BETWEEN o.ordered_at - interval '90 days' AND o.ordered_at) AS t
+            WHERE n > 1 AND most > o.amount""",
     ],
 )
 def test_a_subquery_of_the_same_unit_says_what_postgresql_says(planner: Planner, sql: str) -> None:
@@ -132,8 +144,8 @@ def test_what_is_joined_by_a_key_multiplies_no_rows(planner: Planner) -> None:
         ),
         (
             """SELECT count(*) FROM customers AS c
-               WHERE 3 < (SELECT count(*) FROM orders WHERE customer_id = c.id AND ordered_at > c.joined)""",
-            "= alone",
+               WHERE 3 < (SELECT count(*) FROM orders WHERE amount > 3 AND ordered_at > c.joined)""",
+            "more than equality",
         ),
         (
             """SELECT count(*) FROM customers AS c WHERE 'paid' = (
