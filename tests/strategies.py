@@ -131,7 +131,8 @@ _SOURCES: tuple[tuple[str, str, str], ...] = (
         for some in ("FROM visits WHERE person_id IS NOT NULL AND count",)
     ),
     (
-        "visits AS v WHERE 1 = (SELECT count(*) FROM visits AS w WHERE w.person_id = v.person_id AND w.count < v.count)",
+        "visits AS v WHERE 1 = (SELECT count(*) FROM visits AS w "
+        "WHERE w.person_id = v.person_id AND w.count < v.count)",
         "v",
         "v.person_id",
     ),

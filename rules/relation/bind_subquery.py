@@ -29,7 +29,8 @@ from rules.relation.group_keys import output_of
 from rules.relation.members import Members, among
 from rules.relation.members import written as written_members
 from rules.relation.nodes import Aggregate, Node
-from rules.relation.privacy import are_linked, filtered, find_partner, gathered, projected, semi_joined, tells_unit
+from rules.relation.privacy import filtered, find_partner, gathered, projected, semi_joined, tells_unit
+from rules.relation.same_unit import are_linked
 from rules.relation.scope import Scope
 from rules.relation.subquery_names import calls_leaf, either_leaf
 from rules.relation.subquery_shape import (

@@ -4,12 +4,14 @@ A list of groups made from each column by itself would hold pairs that no row ca
 groups of nobody.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rules.relation.expression import Apply, Column, Expression, conjuncts
+from rules.relation.expression import Apply, Column, Constant, Expression, conjuncts
 from rules.relation.nodes import Filter, Gathered, Given, Join, Node, Project, SemiJoin, Windowed
 from rules.relation.value import Span, Value
 
+_PLAIN = frozenset(("boolean", "integer", "date", "text", "enum"))  # one value is one text
 Cells = tuple[Value | Span | None, ...]
 
 
@@ -30,12 +32,43 @@ def joints(node: Node) -> tuple[Joint, ...]:
             cells = frozenset(tuple(cell.value for cell in row) for row in rows)
             return (Joint(tuple(column.id for column in facts.columns), cells),)
         case Filter(source=source, condition=condition):
-            return _equated(joints(source), condition)
+            return _equated((*joints(source), *_written(condition)), condition)
         case Project(source=source) | SemiJoin(source=source) | Gathered(source=source) | Windowed(source=source):
             return joints(source)
         case Join():
             return _joined(node)
     return ()
+
+
+def _written(holding: Expression) -> Iterator[Joint]:
+    """(a, b) IN ((1, 2), (3, 4)), which is a = 1 AND b = 2 OR …: what all alternatives say."""
+    for each in conjuncts(holding):
+        if isinstance(each, Apply) and each.name == "or":
+            said = [dict(filter(None, map(_constant, conjuncts(part)))) for part in _alternatives(each)]
+            columns = tuple(sorted(set(said[0]).intersection(*said)))
+            if columns:
+                yield Joint(columns, frozenset(tuple(row[column] for column in columns) for row in said))
+
+
+def _alternatives(given: Expression) -> Iterator[Expression]:
+    if isinstance(given, Apply) and given.name == "or":
+        for each in given.arguments:
+            yield from _alternatives(each)
+    else:
+        yield given
+
+
+def _constant(given: Expression) -> tuple[int, Value | Span | None] | None:
+    """A column, and the one value that it equals."""
+    match given:
+        case Apply(name="=", arguments=(Column() as column, Constant() as constant)):
+            pass
+        case Apply(name="=", arguments=(Constant() as constant, Column() as column)):
+            pass
+        case _:
+            return None
+    is_plain = column.type.kind in _PLAIN and column.type.base != "bpchar" and column.type.kind == constant.type.kind
+    return (column.id, constant.value) if is_plain and constant.value is not None else None
 
 
 def _joined(node: Join) -> tuple[Joint, ...]:

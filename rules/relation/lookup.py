@@ -38,7 +38,10 @@ def links_of(query: s.Query, world: World) -> Links:
     rest = [each for each in conjuncts(query.where) if each not in linking]
     others = (query.items, query.group_by, query.having, query.order_by, rest)
     depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
-    if not found or depends or not _is_one_aggregate(query):
+    if found and not depends and not _is_one_aggregate(query):
+        hint = "Compare a count: (SELECT count(*) … WHERE a = outer.a) > 0, which is an answer with noise."
+        raise NotSupported("a subquery for each row around it is one aggregate over protected rows", hint=hint)
+    if not found or depends:
         raise NotSupported("a subquery depends on the row around it by more than equality", hint=CORRELATED_HINT)
     return found
 

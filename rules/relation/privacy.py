@@ -29,12 +29,12 @@ from rules.relation.nodes import (
     Unit,
 )
 from rules.relation.rows_left import fewer
+from rules.relation.same_unit import CROSS_UNIT_HINT, check_linked, equalities
 from rules.relation.ties import one_of_equals
 from rules.relation.types import BOOLEAN, find_common, have_one_equality
 from rules.relation.unmatched import after_filter, after_join, check_computed, check_whole
 
 MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
-CROSS_UNIT_HINT = "Join protected tables on their units, or through the foreign key that the rules file names."
 
 
 def known(rows: tuple[tuple[Constant, ...], ...], columns: tuple[Column, ...], keys: frozenset[frozenset[int]]) -> Node:
@@ -85,7 +85,7 @@ def joined(
     if _keeps_public_rows(kind, one, two):
         return _with_absent(left, right, holding, number)
     links = tuple(conjuncts(holding)) + (tuple(conjuncts(inner_where)) if kind == "inner" else ())
-    equal = _equalities(links, one, two)
+    equal = equalities(links, one, two)
     if one.unit is None or two.unit is None:
         unit = one.unit or two.unit
     else:
@@ -156,49 +156,6 @@ def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[in
                     if isinstance(column, Column) and column.id in own and known and known <= others:
                         found |= {column.id} if have_one_equality(column.type, computed.type) else set()
     return found
-
-
-def _equalities(links: tuple[Expression, ...], one: Facts, two: Facts) -> list[tuple[int, int]]:
-    """Pairs of a left and a right column that a conjunct makes equal, in an equality that unique keys share."""
-    left, right = ({column.id for column in facts.columns} for facts in (one, two))
-    found = []
-    for link in links:
-        match link:
-            case Apply(name="=", arguments=(Column() as first, Column() as second)):
-                if not have_one_equality(first.type, second.type):
-                    continue
-                if first.id in left and second.id in right:
-                    found.append((first.id, second.id))
-                elif first.id in right and second.id in left:
-                    found.append((second.id, first.id))
-    return found
-
-
-def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:
-    """Two protected rows may meet only if they are surely of the same unit."""
-    assert one.unit is not None and two.unit is not None
-    if one.unit.kind != two.unit.kind:
-        message = f"rows of {one.unit.kind} and rows of {two.unit.kind} belong to different units"
-        raise NotAllowed(message, hint=CROSS_UNIT_HINT)
-    if not _are_linked(equal, one, two):
-        raise NotAllowed("protected tables are joined here without joining their units", hint=CROSS_UNIT_HINT)
-
-
-def are_linked(one: Node, two: Node, holding: Expression) -> bool:
-    """Whether rows that meet under a condition are surely of the same unit."""
-    return _are_linked(_equalities(tuple(conjuncts(holding)), one.facts, two.facts), one.facts, two.facts)
-
-
-def _are_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> bool:
-    if any(left in one.unit_columns and right in two.unit_columns for left, right in equal):
-        return True
-    for first, second in ((one.steps, two.anchors), (one.anchors, two.steps), (one.steps, two.steps)):
-        for left in first:
-            for right in second:
-                is_same = (left.target, left.target_column) == (right.target, right.target_column)
-                if is_same and (left.column, right.column) in equal:
-                    return True
-    return False
 
 
 def _is_unique(facts: Facts, columns: set[int]) -> bool:
@@ -288,7 +245,7 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
     if facts.unit is None and other.facts.unit is not None:
         raise NotAllowed("public rows chosen by protected ones tell of these", hint=CROSS_UNIT_HINT)
     if facts.unit is not None and other.facts.unit is not None:
-        check_linked(_equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
+        check_linked(equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
     check_whole(other.facts)
     if mark is None and not negated:
         absent = after_filter(facts.absent, holding)
@@ -310,7 +267,7 @@ def gathered(
     """Aggregates of the rows of the same unit that a condition ties to each row: one value for it, of that unit's."""
     facts = source.facts
     assert facts.unit is not None and other.facts.unit is not None
-    check_linked(_equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
+    check_linked(equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
     check_whole(other.facts)
     if facts.absent & ids_in(holding):
         check_whole(facts)
@@ -327,7 +284,7 @@ def find_partner(source: Node, other: Node, holding: Expression, number: int, *,
     `always`: a foreign key says that there is one.
     """
     links = tuple(conjuncts(holding))
-    equal = _equalities(links, source.facts, other.facts)
+    equal = equalities(links, source.facts, other.facts)
     if not _is_unique(other.facts, {second for _, second in equal} | _pinned(links, other.facts, source.facts)):
         return None
     made = joined("inner" if always else "left", source, other, holding, number=number)

@@ -151,7 +151,9 @@ def columns(
 
 
 def keys(rows: tuple[tuple[Constant, ...], ...], numbers: tuple[int, ...]) -> frozenset[frozenset[int]]:
-    """Columns on which no two of the rows agree."""
+    """Columns on which no two of the rows agree; of one row alone that is none."""
+    if len(rows) <= 1:
+        return frozenset((frozenset(),))
     found: set[frozenset[int]] = set()
     for width in range(1, _WIDEST_KEY + 1):
         for places in combinations(range(len(numbers)), width):

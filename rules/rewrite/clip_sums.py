@@ -28,7 +28,9 @@ class Summand:
 def clip(given: Expression, rows: int, name: str) -> Summand:
     """The integer that stands for a number in a sum; `rows` of them must not overflow."""
     if not given.type.is_number:
-        raise NotSupported(f"{name} of {given.type.sql} is not supported over protected rows")
+        seconds = f"Take its seconds: {name}(extract(epoch FROM x)) * interval '1 second'."
+        hint = seconds if given.type.kind == "interval" else "Ask for the count of each value, or of a number."
+        raise NotSupported(f"{name} of {given.type.sql} is not supported over protected rows", hint=hint)
     inner, bounds = _summed(given)
     if bounds.low is None or bounds.high is None or _is_bounded_by_type(given, bounds):
         raise _unbounded(given, name)
