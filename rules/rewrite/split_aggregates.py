@@ -1,5 +1,7 @@
 """Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one."""
 
+from functools import partial
+
 from rules.noise.measures import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.relation.bind_expression import Binding
@@ -24,6 +26,7 @@ from rules.rewrite.contributions import (
     where,
 )
 from rules.rewrite.hide_groups import KEY_KINDS, canonical_key
+from rules.rewrite.rows_as_texts import distinct_argument
 from rules.rewrite.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of_two
 from rules.sql import syntax as s
 
@@ -40,7 +43,8 @@ def split(given: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
         return quantile(given, tested, binding, rows)
     if given.name == "mode":
         return most_frequent(given, tested, binding)
-    arguments = tuple(binding.bind(each) for each in given.arguments)
+    bind = binding.bind if (given.name, given.distinct) != ("count", True) else partial(distinct_argument, binding)
+    arguments = tuple(map(bind, given.arguments))
     match given.name, arguments:
         case "count", (argument,) if given.distinct:
             return _distinct(argument, tested, facts)

@@ -63,3 +63,50 @@ SELECT sum(DISTINCT discount), count(DISTINCT discount) FROM orders
 SELECT avg(median) FROM (
     SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) AS median FROM orders GROUP BY customer_id
 ) AS customers
+
+--# Comparisons with all rows of a subquery, and with rows of several columns
+--> answer, 1 row
+SELECT count(*) FROM orders AS o WHERE amount >= ALL (SELECT p.amount FROM orders AS p WHERE p.customer_id = o.customer_id)
+--> answer, 1 row
+SELECT count(*) FROM orders WHERE (customer_id, ordered_at) IN (SELECT customer_id, max(ordered_at) FROM orders GROUP BY 1)
+--> answer
+SELECT channel, count(*) FROM orders WHERE amount > ALL (SELECT avg(amount) FROM orders GROUP BY channel)
+GROUP BY channel ORDER BY channel
+--> answer, 1 row
+SELECT count(*) FROM order_items WHERE unit_price > ALL (SELECT price FROM products WHERE category = 'books')
+--> refused 42501: without joining their units
+SELECT count(*) FROM orders AS o WHERE amount > ALL (SELECT p.amount FROM orders AS p)
+
+--# Rolling windows of each customer
+--> answer, 1 row
+SELECT count(*) FROM (
+    SELECT count(*) OVER (PARTITION BY customer_id ORDER BY ordered_at RANGE '30 days' PRECEDING) AS n FROM orders
+) AS rolling WHERE n >= 3
+--> answer, 1 row
+SELECT count(*) FROM (
+    SELECT amount, avg(amount) OVER (PARTITION BY customer_id ORDER BY ordered_at, id
+        ROWS BETWEEN 3 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) AS before FROM orders
+) AS rolling WHERE amount > before
+
+--# Groups by a primary key, sets of customers, what comes after a row, pairs
+--> answer
+SELECT p.id, p.name, p.category, sum(i.quantity) FROM products AS p JOIN order_items AS i ON i.product_id = p.id
+GROUP BY p.id ORDER BY p.id
+--> answer, 1 row
+SELECT count(*) FROM (
+    SELECT customer_id FROM orders WHERE ordered_at < '2024-01-01'
+    INTERSECT SELECT customer_id FROM orders WHERE ordered_at >= '2025-01-01'
+) AS loyal
+--> answer, 1 row
+SELECT count(*) FROM orders AS o WHERE (
+    SELECT min(p.ordered_at) FROM orders AS p WHERE p.customer_id = o.customer_id AND p.ordered_at > o.ordered_at
+) < o.ordered_at + interval '90 days'
+--> answer
+SELECT channel, status, count(*) FROM orders WHERE (channel, status) IN (('web', 'delivered'), ('app', 'delivered'))
+GROUP BY channel, status ORDER BY channel, status
+--> answer, 1 row, apart
+SELECT count(DISTINCT (channel, status)) FROM orders
+--> answer, 1 row
+SELECT count(*) FROM customers WHERE city LIKE 'B!%%' ESCAPE '!' OR city LIKE 'B_%' ESCAPE '!'
+--> answer, 1 row
+SELECT count(*) FROM orders WHERE (ordered_at, interval '1 day') OVERLAPS (timestamp '2025-01-01', timestamp '2025-03-01')
