@@ -10,8 +10,8 @@ from typing import Literal
 from rules.catalog import Column, TypeName
 
 Kind = Literal[
-    "boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "interval", "text", "enum", "uuid",
-    "unknown", "other",
+    "boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "interval", "time", "text", "enum",
+    "uuid", "unknown", "other",
 ]  # fmt: skip
 
 _KINDS: dict[str, Kind] = {
@@ -23,6 +23,7 @@ _KINDS: dict[str, Kind] = {
     "timestamp": "timestamp",
     "timestamptz": "timestamptz",
     "interval": "interval",
+    "time": "time",
     **dict.fromkeys(("text", "varchar", "bpchar", "name"), "text"),
     "enum": "enum",
     "uuid": "uuid",
@@ -38,6 +39,7 @@ _SQL = {
     "float8": "double precision",
     "timestamp": "timestamp without time zone",
     "timestamptz": "timestamp with time zone",
+    "time": "time without time zone",
     "varchar": "character varying",
     "bpchar": "character",
 }
@@ -98,6 +100,7 @@ BOOLEAN, INT2, INT4, INT8 = Type("bool"), Type("int2"), Type("int4"), Type("int8
 NUMERIC, FLOAT4, FLOAT8 = Type("numeric"), Type("float4"), Type("float8")
 DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Type("date"), Type("timestamp"), Type("timestamptz"), Type("interval")
 JSONB = Type("other", name="jsonb")
+TIME = Type("time")
 TEXT, VARCHAR, UUID, UNKNOWN = Type("text"), Type("varchar"), Type("uuid"), Type("unknown")
 
 
@@ -113,7 +116,8 @@ def from_name(name: TypeName) -> Type:
     if name.base == "enum":
         return Type("enum", name=name.sql, labels=name.labels)
     kind = _KINDS.get(name.base, "other")
-    if kind in ("other", "unknown") or (name.extension is not None and kind != "enum"):
+    is_rounded = name.base == "time" and name.modifier >= 0
+    if kind in ("other", "unknown") or is_rounded or (name.extension is not None and kind != "enum"):
         return Type("other", name=name.sql)
     if name.modifier < 0:
         return Type(name.base)
@@ -128,7 +132,7 @@ def find_type(written: str) -> Type | None:
     """The type that a cast names, or None when the planner does not know it."""
     found = _WRITTEN.fullmatch(written.strip().removeprefix("pg_catalog."))
     base = _ALIASES.get((found[1] + (found[4] or "")).strip()) if found else None
-    if found is None or base is None:
+    if found is None or base is None or (base == "time" and found[2]):
         return None
     size = int(found[2]) if found[2] else None
     scale = int(found[3]) if found[3] else None

@@ -59,10 +59,24 @@ def find_value(text: str, given: Type, time_zone: str = "UTC") -> Value | None:
             return text
         case "enum":
             return text if text in given.labels else None
+        case "time":
+            return _time_of_day(text.strip())
         case "uuid":
             return text.strip().lower() if _UUID.fullmatch(text.strip()) else None
         case _:
             return None
+
+
+_TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
+
+
+def _time_of_day(text: str) -> str | None:
+    """In the one spelling that PostgreSQL prints; of two times the later one has the larger text."""
+    found = _TIME_OF_DAY.fullmatch(text)
+    if found is None:
+        return "24:00:00" if text in ("24:00", "24:00:00") else None
+    fraction = (found[4] or "").rstrip("0")
+    return f"{found[1]}:{found[2]}:{found[3] or '00'}{f'.{fraction}' if fraction else ''}"
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

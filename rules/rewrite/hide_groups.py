@@ -29,7 +29,19 @@ from rules.rewrite.site import GroupKey
 from rules.sql.syntax import Expression as Written
 
 _Item = tuple[Value | None, Text]
-KEY_KINDS = ("boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "text", "enum", "uuid")
+KEY_KINDS = (
+    "boolean",
+    "integer",
+    "numeric",
+    "float",
+    "date",
+    "timestamp",
+    "timestamptz",
+    "time",
+    "text",
+    "enum",
+    "uuid",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,3 +110,7 @@ SELECT count(DISTINCT (channel, status)) FROM orders
 SELECT count(*) FROM customers WHERE city LIKE 'B!%%' ESCAPE '!' OR city LIKE 'B_%' ESCAPE '!'
 --> answer, 1 row
 SELECT count(*) FROM orders WHERE (ordered_at, interval '1 day') OVERLAPS (timestamp '2025-01-01', timestamp '2025-03-01')
+
+--# Times of the day
+--> answer, 1 row
+SELECT count(*) FROM orders WHERE ordered_at::time BETWEEN '18:00' AND '23:59' AND extract(isodow FROM ordered_at) IN (6, 7)

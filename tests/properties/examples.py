@@ -10,6 +10,7 @@ CONDITIONS = r"""
 i4 BETWEEN SYMMETRIC 7 AND -1 | i4 NOT BETWEEN SYMMETRIC i4_ AND 0 | ts - ts_ > interval '30 days'
 age(ts, ts_) <= '1 year' | i4 < ANY (ARRAY[1, 7]) | n >= ALL (ARRAY[0, 1.5]) | t LIKE ANY (ARRAY['a%', '%b'])
 t NOT ILIKE ALL (ARRAY['B%', '_']) | i8 > ALL ('{}') | t ~ ANY ('{^a,b$}') | num_nonnulls(i4, t, u) = 2
+tm < '12:30:15.50' | tm BETWEEN '18:00' AND '24:00' | tz::time >= time '06:00' | tm IN ('18:00', '00:00:00') | tm = tm_
 num_nulls(b, d) > 0 | j ? 'a' | (j -> 'a') IS NULL | i4 = 7 | i4 = i8 | n <> f8 | f4 < f8 | i2 <= 2.5 | t > 'a'
 tz >= '2024-01-01' | d = ts | ts < tz | m = 'sad' | u = u_ | b AND i4 > 0 | b OR t = 'a' | NOT b | i4 BETWEEN -1 AND 7
 i4 NOT BETWEEN i4_ AND 7 | i4 IS NULL | t IS NOT NULL | b IS TRUE | b IS NOT TRUE | b IS FALSE | b IS NOT FALSE
@@ -75,7 +76,7 @@ lpad(m::text, 6, 'xy') | lpad(t, 0, '') | repeat(t, 3) | repeat(m::text, 2) | le
 substring(m::text, 2, 2) | substring(m::text, -1, 3) | upper(m::text) | replace(m::text, 'a', 'oo')
 btrim(m::text, 'sd') | m || '-' || b::text | m::text || '!' | concat(m, b) | repeat(t, 0) | concat(t, i4, b, NULL)
 concat(vc, '-', m) | t::varchar(3) | i8::text | n::text | f8::text | d::text | ts::text | tz::text | b::text | m::text
-u::text | f4::text | n2::text | coalesce(t, vc) | nullif(t, 'a') | greatest(t, vc)
+tm::text | u::text | f4::text | n2::text | coalesce(t, vc) | nullif(t, 'a') | greatest(t, vc)
 CASE WHEN i4 > 0 THEN 'more' ELSE t END | CASE m WHEN 'sad' THEN 'no' END | to_char(ts, 'YYYY-MM-DD HH24:MI:SS.US')
 to_char(tz, 'IYYY-IW') | to_char(d, 'FMDay, DDth FMMonth Y,YYY BC') | to_char(tz, 'TMDay TZ OF')
 to_char(d, 'J Q RM CC "text"') | ts >= to_timestamp('2025-01-31 13:45', 'YYYY-MM-DD HH24:MI')
@@ -91,7 +92,8 @@ MOMENTS = r"""
 date_trunc('month', tz) | date_trunc('week', ts) | date_trunc('quarter', d) | date_trunc('decade', ts)
 date_trunc('day', tz) | date_trunc('hour', tz) | date_trunc('second', ts) | date_trunc('microseconds', ts)
 tz AT TIME ZONE 'America/New_York' | ts AT TIME ZONE 'Europe/Berlin' | timezone('UTC', d) | date(tz) | date(ts)
-d::timestamp | d::timestamptz | ts::date | tz::date | tz::timestamp | ts::timestamptz | coalesce(d, ts)
+d::timestamp | d::timestamptz | ts::time | tz::time | tm | coalesce(tm, '12:00') | greatest(tm, ts::time)
+date_trunc('hour', tz)::time | ts::date | tz::date | tz::timestamp | ts::timestamptz | coalesce(d, ts)
 greatest(ts, tz) | date_trunc('century', ts) | date_trunc('millennium', tz)
 date_trunc('day', tz, 'America/New_York') | make_date(i4, 2, 29) | date_trunc('month', ts, 'UTC') | age(ts, ts_)
 age(tz) | age(d, tz) | date_bin('15 minutes', tz, '2000-01-01') | make_date(2024, i2, i4)

@@ -71,6 +71,7 @@ COLUMNS: dict[str, tuple[Type, Cells]] = {
         Type("other", name="integer[]"),
         ("{}", "{1}", "{1,NULL,7}", "{{7},{2147483647}}", "[-1:0]={1,-2147483648}"),
     ),
+    "tm": (Type("time"), ("00:00", "24:00", "23:59:59.999999", "12:30:15.5", "18:00")),
     "iv": (
         Type("interval"),
         ("0", "1 day", "-1 month", "100 hours 0.000001 sec", "178000000 years", "-2147483647 days", "infinity"),

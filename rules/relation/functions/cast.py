@@ -11,7 +11,7 @@ from rules.relation.expression import Apply, Constant, Expression, Literal, Oper
 from rules.relation.functions.coerce import literal
 from rules.relation.functions.guard import Setting, as_double, as_passed, as_value, within
 from rules.relation.functions.reading import find_in_document, find_read
-from rules.relation.types import WIDTHS, Type, find_type, integer_range
+from rules.relation.types import TIMESTAMP, WIDTHS, Type, find_type, integer_range
 from rules.relation.value import DAY, round_half_away
 
 _LONGEST_NAME = 64  # bytes, with the one that ends it
@@ -54,6 +54,8 @@ def _cast(given: Expression, target: Type, setting: Setting) -> Expression:
             return _apply(given, target, Values((Fraction(0), Fraction(1))))
         case (("date" | "timestamp" | "timestamptz"), ("date" | "timestamp" | "timestamptz")):
             return _moment(given, target, setting)
+        case (("timestamp" | "timestamptz"), "time"):
+            return _time_of_day(given, target, setting)
         case "other", _ if (found := find_in_document(given, target)) is not None:
             return cast_to(found, target, setting)
         case "text", _ if (read := find_read(given, target)) is not None:
@@ -197,6 +199,16 @@ def _moment(given: Expression, target: Type, setting: Setting) -> Expression:
     if target.kind == "date":
         before, after = -(-before // DAY), -(-after // DAY)
     return _apply(given, target, Range(low - before, high + after, step))
+
+
+def _time_of_day(given: Expression, target: Type, setting: Setting) -> Expression:
+    """What the clock shows; of moments that are listed, as hours are, the times are listed too."""
+    zone = setting.time_zone if given.type.kind == "timestamptz" else None
+    items = [item for item in domain.items_of(given.domain, _LIMIT) or () if isinstance(item, Fraction)]
+    local = [int(item) if zone is None else value.to_local(int(item), zone) for item in items]
+    texts = [value.text_of(Fraction(each), TIMESTAMP) for each in local if each is not None]
+    known = [text.partition(" ")[2] for text in texts if text is not None]
+    return _apply(given, target, domain.values(known) if known and len(known) == len(items) else ANYTHING)
 
 
 def _text(given: Expression, target: Type, setting: Setting) -> Expression:

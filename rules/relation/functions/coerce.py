@@ -20,6 +20,7 @@ _EXAMPLES = {
     "timestamptz": "'2024-01-31 13:45:00+01'",
     "interval": "'1 month 2 days 03:00:00'",
     "boolean": "true",
+    "time": "'13:45:00'",
     "uuid": "'00000000-0000-0000-0000-000000000000'",
 }
 _UNITS: dict[str, Span] = {
