@@ -74,7 +74,7 @@ SELECT channel, count(*) FROM orders WHERE amount > ALL (SELECT avg(amount) FROM
 GROUP BY channel ORDER BY channel
 --> answer, 1 row
 SELECT count(*) FROM order_items WHERE unit_price > ALL (SELECT price FROM products WHERE category = 'books')
---> refused 42501: without joining their units
+--> refused 42501: protected tables are joined here
 SELECT count(*) FROM orders AS o WHERE amount > ALL (SELECT p.amount FROM orders AS p)
 
 --# Rolling windows of each customer
@@ -89,7 +89,7 @@ SELECT count(*) FROM (
 ) AS rolling WHERE amount > before
 
 --# Groups by a primary key, sets of customers, what comes after a row, pairs
---> answer
+--> answer, apart
 SELECT p.id, p.name, p.category, sum(i.quantity) FROM products AS p JOIN order_items AS i ON i.product_id = p.id
 GROUP BY p.id ORDER BY p.id
 --> answer, 1 row
