@@ -286,7 +286,8 @@ class Expressions:
             case 3 | 4 if self._place.units:
                 return f"count(DISTINCT {self.one(*self._place.units)}){test}"
             case 5:
-                return f"count(DISTINCT {self.any()}){test}"
+                pair = f"({self.any()}, {self.any()})"
+                return f"count(DISTINCT {self.one(self.any(), pair)}){test}"
             case 6:
                 return f"sum(CASE WHEN {self.condition(1)} THEN 1 ELSE 0 END)"
             case 7:
