@@ -30,7 +30,10 @@ HEEDED = {
     "Group by public columns, count a column": (
         "SELECT category, count(order_id) FROM products LEFT JOIN order_items ON product_id = id GROUP BY category"
     ),
-    "Write UNION ALL": "SELECT count(*) FROM (SELECT status FROM orders UNION ALL SELECT status FROM orders) AS t",
+    "Select the unit in each branch, write UNION ALL": (
+        "SELECT count(*) FROM (SELECT customer_id, status FROM orders EXCEPT SELECT customer_id, status FROM orders"
+        " UNION ALL SELECT id, 'paid' FROM customers) AS t"
+    ),
     "PARTITION BY the unit first": "SELECT status, sum(count(*)) OVER () FROM orders GROUP BY status",
     "Write last_value(…) OVER": (
         "SELECT count(w) FROM (SELECT last_value(note) OVER (PARTITION BY customer_id ORDER BY status"
