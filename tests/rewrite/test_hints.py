@@ -32,7 +32,7 @@ HEEDED = {
     ),
     "Select the unit in each branch, write UNION ALL": (
         "SELECT count(*) FROM (SELECT customer_id, status FROM orders EXCEPT SELECT customer_id, status FROM orders"
-        " UNION ALL SELECT id, 'paid' FROM customers) AS t"
+        " UNION ALL SELECT customer_id, status FROM orders) AS t"
     ),
     "PARTITION BY the unit first": "SELECT status, sum(count(*)) OVER () FROM orders GROUP BY status",
     "Write last_value(…) OVER": (
