@@ -1,5 +1,6 @@
 """What is summed becomes an integer between two bounds, so that no row moves a sum further than the bounds say."""
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from rules.relation.types import INT8
 from rules.relation.value import decimal_text
 
 _FITS = 2**62
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")  # a name that needs no quotes
 _WIDE = 10**7  # from here on a type's own range is no bound to sum by
 
 
@@ -61,9 +63,11 @@ def _is_bounded_by_type(given: Expression, bounds: Range) -> bool:
 
 
 def _unbounded(given: Expression, name: str) -> NotAllowed:
-    columns = ", ".join(f'"{each}"' for each in dict.fromkeys(_names(given)))
-    what = f"{name}: {columns} has no bounds" if columns else f"{name}: its argument has no bounds"
-    hint = "Ask your DBA for lower and upper in the rules, or clamp it yourself: least(greatest(x, 0), 100)."
+    names = tuple(dict.fromkeys(_names(given)))
+    columns = ", ".join(f'"{each}"' for each in names) or "its argument"
+    what = f"{name}: {columns} {'have' if len(names) > 1 else 'has'} no bounds"
+    first = names[0] if names and _PLAIN.fullmatch(names[0]) else f'"{names[0]}"' if names else "x"
+    hint = f"Ask your DBA for lower and upper in the rules, or clamp it yourself: least(greatest({first}, 0), 100)."
     return NotAllowed(f"{what}, so one row could move it by any amount", hint=hint)
 
 
