@@ -122,7 +122,7 @@ async def test_after_a_few_faults_a_day_nothing_is_run_for_that_analyst(desk: De
 
 
 async def test_statements_that_run_while_the_last_fault_happens_end_like_it(desk: Desk) -> None:
-    slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.003"))))
+    slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.01"))))
     while not desk.engine.seen:
         await asyncio.sleep(0.01)
     for number in range(3):
@@ -163,15 +163,15 @@ async def test_a_large_answer_keeps_nobody_else_waiting(desk: Desk) -> None:
     groups = PublicGroups(tuple((f"city {number}",) for number in range(10_000)))
     large = replace(block_of(UNITS, IDS, groups=groups), outputs=(Count(0), Sum(1, Fraction(1), 0)) * 50)
     await desk.ask(large)
-    longest, began = 0.0, time.monotonic()
+    longest, began = 0.0, time.process_time()  # what this thread works at a stretch, of what all of ours do
 
     asking = asyncio.create_task(desk.ask(large))
     while not asking.done():
-        before = time.monotonic()
+        before = time.thread_time()
         await asyncio.sleep(0.001)
-        longest = max(longest, time.monotonic() - before)
+        longest = max(longest, time.thread_time() - before)
 
-    assert longest < (time.monotonic() - began) / 3
+    assert longest < (time.process_time() - began) / 3
 
 
 async def test_a_time_out_before_the_charge_is_free(desk: Desk) -> None:
@@ -292,7 +292,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(desk: Desk) -> No
 
 
 async def test_who_waits_for_an_equal_question_waits_no_longer_than_his_own_time(desk: Desk) -> None:
-    slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.003"))))
+    slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.01"))))
     while not desk.engine.seen:
         await asyncio.sleep(0.01)
     with pytest.raises(Interrupted):
