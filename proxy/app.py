@@ -107,6 +107,7 @@ class App:
                 warn("rules_refused", kind=type(error).__name__)
                 return False
             self.policy, self._house.accounts, self._house.tls = policy, accounts, tls
+            tell("the new rules are in force")
             event("rules_loaded", tables=len(policy.tables), analysts=len(policy.analysts))
             return True
 

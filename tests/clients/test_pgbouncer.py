@@ -1,7 +1,5 @@
 """pgbouncer in transaction mode: many clients on one connection of the proxy, which must keep nothing of theirs."""
 
-import socket
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -12,49 +10,34 @@ from tests.clients import as_other_user
 from tests.clients.installed import program
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
 from tests.running import Noisegate
+from tests.server.relay import eventually
 
 pytestmark = pytest.mark.clients
+
+PORT = 6432  # names the socket; nobody else can have it
 
 
 @pytest.fixture(scope="module")
 def pooled(proxy: Noisegate) -> Iterator[str]:
     """How clients reach the pool, which has a single connection behind it."""
     pgbouncer = program("pgbouncer", "/usr/sbin/pgbouncer")
-    port = _free_port()
     with as_other_user.folder() as folder:
         users, settings = folder / "users", folder / "pgbouncer.ini"
         users.write_text(f'"ada" "{shop.PASSWORDS["ada"]}"\n')
         settings.write_text(
             f"[databases]\nshop = host=127.0.0.1 port={proxy.port} dbname={proxy.database}\n"
-            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
+            f"[pgbouncer]\nlisten_addr =\nlisten_port = {PORT}\nunix_socket_dir = {folder}\nauth_type = trust\n"
             f"auth_file = {users}\npool_mode = transaction\ndefault_pool_size = 1\nserver_tls_sslmode = require\n"
         )
         as_other_user.give(users)
         as_other_user.give(settings)
         process = as_other_user.start(pgbouncer, str(settings))
         try:
-            _wait_for(port)
-            yield f"host=127.0.0.1 port={port} dbname=shop user=ada"
+            assert eventually((folder / f".s.PGSQL.{PORT}").exists, 20), "pgbouncer does not listen"
+            yield f"host={folder} port={PORT} dbname=shop user=ada"
         finally:
             process.terminate()
             process.wait(20)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline, "pgbouncer does not listen"
-            time.sleep(0.05)
 
 
 def connect(pooled: str) -> psycopg.Connection:

@@ -169,6 +169,7 @@ def test_sighup_puts_new_rules_in_force_for_sessions_that_run(shop: RealDatabase
         running.rules.write_text(shop_data.RULES.replace("email: hidden", "email: hidden\n      name: hidden"))
         running.process.send_signal(signal.SIGHUP)
         running.wait_for("rules_loaded")
+        assert any("the new rules are in force" in line for line in running.lines)
 
         with pytest.raises(psycopg.errors.UndefinedColumn):
             session.execute("SELECT count(name) FROM customers")
