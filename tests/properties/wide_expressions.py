@@ -150,7 +150,7 @@ class Expressions:
             return self._compound(depth - 1)
         simple = (
             *(self._compared, self._compared, self._compared, self._listed, self._between, self._missing),
-            *(self._distinct, self._flag, self._flag, self._of_kind),
+            *(self._distinct, self._flag, self._flag, self._of_kind, self._chain, self._risky),
         )
         return self._random.choice(simple)()
 
@@ -170,6 +170,16 @@ class Expressions:
         kind = self.one("number", "text", "bool")
         listed = ", ".join(self.value(kind) for _ in range(self._random.randint(1, 3)))
         return f"{self.value(kind)} {self.one('IN', 'NOT IN')} ({listed})"
+
+    def _chain(self) -> str:
+        """What costs more to look at than most conditions that rely on it."""
+        column = self.column("number")
+        return f"({' OR '.join(f'{column} = {number}' for number in range(1, 9))})"
+
+    def _risky(self) -> str:
+        """What fails, or would, on values that conditions may keep out."""
+        column = self.column("number")
+        return self.one("2 / {} > 0", "{} * 1000000000 > 0", "({})::smallint > 0", "2 % {} = 0").format(column)
 
     def _between(self) -> str:
         words = self.one("BETWEEN", "BETWEEN SYMMETRIC", "NOT BETWEEN", "NOT BETWEEN SYMMETRIC")

@@ -133,6 +133,12 @@ def test_06_values_that_are_equal_and_not_the_same_are_told_apart(planner: Plann
     assert '::text COLLATE "C")' in sql
 
 
+def test_09_listed_texts_have_one_capital_in_every_locale(planner: Planner) -> None:
+    """To a Turkish one lower('I') is no i, which would be a value that the list does not have."""
+    sql = planner.block("SELECT lower(city), count(*) FROM customers GROUP BY 1").sql
+    assert 'lower(t1."city" COLLATE "C") COLLATE "default"' in sql
+
+
 @pytest.mark.parametrize(
     "unit_rows", ["max(x)", "sum(DISTINCT x)", "lag(x) OVER (PARTITION BY customer_id ORDER BY x)"]
 )

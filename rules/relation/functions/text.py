@@ -41,13 +41,19 @@ def _each(given: Expression, change: Callable[[str], str]) -> Domain:
 
 
 def lower(operands: Operands, setting: Setting) -> Expression:
-    given = text(operands[0], setting)
-    return made("lower", "lower({0})", (given,), str.lower)
+    return _cased("lower", operands, setting, str.lower)
 
 
 def upper(operands: Operands, setting: Setting) -> Expression:
+    return _cased("upper", operands, setting, str.upper)
+
+
+def _cased(name: str, operands: Operands, setting: Setting, change: Callable[[str], str]) -> Expression:
+    """What listed texts become is the same everywhere only in the C locale: to a Turkish one, I is no capital of i."""
     given = text(operands[0], setting)
-    return made("upper", "upper({0})", (given,), str.upper)
+    is_listed = _each(given, change) != ANYTHING
+    sql = f'({name}({{0}} COLLATE "C") COLLATE "default")' if is_listed else f"{name}({{0}})"
+    return made(name, sql, (given,), change)
 
 
 def initcap(operands: Operands, setting: Setting) -> Expression:
