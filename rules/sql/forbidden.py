@@ -15,6 +15,8 @@ WRITES = {
     "TruncateStmt": "TRUNCATE",
     "CreateTableAsStmt": "CREATE TABLE AS",
     "CreateStmt": "CREATE TABLE",
+    "IndexStmt": "CREATE INDEX",
+    "RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW",
     "ViewStmt": "CREATE VIEW",  # but for temporary ones, which hold nothing
 }
 RUNS_CODE = {"DoStmt": "DO", "CallStmt": "CALL", "LoadStmt": "LOAD", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE"}
@@ -77,7 +79,8 @@ def _by_statement(name: str, body: Node) -> Refusal | None:
 def _spoken(name: str, body: Node) -> str:
     """A statement's kind as it is written: CreateRoleStmt is CREATE ROLE."""
     if name == "DropStmt":
-        return f"DROP {str(body.get('removeType', '')).removeprefix('OBJECT_')}"
+        what = str(body.get("removeType", "")).removeprefix("OBJECT_")
+        return f"DROP {what.replace('MATVIEW', 'MATERIALIZED VIEW').replace('_', ' ')}"
     if name == "VacuumStmt" and not body.get("is_vacuumcmd"):
         return "ANALYZE"
     if name == "GrantStmt" and not body.get("is_grant"):
