@@ -51,6 +51,7 @@ from rules.relation.within_unit import per_unit
 from rules.sql import syntax as s
 
 JOIN_HINT = "Join the rows, and group by the unit in a subquery in FROM."
+FIRST_HINT = "Write what is wanted of it as an aggregate, such as min(x); or join the rows, and group by the unit."
 SEVERAL_HINT = "Compare a unique key in its WHERE, or make one value of several: min(x), count(*)."
 
 
@@ -252,7 +253,7 @@ class Subqueries(Sources):
         links = [_sides(each, rows.node) for each in inside.linking]
         keys = tuple(link[0] for link in links if link is not None)
         if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
-            raise NotSupported("the first row of a subquery is tied to the row around it by = alone", hint=JOIN_HINT)
+            raise NotSupported("the first row of a subquery is tied to the row around it by = alone", hint=FIRST_HINT)
         order = tuple(replace(each, expression=output_of(each.expression, query)) for each in query.order_by)
         binding, most = self.binding(self.leaf(rows)), number_of(query.limit)
         assert most is not None, "others are more than rows"
