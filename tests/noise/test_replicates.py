@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations, product
 
+import numpy as np
 import pytest
 
 from rules.noise.additive import laws_of
@@ -73,9 +75,13 @@ def answered(block: Block, groups: int = len(GROUPS)) -> list[list[list[Decimal]
     return [[[Decimal(each) for each in (text or "").strip("{}").split(",")] for text in column] for column in arrays]
 
 
-def quantile(numbers: Numbers, share: float) -> Decimal:
+def rank(count: int, share: float) -> int:
     """As percentile_disc computes it."""
-    return sorted(numbers)[max(1, math.ceil(share * len(numbers))) - 1]
+    return max(1, math.ceil(share * count)) - 1
+
+
+def quantile(numbers: Numbers, share: float) -> Decimal:
+    return sorted(numbers)[rank(len(numbers), share)]
 
 
 def share_within(replicates: Sequence[Numbers], truth: Decimal, level: float) -> float:
@@ -154,6 +160,36 @@ def test_every_number_runs_through_its_quantiles_once_in_an_order_of_its_own() -
     assert sum(one) == sum(other) == 0
     together = sum(x * y for x, y in zip(one, other, strict=True))
     assert abs(together) < 0.05 * math.sqrt(sum(x * x for x in one) * sum(y * y for y in other))
+
+
+ELEVEN = replace(
+    BLOCK,
+    measures=tuple(Measure(f"m{place}", 1, Decimal(1)) for place in range(11)),
+    outputs=tuple(map(Count, range(11))),
+    bars=tuple(map(Bar, range(11))),
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "off"), [("0.95", (0.014, 0.024)), ("0.99", (0.009, 0.017)), ("0.999", (0.003, 0.008))]
+)
+@pytest.mark.parametrize("kind", ["laplace", "normal"])
+def test_sums_and_differences_of_two_and_three_numbers_hold_nearly_what_they_say(
+    kind: str, level: str, off: tuple[float, float]
+) -> None:
+    law = Law.of_laplace(1e6) if kind == "laplace" else Law(variance=1e12)
+    noised = Noised(GROUPS[:1], dict.fromkeys(range(11), (0,)), dict.fromkeys(range(11), law))
+    arrays = columns(replace(ELEVEN, level=Decimal(level)), noised)[-11:]
+    numbers = np.array([(text or "").strip("{}").split(",") for (text,) in arrays], dtype=np.float64)
+    drawn = getattr(np.random.default_rng(7), kind)(scale=1e6, size=(3, 1_000_000))
+    for together, most in zip((2, 3), off, strict=True):
+        true = np.sort(drawn[:together].sum(axis=0))
+        for some in combinations(range(11), together):
+            for signs in product((1, -1), repeat=together - 1):
+                sums = np.sort(np.array([1, *signs]) @ numbers[list(some)])
+                low, high = (sums[rank(len(sums), share)] for share in ((1 - float(level)) / 2, (1 + float(level)) / 2))
+                held = np.diff(np.searchsorted(true, [low, high]))[0] / len(true)
+                assert abs(held - float(level)) < most
 
 
 SPREAD = Spread(Moment(2, CENT / 2), Moment(1, CENT), Fraction(0), Fraction(1))

@@ -136,15 +136,15 @@ def test_asking_n_times_anew_and_once_again_divides_the_error_by_the_root_of_n_f
 
 @pytest.mark.long
 @pytest.mark.parametrize(("source", "asked", "epsilon"), [each[1:] for each in ASKED], ids=[each[0] for each in ASKED])
-def test_bars_of_95_percent_hold_the_answer_in_92_to_98(
+def test_bars_of_95_percent_hold_the_answer_in_93_to_97(
     measured: RealDatabase, measuring: Noisegate, source: str, asked: str, epsilon: str
 ) -> None:
-    """The lattice of replicates puts bars of three numbers off by 1.3 hundredths; the rest is for chance."""
+    """The lattice of replicates puts some of them off by 0.8 hundredths; the rest is for chance."""
     true = truth(measured, source, asked)
 
-    share = coverage(measuring, source, asked, f"SET noisegate.epsilon = {epsilon}", true, 24)
+    share = coverage(measuring, source, asked, f"SET noisegate.epsilon = {epsilon}", true, 48)
 
-    assert 0.92 < share < 0.98
+    assert 0.93 < share < 0.97
 
 
 @pytest.mark.long
