@@ -50,11 +50,14 @@ def strings(nodes: Json) -> tuple[str, ...]:
 
 
 def same(left: Json, right: Json) -> bool:
-    """Equal trees, wherever they stand."""
-    match left, right:
-        case dict(), dict():
-            keys = (left.keys() | right.keys()) - PLACES
-            return all(same(left.get(key), right.get(key)) for key in keys)
-        case list(), list():
-            return len(left) == len(right) and all(map(same, left, right))
-    return left == right
+    """Equal trees, wherever they stand. Trees may be deeper than calls within calls can be."""
+    pairs = [(left, right)]
+    while pairs:
+        match pairs.pop():
+            case dict() as one, dict() as other:
+                pairs += [(one.get(key), other.get(key)) for key in (one.keys() | other.keys()) - PLACES]
+            case list() as one, list() as other if len(one) == len(other):
+                pairs += zip(one, other, strict=True)
+            case one, other if one != other:
+                return False
+    return True
