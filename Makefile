@@ -1,7 +1,7 @@
 # Everything here is also one plain command; see README.md.
 BIN := .venv/bin
 
-.PHONY: setup demo test audit explore clients versions superset lint format lock bench
+.PHONY: setup demo unit test test-all audit explore fuzz soak clients versions browser superset lint format lock bench
 
 setup: .venv/ready
 
@@ -13,11 +13,25 @@ setup: .venv/ready
 demo: setup
 	$(BIN)/noisegate demo
 
+unit: setup
+	$(BIN)/pytest -n auto -m "not database and not extended and not long and not superset and not clients and not too_old and not browser"
+
 test: setup
 	$(BIN)/pytest -n auto
 
+test-all: setup test
+	$(BIN)/pytest -n auto --maxschedchunk 1 -m "extended and not long and not superset and not clients and not too_old and not browser"
+
 audit: setup
 	$(BIN)/pytest -n auto --maxschedchunk 1 -m long
+
+soak: setup
+	$(BIN)/python -m tests.soak --minutes 60 --proxies 3 --ledger postgres
+
+fuzz: setup
+	$(BIN)/pip install -q -c constraints.txt -e '.[test,fuzz]'
+	$(BIN)/python -m tests.fuzz wire --seconds 600
+	$(BIN)/python -m tests.fuzz statements --seconds 3600
 
 explore: setup
 	NOISEGATE_EXPLORE=1 NOISEGATE_EXAMPLES=2000 $(BIN)/pytest -n auto tests/properties
@@ -27,6 +41,9 @@ clients: setup
 
 versions: setup
 	$(BIN)/python -m tests.versions
+
+browser: setup
+	$(BIN)/pytest -m browser tests/browser
 
 superset: setup
 	$(BIN)/pytest -m superset tests/superset
@@ -43,11 +60,15 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.latency
+	$(BIN)/python -m tests.bench.inner
 	$(BIN)/python -m tests.bench.bounds
 	$(BIN)/python -m tests.bench.bars
+	$(BIN)/python -m tests.bench.usefulness
 
 lock:
 	rm -rf build/lock && python3 -m venv build/lock
 	build/lock/bin/pip install -q '.[test,lint,clients]'
 	(sed -n '/^#/p' constraints.txt; build/lock/bin/pip freeze | grep -v '^noisegate') > build/constraints.txt
 	mv build/constraints.txt constraints.txt
+	build/lock/bin/python docker/lock.py

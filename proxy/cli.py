@@ -6,9 +6,25 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proxy import commands
+from proxy import (
+    bounds_command,
+    commands,
+    ledger_arguments,
+    ledger_commands,
+    request_arguments,
+    rules_arguments,
+    serve_arguments,
+    setup_arguments,
+    shadow_command,
+    synopsis_arguments,
+    user_arguments,
+)
 from proxy.demo import run as demo
-from proxy.settings import ServerSettings, Settings
+from proxy.settings import (
+    LoadLimits,
+    OperatorSettings,
+    Settings,
+)
 
 ABOUT = """\
 Noisegate: a PostgreSQL proxy that answers with differential privacy.
@@ -17,29 +33,49 @@ Analysts connect to it with psql, a BI tool or any driver and write ordinary SQL
 aggregates are answered with calibrated noise, and a ledger keeps what has been revealed.
 """
 EXITS = """\
-exit codes: 0 done · 1 not done, and said why · 2 the command line is wrong
+exit codes: 0 done · 1 not done, and said why · 2 the command line is wrong · 3 warnings, by check --strict ·
+            4 the database cannot be reached
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks for."""
-    given = _parser().parse_args(arguments)
+    given = make_parser().parse_args(arguments)
     try:
-        return int(given.run(given))
-    except commands.Failed as failure:
+        code = int(given.run(given))
+        sys.stdout.flush()
+    except BrokenPipeError:  # of `noisegate check rules.yaml | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        return 141  # as a shell tells of SIGPIPE
+    except commands.ConfigurationError as failure:
         sys.stderr.write(f"noisegate: {failure}\n")
-        return 1
+        return failure.exit_code
     except KeyboardInterrupt:
         return 130
+    return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
     parser = argparse.ArgumentParser(
         prog="noisegate", description=ABOUT, epilog=EXITS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"noisegate {commands.version()}")
     names = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_demo, _add_serve, _add_check, _add_suggest, _add_password, _add_ledger, _add_certificate):
+    for add in (
+        _add_demo,
+        setup_arguments.add_to,
+        _add_serve,
+        rules_arguments.add_to,
+        _add_password,
+        user_arguments.add_to,
+        _add_ledger,
+        _add_requests,
+        _add_synopsis,
+        _add_bounds,
+        _add_shadow,
+        _add_certificate,
+    ):
         add(names)
     return parser
 
@@ -65,46 +101,10 @@ def _add_serve(names: "Names[argparse.ArgumentParser]") -> None:
         description="Run the proxy. SIGHUP reads the rules and the certificate again (bad rules keep the old ones); "
         "SIGTERM lets what runs finish, then ends. Needs a ledger: noisegate ledger init.",
     )
-    _add_rules(parser)
+    rules_arguments.add_rules(parser)
     _add_ledger_file(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=6543, help="port to listen on (default: 6543)")
-    parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="PEM, the server's certificate first")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="PEM, the certificate's key, not encrypted")
-    parser.add_argument(
-        "--plaintext",
-        choices=("nowhere", "loopback", "anywhere"),
-        default="loopback",
-        help="from where clients may come without TLS (default: loopback)",
-    )
-    parser.add_argument("--max-connections", type=int, default=200, metavar="N", help="in all (default: 200)")
-    parser.add_argument(
-        "--max-connections-per-analyst", type=int, default=50, metavar="N", help="of one analyst (default: 50)"
-    )
+    serve_arguments.add_to(parser)
     parser.set_defaults(run=lambda given: commands.serve(_settings(given)))
-
-
-def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
-    parser = names.add_parser(
-        "check",
-        help="hold the rules against the database, and explain them",
-        description="Verify a rules file against the real catalog and say what follows from it. No row is read.",
-    )
-    _add_rules(parser)
-    parser.set_defaults(run=lambda given: commands.check(given.rules))
-
-
-def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
-    parser = names.add_parser(
-        "suggest",
-        help="draft rules from the database's catalog",
-        description="Print a first rules file, made from the catalog alone. No row is read.",
-    )
-    parser.add_argument("unit", metavar="TABLE", help="the table with one row for each individual to protect")
-    parser.add_argument(
-        "--database", metavar="DSN", help="a libpq connection string (default: the variable NOISEGATE_DATABASE)"
-    )
-    parser.set_defaults(run=lambda given: commands.suggest(given.unit, given.database))
 
 
 def _add_password(names: "Names[argparse.ArgumentParser]") -> None:
@@ -114,18 +114,75 @@ def _add_password(names: "Names[argparse.ArgumentParser]") -> None:
         description="Ask for a password (or read one line from standard input) and print its SCRAM-SHA-256 verifier, "
         "which is what the rules file holds.",
     )
-    parser.set_defaults(run=lambda given: commands.password())
+    parser.add_argument(
+        "--beside",
+        metavar="VERIFIER",
+        help="share the salt of this verifier, so that both passwords are valid while one is being changed",
+    )
+    parser.add_argument("--user", metavar="NAME", help="print a line of the file of verifiers, for this name")
+    parser.set_defaults(run=lambda given: commands.password(given.beside, given.user))
 
 
 def _add_ledger(names: "Names[argparse.ArgumentParser]") -> None:
-    parser = names.add_parser("ledger", help="make the ledger, or see what has been spent")
+    parser = names.add_parser("ledger", help="make the ledger, see what has been spent, copy it, move it, lift a stop")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     init = actions.add_parser("init", help="make an empty ledger for the database that the rules name")
-    show = actions.add_parser("show", help="what each analyst, and all together, have spent and may spend")
-    for action, run in ((init, commands.init_ledger), (show, commands.show_ledger)):
-        _add_rules(action)
-        _add_ledger_file(action)
-        action.set_defaults(run=lambda given, run=run: run(_settings(given)))
+    rules_arguments.add_rules(init)
+    _add_ledger_file(init)
+    init.set_defaults(run=lambda given: ledger_commands.init_ledger(_settings(given)))
+    forgive = actions.add_parser(
+        "forgive",
+        help="let an analyst ask again whom a fault has stopped",
+        description="A statement that fails in the database after its charge tells something of the data, so nothing "
+        "more is run for its analyst. The log says what was run (event: fault): report it, and lift the stop when you "
+        "know why it failed. The ledger keeps that you did.",
+    )
+    rules_arguments.add_rules(forgive)
+    forgive.add_argument("analyst", metavar="ANALYST", help="who may ask again")
+    _add_ledger_file(forgive)
+    forgive.set_defaults(run=lambda given: ledger_commands.forgive(_settings(given), given.analyst))
+    ledger_arguments.add_to(actions, rules_arguments.add_rules, _add_ledger_file, _settings)
+
+
+def _add_requests(names: "Names[argparse.ArgumentParser]") -> None:
+    request_arguments.add_to(names, rules_arguments.add_rules, _add_ledger_file, _settings)
+
+
+def _add_bounds(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "bounds",
+        help="look privately at the columns that say bounds: auto; the ledger keeps what is found",
+        description="Look at each column with bounds: auto that nobody has looked at, by noised counts in known bins. "
+        "Each look is charged to the ledger before it is made, once; serve and check read there what was found.",
+    )
+    rules_arguments.add_rules(parser)
+    parser.add_argument(
+        "--epsilon", type=rules_arguments.epsilon_of, metavar="E", help="ε of each look (default: that of a statement)"
+    )
+    parser.add_argument("--again", action="store_true", help="look at all such columns anew, and charge it")
+    _add_ledger_file(parser)
+    parser.set_defaults(
+        run=lambda given: bounds_command.look_for_bounds(_settings(given), given.epsilon, again=given.again)
+    )
+
+
+def _add_shadow(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "shadow",
+        help="say which statements of a tool would be refused, and why; none is run",
+        description="Explain each statement of a file by these rules and print a report: how many are answered, at "
+        "what cost, and which are refused, by kind, with hints and without constants. Statements end with a semicolon "
+        "at the end of a line; parameters ($1) stand for constants, as in pg_stat_statements.",
+    )
+    rules_arguments.add_rules(parser)
+    parser.add_argument("statements", metavar="FILE", help="the statements, or - for standard input")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    _add_ledger_file(parser)
+    parser.set_defaults(run=lambda given: shadow_command.report(_settings(given), given.statements, as_json=given.json))
+
+
+def _add_synopsis(names: "Names[argparse.ArgumentParser]") -> None:
+    synopsis_arguments.add_to(names, rules_arguments.add_rules, _add_ledger_file, _settings)
 
 
 def _add_certificate(names: "Names[argparse.ArgumentParser]") -> None:
@@ -138,10 +195,6 @@ def _add_certificate(names: "Names[argparse.ArgumentParser]") -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the two files go")
     parser.add_argument("names", nargs="*", metavar="NAME", help="host names of the proxy, besides localhost")
     parser.set_defaults(run=lambda given: commands.certificate(given.folder, given.names))
-
-
-def _add_rules(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rules", type=Path, metavar="RULES", help="the rules file, YAML")
 
 
 def _add_ledger_file(parser: argparse.ArgumentParser) -> None:
@@ -166,13 +219,19 @@ def _settings(given: argparse.Namespace) -> Settings:
     ledger = _ledger_place(given)
     if "host" not in given:
         return Settings(given.rules, ledger, given.anchor)
-    server = ServerSettings(
-        host=given.host,
-        port=given.port,
-        certificate=given.tls_certificate,
-        private_key=given.tls_key,
-        plaintext_from=given.plaintext,
-        max_connections=given.max_connections,
-        max_connections_per_analyst=given.max_connections_per_analyst,
+    server, sessions = serve_arguments.server_settings(given), serve_arguments.session_settings(given)
+    load = LoadLimits(given.max_running, given.max_running_per_analyst, given.max_inner_statements, given.max_cost)
+    operator = OperatorSettings(given.metrics_host, given.metrics_port)
+    return Settings(
+        given.rules,
+        ledger,
+        given.anchor,
+        server,
+        sessions,
+        load,
+        twins=given.twins,
+        max_public_rows=given.max_public_rows,
+        twin_binaries=given.twin_binaries,
+        operator=operator,
+        web=serve_arguments.web_settings(given),
     )
-    return Settings(given.rules, ledger, given.anchor, server)

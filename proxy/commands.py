@@ -1,10 +1,10 @@
-"""What a DBA does: check and draft rules, make a verifier, make and read the ledger, and serve."""
+"""What a DBA does: serve, make a verifier and a certificate; and how all commands look at the database."""
 
 import asyncio
-import os
 import secrets
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from getpass import getpass
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -14,26 +14,39 @@ import uvloop
 
 from proxy.app import App
 from proxy.certificate import write_certificate
-from proxy.engine.engine import EngineError, EngineTooOld
-from proxy.engine.postgres import PostgresEngine
-from proxy.given import Failed, make_ledger, open_ledger, read_rules
+from proxy.engines.engine import EngineError, EngineTooOld
+from proxy.engines.postgres.privileges import tables_to_read
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.execute.clock import system_clock
+from proxy.execute.time_zones import find_differing
+from proxy.load_config import ConfigurationError, check_engine_settings
 from proxy.log import start_logging
-from proxy.query.clock import system_clock
+from proxy.process_isolation import seal
+from proxy.server.verifiers_file import line_of
 from proxy.settings import Settings
-from proxy.twin.twin import version_for
-from proxy.wire.scram import Verifier
-from rules.catalog import Catalog
-from rules.ledger.book import budgets_of
-from rules.ledger.store import Balance
-from rules.policy.check import Severity
-from rules.policy.model import table_name
-from rules.policy.suggest import suggest_rules
-from rules.policy.yaml_source import Source
-from rules.rewrite.check_views import check_all
+from proxy.wire.scram import USUAL_ITERATIONS, Verifier
+from rules.catalog import Catalog, TableName
+from rules.policy.model import Policy
 
-__all__ = ["Failed", "certificate", "check", "init_ledger", "password", "serve", "show_ledger", "suggest", "version"]
+__all__ = [
+    "ConfigurationError",
+    "Unreachable",
+    "certificate",
+    "look_at",
+    "password",
+    "run",
+    "say",
+    "serve",
+    "version",
+]
 
 Result = TypeVar("Result")
+
+
+class Unreachable(ConfigurationError):
+    """The database does not let us in, or cannot be read."""
+
+    exit_code = 4
 
 
 def version() -> str:
@@ -43,58 +56,31 @@ def version() -> str:
 def serve(settings: Settings) -> int:
     """Run the proxy until it is told to stop."""
     start_logging()
-    return _run(App(settings).run())
+    seal()
+    return run(App(settings).run())
 
 
-def check(rules: Path) -> int:
-    """Print what the rules mean for this database; 1 if they cannot hold."""
-    policy = read_rules(rules)
-    catalog, risks = _run(_look_at(policy.database))
-    findings = check_all(policy, catalog)
-    source = Source(rules.read_text(encoding="utf-8"), str(rules), os.environ)
-    for finding in findings:
-        _say(f"{rules}:{source.line_of(finding.path)}: {finding}")
-    about = f"{rules}:{source.line_of('database')}: "
-    for line in (*(f"warning: database: {risk}" for risk in risks), *_shown_version(catalog)):
-        _say(f"{about}{line}")
-    errors = sum(finding.severity is Severity.ERROR for finding in findings)
-    _say(f"{rules}: " + (f"{errors} error{'s' * (errors > 1)}: the proxy would not start" if errors else "fine"))
-    return 1 if errors else 0
-
-
-def _shown_version(catalog: Catalog) -> list[str]:
-    real, shown = catalog.version // 10_000, version_for(catalog.version)
-    note = f"note: database: it is PostgreSQL {real}, and clients talk to its twin, which is {shown}"
-    return [note] if shown != real else []
-
-
-def suggest(unit: str, database: str | None) -> int:
-    """Print a draft of a rules file."""
-    dsn = database or os.environ.get("NOISEGATE_DATABASE")
-    if not dsn:
-        raise Failed("say which database: --database, or the variable NOISEGATE_DATABASE")
-    catalog, _ = _run(_look_at(dsn))
+def password(beside: str | None = None, name: str | None = None) -> int:
+    """Print the verifier of a password: with the salt of another one, or as a line of the file of verifiers."""
     try:
-        _say(suggest_rules(catalog, table_name(unit)).rstrip("\n"))
+        other = None if beside is None else Verifier.parse(beside)
     except ValueError as error:
-        raise Failed(str(error)) from None
-    return 0
-
-
-def password() -> int:
-    """Print the verifier of a password."""
+        raise ConfigurationError(f"--beside: {error}") from None
     if sys.stdin.isatty():
         given = getpass("Password: ")
         if given != getpass("Again: "):
-            raise Failed("the two are not the same")
+            raise ConfigurationError("the two are not the same")
     else:
         given = sys.stdin.readline().rstrip("\n")
     if not given:
-        raise Failed("an empty password is none")
+        raise ConfigurationError("an empty password is none")
     try:
-        _say(str(Verifier.of_password(given, secrets.token_bytes(16))))
+        salt = secrets.token_bytes(16) if other is None else other.salt
+        iterations = USUAL_ITERATIONS if other is None else other.iterations
+        verifier = Verifier.of_password(given, salt, iterations)
+        say(str(verifier) if name is None else line_of(name, verifier))
     except ValueError as error:
-        raise Failed(str(error)) from None
+        raise ConfigurationError(str(error)) from None
     return 0
 
 
@@ -103,59 +89,43 @@ def certificate(folder: Path, names: Sequence[str]) -> int:
     try:
         made = write_certificate(folder, names)
     except (OSError, ValueError) as error:
-        raise Failed(f"the certificate cannot be made: {error}") from None
+        raise ConfigurationError(f"the certificate cannot be made: {error}") from None
     for path in made:
-        _say(str(path))
+        say(str(path))
     return 0
 
 
-def init_ledger(settings: Settings) -> int:
-    """Make an empty ledger, bound to the database."""
-    catalog, _ = _run(_look_at(read_rules(settings.rules).database))
-    make_ledger(settings, catalog)
-    _say("made the ledger: nothing is spent yet")
-    return 0
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at the database shows, without a row."""
+
+    catalog: Catalog
+    risks: list[str]  # what is risky about the role that we log in with, or differs in time zones that rules need
+    missing: Mapping[TableName, str]  # tables that it cannot read, and the SQL that would let it
 
 
-def show_ledger(settings: Settings) -> int:
-    """Print what is spent and what may be, for each analyst and for all together."""
-    policy = read_rules(settings.rules)
-    budgets = budgets_of(policy)
-
-    async def read() -> list[tuple[str, Balance]]:
-        catalog, _ = await _look_at(policy.database)
-        ledger = await open_ledger(settings, catalog)
-        try:
-            pairs = [(name, await ledger.balances(name, budgets, system_clock())) for name in sorted(policy.analysts)]
-        finally:
-            await ledger.close()
-        return [*((name, own) for name, (own, _) in pairs), ("all together", pairs[0][1][1])]
-
-    balances = _run(read())
-    _say(f"{'ε':20}{'spent':>12}{'left':>12}{'budget':>12}{'ever spent':>12}   {budgets.phrase.strip()}".rstrip())
-    for name, balance in balances:
-        numbers = (balance.spent, balance.left, balance.limit, balance.lifetime)
-        _say(f"{name:20}" + "".join(f"{number:>12.4g}" for number in numbers))
-    return 0
-
-
-async def _look_at(database: str) -> tuple[Catalog, list[str]]:
-    """The catalog, and what is risky about the role that we log in with."""
+async def look_at(database: str, policy: Policy | None = None) -> Look:
+    """Look at the catalog, and at the role that we log in with."""
     engine = PostgresEngine(database)
     try:
-        return await engine.catalog(), await engine.risks()
+        if policy is None:
+            return Look(await engine.catalog(), [], {})
+        catalog, named = await engine.catalog(), tables_to_read(policy)
+        await check_engine_settings(policy, engine)
+        risks = await engine.risks(named) + await find_differing(engine, policy, catalog, system_clock())
+        return Look(catalog, risks, await engine.missing_rights(named))
     except EngineTooOld as error:
-        raise Failed(str(error)) from None
+        raise ConfigurationError(str(error)) from None
     except EngineError as error:
-        raise Failed("the database cannot be reached; psql with the same connection string tells why") from error
+        raise Unreachable(str(error) or f"the catalog cannot be read: {error.cause.advice}") from error
     finally:
         await engine.close()
 
 
-def _run(work: Coroutine[None, None, Result]) -> Result:
+def run(work: Coroutine[None, None, Result]) -> Result:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""One line of JSON an event, of numbers and short names: there is no way to log a text that might quote data."""
+"""One line of JSON an event, of numbers and short names: no text that might quote data, but what a fault has run."""
 
 import json
 import logging
@@ -8,10 +8,23 @@ from typing import Final
 
 _LOGGER: Final = logging.getLogger("noisegate")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:@/\[\]-]{1,64}")
+_COMMAND: Final = re.compile(r"[A-Za-z0-9_ ]{1,64}")
 _WITHHELD: Final = "(withheld)"
+_STATEMENT: Final = "inner_sql"
+"""The one field that holds a text. It has the analyst's literals and no answer, and a fault cannot be found without."""
 
-NAMED: Final = frozenset({"analyst", "database", "file", "host", "kind", "peer", "place", "reason", "sqlstate"})
-"""The fields that may hold a name. A string in any other field is withheld: it might be a literal or a value."""
+NAMED: Final = frozenset(
+    {
+        *("analyst", "database", "file", "host", "kind", "operator", "peer", "place", "reason", "sqlstate"),
+        *("statement", "user"),
+    }
+)
+"""The fields that may hold a name. A string in any other field is withheld: it might be a literal or a value.
+
+`statement` is the fingerprint of a text without its constants, `reason` one of our own words for a cause.
+"""
+COMMAND: Final = "command"
+"""The field for an SQL command, which may be of several words, or for a function."""
 
 Value = int | float | bool | str | None
 
@@ -24,6 +37,11 @@ def event(name: str, **fields: Value) -> None:
 def warn(name: str, **fields: Value) -> None:
     """Say that something happened which somebody should look at."""
     _write(logging.WARNING, name, fields)
+
+
+def alarm(name: str, *, inner_sql: str, **fields: Value) -> None:
+    """Say that something happened which must not, and what was run on the real database when it did."""
+    _write(logging.ERROR, name, {**fields, _STATEMENT: inner_sql})
 
 
 def start_logging(level: int = logging.INFO) -> None:
@@ -39,11 +57,16 @@ def _write(level: int, name: str, fields: dict[str, Value]) -> None:
     if _LOGGER.isEnabledFor(level):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         head = {"time": now, "level": logging.getLevelName(level).lower(), "event": name}
-        _LOGGER.log(level, json.dumps(head | {key: _harmless(key, value) for key, value in fields.items()}))
+        line = json.dumps(head | {key: _harmless(key, value) for key, value in fields.items()})
+        place = "log.py", 0  # looking for the caller takes as long as all the rest
+        _LOGGER.handle(_LOGGER.makeRecord(_LOGGER.name, level, *place, line, (), None))
 
 
 def _harmless(field: str, value: Value) -> Value:
     """A number says how much, a name says who or where; neither quotes."""
-    if isinstance(value, str) and (field not in NAMED or _NAME.fullmatch(value) is None):
-        return _WITHHELD
-    return value
+    if not isinstance(value, str) or field == _STATEMENT:
+        return value
+    if not value and field in NAMED:
+        return None
+    form = _COMMAND if field == COMMAND else _NAME if field in NAMED else None
+    return value if form is not None and form.fullmatch(value) else _WITHHELD

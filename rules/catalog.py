@@ -1,6 +1,6 @@
 """What the real database's catalog says, as data.
 
-Read by `proxy.engine`, used by the planner for proofs and by the twin to build itself. No row of a table and no
+Read by `proxy.engines`, used by the planner for proofs and by the twin to build itself. No row of a table and no
 statistic is in here.
 """
 
@@ -41,7 +41,7 @@ class Column:
     not_null: bool = False
     default: str | None = None
     identity: Literal["", "a", "d"] = ""
-    generated: Literal["", "s", "v"] = ""
+    generated: Literal["", "s", "v"] = ""  # v: computed when it is read, which may fail
     collation: str | None = None  # qualified, when it is not the type's own
     deterministic: bool = True  # of its collation
     comment: str | None = None
@@ -76,6 +76,16 @@ class Check:
     proves: bool = True  # validated and enforced
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that is no constraint's: it proves nothing here, and tools list it."""
+
+    name: str
+    definition: str  # pg_get_indexdef
+    columns: tuple[str, ...]  # all that it names, in expressions and its WHERE too
+    has_literals: bool = False  # values in its text, but for truths and labels of enums
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class TableName:
     schema: str
@@ -83,6 +93,15 @@ class TableName:
 
     def __str__(self) -> str:
         return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Where Citus keeps a table: its rows by a column's value, all of it on each node, or all on one."""
+
+    kind: Literal["distributed", "reference", "local"]
+    column: str = ""
+    colocation: int = 0  # tables of one group keep rows of one value on one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +118,11 @@ class Table:
     definition: str | None = None  # of a view
     partition_key: str | None = None
     fingerprint: str = ""  # of all that proofs rest on: the same as long as they hold
+    foreign: bool = False  # some of its rows come from another server: its own, a partition's or a child's
+    indexes: tuple[Index, ...] = ()
+    distribution: Distribution | None = None  # over the nodes of Citus; None: Citus does not know of it
+    parents: tuple[TableName, ...] = ()  # whose rows its rows are too: of a partition, or by INHERITS
+    sources: tuple[TableName, ...] = ()  # what the definition of a view reads, itself
 
     def find_column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
@@ -127,9 +151,32 @@ class DomainType:
 
 
 @dataclass(frozen=True, slots=True)
+class Routine:
+    """A function or procedure of the schema."""
+
+    name: TableName
+    kind: Literal["function", "procedure"]
+    arguments: tuple[str, ...]  # the types of what it is given
+    result: str  # with SETOF; of a procedure "void"
+    definition: str = ""  # pg_get_functiondef, of an immutable function in SQL that runs as its caller
+    body: str = ""  # of the same
+    is_overloaded: bool = False  # some schema has another function of this name
+
+
+@dataclass(frozen=True, slots=True)
 class Collation:
     name: TableName
     deterministic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLocale:
+    """By what a database sorts texts, and folds their case."""
+
+    provider: Literal["c", "i", "b"] = "c"  # of the operating system, ICU, or PostgreSQL's own
+    collate: str = "C"
+    ctype: str = "C"
+    locale: str = ""  # of ICU or PostgreSQL's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +193,16 @@ class Catalog:
     extensions: tuple[str, ...] = ()
     time_zones: frozenset[str] | None = None  # that the server has files of; None where nobody has asked
     bypasses_row_security: bool = True  # whether the role that we log in with does
+    routines: tuple[Routine, ...] = ()
+    locale: DatabaseLocale = DatabaseLocale()
+    is_citus: bool = False
     _index: dict[TableName, Table] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def find_table(self, name: TableName) -> Table | None:
         if not self._index:
             self._index.update((table.name, table) for table in self.tables)
         return self._index.get(name)
+
+    def children_of(self, name: TableName) -> tuple[Table, ...]:
+        """Partitions and inheritance children of a table, themselves."""
+        return tuple(table for table in self.tables if name in table.parents)

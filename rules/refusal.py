@@ -28,9 +28,6 @@ class Refusal(Exception):
     def __str__(self) -> str:
         return self.message
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.detail, self.hint, self.position)
-
     def moved(self, characters: int) -> Self:
         """The same refusal where the statement starts so many characters later in what the client sent."""
         position = None if self.position is None else self.position + characters
@@ -45,11 +42,6 @@ def pointing_at(word: str | None) -> Iterator[None]:
     except Refusal as refusal:
         refusal.about = refusal.about or word or ""
         raise
-
-
-def _rebuild(kind: type[Refusal], message: str, detail: str, hint: str, position: int | None) -> Refusal:
-    """Refusals cross from worker processes, where exceptions are pickled without keywords."""
-    return kind(message, detail=detail, hint=hint, position=position)
 
 
 class NotSupported(Refusal):
@@ -86,10 +78,22 @@ class BudgetSpent(Refusal):
     sqlstate = "53400"  # configuration_limit_exceeded
 
 
-class TooManyFaults(Refusal):
-    """The real database failed too often after charges of this analyst's today."""
+class OutOfReach(Refusal):
+    """More accuracy than the rules allow a statement to buy."""
 
     sqlstate = "53400"  # configuration_limit_exceeded
+
+
+class AnalystStopped(Refusal):
+    """The real database failed after a charge of this analyst's, in a way that a row can have caused."""
+
+    sqlstate = "53400"  # configuration_limit_exceeded
+
+
+class CannotRun(Refusal):
+    """The real database will not plan what would run inside: for its permissions, or the limits of its kind."""
+
+    sqlstate = "0A000"  # feature_not_supported
 
 
 class RulesChanged(Refusal):
@@ -110,8 +114,14 @@ class TooComplex(Refusal):
     sqlstate = "54001"  # statement_too_complex
 
 
+class TooMany(Refusal):
+    """One more than a session may have."""
+
+    sqlstate = "54000"  # program_limit_exceeded
+
+
 class Unavailable(Refusal):
-    """The twin, the ledger or the real database is away."""
+    """The twin, the ledger or the real database is unavailable."""
 
     sqlstate = "57P03"  # cannot_connect_now
 
@@ -132,6 +142,12 @@ class Untranslatable(Refusal):
     """An answer with characters that the client's encoding does not have."""
 
     sqlstate = "22P05"  # untranslatable_character
+
+
+class NotMade(Refusal):
+    """A synopsis that has no rows now."""
+
+    sqlstate = "55000"  # object_not_in_prerequisite_state
 
 
 class Misfit(Refusal):

@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 
-from proxy.engine.catalog import read_catalog
+from proxy.engines.postgres.catalog import read_catalog
 from rules.catalog import Catalog
 
 

@@ -23,6 +23,30 @@ settings.load_profile("patient")
 # The programs of another PostgreSQL than 18, to be the real database; `python -m tests.versions` gives each its turn.
 SERVER = Path(os.environ["NOISEGATE_SERVER"]) if "NOISEGATE_SERVER" in os.environ else None
 
+# What starts a PostgreSQL: these fixtures, and tests of these folders in ways of their own.
+_DATABASES = frozenset(("real_cluster", "twin_cluster", "cluster_home"))
+_WITH_DATABASES = frozenset(
+    ("browser", "cases", "clients", "console", "end_to_end", "engines", "ledger", "soak", "superset", "twin")
+)
+# What takes most of the time is for CI and `make test-all`: whole folders, but for some files that try every part once.
+_EXTENDED = frozenset(
+    ("cases", "clients", "console", "end_to_end", "privacy", "samples", "soak", "twin", "test_any_order.py")
+)
+_SMOKE = frozenset(("test_attacks.py", "test_demo.py", "test_explain.py", "test_settings.py", "test_walls.py"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tiers: `make unit` runs what needs no database, the default run all but what is extended."""
+    for item in items:
+        folder, file = item.path.parent.name, item.path.name
+        fixtures = item.fixturenames if isinstance(item, pytest.Function) else ()
+        if folder in _WITH_DATABASES or not _DATABASES.isdisjoint(fixtures):
+            item.add_marker("database")
+        if folder == "browser":
+            item.add_marker("browser")
+        if file not in _SMOKE and not _EXTENDED.isdisjoint((folder, file)):
+            item.add_marker("extended")
+
 
 @dataclass(frozen=True)
 class RealDatabase:

@@ -91,7 +91,13 @@ def command(*arguments: str, database: str = "") -> subprocess.CompletedProcess[
 
 @contextmanager
 def noisegate(
-    directory: Path, database_dsn: str, *, rules: str = shop.RULES, name: str = "shop", ledger: str = ""
+    directory: Path,
+    database_dsn: str,
+    *,
+    rules: str = shop.RULES,
+    name: str = "shop",
+    ledger: str = "",
+    arguments: tuple[str, ...] = (),
 ) -> Iterator[Noisegate]:
     """Serve a database by these rules, with a certificate and a ledger made for it, until the block is left."""
     path = shop.rules_file(directory, rules)
@@ -100,7 +106,7 @@ def noisegate(
     made = command("ledger", "init", str(path), *place, database=database_dsn)
     assert made.returncode == 0, made.stderr
     tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))
-    running = start(path, database_dsn, name=name, arguments=(*tls, *place))
+    running = start(path, database_dsn, name=name, arguments=(*tls, *place, *arguments))
     try:
         running.wait_for("ready")
         yield running
@@ -108,11 +114,18 @@ def noisegate(
         running.stop()
 
 
-def start(rules: Path, database_dsn: str, *, name: str = "shop", arguments: tuple[str, ...] = ()) -> Noisegate:
+def start(
+    rules: Path,
+    database_dsn: str,
+    *,
+    name: str = "shop",
+    arguments: tuple[str, ...] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Noisegate:
     """Start `noisegate serve` on any free port, and do not wait."""
     process = subprocess.Popen(
         [sys.executable, "-m", "proxy", "serve", str(rules), "--port", "0", *arguments],
-        env=_environment(database_dsn),
+        env={**_environment(database_dsn), **(environment or {})},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

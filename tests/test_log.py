@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.log import NAMED, event, warn
+from proxy.log import COMMAND, NAMED, alarm, event, warn
 
 
 @pytest.fixture
@@ -44,13 +44,20 @@ def test_a_warning_says_so(lines: pytest.LogCaptureFixture) -> None:
 
 
 def test_text_that_is_no_name_is_withheld_even_from_a_field_for_names(lines: pytest.LogCaptureFixture) -> None:
-    for text in ("SELECT 1", "O'Brien", "a\nb", "", "x" * 65, "Grüße"):
+    for text in ("SELECT 1", "O'Brien", "a\nb", "x" * 65, "Grüße"):
         event("odd", analyst=text)
 
     assert {json.loads(line)["analyst"] for line in lines.messages} == {"(withheld)"}
 
 
-@given(field=st.text(st.characters(categories=["Ll"]), min_size=1).filter(lambda name: name not in NAMED))
+def test_a_command_may_be_of_several_words_and_holds_no_punctuation(lines: pytest.LogCaptureFixture) -> None:
+    for text in ("CREATE TABLE", "pg_read_file", "SET role = 'x'"):
+        event("forbidden", command=text)
+
+    assert [json.loads(line)["command"] for line in lines.messages] == ["CREATE TABLE", "pg_read_file", "(withheld)"]
+
+
+@given(field=st.text(st.characters(categories=["Ll"]), min_size=1).filter(lambda name: name not in NAMED | {COMMAND}))
 def test_a_field_that_is_not_for_names_never_holds_a_text(field: str) -> None:
     said: list[str] = []
     handler = logging.Handler()
@@ -65,3 +72,10 @@ def test_a_field_that_is_not_for_names_never_holds_a_text(field: str) -> None:
         logger.setLevel(logging.NOTSET)
 
     assert "Berlin" not in said[0]
+
+
+def test_what_a_fault_has_run_is_told_as_an_error(lines: pytest.LogCaptureFixture) -> None:
+    alarm("fault", analyst="ada", charge=7, kind="22", inner_sql="SELECT count(*) FROM public.orders")
+
+    said = json.loads(lines.messages[0])
+    assert (said["level"], said["inner_sql"]) == ("error", "SELECT count(*) FROM public.orders")

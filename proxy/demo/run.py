@@ -5,6 +5,7 @@ import os
 import secrets
 import shlex
 import shutil
+import socket
 import sys
 import time
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ import uvloop
 
 from proxy.app import App
 from proxy.certificate import write_certificate
-from proxy.engine.postgres import PostgresEngine
-from proxy.given import Failed, make_ledger
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.load_config import ConfigurationError, cannot_listen, lock_of, make_ledger, read_rules
 from proxy.settings import ServerSettings, Settings
 from proxy.twin.embedded import Cluster, ClusterError, server_binaries
 from proxy.wire.scram import Verifier
+from rules.policy.freeze import as_text, see
 
 HERE = Path(__file__).parent
 DATABASE, READER = "shop", "noisegate_reader"
@@ -58,12 +60,13 @@ class Shop:
 
 def run(port: int) -> int:
     """Run the demo until Ctrl-C."""
+    _check_port(port)
     began = time.monotonic()
     _say("Making a shop with 20,000 customers and 200,000 orders …")
     try:
         shop = open_shop()
     except ClusterError as error:
-        raise Failed(str(error)) from None
+        raise ConfigurationError(str(error)) from None
     try:
         settings = asyncio.run(prepare(shop, port))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -71,6 +74,14 @@ def run(port: int) -> int:
     finally:
         shop.cluster.stop()
         _say("The shop, its ledger and the proxy are gone.")
+
+
+def _check_port(port: int) -> None:
+    """A port that is taken is told before the shop is made, which takes a while."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise cannot_listen(port, error) from None
 
 
 def open_shop(*, tcp_port: int | None = None) -> Shop:
@@ -93,13 +104,15 @@ async def prepare(shop: Shop, port: int) -> Settings:
     os.environ["NOISEGATE_DATABASE"] = shop.dsn
     os.environ["ADA_VERIFIER"] = str(Verifier.of_password(PASSWORD, secrets.token_bytes(16)))
     certificate, private_key = write_certificate(shop.folder)
-    rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.ledger"
+    rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.accounting"
     shutil.copyfile(HERE / "rules.yaml", rules)
     engine = PostgresEngine(shop.dsn)
     server = ServerSettings(port=port, certificate=certificate, private_key=private_key)
     settings = Settings(rules, ledger, server=server)
-    make_ledger(settings, await engine.catalog())
+    catalog = await engine.catalog()
     await engine.close()
+    make_ledger(settings, catalog)
+    lock_of(rules).write_text(as_text(see(read_rules(rules), catalog)), encoding="utf-8")
     return settings
 
 
@@ -108,7 +121,7 @@ async def _serve(settings: Settings, shop: Shop, began: float) -> int:
         seconds = time.monotonic() - began
         _say(_welcome(app.listener.port, settings.rules, seconds))
 
-    app = App(settings, on_ready=welcome)
+    app = App(settings, on_ready=welcome, warns_of_zones=False)
     return await app.run()
 
 

@@ -1,15 +1,18 @@
 """One client's socket: first its login, then whole frames to its session, with backpressure in both directions."""
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, cast
 
 from proxy.log import event
-from proxy.server.errors import SHUTDOWN, error_response, fatal
-from proxy.server.house import House
-from proxy.server.login import Reception
-from proxy.server.ports import Session
+from proxy.server.login import LoginHandler
+from proxy.server.server_context import ServerContext
+from proxy.session.errors import SHUTDOWN, error_response, fatal
+from proxy.session.interfaces import Session
 
 _UNREAD_BYTES: Final = 64 * 1024  # so much is still read of a client that has to wait: only a reader sees it leave
 _UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a slow reader before the session hears of it
@@ -19,11 +22,11 @@ _FAREWELL_SECONDS: Final = 5  # for a client to take its last message
 class Client(asyncio.Protocol):
     """From accept() to the end of the connection."""
 
-    def __init__(self, house: House, on_gone: Callable[["Client"], None]) -> None:
-        self._house = house
+    def __init__(self, context: ServerContext, on_gone: Callable[["Client"], None]) -> None:
+        self._context = context
         self._on_gone = on_gone
         self._transport: asyncio.Transport | None = None
-        self._reception: Reception | None = None
+        self._reception: LoginHandler | None = None
         self._session: Session | None = None
         self._is_closing = False
         self._is_paused = False  # by the session
@@ -52,20 +55,30 @@ class Client(asyncio.Protocol):
         self._is_closing = True
         if self._transport is None:
             return  # it has come and is not here yet: connection_made sends it away
-        self._transport.write(farewell)
+        if self._session is None or not self._session.is_inside_message:
+            self._transport.write(farewell)
         self._transport.close()
         self._last_call = asyncio.get_running_loop().call_later(_FAREWELL_SECONDS, self.abort)
 
     # What a login may do besides: Guest.
 
+    def has_sent(self) -> bool:
+        raw = None if self._transport is None else self._transport.get_extra_info("socket")
+        if raw is None or raw.fileno() < 0:
+            return False
+        with socket.socket(fileno=os.dup(raw.fileno())) as own, suppress(OSError):
+            # Nothing yet raises BlockingIOError; a closed connection gives b"", as if it had been silent.
+            return bool(own.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        return False
+
     def hold(self) -> None:
         if self._transport is not None and not self._is_closing:
             self._transport.pause_reading()
 
-    async def start_tls(self, context: ssl.SSLContext, beginning: bytes) -> str | None:
+    async def start_tls(self, context: ssl.SSLContext, beginning: bytes) -> tuple[str | None, bytes | None]:
         if self._transport is None or self._is_closing:
             raise ConnectionResetError
-        seconds = self._house.settings.login_timeout_seconds
+        seconds = self._context.settings.login_timeout_seconds
         loop = asyncio.get_running_loop()
         try:
             secure, _ = await asyncio.gather(
@@ -79,8 +92,8 @@ class Client(asyncio.Protocol):
             self.connection_lost(error)  # the loop tells nobody when a handshake fails, or when it is broken off
             raise
         self._adopt(secure)
-        agreed: str | None = secure.get_extra_info("ssl_object").selected_alpn_protocol()
-        return agreed
+        tls = cast(ssl.SSLObject, secure.get_extra_info("ssl_object"))
+        return tls.selected_alpn_protocol(), tls.getpeercert(binary_form=True)
 
     def begin(self, session: Session) -> None:
         if self._transport is None:
@@ -117,7 +130,7 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._adopt(cast(asyncio.Transport, transport))  # uvloop's transports do not say what they are
         peer = transport.get_extra_info("peername")
-        self._reception = Reception(self._house, self, str(peer[0]) if isinstance(peer, tuple) else "")
+        self._reception = LoginHandler(self._context, self, str(peer[0]) if isinstance(peer, tuple) else "")
         if self._is_closing:
             self.abort()
 

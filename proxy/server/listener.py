@@ -7,8 +7,8 @@ from typing import Final
 
 from proxy.log import event
 from proxy.server.client import Client
-from proxy.server.errors import SHUTDOWN, fatal
-from proxy.server.house import House
+from proxy.server.server_context import ServerContext
+from proxy.session.errors import SHUTDOWN, fatal
 
 _BACKLOG: Final = 512
 _GOODBYE_SECONDS: Final = 1  # for the last messages to leave
@@ -17,21 +17,26 @@ _GOODBYE_SECONDS: Final = 1  # for the last messages to leave
 class Listener:
     """One listening socket and its clients."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, context: ServerContext) -> None:
+        self.context = context
         self._server: asyncio.Server | None = None
         self._clients: set[Client] = set()
         self._is_stopping = False
         self._is_empty = asyncio.Event()
         self._is_empty.set()
-        self.port = house.settings.port  # or, once it listens, the free one that it was given
+        self.port = context.settings.port  # or, once it listens, the free one that it was given
 
     def __len__(self) -> int:
         """Connections, logged in or not."""
         return len(self._clients)
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether nobody is taken in any more."""
+        return self._is_stopping
+
     async def start(self) -> None:
-        settings = self.house.settings
+        settings = self.context.settings
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._welcome, settings.host, settings.port, backlog=_BACKLOG)
         for listening in self._server.sockets:
@@ -46,7 +51,7 @@ class Listener:
             self._server.close()
         for client in tuple(self._clients):
             client.drain()
-        await self._until_empty(self.house.settings.drain_timeout_seconds)
+        await self._until_empty(self.context.settings.drain_timeout_seconds)
         for client in tuple(self._clients):
             client.close(fatal(*SHUTDOWN))
         await self._until_empty(_GOODBYE_SECONDS)
@@ -55,7 +60,7 @@ class Listener:
         event("stopped", aborted=len(self._clients))
 
     def _welcome(self) -> Client:
-        client = Client(self.house, self._farewell)
+        client = Client(self.context, self._farewell)
         self._clients.add(client)
         self._is_empty.clear()
         if self._is_stopping:  # it was in the loop's hands already

@@ -4,11 +4,13 @@ Names and OIDs stay wherever PostgreSQL can alter what is there; only what it ca
 born is a change from nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from proxy.twin import ddl
-from proxy.twin.text import Step, literal, qualified, quoted
+from proxy.twin.routines import create_routines, drop_routines, find_changed, list_routines, rests_on
+from proxy.twin.sql_text import Step, literal, qualified, quoted
+from proxy.twin.views import drop_tables, empty_table, is_view
 from rules.catalog import Catalog, Column, EnumType, ForeignKey, Table, TableName
 
 
@@ -29,25 +31,38 @@ def find_changes(old: Catalog, new: Catalog) -> Change:
     """What to do, in an order in which every statement finds what it needs."""
     remade_types = _remade_types(old, new)
     before, after = {each.name: each for each in old.tables}, {each.name: each for each in new.tables}
-    kept = {name for name in before if name in after and _can_alter(before[name], after[name], remade_types)}
+    dropped_types = tuple(_drop_types(old, new, remade_types))
+    routines = find_changed(old, new, types_change=bool(dropped_types))
+    kept = {
+        name
+        for name in before
+        if name in after
+        and _can_alter(before[name], after[name], remade_types)
+        and not rests_on(before[name], routines)
+        and not rests_on(after[name], routines)
+    }
     touched = {name for name in after if name not in kept or _must_empty(before[name], after[name])}
     links = _Links(before, after, kept)
     steps = (
         *_create_schemas(old, new),
         *links.drop(),
         *_drop_constraints(before, after, kept),
-        *_drop_tables(name for name in before if name not in kept),
-        *_drop_types(old, new, remade_types),
+        *drop_tables(table for name, table in before.items() if name not in kept),
+        *drop_routines(old, routines),
+        *dropped_types,
         *(ddl.create_collation(each) for each in new.collations if each not in old.collations),
         *_create_types(old, new, remade_types),
-        *(Step(f"DELETE FROM {qualified(name)}") for name in sorted(touched & kept)),
+        *create_routines(new, routines),
+        *(step for name in sorted(touched & kept) for step in empty_table(after[name])),
         *(step for name in sorted(kept) for step in _alter_table(before[name], after[name])),
         *(step for table in new.tables if table.name not in kept for step in ddl.create_table(table)),
         *_add_constraints(before, after, kept),
         *links.add(),
         *_drop_schemas(old, new),
     )
-    return Change(steps, frozenset(touched))
+    if old == new:
+        return Change((), frozenset())
+    return Change((*steps, *list_routines(new)), frozenset(touched))
 
 
 def _remade_types(old: Catalog, new: Catalog) -> frozenset[TableName]:
@@ -70,10 +85,10 @@ def _can_alter(old: Table, new: Table, remade: frozenset[TableName]) -> bool:
     """Whether a table can stay: its remaining columns are what they were, and new ones come at the end."""
     names = {column.name for column in old.columns}
     staying = [column for column in new.columns if column.name in names]
-    if new.columns[: len(staying)] != tuple(staying) or old.partition_key != new.partition_key:
+    if new.columns[: len(staying)] != tuple(staying) or old.partition_key != new.partition_key or old.kind != new.kind:
         return False
     gone = names - {column.name for column in new.columns}
-    fixed = old.partition_key is not None or any(column.generated for column in old.columns)
+    fixed = is_view(old) or old.partition_key is not None or any(column.generated for column in old.columns)
     if fixed and (gone or len(staying) < len(new.columns)):
         return False
     order = [column.name for column in old.columns if column.name not in gone]
@@ -138,7 +153,8 @@ class _Links:
     def _stays(self, name: TableName, key: ForeignKey) -> bool:
         if not {name, key.target} <= self.kept or key not in self.after[name].foreign_keys:
             return False
-        return self.before[key.target].keys == self.after[key.target].keys
+        before, after = self.before[key.target], self.after[key.target]
+        return (before.keys, before.indexes) == (after.keys, after.indexes)
 
 
 def _drop_constraints(
@@ -157,12 +173,6 @@ def _add_constraints(
     for name, table in after.items():
         present = ddl.constraints(before[name]) if name in kept else {}
         yield from (step for each, step in ddl.constraints(table).items() if present.get(each) != step)
-
-
-def _drop_tables(names: Iterable[TableName]) -> Iterator[Step]:
-    listed = ", ".join(qualified(name) for name in sorted(names))
-    if listed:
-        yield Step(f"DROP TABLE {listed} CASCADE")
 
 
 def _drop_types(old: Catalog, new: Catalog, remade: frozenset[TableName]) -> Iterator[Step]:

@@ -4,12 +4,13 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,9 +19,12 @@ from typing import Self
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from proxy.process_isolation import bare_environment
+
 OWNER = "noisegate_owner"  # the bootstrap superuser; analysts are roles of their own
 PORT = 5432  # names the socket; nothing listens on it unless a TCP port is asked for
 START_SECONDS = 30
+STOP_SECONDS = 10
 BINARIES = {16: "pginstall", 18: "pginstall18"}
 
 
@@ -36,6 +40,8 @@ class Cluster:
     version: int
     tcp_port: int | None
     _keeper: subprocess.Popen[str] = field(repr=False)
+    _is_temporary: bool = field(default=False, repr=False)
+    _postmaster: int = field(default=0, repr=False)
 
     @classmethod
     def start(
@@ -69,7 +75,7 @@ class Cluster:
             "memory_limit_bytes": memory_limit_bytes,
             "remove": str(home) if directory is None else None,
         }
-        cluster = cls(home, version, tcp_port, _start_keeper(task))
+        cluster = cls(home, version, tcp_port, _start_keeper(task), directory is None)
         try:
             cluster._wait()
         except BaseException:
@@ -88,11 +94,26 @@ class Cluster:
         """Stop PostgreSQL and wait until it is gone; may be called twice."""
         if self._keeper.stdin is not None and not self._keeper.stdin.closed:
             self._keeper.stdin.close()
-        self._keeper.wait()
+        if self._keeper.wait() < 0:  # it was killed, and could do none of this
+            self._stop_postmaster()
+            if self._is_temporary:
+                shutil.rmtree(self.directory, ignore_errors=True)
         if self._keeper.stdout is not None:
             self._keeper.stdout.close()
 
+    def _stop_postmaster(self) -> None:
+        """Wait for the end of a PostgreSQL whose keeper is gone."""
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._postmaster and (self.directory / "data" / "postmaster.pid").exists():
+            with suppress(ProcessLookupError):
+                os.kill(self._postmaster, signal.SIGQUIT if time.monotonic() < deadline else signal.SIGKILL)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+
     def _wait(self) -> None:
+        if self._keeper.stdout is not None:
+            self._postmaster = int(self._keeper.stdout.readline() or 0)
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -109,8 +130,7 @@ class Cluster:
 def server_binaries(version: int) -> Path:
     """The wheel's bin directory for a major version; a copy of it where another user has to run it."""
     tree = wheel_tree(version)
-    uid = _other_user()
-    return (tree if uid is None or _can_run(tree, uid) else _copied(tree)) / "bin"
+    return (tree if can_run(tree / "bin") else _copied(tree)) / "bin"
 
 
 def wheel_tree(version: int) -> Path:
@@ -137,10 +157,16 @@ def _other_user() -> int | None:
     return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
 
 
-def _can_run(tree: Path, uid: int) -> bool:
+def can_run(binaries: Path) -> bool:
+    """Whether the user that runs PostgreSQL here can run these."""
+    uid = _other_user()
+    if uid is None:
+        return True
     try:
-        command = [str(tree / "bin" / "postgres"), "--version"]
-        subprocess.run(command, user=uid, group=uid, extra_groups=[], check=True, capture_output=True)
+        command = [str(binaries / "postgres"), "--version"]
+        subprocess.run(
+            command, env=bare_environment(), user=uid, group=uid, extra_groups=[], check=True, capture_output=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return False
     return True
@@ -188,7 +214,14 @@ def _prepare(home: Path, binaries: Path, uid: int | None, template: Path | None)
     command = [str(binaries / "initdb"), *options, "-D", str(data)]
     groups: list[int] | None = None if uid is None else []
     done = subprocess.run(
-        command, user=uid, group=uid, extra_groups=groups, capture_output=True, text=True, check=False
+        command,
+        env=bare_environment(),
+        user=uid,
+        group=uid,
+        extra_groups=groups,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise ClusterError(f"initdb failed: {done.stderr[-2000:]}")
@@ -217,7 +250,8 @@ def _settings(home: Path, given: Mapping[str, str | int], tcp_port: int | None) 
 
 def _start_keeper(task: Mapping[str, object]) -> subprocess.Popen[str]:
     keeper = subprocess.Popen(
-        [sys.executable, "-m", "proxy.twin.keeper"],
+        [sys.executable, "-m", "proxy.twin.postmaster_supervisor"],
+        env=bare_environment("PYTHON"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,12 +1,12 @@
 """Error bars as functions of the twin: there they give the types, and what is right where nothing was noised.
 
-Around private aggregates they are replaced before anything is computed (`rules.rewrite.error_bars`).
+Around private aggregates they are replaced before anything is computed (`rules.planner.error_bars`).
 """
 
 from collections.abc import Iterator
 from typing import Final
 
-from proxy.twin.text import Step
+from proxy.twin.sql_text import Step, literal
 
 # Types of values, each with that of their distances.
 _DISTANCES: Final = {
@@ -23,8 +23,16 @@ def create_error_bars(schema: str) -> Iterator[Step]:
         yield Step(f"""
 CREATE FUNCTION {schema}.margin(value {of}) RETURNS {distance} LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $1 - $1""")
-    for name in ("low", "high"):
+        yield _comment(f"{schema}.margin({of})", "how far noise may have moved an expression of aggregates; free")
+    for name, side in (("low", "lower"), ("high", "upper")):
         yield Step(f"""
 CREATE FUNCTION {schema}.{name}(value anyelement) RETURNS anyelement LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT $1
 $$""")
+        yield _comment(
+            f"{schema}.{name}(anyelement)", f"the {side} end of the error bar of an expression of aggregates"
+        )
+
+
+def _comment(function: str, words: str) -> Step:
+    return Step(f"COMMENT ON FUNCTION {function} IS {literal(words)}")

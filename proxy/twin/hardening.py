@@ -10,11 +10,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from proxy.twin.error_bars import create_error_bars
-from proxy.twin.text import Step, literal, quoted
-from proxy.twin.virtual import create_virtual
+from proxy.twin.estimates import create_estimates
+from proxy.twin.neighbours import hide_neighbours
+from proxy.twin.requests import create_request
+from proxy.twin.session_state import create_moment
+from proxy.twin.sql_text import Step, literal, quoted
+from proxy.twin.synthetic import create_registry
+from proxy.twin.system_views import create_virtual
+from proxy.twin.typical import create_typical
 
-OURS = "noisegate"  # the schema of our own functions
+OURS = "noisegate"  # the schema of what analysts use
 RENAMED = "noisegate_"  # before the names of PostgreSQL's own
+INNER = "pg_catalog.noisegate_"  # before the names of functions that only the proxy uses: no tool lists these
 CHANNEL = "pg_catalog.noisegate_channel"  # a table that no tool lists
 SIGNALS = ("cancel", "terminate")
 
@@ -37,7 +44,11 @@ def server_settings(sessions: int) -> dict[str, str | int]:
         "log_min_messages": "panic",
         "log_min_error_statement": "panic",
         "log_checkpoints": "off",
-        "autovacuum": "on",
+        "autovacuum": "on",  # temporary views come and go in the catalogs, some thousand a second
+        "autovacuum_naptime": "5s",
+        "autovacuum_vacuum_threshold": 1000,
+        "autovacuum_vacuum_cost_delay": 0,
+        "autovacuum_max_workers": 1,
         "jit": "off",
         "timezone": "UTC",
         "DateStyle": "ISO, MDY",
@@ -58,11 +69,18 @@ def harden(database: str, channel: str) -> Iterator[Step]:
     yield Step(f"GRANT USAGE ON SCHEMA {OURS} TO PUBLIC")
     yield Step(REVOKE_FUNCTIONS)
     yield from _privileges()
+    yield from _statistics()
     yield from _signals(channel)
     yield from _helpers()
+    yield from create_moment(INNER)
     yield from create_error_bars(OURS)
+    yield from create_typical(OURS)
+    yield from create_estimates(OURS, INNER)
     yield from create_virtual()
+    yield from create_request(OURS)
+    yield from create_registry()
     yield from _only_views()
+    yield from hide_neighbours(RENAMED)
 
 
 def close_other_databases(database: str) -> Iterator[str]:
@@ -120,6 +138,47 @@ def _privileges() -> Iterator[Step]:
     yield Step(RENAME_PRIVILEGES)
 
 
+# Sizes and counters of a table that the session may not read, its indexes and long values included. An empty table has
+# pages if a column can be long, or if it had rows; synthetic rows are for those who have paid for them.
+_CLOSE_STATISTICS = f"""
+DO $$
+DECLARE routine record;
+BEGIN
+    FOR routine IN
+        SELECT p.oid::regprocedure AS original, p.proname AS name, p.prorettype::regtype AS result,
+               pg_get_function_identity_arguments(p.oid) AS arguments,
+               (SELECT string_agg('$' || i, ', ' ORDER BY i) FROM generate_series(1, p.pronargs) AS i) AS values,
+               CASE WHEN p.proname IN ('pg_total_relation_size', 'pg_indexes_size')
+                    THEN '(SELECT pg_catalog.count(*) * 8192 FROM pg_catalog.pg_index AS x WHERE x.indrelid = $1)'
+                    WHEN p.proname ~ '_time$|^pg_stat_get_(xact_)?last' THEN 'NULL' ELSE '0' END AS closed
+        FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND (
+            p.proname IN ('pg_table_size', 'pg_total_relation_size', 'pg_relation_size', 'pg_indexes_size')
+            OR p.pronargs = 1 AND p.proargtypes[0] = 'oid'::regtype AND NOT p.proretset AND p.proname ~
+                '^pg_stat_get_(xact_)?(numscans|lastscan|tuples_|live_tuples|dead_tuples|mod_since|ins_since|blocks_|'
+                '(last_|total_)?(auto)?(vacuum|analyze)_)')
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s RENAME TO %I', routine.original, '{RENAMED}' || routine.name);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION pg_catalog.%I(%s) FROM PUBLIC', '{RENAMED}' || routine.name,
+            routine.arguments);
+        EXECUTE format($f$
+            CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS %3$s LANGUAGE sql STABLE STRICT SECURITY DEFINER AS $s$
+                SELECT CASE WHEN t.oid < 16384 OR t.relkind NOT IN ('r', 'p', 'm', 't')
+                            OR pg_catalog.{RENAMED}has_table_privilege(session_user, t.oid, 'SELECT')
+                       THEN pg_catalog.%4$I(%5$s) ELSE %6$s END
+                FROM pg_catalog.pg_class AS c LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid = c.oid
+                JOIN pg_catalog.pg_class AS t ON t.oid = coalesce(i.indrelid, c.oid) WHERE c.oid = $1
+            $s$ $f$, routine.name, routine.arguments, routine.result, '{RENAMED}' || routine.name, routine.values,
+            routine.closed);
+    END LOOP;
+END $$
+"""
+
+
+def _statistics() -> Iterator[Step]:
+    yield Step(_CLOSE_STATISTICS)
+
+
 def _signals(channel: str) -> Iterator[Step]:
     """Tell the proxy who is to be cancelled. Only what the caller may do to its own sessions is told.
 
@@ -131,7 +190,7 @@ def _signals(channel: str) -> Iterator[Step]:
     yield Step(f"REVOKE ALL ON {CHANNEL} FROM PUBLIC")
     yield Step("SET LOCAL allow_system_table_mods = off")
     yield Step(f"""
-CREATE FUNCTION {OURS}.tell(signal text, process integer) RETURNS void LANGUAGE sql
+CREATE FUNCTION {INNER}tell(signal text, process integer) RETURNS void LANGUAGE sql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_notify(s.channel::text, $1 || ' ' || $2)
     FROM {CHANNEL} s, pg_stat_activity a
@@ -145,7 +204,7 @@ $$""")
         yield Step(f"ALTER FUNCTION pg_catalog.{name}({types}) RENAME TO {RENAMED}{name}")
         yield Step(f"""
 CREATE FUNCTION pg_catalog.{name}({arguments}) RETURNS boolean LANGUAGE sql STRICT AS $$
-    SELECT {OURS}.tell('{name.split("_")[1]}', $1);
+    SELECT {INNER}tell('{name.split("_")[1]}', $1);
     SELECT pg_catalog.{RENAMED}{name}({values})
 $$""")
 
@@ -153,7 +212,7 @@ $$""")
 def _only_views() -> Iterator[Step]:
     """Of all that an analyst could make, temporary views: some, and nothing else that is temporary."""
     yield Step(f"""
-CREATE FUNCTION {OURS}.only_views() RETURNS event_trigger LANGUAGE plpgsql
+CREATE FUNCTION {INNER}only_views() RETURNS event_trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF (SELECT r.rolsuper FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user) THEN
@@ -168,7 +227,7 @@ BEGIN
         RAISE EXCEPTION 'a session has at most {_MOST_VIEWS} temporary views' USING ERRCODE = 'program_limit_exceeded';
     END IF;
 END $$""")
-    yield Step(f"CREATE EVENT TRIGGER {OURS}_only_views ON ddl_command_start EXECUTE FUNCTION {OURS}.only_views()")
+    yield Step(f"CREATE EVENT TRIGGER {OURS}_only_views ON ddl_command_start EXECUTE FUNCTION {INNER}only_views()")
 
 
 def drop_temporary_views() -> Step:
@@ -185,28 +244,33 @@ BEGIN
 END $$""")
 
 
-def _helpers() -> Iterator[Step]:
-    """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails.
-
-    `public_values` lists a column of a public table, if the table is open.
-    """
-    yield Step(f"""
-CREATE FUNCTION {OURS}.canon(value anyelement) RETURNS text LANGUAGE sql STABLE
+CANON = f"""
+CREATE FUNCTION {INNER}canon(value anyelement) RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET DateStyle = 'ISO, YMD' SET IntervalStyle = postgres
 SET extra_float_digits = 1 SET bytea_output = hex SET TimeZone = UTC SET lc_monetary = 'C' AS $$
     SELECT CAST($1 AS text)
-$$""")
-    yield Step(f"""
-CREATE FUNCTION {OURS}.public_values(relation regclass, attribute name) RETURNS SETOF text LANGUAGE plpgsql STABLE AS $$
+$$"""
+PUBLIC_ROWS = f"""
+CREATE FUNCTION {INNER}public_rows(relation regclass, attributes name[]) RETURNS SETOF text[] LANGUAGE plpgsql STABLE
+SET DateStyle = 'ISO, YMD' SET IntervalStyle = postgres SET extra_float_digits = 1 SET TimeZone = UTC AS $$
 BEGIN
     IF pg_catalog.{RENAMED}has_table_privilege(relation, 'SELECT') THEN
-        RETURN QUERY EXECUTE pg_catalog.format(
-            'SELECT DISTINCT {OURS}.canon(%1$I) FROM %2$s WHERE %1$I IS NOT NULL ORDER BY 1 LIMIT 10000',
-            attribute, relation);
+        RETURN QUERY EXECUTE pg_catalog.format('SELECT ARRAY[%s]::pg_catalog.text[] FROM %s', (
+            SELECT pg_catalog.string_agg(pg_catalog.format('%I::pg_catalog.text', name), ', ' ORDER BY place)
+            FROM pg_catalog.unnest(attributes) WITH ORDINALITY AS a(name, place)), relation);
     END IF;
-END $$""")
+END $$"""
+
+
+def _helpers() -> Iterator[Step]:
+    """`canon` prints a value as the real database reads it, whatever the session's styles are; `refuse` fails.
+
+    `public_rows` reads columns of a public table as texts, if the table is open.
+    """
+    yield Step(CANON)
+    yield Step(PUBLIC_ROWS)
     yield Step(f"""
-CREATE FUNCTION {OURS}.read_through(relation regclass) RETURNS TABLE (schema text, name text, definition text)
+CREATE FUNCTION {INNER}read_through(relation regclass) RETURNS TABLE (schema text, name text, definition text)
 LANGUAGE sql STABLE SET search_path = '' AS $$
     WITH RECURSIVE read(oid) AS (
         SELECT relation::pg_catalog.oid
@@ -221,7 +285,7 @@ LANGUAGE sql STABLE SET search_path = '' AS $$
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 $$""")
     yield Step(f"""
-CREATE FUNCTION {OURS}.refuse() RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION {INNER}refuse() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'this statement is refused' USING ERRCODE = 'insufficient_privilege';
 END $$""")

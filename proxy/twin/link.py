@@ -11,7 +11,8 @@ from proxy.wire.buffer import FrameBuffer
 from proxy.wire.frontend import Terminate
 from proxy.wire.startup import CancelRequest, StartupMessage
 
-MOST_FRAME_BYTES: Final = 1 << 30  # PostgreSQL's own limit of one value; a row of the twin is small
+MOST_ROW_BYTES: Final = 1 << 31  # more than PostgreSQL sends; rows are passed on as they come
+MOST_FRAME_BYTES: Final = 16 * 1024 * 1024  # of what is looked at as a whole, unless another limit is set
 UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a busy twin before the client is held
 AUTHENTICATION: Final = b"R"
 
@@ -51,12 +52,12 @@ class Receiver(Protocol):
 class Link(asyncio.Protocol):
     """The connection. Frames go to `receiver` from the moment on that it is set."""
 
-    def __init__(self, socket: Path, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, socket: Path, loop: asyncio.AbstractEventLoop, most_frame_bytes: int = MOST_FRAME_BYTES) -> None:
         self.receiver: Receiver | None = None
         self.key = BackendKeyData(0, bytes(4))
         self._socket = socket
         self._loop = loop
-        self._buffer = FrameBuffer(MOST_FRAME_BYTES)
+        self._buffer = FrameBuffer(most_frame_bytes, most_run_bytes=MOST_ROW_BYTES)
         self._transport: asyncio.Transport | None = None
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
@@ -88,6 +89,11 @@ class Link(asyncio.Protocol):
         """Ask the twin to stop what this connection runs."""
         if self._cancelling is None or self._cancelling.done():
             self._cancelling = self._loop.create_task(self._cancel())
+
+    def abort(self) -> None:
+        """End the connection at once: what the twin still says is not wanted."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def close(self) -> None:
         if self._transport is not None:
@@ -160,12 +166,18 @@ class Link(asyncio.Protocol):
 
 
 async def connect(
-    socket: Path, *, user: str, database: str, parameters: Mapping[str, str], timeout_seconds: float
+    socket: Path,
+    *,
+    user: str,
+    database: str,
+    parameters: Mapping[str, str],
+    timeout_seconds: float,
+    most_frame_bytes: int = MOST_FRAME_BYTES,
 ) -> tuple[Link, Greeting]:
     """A session on the twin, with the settings that the client asked for at its startup."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_seconds):
-        _, link = await loop.create_unix_connection(lambda: Link(socket, loop), str(socket))
+        _, link = await loop.create_unix_connection(lambda: Link(socket, loop, most_frame_bytes), str(socket))
         try:
             greeting = await link.greet({"user": user, "database": database, **parameters})
         except BaseException:

@@ -13,19 +13,25 @@ import psycopg
 from psycopg import AsyncConnection
 
 from proxy.twin.roles import close_tables, open_table
+from proxy.twin.sql_text import Step, qualified, quoted
 from proxy.twin.sync import OWNER_SETTINGS, apply
-from proxy.twin.text import Step, qualified, quoted
-from rules.catalog import Table, TableName
+from proxy.twin.views import empty_table, rows_of, show_rows
+from rules.catalog import Catalog, Table, TableName
 
 Row = tuple[str | None, ...]
+Sent = tuple[bytes | None, ...]  # a row as the database wrote it
 READ_SECONDS = 120.0
+_TOGETHER = 200_000  # rows of several tables that are held until the schema was looked at again
 STYLES = "SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = postgres; SET LOCAL TimeZone = UTC"
 
 
-class Reader(Protocol):
-    """A snapshot of the real database, as `proxy.engine` makes it."""
+class PublicReader(Protocol):
+    """A snapshot of the real database, as `proxy.engines` makes it."""
 
-    async def run(self, sql: str) -> Sequence[Row]: ...
+    @property
+    def codec(self) -> str: ...
+
+    async def read_public(self, sql: str) -> Sequence[Sent]: ...
 
 
 class Source(Protocol):
@@ -33,7 +39,10 @@ class Source(Protocol):
 
     failure: type[Exception]  # what its snapshots raise
 
-    def snapshot(self, *, time_zone: str, timeout_seconds: float) -> AbstractAsyncContextManager[Reader]: ...
+    def snapshot(self, *, time_zone: str, timeout_seconds: float) -> AbstractAsyncContextManager[PublicReader]: ...
+
+    async def check_unchanged(self, catalog: Catalog) -> None:
+        """Raise a failure where a relation is no longer what this catalog says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +53,49 @@ class Copied:
     reason: str = ""  # why it stays closed; "" when it is open
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The rows of a table, as they were read; None where a text is none."""
+
+    table: Table
+    columns: Sequence[str]
+    rows: Sequence[Row] | None
+
+
 async def copy_tables(
     connection: AsyncConnection[Any],
     source: Source,
+    catalog: Catalog,
     tables: Sequence[Table],
     known: Mapping[TableName, Copied],
     most_rows: int,
 ) -> dict[TableName, Copied]:
-    """Bring each table's rows, as one snapshot shows them all; those that are the same as known are left alone."""
+    """Bring each table's rows, as one snapshot shows them all; those that are the same as known are left alone.
+
+    The catalog says what was found fit to be public. A change of the schema that was waited for while rows were read is
+    seen after them: then nothing of what was read is shown.
+    """
     found: dict[TableName, Copied] = {}
     while waiting := [table for table in tables if table.name not in found]:
         async with source.snapshot(time_zone="UTC", timeout_seconds=READ_SECONDS) as reader:
+            some = list[_Read]()
             for table in waiting:
                 before = known.get(table.name, Copied())
                 columns = await _loadable_columns(connection, table)
                 try:
-                    rows = await reader.run(_select(table.name, columns, most_rows + 1))
+                    rows = await reader.read_public(_select(table.name, columns, most_rows + 1))
                 except source.failure:  # which ends the snapshot; what was copied before may stay
-                    found[table.name] = before if before.digest else Copied(reason="our role cannot read it")
+                    found[table.name] = (
+                        before if before.digest else Copied(reason="the role of the proxy cannot read it")
+                    )
                     break
-                found[table.name] = await _store(connection, table.name, columns, rows, before, most_rows)
+                some.append(_Read(table, columns, _texts(rows, reader.codec)))
+                if sum(len(each.rows or ()) for each in some) > _TOGETHER:
+                    break
+        await source.check_unchanged(catalog)
+        for each in some:
+            before = known.get(each.table.name, Copied())
+            found[each.table.name] = await _store(connection, each, before, most_rows)
     return found
 
 
@@ -72,7 +104,7 @@ async def _loadable_columns(connection: AsyncConnection[Any], table: Table) -> l
     cursor = await connection.execute(
         "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped "
         "AND attgenerated = '' ORDER BY attnum",
-        (qualified(table.name),),
+        (qualified(rows_of(table)),),
     )
     return [name for (name,) in await cursor.fetchall()]
 
@@ -82,34 +114,40 @@ def _select(name: TableName, columns: Sequence[str], rows: int) -> str:
     return f"SELECT {listed} FROM {qualified(name)} LIMIT {rows}"
 
 
-async def _store(
-    connection: AsyncConnection[Any],
-    name: TableName,
-    columns: Sequence[str],
-    rows: Sequence[Row],
-    before: Copied,
-    most_rows: int,
-) -> Copied:
+def _texts(rows: Sequence[Sent], codec: str) -> list[Row] | None:
+    """The rows as texts, or None where one is none."""
+    try:
+        return [tuple(None if cell is None else cell.decode(codec) for cell in row) for row in rows]
+    except UnicodeDecodeError:
+        return None
+
+
+async def _store(connection: AsyncConnection[Any], read: _Read, before: Copied, most_rows: int) -> Copied:
+    table, columns, rows = read.table, read.columns, read.rows
+    if rows is None:
+        await apply(connection, _closing(table))
+        return Copied(reason="a text in it is invalid in the encoding of the database")
     if len(rows) > most_rows:
-        await apply(connection, _closing(name))
-        return Copied(reason=f"it has more than {most_rows} rows")
+        await apply(connection, _closing(table))
+        return Copied(reason=f"it has more than {most_rows:,} rows (--max-public-rows)")
     digest = _digest(rows)
     if before.digest == digest:
         return before
     try:
         async with connection.transaction():
             await connection.execute(f"{OWNER_SETTINGS}; {STYLES}")  # links to tables without rows do not count here
-            await connection.execute(f"DELETE FROM {qualified(name)}")
-            await _write(connection, name, columns, rows)
-            await connection.execute(open_table(name).sql)
+            await connection.execute(f"DELETE FROM {qualified(rows_of(table))}")
+            await _write(connection, rows_of(table), columns, rows)
+            for step in (*show_rows(table), open_table(table.name)):
+                await connection.execute(step.sql)
     except psycopg.Error as error:
-        await apply(connection, _closing(name))
+        await apply(connection, _closing(table))
         return Copied(reason=f"the twin cannot hold its rows (SQLSTATE {error.sqlstate})")
     return Copied(digest)
 
 
-def _closing(name: TableName) -> list[Step]:
-    return [*close_tables([name]), Step(f"DELETE FROM {qualified(name)}")]
+def _closing(table: Table) -> list[Step]:
+    return [*close_tables([table.name]), *empty_table(table)]
 
 
 async def _write(

@@ -8,7 +8,7 @@ roles in the cluster but the owner and the analysts.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from proxy.twin.embedded import OWNER
-from proxy.twin.text import Step, literal, qualified, quoted
+from proxy.twin.sql_text import Step, literal, qualified, quoted
 from rules.catalog import TableName
 from rules.policy.model import Policy
 
@@ -37,9 +37,15 @@ def default_settings(policy: Policy, database: str) -> Mapping[str, Step]:
         "rows_per_unit": "",
         "sum_per_unit": "",
         "groups_per_unit": "",
+        "cut": "off",
+        "other": "off",
         "reuse": "on",
         "notices": "on",
         "confidence": "0.95",
+        "previews": "",
+        "delta": "",
+        "within": "",
+        "mark": "off",
     }
     return {
         name: Step(f"ALTER DATABASE {quoted(database)} SET noisegate.{name} = {literal(value)}")

@@ -1,16 +1,18 @@
 """What analysts see of the real schema: the catalog without all that the rules do not name.
 
-Hidden columns, and every key, link and check that involves one, do not exist. Views are tables without rows. Types
-that the twin cannot have are text.
+Hidden columns, and every key, link, check and index that involves one, do not exist. Types that the twin cannot have
+are text.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from proxy.twin.text import find_qualified
+from proxy.twin.routines import shown_routine
+from proxy.twin.sql_text import find_qualified
+from proxy.twin.views import is_view
 from rules.catalog import Catalog, Collation, Column, DomainType, Table, TableName, TypeName
-from rules.policy.model import ColumnRules, Policy
+from rules.policy.model import Policy
 
 TEXT = TypeName("text", "text", name="text")
 NEXT_VALUE = re.compile(r"nextval\('((?:[^']|'')+)'::regclass\)")
@@ -37,7 +39,11 @@ def visible(catalog: Catalog, policy: Policy) -> Catalog:
         collations=collations,
     )
     schemas = {"public", *_schemas(shown)}
-    return replace(shown, schemas=tuple(each for each in catalog.schemas if each[0] in schemas))
+    return replace(
+        shown,
+        schemas=tuple(each for each in catalog.schemas if each[0] in schemas),
+        routines=tuple(shown_routine(each) for each in catalog.routines if each.name.schema in schemas),
+    )
 
 
 def sequence_of(column: Column) -> TableName | None:
@@ -71,24 +77,29 @@ def _shown(table: Table, policy: Policy, usable: frozenset[TableName]) -> Table:
     columns = tuple(
         column if _is_known(column.type, usable) else replace(column, type=TEXT, default=None, generated="")
         for column in table.columns
-        if not rules.columns.get(column.name, ColumnRules()).hidden
+        if not rules.hides(column)
     )
     names = {column.name for column in columns}
+    indexes = tuple(index for index in table.indexes if names.issuperset(index.columns))
+    indexed = {index.name for index in indexes if not index.has_literals}
     partitioned = table.kind == "partitioned" and not rules.public  # the rows of a public one have to lie somewhere
     return replace(
         table,
-        kind="partitioned" if partitioned else "table",
+        kind=table.kind if partitioned or is_view(table) else "table",
         columns=columns,
         keys=tuple(
             key
             for key in table.keys
-            if names.issuperset(key.columns) and (key.constraint or key.proves) and not table.has_children
+            if names.issuperset(key.columns) and (key.constraint or key.name in indexed) and not table.has_children
         ),
         foreign_keys=tuple(key for key in table.foreign_keys if names.issuperset(key.columns)),
         checks=tuple(check for check in table.checks if check.proves and names.issuperset(check.columns)),
         definition=None,
         partition_key=table.partition_key if partitioned else None,
         fingerprint="",
+        indexes=tuple(index for index in indexes if index.name in indexed),
+        parents=(),
+        sources=(),
     )
 
 

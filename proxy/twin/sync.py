@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from proxy.twin.text import Step
+from proxy.twin.sql_text import Step
 
 LOCK_MILLISECONDS = 1000
 PAUSE_SECONDS = 0.2

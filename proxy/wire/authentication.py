@@ -1,101 +1,59 @@
 """What a server says before a client is known: requests for proof, and which protocol it speaks."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from proxy.wire import codec
-from proxy.wire.codec import ProtocolViolation, Reader, frame
+from proxy.wire.codec import REST, Message, Part, ProtocolViolation, Reader, frame, int32
+
+
+def _names(body: Reader) -> tuple[bytes, ...]:
+    names = []
+    while name := body.text():
+        names.append(name)
+    return tuple(names)
+
+
+_NAMES: Final[Part[tuple[bytes, ...]]] = Part(_names, lambda names: b"".join(map(codec.text, names)) + b"\0", 1)
+_SALT: Final[Part[bytes]] = Part(lambda body: body.take(4), bytes, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """One of the messages of kind R, told apart by a number."""
-
-    kind: ClassVar[bytes] = b"R"
-    code: ClassVar[int]
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.int32(self.code))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = _body(cls.code, raw)
-        body.end()
-        return cls()
+class AuthenticationOk(Message):
+    kind, prefix = b"R", int32(0)
 
 
 @dataclass(frozen=True, slots=True)
-class AuthenticationOk(_Request):
-    code = 0
+class AuthenticationCleartextPassword(Message):
+    kind, prefix = b"R", int32(3)
 
 
 @dataclass(frozen=True, slots=True)
-class AuthenticationCleartextPassword(_Request):
-    code = 3
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationMD5Password:
+class AuthenticationMD5Password(Message):
+    kind, prefix, layout = b"R", int32(5), (_SALT,)
     salt: bytes
-    kind: ClassVar[bytes] = b"R"
-    code: ClassVar[int] = 5
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.int32(self.code), self.salt)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = _body(cls.code, raw)
-        message = cls(body.take(4))
-        body.end()
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class AuthenticationSASL:
+class AuthenticationSASL(Message):
     """The mechanisms that the server knows, the one it likes most first."""
 
+    kind, prefix, layout = b"R", int32(10), (_NAMES,)
     mechanisms: tuple[bytes, ...]
-    kind: ClassVar[bytes] = b"R"
-    code: ClassVar[int] = 10
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.int32(self.code), *map(codec.text, self.mechanisms), b"\0")
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = _body(cls.code, raw)
-        mechanisms = []
-        while name := body.text():
-            mechanisms.append(name)
-        body.end()
-        return cls(tuple(mechanisms))
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class AuthenticationSASLContinue(Message):
     """Words of the mechanism that was chosen."""
 
+    kind, prefix, layout = b"R", int32(11), (REST,)
     data: bytes
-    kind: ClassVar[bytes] = b"R"
-    code: ClassVar[int]
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.int32(self.code), self.data)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        return cls(_body(cls.code, raw).rest())
 
 
 @dataclass(frozen=True, slots=True)
-class AuthenticationSASLContinue(_Words):
-    code = 11
-
-
-@dataclass(frozen=True, slots=True)
-class AuthenticationSASLFinal(_Words):
-    code = 12
+class AuthenticationSASLFinal(Message):
+    kind, prefix, layout = b"R", int32(12), (REST,)
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +88,8 @@ Authentication = (
     | AuthenticationSASLFinal
 )
 
-_REQUESTS: dict[int, type[Authentication]] = {
-    request.code: request
+_REQUESTS: dict[bytes, type[Authentication]] = {
+    request.prefix: request
     for request in (
         AuthenticationOk,
         AuthenticationCleartextPassword,
@@ -145,15 +103,7 @@ _REQUESTS: dict[int, type[Authentication]] = {
 
 def decode_authentication(raw: bytes) -> Authentication:
     """Any message of kind R that we can answer."""
-    code = Reader(raw).int32()
-    request = _REQUESTS.get(code)
+    request = _REQUESTS.get(Reader(raw).take(4))
     if request is None:
-        raise ProtocolViolation("the server asks for a way to authenticate that we do not know")
+        raise ProtocolViolation("the server requests an unsupported authentication method")
     return request.decode(raw)
-
-
-def _body(code: int, raw: bytes) -> Reader:
-    body = Reader(raw)
-    if body.int32() != code:
-        raise ProtocolViolation("not the authentication message that was expected")
-    return body

@@ -6,120 +6,119 @@ strings in which bytes that are no UTF-8 survive as surrogates.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from functools import lru_cache
+from typing import Final, Self
 
 from proxy.wire import codec
-from proxy.wire.codec import Bodiless, ProtocolViolation, Reader, frame
+from proxy.wire.codec import (
+    BYTE,
+    INT16,
+    INT32,
+    REST,
+    TEXT,
+    UINT32,
+    VALUE,
+    Message,
+    Part,
+    ProtocolViolation,
+    Reader,
+    counted,
+)
 
 IDLE, IN_TRANSACTION, FAILED = b"I", b"T", b"E"
 
 
+def _string(body: Reader) -> str:
+    return body.text().decode("utf-8", "surrogateescape")
+
+
+def _bytes(value: str) -> bytes:
+    return codec.text(value.encode("utf-8", "surrogateescape"))
+
+
+def _fields_of_report(body: Reader) -> Mapping[str, str]:
+    fields: dict[str, str] = {}
+    while (code := body.byte()) != b"\0":
+        if not code.isascii() or (name := code.decode()) in fields:
+            raise ProtocolViolation("invalid or duplicate field in error message")
+        fields[name] = _string(body)
+    return fields
+
+
+def _bytes_of_report(fields: Mapping[str, str]) -> bytes:
+    return b"".join(code.encode("ascii") + _bytes(value) for code, value in fields.items()) + b"\0"
+
+
+_STRING: Final = Part(_string, _bytes, 1)
+_FIELDS: Final = Part(_fields_of_report, _bytes_of_report, 1)
+_OCTET: Final[Part[int]] = Part(lambda body: body.byte()[0], lambda number: bytes([number]), 1)
+
+
 @dataclass(frozen=True, slots=True)
-class ParseComplete(Bodiless):
+class ParseComplete(Message):
     kind = b"1"
 
 
 @dataclass(frozen=True, slots=True)
-class BindComplete(Bodiless):
+class BindComplete(Message):
     kind = b"2"
 
 
 @dataclass(frozen=True, slots=True)
-class CloseComplete(Bodiless):
+class CloseComplete(Message):
     kind = b"3"
 
 
 @dataclass(frozen=True, slots=True)
-class NoData(Bodiless):
+class NoData(Message):
     kind = b"n"
 
 
 @dataclass(frozen=True, slots=True)
-class EmptyQueryResponse(Bodiless):
+class EmptyQueryResponse(Message):
     kind = b"I"
 
 
 @dataclass(frozen=True, slots=True)
-class PortalSuspended(Bodiless):
+class PortalSuspended(Message):
     kind = b"s"
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterStatus:
+class ParameterStatus(Message):
+    kind, layout = b"S", (_STRING, _STRING)
     name: str
     value: str
-    kind: ClassVar[bytes] = b"S"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.text(_bytes(self.name)), codec.text(_bytes(self.value)))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(_string(body.text()), _string(body.text()))
-        body.end()
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class BackendKeyData:
+class BackendKeyData(Message):
     """What a client must show to cancel: 4 bytes in protocol 3.0, up to 256 since 3.2."""
 
+    kind, layout = b"K", (INT32, REST)
     process_id: int
     secret: bytes
-    kind: ClassVar[bytes] = b"K"
 
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.int32(self.process_id), self.secret)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.int32(), body.rest())
-        if not 4 <= len(message.secret) <= 256:
+    def check(self) -> None:
+        if not 4 <= len(self.secret) <= 256:
             raise ProtocolViolation("invalid length of cancel key")
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyForQuery:
+class ReadyForQuery(Message):
+    kind, layout = b"Z", (BYTE,)
     status: bytes = IDLE
-    kind: ClassVar[bytes] = b"Z"
 
-    def encode(self) -> bytes:
-        return frame(self.kind, self.status)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.byte())
-        body.end()
-        if message.status not in (IDLE, IN_TRANSACTION, FAILED):
+    def check(self) -> None:
+        if self.status not in (IDLE, IN_TRANSACTION, FAILED):
             raise ProtocolViolation("unknown transaction status")
-        return message
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(Message):
     """Fields by their code: S and V severity, C SQLSTATE, M message, D detail, H hint, P position, …"""
 
-    kind: ClassVar[bytes]
+    __slots__ = ()
     fields: Mapping[str, str]
-
-    def encode(self) -> bytes:
-        fields = [code.encode("ascii") + codec.text(_bytes(value)) for code, value in self.fields.items()]
-        return frame(self.kind, *fields, b"\0")
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        fields: dict[str, str] = {}
-        while (code := body.byte()) != b"\0":
-            if not code.isascii() or (name := code.decode()) in fields:
-                raise ProtocolViolation("a field of an error is no field, or stands twice")
-            fields[name] = _string(body.text())
-        body.end()
-        return cls(fields)
 
     @property
     def sqlstate(self) -> str:
@@ -128,12 +127,14 @@ class _Report:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse(_Report):
-    kind = b"E"
+    kind, layout = b"E", (_FIELDS,)
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeResponse(_Report):
-    kind = b"N"
+    kind, layout = b"N", (_FIELDS,)
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,141 +160,80 @@ class Field:
         return cls(*origin, body.uint32(), body.int16(), body.int32(), body.int16())
 
 
+_COLUMNS: Final = counted(Part(Field.read, Field.encode, 19))
+
+
 @dataclass(frozen=True, slots=True)
-class RowDescription:
+class RowDescription(Message):
+    kind, layout = b"T", (_COLUMNS,)
     fields: tuple[Field, ...]
-    kind: ClassVar[bytes] = b"T"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.many(field.encode() for field in self.fields))
 
     @classmethod
     def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.many(lambda: Field.read(body), least_bytes=19))
-        body.end()
-        return message
+        return cls(_known_fields(raw) if len(raw) <= _SHORT else _fields(raw))
+
+
+def _fields(raw: bytes) -> tuple[Field, ...]:
+    body = Reader(raw)
+    fields = _COLUMNS.read(body)
+    body.end()
+    return fields
+
+
+_known_fields: Final = lru_cache(maxsize=256)(_fields)  # a session describes the same statements again and again
+_SHORT: Final = 4096  # bytes of what is kept
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterDescription:
+class ParameterDescription(Message):
+    kind, layout = b"t", (counted(UINT32),)
     types: tuple[int, ...]
-    kind: ClassVar[bytes] = b"t"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.many(map(codec.uint32, self.types)))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.many(body.uint32, least_bytes=4))
-        body.end()
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class DataRow:
+class DataRow(Message):
+    kind, layout = b"D", (counted(VALUE),)
     values: tuple[bytes | None, ...]
-    kind: ClassVar[bytes] = b"D"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.many(map(codec.value, self.values)))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.many(body.value, least_bytes=4))
-        body.end()
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class CommandComplete:
+class CommandComplete(Message):
+    kind, layout = b"C", (TEXT,)
     tag: bytes
-    kind: ClassVar[bytes] = b"C"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.text(self.tag))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.text())
-        body.end()
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class _CopyResponse:
+class CopyInResponse(Message):
     """The start of COPY, with the format of all and of each column."""
 
-    kind: ClassVar[bytes]
+    kind, layout = b"G", (_OCTET, counted(INT16))
     format: int
     columns: tuple[int, ...]
 
-    def encode(self) -> bytes:
-        return frame(self.kind, bytes([self.format]), codec.many(map(codec.int16, self.columns)))
 
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.byte()[0], body.many(body.int16, least_bytes=2))
-        body.end()
-        return message
+@dataclass(frozen=True, slots=True)
+class CopyOutResponse(Message):
+    kind, layout = b"H", (_OCTET, counted(INT16))
+    format: int
+    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CopyInResponse(_CopyResponse):
-    kind = b"G"
+class CopyBothResponse(Message):
+    kind, layout = b"W", (_OCTET, counted(INT16))
+    format: int
+    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CopyOutResponse(_CopyResponse):
-    kind = b"H"
-
-
-@dataclass(frozen=True, slots=True)
-class CopyBothResponse(_CopyResponse):
-    kind = b"W"
-
-
-@dataclass(frozen=True, slots=True)
-class NotificationResponse:
+class NotificationResponse(Message):
+    kind, layout = b"A", (INT32, TEXT, TEXT)
     process_id: int
     channel: bytes
     payload: bytes
-    kind: ClassVar[bytes] = b"A"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.int32(self.process_id), codec.text(self.channel), codec.text(self.payload))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.int32(), body.text(), body.text())
-        body.end()
-        return message
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCallResponse:
+class FunctionCallResponse(Message):
+    kind, layout = b"V", (VALUE,)
     result: bytes | None
-    kind: ClassVar[bytes] = b"V"
-
-    def encode(self) -> bytes:
-        return frame(self.kind, codec.value(self.result))
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        body = Reader(raw)
-        message = cls(body.value())
-        body.end()
-        return message
-
-
-def _string(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
-
-
-def _bytes(value: str) -> bytes:
-    return value.encode("utf-8", "surrogateescape")

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from proxy.wire.codec import HEADER, HEADER_SIZE, ProtocolViolation
 
 _LENGTH_SIZE: Final = 4
+_LARGE: Final = 64 * 1024  # a frame that is passed on piece by piece
 
 
 class Frame(NamedTuple):
@@ -20,10 +21,12 @@ class FrameBuffer:
     goes through the second buffer, so that even a trickle of single bytes costs time and memory in proportion.
     """
 
-    __slots__ = ("_at", "_chunk", "_later", "max_bytes")
+    __slots__ = ("_at", "_chunk", "_later", "_most_run_bytes", "_rest", "max_bytes")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, most_run_bytes: int | None = None) -> None:
         self.max_bytes = max_bytes  # of a whole frame; may be raised when the peer has proved who it is
+        self._most_run_bytes = most_run_bytes  # of a frame of a run, which need not be here as a whole
+        self._rest = 0  # bytes of a frame of a run that are still to come
         self._chunk = b""
         self._at = 0
         self._later = bytearray()
@@ -32,6 +35,11 @@ class FrameBuffer:
     def pending(self) -> int:
         """Bytes that were fed and not taken."""
         return len(self._chunk) - self._at + len(self._later)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a frame has been given in part."""
+        return self._rest > 0
 
     def feed(self, data: bytes) -> None:
         if self.pending:
@@ -46,32 +54,50 @@ class FrameBuffer:
 
     def next_frame(self) -> Frame | None:
         """The next whole frame, or None when more bytes are needed."""
-        if not self._holds(HEADER_SIZE):
+        if self._rest or (len(self._chunk) - self._at < HEADER_SIZE and not self._holds(HEADER_SIZE)):
             return None
         kind, length = HEADER.unpack_from(self._chunk, self._at)
-        size = self._checked(length)
-        if not self._holds(size):
+        size = self._checked(length, self.max_bytes)
+        if len(self._chunk) - self._at < size and not self._holds(size):
             return None
         return Frame(kind, self._cut(size))
 
     def next_run(self, kinds: frozenset[bytes]) -> bytes:
         """The whole frames of these kinds that come next, in one piece: a million rows are relayed without a look.
 
-        Empty when the next frame is of another kind, or is not whole yet.
+        Empty when the next frame is of another kind, or is not whole yet. A large one is given as it comes.
         """
+        if self._rest:
+            return self._more()
         if not self._holds(HEADER_SIZE):
             return b""
         start = end = self._at
         last = len(self._chunk)
+        most = self._most_run_bytes or self.max_bytes
         while last - end >= HEADER_SIZE:
             kind, length = HEADER.unpack_from(self._chunk, end)
-            if kind not in kinds or last - end < (size := self._checked(length)):
+            if kind not in kinds or last - end < (size := self._checked(length, most)):
                 break
             end += size
         if end > start:
             return self._cut(end - start)
-        frame = self.next_frame() if self._chunk[start : start + 1] in kinds else None
-        return b"" if frame is None else frame.raw
+        return self._next_large(most) if self._chunk[start : start + 1] in kinds else b""
+
+    def _next_large(self, most: int) -> bytes:
+        """A frame that spans chunks, or its beginning."""
+        size = self._checked(HEADER.unpack_from(self._chunk, self._at)[1], most)
+        if self._holds(size):
+            return self._cut(size)
+        if self._most_run_bytes is None or size <= _LARGE:
+            return b""
+        self._rest = size
+        return self._more()
+
+    def _more(self) -> bytes:
+        """What is here of a frame that is given in part."""
+        piece = self._cut(min(self._rest, len(self._chunk) - self._at))
+        self._rest -= len(piece)
+        return piece
 
     def next_startup(self, max_bytes: int) -> bytes | None:
         """The next packet of the time before login, which has a length and no kind; without its length."""
@@ -84,9 +110,9 @@ class FrameBuffer:
             return None
         return self._cut(length)[_LENGTH_SIZE:]
 
-    def _checked(self, length: int) -> int:
+    def _checked(self, length: int, most: int) -> int:
         """The size of a frame from the length in its header."""
-        if not _LENGTH_SIZE <= length < self.max_bytes:
+        if not _LENGTH_SIZE <= length < most:
             raise ProtocolViolation("invalid message length")
         return 1 + length
 

@@ -1,9 +1,9 @@
-"""Reading and writing the bodies of messages: no count and no length is believed before it is checked."""
+"""Read and write the bodies of messages by their layouts: no count and no length is believed before it is checked."""
 
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 HEADER: Final = struct.Struct("!ci")  # kind, and a length that counts itself but not the kind
 HEADER_SIZE: Final = HEADER.size
@@ -100,24 +100,9 @@ def frame(kind: bytes, *parts: bytes) -> bytes:
     return HEADER.pack(kind, 4 + sum(map(len, parts))) + b"".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Bodiless:
-    """A message that is its kind alone."""
-
-    kind: ClassVar[bytes]
-
-    def encode(self) -> bytes:
-        return frame(self.kind)
-
-    @classmethod
-    def decode(cls, raw: bytes) -> Self:
-        Reader(raw).end()
-        return cls()
-
-
 def text(value: bytes) -> bytes:
     if b"\0" in value:
-        raise ValueError("a NUL ends a string on the wire, so none can stand inside")
+        raise ValueError("a string in a message cannot contain a NUL byte")
     return value + b"\0"
 
 
@@ -145,3 +130,61 @@ def many(items: Iterable[bytes]) -> bytes:
     """A 16-bit count and the items, encoded already."""
     encoded = tuple(items)
     return _UINT16.pack(len(encoded)) + b"".join(encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[Item]):
+    """One field of a layout."""
+
+    read: Callable[[Reader], Item]
+    write: Callable[[Item], bytes]
+    least_bytes: int = 0  # that it takes
+
+
+TEXT: Final = Part(Reader.text, text, 1)  # up to a NUL; in whatever encoding the client has
+BYTE: Final = Part(Reader.byte, bytes, 1)
+REST: Final = Part(Reader.rest, bytes)
+INT16: Final = Part(Reader.int16, int16, 2)
+UINT16: Final = Part(Reader.uint16, uint16, 2)
+INT32: Final = Part(Reader.int32, int32, 4)
+UINT32: Final = Part(Reader.uint32, uint32, 4)
+VALUE: Final = Part(Reader.value, value, 4)
+
+
+def counted(part: Part[Item]) -> Part[tuple[Item, ...]]:
+    """Describe a 16-bit count and so many of a part."""
+
+    def read(body: Reader) -> tuple[Item, ...]:
+        return body.many(lambda: part.read(body), least_bytes=part.least_bytes)
+
+    def write(items: Iterable[Item]) -> bytes:
+        return many(map(part.write, items))
+
+    return Part(read, write, 2)
+
+
+class Message:
+    """A message whose fields are those of its layout, in that order."""
+
+    __slots__ = ()
+    kind: ClassVar[bytes]
+    prefix: ClassVar[bytes] = b""  # that every message of this class begins with
+    layout: ClassVar[tuple[Part[Any], ...]] = ()
+    __match_args__: ClassVar[tuple[str, ...]]  # the names of the fields; dataclasses set it
+
+    def encode(self) -> bytes:
+        fields = zip(self.layout, self.__match_args__, strict=False)
+        return frame(self.kind, self.prefix, *[part.write(getattr(self, name)) for part, name in fields])
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Self:
+        body = Reader(raw)
+        if cls.prefix and body.take(len(cls.prefix)) != cls.prefix:
+            raise ProtocolViolation("unexpected message type")
+        message = cls(*[part.read(body) for part in cls.layout])
+        body.end()
+        message.check()
+        return message
+
+    def check(self) -> None:
+        """Raise ProtocolViolation for fields that do not go together."""

@@ -1,7 +1,8 @@
 """The conversation from the first byte of a connection to a login, as a machine: bytes in, events out.
 
-It writes to no socket and reads no clock; whoever drives it starts TLS, looks for connections to cancel and
-keeps the deadline. What ends a connection is raised: ProtocolViolation or LoginRefused.
+It writes to no socket and reads no clock; whoever drives it starts TLS, finds the exchange by which a name is proved,
+looks for connections to cancel and keeps the deadline. What ends a connection is raised: ProtocolViolation or
+LoginRefused.
 """
 
 from collections.abc import Iterator
@@ -9,17 +10,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from proxy.wire.authentication import (
-    AuthenticationOk,
-    AuthenticationSASL,
-    AuthenticationSASLContinue,
-    AuthenticationSASLFinal,
-    NegotiateProtocolVersion,
-)
+from proxy.wire.authentication import NegotiateProtocolVersion
 from proxy.wire.buffer import Frame, FrameBuffer
 from proxy.wire.codec import ProtocolViolation
-from proxy.wire.frontend import SASLInitialResponse, SASLResponse, Terminate
-from proxy.wire.scram import Accounts, ScramServer, offered
+from proxy.wire.exchange import Exchange
+from proxy.wire.frontend import SASLResponse, Terminate
 from proxy.wire.startup import (
     LATEST_MINOR,
     MAX_STARTUP_BYTES,
@@ -56,8 +51,15 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class Identified:
+    """The client has said who it is; call `begin` with the exchange that proves it."""
+
+    startup: StartupMessage
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedIn:
-    """The password is right and AuthenticationOk sent; further frames are in the conversation's `buffer`."""
+    """The proof is right and AuthenticationOk sent; further frames are in the conversation's `buffer`."""
 
     startup: StartupMessage
 
@@ -67,13 +69,13 @@ class Left:
     """The client said goodbye."""
 
 
-Event = Send | StartTls | Cancel | LoggedIn | Left
+Event = Send | StartTls | Cancel | Identified | LoggedIn | Left
 
 
 class _Stage(Enum):
     STARTUP = auto()
     HANDSHAKE = auto()
-    MECHANISM = auto()
+    IDENTIFIED = auto()
     PROOF = auto()
     WELCOME = auto()
     OVER = auto()
@@ -82,17 +84,22 @@ class _Stage(Enum):
 class Conversation:
     """One connection until its login."""
 
-    def __init__(self, accounts: Accounts, *, has_tls: bool, needs_tls: bool) -> None:
+    def __init__(self, *, has_tls: bool, needs_tls: bool, is_ready: bool = True) -> None:
         self.buffer = FrameBuffer(MAX_LOGIN_BYTES)
-        self._accounts = accounts
         self._has_tls = has_tls
         self._needs_tls = needs_tls
-        self._end_point: bytes | None = None
+        self._is_ready = is_ready
+        self.end_point: bytes | None = None  # with it channel binding can be offered
         self._began_with_tls = False
         self._may_ask: set[type[SSLRequest | GSSENCRequest]] = {SSLRequest, GSSENCRequest}
         self._stage = _Stage.STARTUP
         self._startup: StartupMessage | None = None
-        self._scram: ScramServer | None = None
+        self._exchange: Exchange | None = None
+
+    @property
+    def user(self) -> str | None:
+        """Who the client says it is."""
+        return None if self._startup is None else self._startup.user
 
     @property
     def has_begun(self) -> bool:
@@ -119,7 +126,15 @@ class Conversation:
         self._stage = _Stage.STARTUP
         self._needs_tls = False
         self._may_ask.clear()
-        self._end_point = end_point
+        self.end_point = end_point
+
+    def begin(self, exchange: Exchange) -> Iterator[Event]:
+        """Ask for the proof, and go on with what has arrived meanwhile."""
+        assert self._startup is not None
+        self._exchange = exchange
+        self._stage = _Stage.WELCOME if exchange.is_proved else _Stage.PROOF
+        yield Send(_negotiated(self._startup) + exchange.request())
+        yield from self.receive(b"")
 
     @property
     def _is_untouched(self) -> bool:
@@ -132,7 +147,7 @@ class Conversation:
             case _Stage.STARTUP:
                 packet = self.buffer.next_startup(MAX_STARTUP_BYTES)
                 return None if packet is None else self._on_packet(packet)
-            case _Stage.MECHANISM | _Stage.PROOF:
+            case _Stage.PROOF:
                 frame = self.buffer.next_frame()
                 return None if frame is None else self._on_frame(frame)
             case _Stage.WELCOME if self._startup is not None:
@@ -173,47 +188,38 @@ class Conversation:
     def _asked(self, request: type[SSLRequest | GSSENCRequest]) -> None:
         """Each of the two may be asked once."""
         if request not in self._may_ask:
-            raise ProtocolViolation("encryption was asked for twice")
+            raise ProtocolViolation("duplicate encryption request")
         self._may_ask.discard(request)
 
     def _on_startup(self, startup: StartupMessage) -> Event:
         if self._needs_tls:
             raise LoginRefused(
                 "28000",
-                "this server accepts connections from other machines with TLS only",
+                "connections from other machines require TLS",
                 hint="Connect with sslmode=require, or better verify-full.",
             )
+        if not self._is_ready:
+            raise LoginRefused("57P03", "the proxy is starting up: the twin or the real database is not ready")
         self._startup = startup
-        self._stage = _Stage.MECHANISM
-        request = AuthenticationSASL(offered(self._end_point)).encode()
-        if startup.needs_negotiation:
-            unknown = tuple(name.encode() for name in startup.protocol_options)
-            return Send(NegotiateProtocolVersion(min(startup.minor, LATEST_MINOR), unknown).encode() + request)
-        return Send(request)
+        self._stage = _Stage.IDENTIFIED
+        return Identified(startup)
 
     def _on_frame(self, frame: Frame) -> Event:
         match frame.kind:
-            case SASLResponse.kind:
-                return Send(self._on_words(frame.raw))
+            case SASLResponse.kind if self._exchange is not None:
+                reply = self._exchange.answer(frame.raw)
+                self._stage = _Stage.WELCOME if self._exchange.is_proved else _Stage.PROOF
+                return Send(reply)
             case Terminate.kind:
                 self._stage = _Stage.OVER
                 return Left()
             case _:
                 raise ProtocolViolation("expected SASL response")
 
-    def _on_words(self, raw: bytes) -> bytes:
-        """The two answers of the exchange; the second is the login itself."""
-        if self._scram is None:
-            self._stage = _Stage.PROOF
-            return self._on_mechanism(SASLInitialResponse.decode(raw))
-        final = self._scram.final(SASLResponse.decode(raw).data)
-        self._stage = _Stage.WELCOME
-        return AuthenticationSASLFinal(final).encode() + AuthenticationOk().encode()
 
-    def _on_mechanism(self, choice: SASLInitialResponse) -> bytes:
-        if self._startup is None or choice.data is None:
-            # RFC 4422 lets a client wait to be asked for its first words; no PostgreSQL client does.
-            raise ProtocolViolation("the client's first SCRAM message is missing")
-        user = self._startup.user
-        self._scram = ScramServer(user, self._accounts.verifier_of(user), choice.mechanism, self._end_point)
-        return AuthenticationSASLContinue(self._scram.first(choice.data)).encode()
+def _negotiated(startup: StartupMessage) -> bytes:
+    """What we do not speak of the protocol that the client asked for."""
+    if not startup.needs_negotiation:
+        return b""
+    unknown = tuple(name.encode() for name in startup.protocol_options)
+    return NegotiateProtocolVersion(min(startup.minor, LATEST_MINOR), unknown).encode()

@@ -17,11 +17,14 @@ _FALSE: Final = frozenset({"0", "f", "false", "n", "no", "off"})
 
 
 class LoginRefused(Exception):
-    """A connection that ends before a session begins. The text quotes what the client sent, and nothing else."""
+    """A connection that ends before a session begins. The text quotes what the client sent, and nothing else.
 
-    def __init__(self, sqlstate: str, message: str, *, hint: str = "") -> None:
+    The reason is a word of ours for the log.
+    """
+
+    def __init__(self, sqlstate: str, message: str, *, hint: str = "", reason: str = "") -> None:
         super().__init__(sqlstate, message, hint)
-        self.sqlstate, self.message, self.hint = sqlstate, message, hint
+        self.sqlstate, self.message, self.hint, self.reason = sqlstate, message, hint, reason
 
     def __str__(self) -> str:
         return self.message
@@ -144,7 +147,7 @@ def _pairs(body: Reader) -> dict[str, str]:
     pairs: dict[str, str] = {}
     while name := _string(body):
         if name in pairs:
-            raise ProtocolViolation("a parameter stands twice in the startup packet")
+            raise ProtocolViolation("duplicate parameter in startup packet")
         pairs[name] = _string(body)
     body.end()
     return pairs
@@ -154,7 +157,7 @@ def _string(body: Reader) -> str:
     try:
         return body.text().decode()
     except UnicodeDecodeError as error:
-        raise ProtocolViolation("the startup packet is not UTF-8") from error
+        raise ProtocolViolation("the startup packet is not valid UTF-8") from error
 
 
 def _packet(*parts: bytes) -> bytes:

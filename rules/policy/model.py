@@ -1,54 +1,28 @@
 """The rules file as a model: strict, frozen, closed unless opened."""
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from rules.catalog import TableName
+from rules.catalog import Column, TableName
+from rules.policy.amounts import Delta, Epsilon
+from rules.policy.engine_settings import EngineSettings
+from rules.policy.logins import Duration, LoginRules, Logins, Model, parse_duration
+from rules.policy.randomized import Randomized
+from rules.policy.synopses import SynopsisRules
 
 Bound = int | Decimal | date | datetime
 Value = bool | int | Decimal | date | str
-
-VERIFIER = re.compile(r"SCRAM-SHA-256\$[1-9]\d{3,6}:[A-Za-z0-9+/]+=*\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}=")
-DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
-SECONDS = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
-    **dict.fromkeys(("s", "second", "seconds"), 1),
-    **dict.fromkeys(("min", "minute", "minutes"), 60),
-    **dict.fromkeys(("h", "hour", "hours"), 3600),
-    **dict.fromkeys(("d", "day", "days"), 86_400),
-    **dict.fromkeys(("w", "week", "weeks"), 604_800),
-}
+Previews = Literal["refuse", "empty", "synthetic", "synopsis"]
 
 
-class Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def _duration(value: object) -> object:
-    """Durations are written as people say them; 0 stands for none."""
-    if value == 0 or isinstance(value, timedelta):
-        return value or timedelta(0)
-    found = DURATION.fullmatch(str(value).strip())
-    if found is None or found[2] not in SECONDS:
-        raise ValueError('write a duration as a number and a unit: "1 day", "30 min", "100 ms"')
-    return timedelta(seconds=float(found[1]) * SECONDS[found[2]])
-
-
-def _finite(value: Decimal) -> Decimal:
-    if not value.is_finite():
-        raise ValueError("must be a finite number")
-    return value
-
-
-Duration = Annotated[timedelta, BeforeValidator(_duration)]
-Epsilon = Annotated[Decimal, Field(gt=0, le=1000), AfterValidator(_finite)]
-Delta = Annotated[Decimal, Field(ge=0, lt=1), AfterValidator(_finite)]
+def _padding(value: object) -> object:
+    return value if value is None or value == "full" else parse_duration(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +46,19 @@ class ColumnRules(Model):
     lower: Bound | None = None
     upper: Bound | None = None
     values: Annotated[tuple[Value, ...], Field(min_length=1)] | None = None
+    nullable: bool = True  # false: no row lacks a value, so there is no group of NULL
+    other: bool = False  # values that are not listed or between the bounds make one more group
     hidden: bool = False
     sum_per_unit: Literal["auto"] | None = None  # how much of each unit's sums counts is chosen privately
+    randomized: Randomized | None = None  # people changed their answers by chance before they gave them
+    bounds: Literal["auto"] | None = None  # lower and upper are those of a private look, which the ledger keeps
 
     @model_validator(mode="after")
     def _one_of_a_kind(self) -> Self:
+        if self.randomized is not None and not self.model_fields_set <= {"randomized", "nullable"}:
+            raise ValueError("a randomized column has its values and bounds inside of randomized, and nothing beside")
+        if self.bounds is not None and (self.lower is not None or self.values is not None or self.hidden):
+            raise ValueError("bounds: auto finds lower and upper: give neither, nor values, nor hidden")
         if (self.lower is None) != (self.upper is None):
             raise ValueError("lower and upper belong together")
         if self.lower is not None and self.upper is not None:
@@ -87,6 +69,10 @@ class ColumnRules(Model):
             raise ValueError("a value is listed twice")
         if self.hidden and (self.values is not None or self.lower is not None or self.sum_per_unit is not None):
             raise ValueError("a hidden column has no values and no bounds")
+        if self.other and self.values is None and self.lower is None and self.bounds is None:
+            raise ValueError("other is for values outside of values, or of lower and upper: give those too")
+        if self.hidden and not self.nullable:
+            raise ValueError("a hidden column is in no group")
         return self
 
 
@@ -108,22 +94,31 @@ class TableRules(Model):
     """One table: public as a whole, or protected with the column that says whose row it is. Or a view of such."""
 
     public: bool = False
+    because: Annotated[str, Field(min_length=8)] | None = None  # why it is public although it may tell of people
     view: bool = False  # read as the query that defines it: the rules of its tables hold
     unit: str | None = None  # "customer_id", or "order_id -> orders.id" through a foreign key
     rows_per_unit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     rows_auto: bool = False  # "rows_per_unit: auto up to 200": how many count is chosen privately for each query
     sum_per_unit: Literal["auto"] | None = None  # of all its columns
-    columns: dict[str, ColumnRules] = {}
+    foreign: Literal["trusted"] | None = None  # all its rows on other servers can always be read
+    columns: dict[str, ColumnRules] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _public_or_protected(self) -> Self:
         if self.public and (self.unit or self.rows_per_unit or self.sum_per_unit):
             raise ValueError("a public table has no unit, no rows_per_unit and no sum_per_unit")
+        if self.because is not None and not self.public:
+            raise ValueError('because says why a table is public: write it as public: {because: "…"}')
         if self.view and self.model_fields_set != {"view"}:
             raise ValueError("a view has no rules of its own: those of its tables hold")
         if self.unit is not None:
             self.unit_step()
         return self
+
+    def hides(self, column: Column) -> bool:
+        """Whether a column does not exist for analysts: by its rules, or since reading it may fail on some row."""
+        given = self.columns.get(column.name)
+        return (given is not None and given.hidden) or (column.generated == "v" and not self.public)
 
     def unit_step(self) -> UnitStep:
         """The first step from a row to its unit; the target table's own rules say the next."""
@@ -175,18 +170,32 @@ class Defaults(Model):
         return min(self.epsilon, self.max_epsilon / 1000) if self.min_epsilon is None else self.min_epsilon
 
 
-class Analyst(Model):
+class Analyst(LoginRules):
     """Someone who may ask."""
 
-    password: str  # a SCRAM-SHA-256 verifier as PostgreSQL stores it, never the password itself
+    role: str | None = None
     epsilon: Epsilon | None = None
     delta: Delta | None = None
+    previews: Previews | None = None  # None: as the role, or the rules for all, say
+
+
+class Role(Model):
+    """Analysts who have a budget together, within that of all."""
+
+    epsilon: Epsilon
+    delta: Delta | None = None
+    per_analyst: Epsilon | None = None  # the ε of each who has none of their own; None: the whole
+    previews: Previews | None = None
 
     @model_validator(mode="after")
-    def _a_verifier(self) -> Self:
-        if VERIFIER.fullmatch(self.password) is None:
-            raise ValueError('password takes a SCRAM-SHA-256 verifier, as "noisegate password" makes it')
+    def _in_order(self) -> Self:
+        if self.per_analyst is not None and self.per_analyst > self.epsilon:
+            raise ValueError(f"per_analyst ({self.per_analyst}) is above epsilon ({self.epsilon})")
         return self
+
+
+class Operator(LoginRules):
+    """Someone who may use the console, and asks nothing."""
 
 
 class Policy(Model):
@@ -198,13 +207,19 @@ class Policy(Model):
     budget: Budget
     defaults: Defaults = Defaults()
     analysts: Annotated[dict[str, Analyst], Field(min_length=1)]
+    roles: dict[str, Role] = Field(default_factory=dict)
+    operators: dict[str, Operator] = Field(default_factory=dict)
+    logins: Logins | None = None
     group_size: Annotated[int, Field(ge=1, le=1000)] = 1
     noise: Literal["laplace", "gaussian"] = "laplace"
+    min_units: Annotated[int, Field(ge=2, le=1_000_000)] | None = None  # no number is shown about fewer
     groups_limit: Annotated[int, Field(ge=1, le=100_000)] = 10_000
     fresh_for: Duration = timedelta(days=1)
-    previews: Literal["refuse", "empty", "synthetic"] = "refuse"
-    pad_to: Duration | None = None
-    max_faults: Annotated[int, Field(ge=0)] = 3
+    choice_for: Duration = timedelta(days=30)  # how long a bound that was chosen serves equal questions
+    synopses: dict[str, SynopsisRules] = Field(default_factory=dict)  # schemas of synthetic rows
+    previews: Previews = "refuse"
+    engine_settings: EngineSettings = Field(default_factory=dict)
+    pad_to: Annotated[timedelta | Literal["full"] | None, BeforeValidator(_padding)] = None
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
@@ -213,6 +228,26 @@ class Policy(Model):
         if twice:
             raise ValueError(f"tables named twice: {', '.join(sorted(twice))}")
         return self
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        both = sorted(self.operators.keys() & self.analysts.keys())
+        if both:
+            raise ValueError(f"operators are no analysts: {', '.join(both)}")
+        return self
+
+    @model_validator(mode="after")
+    def _known_roles(self) -> Self:
+        unknown = sorted(name for name, each in self.analysts.items() if each.role not in {None, *self.roles})
+        if unknown:
+            wanted = self.analysts[unknown[0]].role
+            raise ValueError(f'the role "{wanted}" of {unknown[0]} is not in roles')
+        return self
+
+    @property
+    def accounts(self) -> dict[str, LoginRules]:
+        """Everybody who may log in."""
+        return {**self.analysts, **self.operators}
 
     def find_table(self, name: TableName) -> TableRules | None:
         """The rules of a table; None: it does not exist for analysts."""
@@ -223,6 +258,40 @@ class Policy(Model):
     def is_protected(self, name: TableName) -> bool:
         rules = self.find_table(name)
         return rules is not None and not rules.public
+
+    @property
+    def auto_columns(self) -> tuple[tuple[TableName, str], ...]:
+        """The columns whose bounds a private look finds."""
+        return tuple(
+            (table_name(text), name)
+            for text, rules in self.tables.items()
+            for name, column in rules.columns.items()
+            if column.bounds is not None
+        )
+
+    def with_bounds(self, found: Mapping[tuple[TableName, str], tuple[Bound, Bound]]) -> "Policy":
+        """The policy with what looks have found in place of bounds: auto."""
+        tables = {
+            text: rules.model_copy(
+                update={
+                    "columns": {
+                        name: column.model_copy(update={"bounds": None, "lower": ends[0], "upper": ends[1]})
+                        if column.bounds is not None and (ends := found.get((table_name(text), name)))
+                        else column
+                        for name, column in rules.columns.items()
+                    }
+                }
+            )
+            for text, rules in self.tables.items()
+        }
+        return self.model_copy(update={"tables": tables}) if found else self
+
+    def previews_of(self, name: str) -> Previews:
+        """What an analyst's previews get, unless the session says: by the analyst's rules, the role's, those of all."""
+        analyst = self.analysts.get(name)
+        role = None if analyst is None or analyst.role is None else self.roles[analyst.role]
+        given = (None if each is None else each.previews for each in (analyst, role))
+        return next((each for each in given if each is not None), self.previews)
 
     def statement_delta(self) -> Decimal:
         """The share of δ that one statement with thresholds takes: half the budget's δ is kept for composition."""

@@ -1,18 +1,28 @@
-"""A first rules file from the catalog alone: what it proves is used, what it cannot know is left to the DBA."""
+"""A first rules file from the catalog alone: what it proves is used, what it cannot know is asked of the DBA."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from types import MappingProxyType
 
-from rules.catalog import Catalog, Column, Table, TableName
-from rules.policy.column_kind import kind_of
+from rules.catalog import Catalog, ForeignKey, Table, TableName
+from rules.policy.exposure import Exposure, keys_with_partitions
+from rules.policy.identifying import personal_columns
+from rules.policy.json_schema import FIRST_LINE
+from rules.policy.look_bins import Found, Look, column_look, rows_look, values_look
+from rules.policy.model import Policy, table_name
+from rules.policy.suggest_columns import as_key, column_lines, is_asked, own_columns, remark
 
-HEADER = """\
-# A draft from the catalog of {database}: no row was read. Go through it from top to bottom.
+HEADER = (
+    FIRST_LINE
+    + """\
+# A draft from the catalog of {database}: no row was read. Go through it from top to bottom; CAPITALS wait for you.
 # Tables that are not named here do not exist for analysts.
 database: ${{NOISEGATE_DATABASE}}
 unit: {unit}
 tables:
 """
+)
 FOOTER = """\
 budget:                      # what all analysts together may learn
   epsilon: 20
@@ -22,22 +32,157 @@ defaults: {epsilon: 0.1, max_epsilon: 1}
 analysts:
   ada: {password: "${ADA_VERIFIER}", epsilon: 5}   # "noisegate password" makes the verifier
 """
+ROWS = "auto up to 100"
 
 
-def suggest_rules(catalog: Catalog, unit_table: TableName) -> str:
-    """A rules file with the rows of `unit_table` as units, as YAML with comments."""
-    paths = _paths(catalog, unit_table)
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the rows of a table name their unit, and why that is so."""
+
+    unit: str
+    why: str
+    is_unit: bool = False
+
+
+Looked = Mapping[tuple[TableName, str | None], Found]  # by table and column; None stands for the rows of a unit
+_UNSEEN: Looked = MappingProxyType({})
+
+
+def suggest_rules(catalog: Catalog, unit_table: TableName, looked: Looked = _UNSEEN, paid: str = "") -> str:
+    """A rules file with the rows of `unit_table` as units, as YAML with comments.
+
+    `looked` is what a private look has found, and `paid` says what it has cost.
+    """
     unit = catalog.find_table(unit_table)
     if unit is None:
         close = get_close_matches(str(unit_table), [str(table.name) for table in catalog.tables], n=1)
         raise ValueError(f"there is no table {unit_table}" + (f"; did you mean {close[0]}?" if close else ""))
+    if unit.kind not in ("table", "partitioned"):
+        raise ValueError(f"{unit_table} is a {unit.kind}: name the table that has the units")
     if (key := _single_key(unit)) is None:
         raise ValueError(f"{unit_table} has no primary key of one column, so its rows cannot be units")
-    lines = [HEADER.format(database=catalog.database, unit=f"{unit_table}.{key}")]
-    for table in sorted(catalog.tables, key=lambda each: (each.name not in paths, each.name)):
-        if table.kind in ("table", "partitioned"):
-            lines.extend(_table(table, key if table.name == unit_table else paths.get(table.name)))
+    draft = Draft.of(catalog, unit_table, find_ways(catalog, unit_table, key))
+    header = HEADER.format(database=catalog.database, unit=as_key(f"{unit_table}.{key}"))
+    lines = [header.replace("no row was read.", f"{paid}.\n#", 1) if paid else header]
+    for table in sorted(catalog.tables, key=draft.place):
+        lines.extend(draft.lines(table, looked))
     return "".join(lines) + FOOTER
+
+
+def looks_for(catalog: Catalog, policy: Policy, *, with_values: bool) -> list[Look]:
+    """What a private look would ask, of the protected tables of a draft: wherever the draft itself has to ask."""
+    found: list[Look] = []
+    for text, rules in policy.tables.items():
+        table = catalog.find_table(table_name(text))
+        if table is None or rules.public or rules.view or rules.unit is None:
+            continue
+        unit, of_units = rules.unit_step().column, policy.unit.rpartition(".")[0] == text
+        if not table.is_unique((unit,)):
+            found.append(rows_look(table, policy))
+        for column in own_columns(table, unit):
+            if is_asked(column, table, of_units=of_units):
+                values = values_look(table, column) if with_values else None
+                found += [each for each in (column_look(table, column), values) if each is not None]
+    return found
+
+
+def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> dict[TableName, Way]:
+    """How each table that leads to the units by foreign keys names them, the shortest way first."""
+    ways = {unit_table: Way(key, "the units: one row for each", is_unit=True)}
+    frontier = [unit_table]
+    while frontier:
+        reached = {
+            table.name: way
+            for target in frontier
+            for table in catalog.tables
+            if table.kind in ("table", "partitioned") and table.name not in ways and not table.parents
+            if (way := _way(table, target, unit_table, catalog)) is not None
+        }
+        ways |= reached
+        frontier = list(reached)
+    return ways
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a draft knows: the tables that lead to the units, and what leads to these."""
+
+    catalog: Catalog
+    unit_table: TableName
+    ways: Mapping[TableName, Way]
+    exposure: Exposure
+
+    @classmethod
+    def of(cls, catalog: Catalog, unit_table: TableName, ways: Mapping[TableName, Way]) -> "Draft":
+        columns = {name: way.unit.partition(" ->")[0] for name, way in ways.items()}
+        return cls(catalog, unit_table, ways, Exposure(catalog, protected=ways, unit_columns=columns))
+
+    def place(self, table: Table) -> tuple[bool, bool, bool, TableName]:
+        """The units come first, then what is theirs, then the rest, and then its views."""
+        is_view = table.kind in ("view", "materialized view")
+        return table.name != self.unit_table, table.name not in self.ways, is_view, table.name
+
+    def lines(self, table: Table, looked: Looked = _UNSEEN) -> Iterator[str]:
+        """What a draft says of one table, and why."""
+        name = as_key(str(table.name))
+        if (way := self.ways.get(table.name)) is not None:
+            own = {column: each for (of, column), each in looked.items() if of == table.name}
+            yield from _protected(name, table, way, own)
+        elif "." in table.name.name:
+            yield f"  # {name} is left out: a table with a dot in its name cannot be named here\n"
+        elif table.kind == "view" and self._is_view_of_protected(table):
+            read = ", ".join(map(str, table.sources))
+            yield f"  # {name}: view     # of {read}: read as its text, protected as they are{remark(table)}\n"
+        elif not self._is_part(table):
+            yield from self._left_out(name, table)
+
+    def _left_out(self, name: str, table: Table) -> Iterator[str]:
+        """Nothing is given away unless the DBA says so; where anything speaks against it, it is not even proposed."""
+        reasons, personal = self.exposure.reasons(table.name), personal_columns(table.columns, table)
+        link = self.exposure.find_link(table) if table.kind in ("table", "partitioned") else None
+        if link is not None and link[1].table.name in self.ways:
+            column, key = link
+            target = f"{key.table.name}.{key.column.name}"
+            unit = column if key.table.name == self.unit_table else f"{column} -> {target}"
+            why = f"IF {column} is {target}: no valid foreign key says so"
+            yield f"  # {name}: {{unit: {unit}, rows_per_unit: {ROWS}}}     # {why}{remark(table)}\n"
+        elif reasons:
+            yield f"  # {name} is left out: {reasons[0].words}{remark(table)}\n"
+        elif personal:
+            yield f"  # {name} is left out: {', '.join(personal[:4])} may be about people{remark(table)}\n"
+        else:
+            why = "IF nothing in it is about people: no key and no name leads to any"
+            yield f"  # {name}: public     # {why}{remark(table)}\n"
+
+    def _is_view_of_protected(self, view: Table) -> bool:
+        """Whether a view reads protected tables alone, by other views too."""
+        waiting, seen = list(view.sources), set(view.sources)
+        while waiting:
+            name = waiting.pop()
+            table = self.catalog.find_table(name)
+            if table is None or (name not in self.ways and table.kind != "view"):
+                return False
+            new = set() if name in self.ways else set(table.sources) - seen
+            seen |= new
+            waiting += new
+        return bool(view.sources)
+
+    def _is_part(self, table: Table) -> bool:
+        """Whether its rows are rows of a table that the draft speaks of already."""
+        return table.kind == "partition" or any(each.name in self.ways for each in self.exposure.family(table)[1:])
+
+
+def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, Found]) -> Iterator[str]:
+    yield f"  {name}:     # {way.why}{remark(table)}\n    unit: {as_key(way.unit)}\n"
+    if (rows := looked.get(None, Found()).rows) is not None:
+        yield f"    rows_per_unit: {rows}   # by a private look: about 19 of 20 units have no more\n"
+    elif not table.is_unique((way.unit,)):
+        yield f"    rows_per_unit: {ROWS}   # how many rows of one unit count at most: chosen privately, or a number\n"
+    found = {column: each for column, each in looked.items() if column is not None}
+    lines, are_rules = column_lines(table, way.unit.partition(" ->")[0], of_units=way.is_unit, found=found)
+    if lines:
+        yield f"    {'' if are_rules else '# '}columns:\n"
+        yield from lines
 
 
 def _single_key(table: Table) -> str | None:
@@ -45,59 +190,22 @@ def _single_key(table: Table) -> str | None:
     return primary.columns[0] if primary else None
 
 
-def _paths(catalog: Catalog, unit_table: TableName) -> dict[TableName, str]:
-    """How each table that leads to the units by foreign keys names them, the shortest way first."""
-    paths = {unit_table: ""}
-    frontier = [unit_table]
-    while frontier:
-        reached = {
-            table.name: _way(table, target, unit_table)
-            for target in frontier
-            for table in catalog.tables
-            if table.name not in paths and _way(table, target, unit_table)
-        }
-        paths |= reached
-        frontier = list(reached)
-    return paths
-
-
-def _way(table: Table, target: TableName, unit_table: TableName) -> str:
-    for key in table.foreign_keys:
+def _way(table: Table, target: TableName, unit_table: TableName, catalog: Catalog) -> Way | None:
+    for key in keys_with_partitions(table, catalog):
         if key.target == target and len(key.columns) == 1 and key.proves:
-            step = f"{key.columns[0]} -> {target}.{key.target_columns[0]}"
-            return key.columns[0] if target == unit_table else step
-    return ""
+            step = key.columns[0] if target == unit_table else f"{key.columns[0]} -> {target}.{key.target_columns[0]}"
+            return Way(step, _why(table, key, unit_table, catalog))
+    return None
 
 
-def _table(table: Table, unit: str | None) -> Iterator[str]:
-    if unit is None:
-        yield f"  # {table.name}: public     # if nothing in it is about people\n"
-        return
-    yield f"  {table.name}:\n    unit: {unit}\n"
-    if not table.is_unique((unit,)):
-        yield "    rows_per_unit: auto up to 1000   # how many rows of one unit count: chosen privately, or a number\n"
-    names = {column for key in table.keys if key.primary for column in key.columns}
-    names |= {column for key in table.foreign_keys for column in key.columns}
-    lines = [line for column in table.columns if column.name not in names and (line := _column(column, table, unit))]
-    if lines:
-        yield "    # columns:\n"
-        yield from lines
-
-
-def _column(column: Column, table: Table, unit: str) -> str:
-    if column.name == unit or column.type.labels:
-        return ""
-    match kind_of(column.type):
-        case "integer" | "number" | "float":
-            checked = any(column.name in check.columns and check.proves for check in table.checks)
-            unless = ", unless its CHECK says them" if checked and kind_of(column.type) == "integer" else ""
-            return (
-                f"      # {column.name}: {{lower: 0, upper: 100}}   # {column.type.sql}: a sum needs bounds{unless}\n"
-            )
-        case "date" | "timestamp":
-            return (
-                f"      # {column.name}: {{lower: 2000-01-01, upper: 2030-12-31}}     # to group by month without δ\n"
-            )
-        case "text":
-            return f"      # {column.name}: hidden     # or its values, to group by it: {{values: [a, b, c]}}\n"
-    return ""
+def _why(table: Table, key: ForeignKey, unit_table: TableName, catalog: Catalog) -> str:
+    whose = " of all its partitions" if key not in table.foreign_keys else ""
+    why = f"by the foreign key{whose} {key.columns[0]} to {key.target}"
+    units = {unit_table} if key.target == unit_table else set()
+    others = {
+        each.columns[0]
+        for each in keys_with_partitions(table, catalog)
+        if each.target in units and each.columns != key.columns
+    }
+    more = f"; {', '.join(sorted(others))} LEADS TO UNITS TOO: only the one of {key.columns[0]} is protected by a row"
+    return why + (more if others else "")

@@ -11,3 +11,6 @@ AGGREGATES = frozenset(
         "xmlagg"
     ).split()
 )
+
+TYPICAL = "typical"  # of schema noisegate: a function over aggregates, which is planned as one
+ESTIMATE = "estimate"  # of schema noisegate: an aggregate of a column that people randomized

@@ -2,7 +2,7 @@
 
 import re
 
-from rules.sql.tree import Json, Node, items, kind, strings, walk
+from rules.sql.tree import TREES, Json, Node, items, kind, strings
 
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _FIELDS = {1 << 1: "month", 1 << 2: "year", 1 << 3: "day", 1 << 10: "hour", 1 << 11: "minute", 1 << 12: "second"}
@@ -13,54 +13,15 @@ def canonical_tree(tree: Node) -> Node:
     return {key: _plain(value) for key, value in tree.items()}
 
 
-def sources_as_queries(tree: Json) -> None:
-    """FROM f(…) AS d becomes FROM (SELECT * FROM f(…) AS d) AS d, and a list of VALUES likewise.
-
-    A function that reads the items beside it stays as it is.
-    """
-    for owner in list(walk(tree)):
-        sources = items(owner, "fromClause")
-        sources[:] = map(_as_query, sources)
-        for side in ("larg", "rarg"):
-            if kind(owner.get(side))[0] in ("RangeFunction", "RangeSubselect"):
-                owner[side] = _as_query(owner[side])
-
-
-def _as_query(item: Json) -> Json:
-    name, body = kind(item)
-    is_values = name == "RangeSubselect" and bool(items(kind(body.get("subquery"))[1], "valuesLists"))
-    if (
-        not (is_values or name == "RangeFunction")
-        or body.get("lateral")
-        or any("ColumnRef" in each for each in walk(body))
-    ):
-        return item
-    alias = kind({"Alias": body.get("alias")})[1].get("aliasname") or _function_name(body)
-    query: Node = {
-        "targetList": [{"ResTarget": {"val": {"ColumnRef": {"fields": [{"A_Star": {}}]}}}}],
-        "fromClause": [item],
-        "limitOption": "LIMIT_OPTION_DEFAULT",
-        "op": "SETOP_NONE",
-    }
-    return {"RangeSubselect": {"subquery": {"SelectStmt": query}, "alias": {"aliasname": alias}}}
-
-
-def _function_name(body: Node) -> str:
-    """What FROM f(…) without an alias is called."""
-    calls = (strings(kind(node)[1].get("funcname")) for node in walk(body) if kind(node)[0] == "FuncCall")
-    return next((names[-1] for names in calls if names), "f")
-
-
 def _plain(node: Json) -> Json:
-    match node:
-        case list():
-            return [_plain(child) for child in node]
-        case dict():
-            plain = {key: _plain(value) for key, value in node.items()}
-            if plain.get("funcformat") == "COERCE_SQL_SYNTAX":
-                plain["funcformat"] = "COERCE_EXPLICIT_CALL"
-            return _interval(plain) if "typeName" in plain else plain
-    return node
+    if isinstance(node, list):
+        return [_plain(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {key: _plain(value) if isinstance(value, TREES) else value for key, value in node.items()}
+    if plain.get("funcformat") == "COERCE_SQL_SYNTAX":
+        plain["funcformat"] = "COERCE_EXPLICIT_CALL"
+    return _interval(plain) if "typeName" in plain else plain
 
 
 def _interval(cast: Node) -> Node:

@@ -36,23 +36,26 @@ def encode_statement(tree: Node) -> bytes:
     return RESULT.encode({"version": 180004, "stmts": [{"stmt": tree}]})
 
 
-def _encoder(given: FieldDescriptor) -> Callable[[Json], bytes]:
-    one = _encoder_of_one(given)
-    if not given.is_repeated:
+def _encoder(descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
+    one = _encoder_of_one(descriptor)
+    if not descriptor.is_repeated:
         return one
     return lambda values: b"".join(map(one, values if isinstance(values, list) else ()))
 
 
-def _encoder_of_one(given: FieldDescriptor) -> Callable[[Json], bytes]:
-    tag = _varint(given.number << 3 | (BYTES if given.type in (given.TYPE_MESSAGE, given.TYPE_STRING) else VARINT))
-    match given.type:
-        case given.TYPE_MESSAGE:
-            message = _message(given.message_type)
+def _encoder_of_one(descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
+    tag = _varint(
+        descriptor.number << 3
+        | (BYTES if descriptor.type in (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING) else VARINT)
+    )
+    match descriptor.type:
+        case descriptor.TYPE_MESSAGE:
+            message = _message(descriptor.message_type)
             return lambda value: _with_length(tag, message.encode(value if isinstance(value, dict) else {}))
-        case given.TYPE_STRING:
+        case descriptor.TYPE_STRING:
             return lambda value: _with_length(tag, str(value).encode())
-        case given.TYPE_ENUM:
-            numbers = {each.name: tag + _varint(each.number) for each in given.enum_type.values}
+        case descriptor.TYPE_ENUM:
+            numbers = {each.name: tag + _varint(each.number) for each in descriptor.enum_type.values}
             return lambda value: numbers[str(value)]
     return lambda value: tag + _varint(value if isinstance(value, int) else int(str(value)))
 

@@ -5,7 +5,7 @@ import re
 from rules.refusal import NotAllowed, NotSupported, ReadOnly, Refusal
 from rules.sql.grammar import Node, kind, strings, walk
 
-READ_ONLY_HINT = "Noisegate only reads: SELECT with count, sum, avg and the like."
+READ_ONLY_HINT = "Noisegate is read-only. Use SELECT with aggregates such as count, sum and avg."
 
 WRITES = {
     "InsertStmt": "INSERT",
@@ -43,7 +43,7 @@ FORBIDDEN_SETTINGS = ("role", "session_authorization")
 
 
 def refusal_by_kind(tree: Node) -> Refusal | None:
-    """Why a statement is refused without looking at what it reads, or None."""
+    """Why a statement is refused without looking at what it reads, or None; `about` names command or function."""
     name, body = kind(tree)
     if makes_temporary_view(name, body):
         return _inside({"query": body["query"]})
@@ -60,20 +60,26 @@ def makes_temporary_view(name: str, body: Node) -> bool:
 
 def _by_statement(name: str, body: Node) -> Refusal | None:
     if name in WRITES:
-        return ReadOnly(f"cannot execute {WRITES[name]} in a read-only session", hint=READ_ONLY_HINT)
+        return _write(WRITES[name])
     if name in RUNS_CODE:
-        return NotAllowed(f"permission denied for {RUNS_CODE[name]}", hint=READ_ONLY_HINT)
+        return NotAllowed(f"permission denied for {RUNS_CODE[name]}", hint=READ_ONLY_HINT, about=RUNS_CODE[name])
     if name == "CopyStmt":
         return _copy(body)
     if name == "TransactionStmt" and "PREPARE" in str(body.get("kind", "")):
-        return NotSupported("prepared transactions are not supported")
+        return NotSupported("prepared transactions are not supported", about="PREPARE TRANSACTION")
     if name == "VariableSetStmt" and body.get("name") in FORBIDDEN_SETTINGS and body.get("args"):
-        return NotAllowed(f'permission denied to set "{body["name"]}"', hint="An analyst stays who logged in.")
+        setting = str(body["name"])
+        hint = "Log in as the other role instead."
+        return NotAllowed(f'permission denied to set "{setting}"', hint=hint, about=f"SET {setting}")
     if name == "DropStmt" and body.get("removeType") == "OBJECT_VIEW":
         return None  # the twin lets analysts drop what is theirs
     if name not in PLAIN:
-        return ReadOnly(f"cannot execute {_spoken(name, body)} in a read-only session", hint=READ_ONLY_HINT)
+        return _write(_spoken(name, body))
     return None
+
+
+def _write(command: str) -> Refusal:
+    return ReadOnly(f"cannot execute {command} in a read-only session", hint=READ_ONLY_HINT, about=command)
 
 
 def _spoken(name: str, body: Node) -> str:
@@ -91,10 +97,12 @@ def _spoken(name: str, body: Node) -> str:
 def _copy(body: Node) -> Refusal | None:
     if body.get("is_program") or body.get("filename"):
         return NotAllowed(
-            "permission denied to COPY to or from a file or a program", hint="COPY (SELECT …) TO STDOUT works."
+            "permission denied to COPY to or from a file or a program",
+            hint="Use COPY (SELECT …) TO STDOUT.",
+            about="COPY PROGRAM" if body.get("is_program") else "COPY FILE",
         )
     if body.get("is_from"):
-        return ReadOnly("cannot execute COPY FROM in a read-only session", hint=READ_ONLY_HINT)
+        return _write("COPY FROM")
     return None
 
 
@@ -102,9 +110,9 @@ def _inside(tree: Node) -> Refusal | None:
     for node in walk(tree):
         name, body = kind(node)
         if name in WRITES and name != "CreateStmt":
-            return ReadOnly(f"cannot execute {WRITES[name]} in a read-only session", hint=READ_ONLY_HINT)
+            return _write(WRITES[name])
         if name == "SelectStmt" and body.get("intoClause"):
-            return ReadOnly("cannot execute SELECT INTO in a read-only session", hint=READ_ONLY_HINT)
+            return _write("SELECT INTO")
         if name == "FuncCall" and (refusal := _by_function(body)):
             return refusal
     return None
@@ -113,5 +121,5 @@ def _inside(tree: Node) -> Refusal | None:
 def _by_function(body: Node) -> Refusal | None:
     name = strings(body.get("funcname"))[-1]
     if name in FUNCTIONS or name.startswith(PREFIXES):
-        return NotAllowed(f"permission denied for function {name}")
+        return NotAllowed(f"permission denied for function {name}", about=name)
     return None

@@ -13,7 +13,7 @@ from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
 from rules.sql.encode import encode_statement
-from rules.sql.fence import fenced
+from rules.sql.parentheses import fenced
 from rules.sql.tree import Json, Node, items, kind, same, strings, walk
 
 __all__ = [
@@ -23,11 +23,13 @@ __all__ = [
     "Unreadable",
     "deparse",
     "deparse_expression",
+    "fingerprint",
     "items",
     "kind",
     "parameters",
     "parse",
     "same",
+    "shape",
     "strings",
     "walk",
 ]
@@ -81,6 +83,56 @@ def deparse_expression(node: Json) -> str:
 
 def _select_of(node: Json) -> Node:
     return {"targetList": [{"ResTarget": {"val": node}}], "limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE"}
+
+
+def shape(tree: Node) -> str:
+    """A query as canonical text with a ? for every constant; "" where that cannot be printed.
+
+    Example:
+        >>> shape(parse("select count(*) from t where city = 'Berlin' limit 3")[0].tree)
+        'SELECT count(*) FROM t WHERE city = ? LIMIT ?'
+    """
+    try:
+        return deparse(_without_constants(tree))
+    except Unreadable:
+        return ""
+
+
+def _without_constants(tree: Node) -> Node:
+    return {key: _blanked(child) for key, child in tree.items()}
+
+
+def _blanked(node: Json) -> Json:
+    match node:
+        case list():
+            return [_blanked(child) for child in node]
+        case {"A_Const": _}:
+            return {"ParamRef": {}}  # number 0 is printed as ?
+        case dict():
+            return _without_constants(node)
+    return node
+
+
+def fingerprint(text: str) -> str:
+    """A short name of one statement's normalized text: equal for statements that differ in constants and spelling only.
+
+    It is libpg_query's own, so other tools find the same; "" for what has no such text.
+
+    Example:
+        >>> fingerprint("select 1 from t where a = 'x'") == fingerprint("SELECT 2 FROM t WHERE a = 'y' -- again")
+        True
+    """
+    normalized = lib.pg_query_normalize(text.encode())
+    try:
+        if normalized.error:
+            return ""
+        result = lib.pg_query_fingerprint(normalized.normalized_query)
+        try:
+            return "" if result.error else str(result.fingerprint_str.decode())
+        finally:
+            lib.pg_query_free_fingerprint_result(result)
+    finally:
+        lib.pg_query_free_normalize_result(normalized)
 
 
 def parameters(text: str) -> Iterator[tuple[int, int, int]]:

@@ -1,7 +1,9 @@
 """How much text is too much, counted in one pass before any parser sees it.
 
 Both parsers can be driven to death by short texts: a sum of 100,000 terms ends libpg_query, twenty nested ARRAY[ keep
-sqlglot busy for a minute. The count is rough on purpose: it never does more work than the text is long.
+sqlglot busy for a minute. The count is rough on purpose: it never does more work than the text is long. Every text is
+read by PostgreSQL's grammar, which takes what tools ask of catalogs, a list of ten thousand numbers too; only a
+statement that is planned has to be short.
 """
 
 import re
@@ -29,17 +31,23 @@ TOKEN = re.compile(
 COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
-def check_size(text: str) -> None:
-    """Refuse a text that is too long, has too many tokens or is nested too deeply."""
+def check_text(text: str) -> None:
+    """Refuse a text that is too long or nested too deeply to be read."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
     nesting = 0
-    for count, found in enumerate(_tokens(text), start=1):
+    for found in _tokens(text):
         nesting += _step(found)
-        if count > MOST_TOKENS:
-            raise TooComplex(f"the statement has more than {MOST_TOKENS:,} words and signs")
         if nesting > DEEPEST_NESTING:
-            raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} deep")
+            raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} levels deep")
+
+
+def check_size(text: str) -> None:
+    """Refuse a statement that cannot be read, or that has too many tokens to be planned."""
+    check_text(text)
+    if any(count > MOST_TOKENS for count, _ in enumerate(_tokens(text), start=1)):
+        hint = "Write fewer constants, as a range, or a subquery over a public table."
+        raise TooComplex(f"a statement over protected tables has at most {MOST_TOKENS:,} words and signs", hint=hint)
 
 
 def tokens(text: str) -> Iterator[tuple[str, int]]:

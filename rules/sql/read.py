@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
@@ -13,14 +13,19 @@ from rules.sql.grammar import (
     Unreadable,
     deparse,
     deparse_expression,
+    fingerprint,
     items,
     kind,
     parse,
+    shape,
     strings,
     walk,
 )
+from rules.sql.selects import query_of
 from rules.sql.statement import Kind, Reading, RelationName, Statement
+from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
 
+_MOST_SHAPE: Final = 2_000  # characters
 KINDS = {
     "SelectStmt": Kind.QUERY,
     "DeclareCursorStmt": Kind.DECLARE,
@@ -35,6 +40,7 @@ KINDS = {
     "ViewStmt": Kind.VIEW,
     "DropStmt": Kind.VIEW,
 }
+_BARS = ("margin", "low", "high")
 TRANSACTIONS: dict[str, Literal["begin", "commit", "rollback", "savepoint"]] = {
     "TRANS_STMT_BEGIN": "begin",
     "TRANS_STMT_START": "begin",
@@ -75,11 +81,14 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         kind=KINDS.get(name, Kind.OTHER),
         text=own.decode(),
         start=characters,
-        relations=tuple(_relations(piece.tree, frozenset(), positions)),
+        relations=(*_relations(piece.tree, frozenset(), positions), *_requests(piece.tree)),
         settings=tuple(_set_by_function(piece.tree)),
+        fingerprint=fingerprint(own.decode()),
+        bars=tuple(_bars(piece.tree, positions)),
+        shape="" if (query := query_of(piece.tree)) is None else shape(query)[:_MOST_SHAPE],
     )
     if refusal := refusal_by_kind(piece.tree):
-        return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal)
+        return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal, command=refusal.about)
     return _with_details(statement, name, body)
 
 
@@ -174,6 +183,24 @@ def _set_by_function(tree: Node) -> Iterator[tuple[str, str | None]]:
         if name == "FuncCall" and strings(body.get("funcname"))[-1] == "set_config":
             setting, value = (*map(_written, items(body, "args")), None, None)[:2]
             yield setting or "", value
+
+
+def _requests(tree: Node) -> Iterator[RelationName]:
+    """A request for budget is the proxy's to answer, as the relation that shows requests is."""
+    for node in walk(tree):
+        name, body = kind(node)
+        if name == "FuncCall" and tuple(strings(body.get("funcname"))) == (SCHEMA, REQUEST):
+            yield RelationName(SCHEMA, REQUESTS.name, None)
+
+
+def _bars(tree: Node, positions: _Positions) -> Iterator[int | None]:
+    """Calls of noisegate.margin, low and high; by their bare names where a search path finds them."""
+    for node in walk(tree):
+        name, body = kind(node)
+        if name == "FuncCall":
+            *schema, function = strings(body.get("funcname"))
+            if function in _BARS and schema in ([], ["noisegate"]):
+                yield positions.of(body)
 
 
 def _written(node: Json) -> str | None:

@@ -1,8 +1,28 @@
-"""The SELECTs of PostgreSQL's tree, numbered as `parse` numbers them, and the parts that a rewriting cares for."""
+"""The SELECTs of PostgreSQL's tree, numbered as `parse` numbers them, their parts, and the names of their columns."""
 
-from rules.sql.grammar import Json, Node, items, kind
-from rules.sql.spelled import spelled
-from rules.sql.spelled.group_clause import grouping_sets
+from rules.sql.grammar import Json, Node, items, kind, strings
+from rules.sql.normalize import spelled
+from rules.sql.normalize.group_clause import grouping_sets
+
+UNNAMED = "?column?"
+FIXED = {
+    "CoalesceExpr": "coalesce",
+    "GroupingFunc": "grouping",
+    "A_ArrayExpr": "array",
+    "RowExpr": "row",
+    "XmlSerialize": "xmlserialize",
+}
+CLOCKS = {
+    "SVFOP_CURRENT_DATE": "current_date",
+    "SVFOP_CURRENT_TIME": "current_time",
+    "SVFOP_CURRENT_TIMESTAMP": "current_timestamp",
+    "SVFOP_LOCALTIME": "localtime",
+    "SVFOP_LOCALTIMESTAMP": "localtimestamp",
+    "SVFOP_CURRENT_USER": "current_user",
+    "SVFOP_SESSION_USER": "session_user",
+    "SVFOP_CURRENT_CATALOG": "current_catalog",
+    "SVFOP_CURRENT_SCHEMA": "current_schema",
+}
 
 
 def query_of(tree: Node) -> Node | None:
@@ -39,3 +59,66 @@ def _columns(node: Json) -> list[Json]:
         case "GroupingSet", _:
             return []
     return [node]
+
+
+def column_name(node: Json) -> str:
+    """The name of an unaliased select item."""
+    return _name(node)[0] or UNNAMED
+
+
+def _name(node: Json) -> tuple[str, int]:
+    """A name and how sure it is of itself: 2 for columns and functions, 1 for casts and CASE, 0 for none."""
+    name, body = kind(node)
+    match name:
+        case "ColumnRef":
+            fields = [field for field in strings(body.get("fields")) if field != "*"]
+            return (fields[-1], 2) if fields else ("", 0)
+        case "FuncCall":
+            return strings(body.get("funcname"))[-1], 2
+        case "A_Expr" if body.get("kind") == "AEXPR_NULLIF":
+            return "nullif", 2
+        case "A_Indirection":
+            fields = [text for text in strings(body.get("indirection")) if text not in ("", "*")]
+            return (fields[-1], 2) if fields else _name(body.get("arg"))
+        case "CollateClause":
+            return _name(body.get("arg"))
+        case "TypeCast":
+            return _cast(body.get("arg"), body.get("typeName"))
+        case "CaseExpr":
+            inner = _name(body.get("defresult"))
+            return inner if inner[1] == 2 else ("case", 1)
+        case "MinMaxExpr":
+            return ("least" if body.get("op") == "IS_LEAST" else "greatest"), 2
+        case "SQLValueFunction":
+            return CLOCKS.get(str(body.get("op")).removesuffix("_N"), ""), 2
+        case "SubLink":
+            return _sublink(body.get("subLinkType"), body.get("subselect"))
+    return (FIXED[name], 2) if name in FIXED else ("", 0)
+
+
+def _cast(argument: Json, type_name: Json) -> tuple[str, int]:
+    inner = _name(argument)
+    if inner[1] == 2 or not isinstance(type_name, dict):
+        return inner
+    return strings(type_name.get("names"))[-1], 1
+
+
+def _sublink(kind_name: Json, query: Json) -> tuple[str, int]:
+    if kind_name == "EXISTS_SUBLINK":
+        return "exists", 2
+    if kind_name == "ARRAY_SUBLINK":
+        return "array", 2
+    if kind_name != "EXPR_SUBLINK":
+        return "", 0
+    body = kind(query)[1]
+    while body.get("op") != "SETOP_NONE":
+        left = body.get("larg")
+        if not isinstance(left, dict):
+            return "", 0
+        body = left
+    first = items(body, "targetList")[:1]
+    if not first:
+        return "", 0
+    target = kind(first[0])[1]
+    alias = target.get("name")
+    return (str(alias), 2) if alias else _name(target.get("val"))

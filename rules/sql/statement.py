@@ -53,6 +53,10 @@ class Statement:
     parameter_types: tuple[str, ...] = ()  # PREPARE p (int, text)
     analyze: bool = False  # EXPLAIN (ANALYZE)
     refusal: Refusal | None = None
+    command: str = ""  # of a forbidden one: the command or the function that it is refused for
+    fingerprint: str = ""  # of its normalized text, which has no constants
+    bars: tuple[int | None, ...] = ()  # where it asks for error bars: characters from 1, where that is known
+    shape: str = ""  # of a query: its text with a ? for each constant, cut
 
     @property
     def names_prepared(self) -> bool:

@@ -4,9 +4,12 @@ The JSON leaves out what is empty, zero or false.
 """
 
 from collections.abc import Iterator
+from typing import overload
 
 Node = dict[str, "Json"]
 Json = Node | list["Json"] | str | int | float | bool | None
+
+TREES = (dict, list)  # all else is a leaf
 
 PLACES = frozenset(
     ("location", "stmt_location", "stmt_len", "rexpr_list_start", "rexpr_list_end", "list_start", "list_end")
@@ -17,20 +20,20 @@ def walk(node: Json) -> Iterator[Node]:
     """Every dict below and at a node, outermost first."""
     waiting = [node]
     while waiting:
-        match waiting.pop():
-            case dict() as found:
-                yield found
-                waiting.extend(reversed(found.values()))
-            case list() as found:
-                waiting.extend(reversed(found))
+        found = waiting.pop()
+        if isinstance(found, dict):
+            yield found
+            waiting.extend(reversed(found.values()))
+        elif isinstance(found, list):
+            waiting.extend(reversed(found))
 
 
 def kind(node: Json) -> tuple[str, Node]:
     """The name and the body of a wrapped node: {"ColumnRef": {...}}."""
     if isinstance(node, dict) and len(node) == 1:
-        name, body = next(iter(node.items()))
-        if isinstance(body, dict):
-            return name, body
+        for name, body in node.items():
+            if isinstance(body, dict):
+                return name, body
     return "", {}
 
 
@@ -53,11 +56,22 @@ def same(left: Json, right: Json) -> bool:
     """Equal trees, wherever they stand. Trees may be deeper than calls within calls can be."""
     pairs = [(left, right)]
     while pairs:
-        match pairs.pop():
-            case dict() as one, dict() as other:
-                pairs += [(one.get(key), other.get(key)) for key in (one.keys() | other.keys()) - PLACES]
-            case list() as one, list() as other if len(one) == len(other):
-                pairs += zip(one, other, strict=True)
-            case one, other if one != other:
-                return False
+        one, other = pairs.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            pairs += [(one.get(key), other.get(key)) for key in (one.keys() | other.keys()) - PLACES]
+        elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            pairs += zip(one, other, strict=True)
+        elif one != other:
+            return False
     return True
+
+
+@overload
+def copied(node: Node) -> Node: ...
+@overload
+def copied(node: Json) -> Json: ...
+def copied(node: Json) -> Json:
+    """Copy a tree: what is changed in the copy is changed nowhere else."""
+    if isinstance(node, dict):
+        return {key: copied(child) for key, child in node.items()}
+    return [copied(child) for child in node] if isinstance(node, list) else node

@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only cases with this in their name")
     given = parser.parse_args()
     print(f"{'':34}{'clients':>8}{'direct':>12}{'proxy':>12}{'ratio':>8}{'more':>12}{'per second':>12}")
-    with _targets() as (direct, proxied, fresh):
+    with targets() as (direct, proxied, fresh, _):
         for case in (case for case in CASES if given.only in case.name):
             for clients in map(int, given.clients.split(",")):
                 pairs = [
@@ -74,8 +74,8 @@ def main() -> None:
 
 
 @contextmanager
-def _targets() -> Iterator[tuple[Target, Target, Target]]:
-    """The demo's shop directly, through a proxy, and through it with a fresh release each time."""
+def targets() -> Iterator[tuple[Target, Target, Target, int]]:
+    """The demo's shop directly, through a proxy, and through it with a fresh release each time; the proxy's process."""
     shop = open_shop(tcp_port=_free_port())
     verifier = str(Verifier.of_password(shop_data.PASSWORDS[ANALYST], bytes(16)))
     rules = (HERE / "rules.yaml").read_text().replace("${ADA_VERIFIER}", f'"{verifier}"')
@@ -85,7 +85,8 @@ def _targets() -> Iterator[tuple[Target, Target, Target]]:
         with tempfile.TemporaryDirectory() as folder, noisegate(Path(folder), shop.dsn, rules=rules) as running:
             through = running.dsn(ANALYST, sslmode="disable")
             port = shop.cluster.tcp_port
-            yield Target(f"{shop.owner_dsn} host=127.0.0.1 port={port}"), Target(through), Target(through, FRESH)
+            direct = Target(f"{shop.owner_dsn} host=127.0.0.1 port={port}")
+            yield direct, Target(through), Target(through, FRESH), running.process.pid
     finally:
         shop.cluster.stop()
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from statistics import median
 
@@ -17,15 +17,20 @@ import psycopg
 
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
-from rules.noise.ladder import choose_bound, settled, tallies
-from rules.noise.measures import Block, Text
-from rules.noise.mechanism import OpenDPNoise
-from rules.noise.release import columns, draw, known_groups, release
-from rules.rewrite.pipeline import plan
-from rules.rewrite.plan import Plan, Request
+from rules.kernel.ground import Ground
+from rules.kernel.replay import Kernel
+from rules.mechanisms.draw import OpenDPNoise
+from rules.mechanisms.release_plan import Block, Text
+from rules.planner.plan import NeedsInner, Plan, Request
+from rules.planner.planner import plan
+from rules.release.bound_ladder import choose_bound, draw_climb, tallies
+from rules.release.release import columns, draw, known_groups, release
+from rules.release.sensitivity import settled
 from tests.bench import tpch
 from tests.catalogs import catalog_of
-from tests.rewrite.tpch import Question
+from tests.mechanisms.sent import sent
+from tests.planner.planned import public_groups
+from tests.planner.tpch import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,10 @@ class Bench:
     catalog: Catalog
     asked: dict[str, tuple[list[Row], float]] = field(default_factory=dict)
     noise: OpenDPNoise = field(default_factory=OpenDPNoise)
+    kernel: Kernel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.kernel = Kernel(Ground(tpch.policy(), self.catalog))
 
     def run(self, sql: str) -> list[Row]:
         if sql not in self.asked:
@@ -67,26 +76,41 @@ class Bench:
             sums_auto=sums,
         )
         made = plan(request, tpch.policy(), self.catalog)
-        assert isinstance(made, Plan)
+        while isinstance(made, NeedsInner):
+            listed = public_groups(self.connection, made)
+            request = replace(request, released=(*request.released, listed))
+            made = plan(request, tpch.policy(), self.catalog)
         return made
 
     def choose(self, block: Block) -> tuple[int, ...]:
         """Bounds of the block's ladders, as one statement would choose them."""
-        found = tallies(block, self.run(block.tally)) if block.ladders else ()
+        found = tallies(block, sent(self.run(self.tally_sql(block)))) if block.ladders else ()
         pairs = zip(block.ladders, found, strict=True)
-        return tuple(choose_bound(ladder, tally, self.noise, group_size=1) for ladder, tally in pairs)
+        return tuple(choose_bound(each, heights, draw_climb(each, self.noise, group_size=1)) for each, heights in pairs)
 
     def answer(self, block: Block) -> dict[Row, Row]:
         """One noised answer, by group."""
         groups, width = known_groups(block), len(block.keys)
         assert groups is not None
         draws = draw(block, range(len(block.measures)), len(groups), self.noise, group_size=1)
-        shown = columns(block, release(block, groups, self.run(block.sql), draws))
+        shown = columns(block, release(block, groups, sent(self.run(self.sql(block))), draws))
         return {row[:width]: row[width:] for row in zip(*shown, strict=True)}
 
     def seconds(self, block: Block, bounds: tuple[int, ...]) -> float:
         """What the database took for one answer."""
-        return sum(self.asked[sql][1] for sql in (block.tally, settled(block, bounds).sql) if sql)
+        asked = [self.tally_sql(block)] if block.ladders else []
+        return sum(self.asked[sql][1] for sql in (*asked, self.sql(self.settled(block, bounds))))
+
+    def settled(self, block: Block, bounds: tuple[int, ...]) -> Block:
+        """The block with these bounds."""
+        return settled(block, bounds, self.kernel, 1)
+
+    def sql(self, block: Block) -> str:
+        return self.kernel.bounded(block.statement).sql
+
+    def tally_sql(self, block: Block) -> str:
+        assert block.tally is not None
+        return self.kernel.tally(block.tally).sql
 
 
 def measure(bench: Bench, question: Question, block: Block, times: int) -> tuple[float, tuple[int, ...]]:
@@ -97,7 +121,7 @@ def measure(bench: Bench, question: Question, block: Block, times: int) -> tuple
     for _ in range(times):
         bounds = bench.choose(block)
         chosen[bounds] += 1
-        answer = bench.answer(settled(block, bounds))
+        answer = bench.answer(bench.settled(block, bounds))
         pairs = (pair for group, cells in truth.items() for pair in zip(answer[group], cells, strict=True))
         errors += [abs(float(one or 0) / float(other) - 1) for one, other in pairs if other and float(other)]
     return median(errors), chosen.most_common(1)[0][0]

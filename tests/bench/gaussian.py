@@ -15,13 +15,18 @@ import psycopg
 
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog
-from rules.noise.measures import Block, NoiseKind, Text
-from rules.noise.mechanism import OpenDPNoise
-from rules.noise.release import columns, draw, known_groups, release
+from rules.kernel.ground import Ground
+from rules.kernel.replay import Kernel
+from rules.mechanisms.draw import OpenDPNoise
+from rules.mechanisms.release_plan import Block, NoiseKind, Text
+from rules.planner.plan import Plan, Request
+from rules.planner.planner import plan
 from rules.policy.load import load_policy
-from rules.rewrite.pipeline import plan
-from rules.rewrite.plan import Plan, Request
+from rules.policy.model import Policy
+from rules.release.release import columns, draw, known_groups, release
 from tests.catalogs import catalog_of
+from tests.mechanisms.sent import sent
+from tests.planner.planned import shown
 from tests.policy.test_load import VERIFIER
 
 ACTIVE = "SELECT day, count(DISTINCT person_id) FROM visits GROUP BY day"
@@ -82,24 +87,28 @@ def _errors(
     truth: Mapping[Text, int],
 ) -> Errors:
     block = _block(catalog, kind, days, given.epsilon)
-    rows, groups, off, noise = _texts(connection, block.sql), known_groups(block), list[float](), list[int]()
-    exact = {row[0]: int(row[1] or 0) for row in rows}
+    sql = Kernel(Ground(_policy(kind), catalog)).bounded(block.statement).sql
+    rows, groups, off, noise = connection.execute(sql).fetchall(), known_groups(block), list[float](), list[int]()
+    exact = {row[0]: int(row[1]) for row in shown(block, rows)}
     assert groups is not None
     for _ in range(given.times):
         draws = draw(block, (0,), len(groups), OpenDPNoise(), group_size=1)
-        for day, users in zip(*columns(block, release(block, groups, rows, draws)), strict=True):
+        for day, users in zip(*columns(block, release(block, groups, sent(rows), draws)), strict=True):
             noise.append(int(users or 0) - exact.get(day, 0))
             off.append(abs(int(users or 0) / truth[day] - 1))
     return Errors(pstdev(noise), median(off))
 
 
 def _block(catalog: Catalog, kind: NoiseKind, days: int, epsilon: Decimal) -> Block:
-    policy = load_policy(f"{RULES}noise: {kind}\n", "rules.yaml", {})
     request = Request(ACTIVE, ("pg_catalog", "public"), epsilon=epsilon, groups_per_unit=days)
-    made = plan(request, policy, catalog)
+    made = plan(request, _policy(kind), catalog)
     assert isinstance(made, Plan)
     (block,) = made.blocks
     return block
+
+
+def _policy(kind: NoiseKind) -> Policy:
+    return load_policy(f"{RULES}noise: {kind}\n", "rules.yaml", {})
 
 
 def _texts(connection: psycopg.Connection, sql: str) -> list[Row]:

@@ -5,7 +5,7 @@ Bounds are declared as a DBA would who knows the columns, and wants nearly all r
 
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
-from tests.rewrite.tpch import Question
+from tests.planner.tpch import Question
 
 SCHEMA = """
 CREATE TABLE region (r_regionkey integer PRIMARY KEY, r_name text NOT NULL);

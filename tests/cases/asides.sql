@@ -15,7 +15,7 @@ SELECT version()
 SELECT 1 AS "a", 'b' AS b, NULL
 
 --# A row that would be there: whether a table has any
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT 1 AS "a" FROM orders LIMIT 1
 --> answer, 1 row, apart
 SELECT count(*) > 0 AS filled FROM orders

@@ -11,7 +11,7 @@ SELECT channel, avg(gap) FROM (
     SELECT channel, ordered_at::date - lag(ordered_at::date) OVER w AS gap
     FROM orders WINDOW w AS (PARTITION BY customer_id ORDER BY ordered_at)
 ) AS gaps GROUP BY channel ORDER BY channel
---> refused 42501: a window over the rows of several units
+--> refused 42501: a window function over rows of different units
 SELECT avg(gap) FROM (SELECT ordered_at - lag(ordered_at) OVER (ORDER BY ordered_at) AS gap FROM orders) AS gaps
 
 --# First and later orders
@@ -53,7 +53,7 @@ SELECT count(*) FROM orders AS o
 WHERE amount > (SELECT avg(p.amount) FROM orders AS p WHERE p.customer_id = o.customer_id)
 --> answer, 1 row
 SELECT count(*) FROM orders AS o WHERE (SELECT sum(quantity) FROM order_items AS i WHERE i.order_id = o.id) > 3
---> refused 0A000: a subquery could give several rows
+--> refused 0A000: a subquery used as an expression could return more than one row
 SELECT count(*) FROM customers AS c WHERE (SELECT channel FROM orders AS o WHERE o.customer_id = c.id) = 'web'
 
 --# Sums of different values, medians of each customer
@@ -74,7 +74,7 @@ SELECT channel, count(*) FROM orders WHERE amount > ALL (SELECT avg(amount) FROM
 GROUP BY channel ORDER BY channel
 --> answer, 1 row
 SELECT count(*) FROM order_items WHERE unit_price > ALL (SELECT price FROM products WHERE category = 'books')
---> refused 42501: protected tables are joined here
+--> refused 42501: protected tables must be joined
 SELECT count(*) FROM orders AS o WHERE amount > ALL (SELECT p.amount FROM orders AS p)
 
 --# Rolling windows of each customer
@@ -114,3 +114,16 @@ SELECT count(*) FROM orders WHERE (ordered_at, interval '1 day') OVERLAPS (times
 --# Times of the day
 --> answer, 1 row
 SELECT count(*) FROM orders WHERE ordered_at::time BETWEEN '18:00' AND '23:59' AND extract(isodow FROM ordered_at) IN (6, 7)
+
+--# Groups that are above every answer of another question
+--> answer
+SELECT status, sum(amount) FROM orders GROUP BY status HAVING sum(amount) > ALL (SELECT avg(amount) FROM orders GROUP BY channel)
+--> answer
+SELECT status, count(*) FROM orders GROUP BY status HAVING avg(amount) >= ANY (SELECT avg(amount) FROM orders GROUP BY status)
+ORDER BY status
+
+--# People by level: each level is an answer of its own
+--> answer
+SELECT channel, count(DISTINCT customer_id) AS customers, grouping(channel) FROM orders GROUP BY ROLLUP (channel) ORDER BY 3, 1
+--> answer
+SELECT channel, percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM orders GROUP BY ROLLUP (channel)

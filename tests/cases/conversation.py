@@ -109,7 +109,7 @@ class Conversation:
         """`free` tells no noise, `again` tells noise of before, and only `answer` spends."""
         told = self.proxy.notices
         costs = any(re.match(r"(ε|epsilon) (?!0 spent)\S+ spent", notice) for notice in told)
-        before = any(notice.startswith("answered with noise of") for notice in told)
+        before = any(notice.startswith("reused the answer of") for notice in told)
         found = "again" if before and not costs else "answer" if costs else "free"
         assert found == outcome or (found, outcome) == ("again", "answer"), told
 

@@ -36,7 +36,7 @@ SELECT q_0."channel", "orders__count", "orders__amount" FROM (SELECT "orders".ch
 SELECT "per_customer".n "orders__per_customer", count(*) "customers__count" FROM (SELECT customer_id, least(count(*), 10) n FROM public.orders GROUP BY customer_id) AS "per_customer" GROUP BY 1 ORDER BY 1 LIMIT 10000
 
 --# Ungrouped queries are rows
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT "orders".id "orders__id", "orders".amount "orders__amount" FROM public.orders AS "orders" ORDER BY 1 LIMIT 10000
 
 --# What the driver checks and reads of the schema

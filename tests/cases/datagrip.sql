@@ -43,9 +43,9 @@ from T join pg_catalog.pg_attribute C on T.table_id = C.attrelid left join pg_ca
 where attnum > 0 order by table_id, attnum
 
 --# A table is opened
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT t.* FROM public.orders t LIMIT 501
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT t.*, CTID FROM public.orders t LIMIT 501
 --> answer
 /* ApplicationName=DataGrip 2026.1 */ SELECT status, count(*) FROM public.orders t GROUP BY status ORDER BY 1

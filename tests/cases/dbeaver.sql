@@ -57,9 +57,9 @@ WHERE i.indrelid='public.orders'::regclass ORDER BY tabrelname, c.relname
 select c.oid,pg_catalog.pg_total_relation_size(c.oid) as total_rel_size,pg_catalog.pg_relation_size(c.oid) as rel_size FROM pg_class c WHERE c.relnamespace=$1
 
 --# The data tab, its filter, its count
---> refused 42501: the rows of a protected table
+--> refused 42501: rows of a protected table
 SELECT o.* FROM public.orders o
---> refused 42501: the rows of a protected table
+--> refused 42501: rows of a protected table
 SELECT o.* FROM public.orders o WHERE status='paid' ORDER BY id
 --> answer, 1 row
 SELECT COUNT(*) FROM public.orders o

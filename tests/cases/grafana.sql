@@ -43,7 +43,7 @@ SELECT s.day AS "time", coalesce(n.orders, 0) AS orders FROM generate_series('20
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) AS median FROM orders
 
 --# A panel of logs is rows: refused
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT ordered_at AS "time", status AS message FROM orders WHERE ordered_at BETWEEN '2025-03-01T00:00:00Z' AND '2025-03-14T23:59:59Z' ORDER BY ordered_at DESC LIMIT 1000
 
 --# A variable of the dashboard: the values of a column, and of a public table

@@ -39,7 +39,7 @@ DROP VIEW IF EXISTS "_ibis_view"
 WITH "q" AS (SELECT segment, newsletter, count(*) AS n FROM customers GROUP BY 1, 2) SELECT * FROM "q" AS "t1" WHERE "t1"."n" > 10 ORDER BY 1, 2
 
 --# A preview, and all rows
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT * FROM "customers" AS "t0" LIMIT 10
---> refused 42501: the rows
+--> refused 42501: rows of a protected table
 SELECT "t0"."id", "t0"."city" FROM "customers" AS "t0"

@@ -72,7 +72,7 @@ SELECT COUNT(*) AS "count" FROM "public"."orders" WHERE "public"."orders"."order
 SELECT TRUE AS "_" FROM "public"."orders" WHERE 1 <> 1 LIMIT 0
 
 --# The scan of a table for fingerprints is refused, and the session goes on
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT "public"."orders"."id" AS "id", "public"."orders"."amount" AS "amount" FROM "public"."orders" LIMIT 10000
 --> free, 1 row
 SELECT 1

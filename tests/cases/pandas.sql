@@ -32,7 +32,7 @@ SELECT count(*) FROM orders WHERE channel = $1::channel AND status = ANY ($2::or
 SELECT count(*) FROM customers WHERE city = $1::VARCHAR
 
 --# read_sql_table is rows
---> refused 42501: the rows
+--> refused 42501: rows of a protected table
 SELECT customers.id, customers.city, customers.birth_date FROM customers
 
 --# A server-side cursor, read in pieces

@@ -63,7 +63,7 @@ SELECT 'tps_stats' AS chart_name, pg_catalog.row_to_json(t) AS chart_data
 FROM (SELECT (SELECT sum(xact_commit) + sum(xact_rollback) FROM pg_catalog.pg_stat_database WHERE datname = current_database()) AS "Transactions") t
 
 --# The data tab shows rows, and counting them is a question
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT * FROM public.orders
 ORDER BY id ASC LIMIT 100
 --> answer, apart

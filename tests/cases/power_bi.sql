@@ -105,11 +105,11 @@ order by 1, ii.TABLE_SCHEMA, ii.TABLE_NAME, ii.ORDINAL_POSITION
 --= public_order_items_pkey | product_id | 2 | Y
 
 --# The preview of Power Query is refused with a hint
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 select "$Table"."id" as "id", "$Table"."city" as "city" from "public"."customers" "$Table" limit 1000
 
 --# Import mode reads whole tables: refused
---> refused 42501: the rows
+--> refused 42501: rows of a protected table
 select "$Table"."id" as "id", "$Table"."city" as "city" from "public"."customers" "$Table"
 
 --# A chart of direct query

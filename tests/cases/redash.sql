@@ -20,7 +20,7 @@ SELECT (SELECT count(*) FROM customers) AS customers, (SELECT count(*) FROM orde
 WITH cohorts AS (SELECT date_trunc('year', joined_on)::date AS cohort, count(*) AS people FROM customers GROUP BY 1), active AS (SELECT date_trunc('year', c.joined_on)::date AS cohort, count(DISTINCT o.customer_id) AS buyers FROM customers c JOIN orders o ON o.customer_id = c.id GROUP BY 1) SELECT cohort, people, buyers, round(100.0 * buyers / nullif(people, 0), 1) AS percent FROM cohorts JOIN active USING (cohort) ORDER BY 1 LIMIT 1000
 
 --# Rows
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 /* Username: ada@example.org */ SELECT * FROM customers LIMIT 1000
 
 --# The schema browser

@@ -84,7 +84,7 @@ FROM (SELECT CAST("orders"."channel" AS TEXT) AS "channel", SUM("orders"."amount
 SELECT MIN("customers"."city") AS "TEMP(attr:city:nk)(0)", MAX("customers"."city") AS "TEMP(attr:city:nk)(1)" FROM "public"."customers" "customers" HAVING (COUNT(1) > 0)
 
 --# View Data
---> refused 42501: LIMIT would give out
+--> refused 42501: LIMIT and OFFSET would select
 SELECT "orders"."id" AS "id", "orders"."amount" AS "amount" FROM "public"."orders" "orders" LIMIT 10000
 
 --# ODBC reads by a cursor that is held: transaction, cursor and first rows in one string

@@ -7,7 +7,7 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 SELECT count(*) FROM customers
 --> free
 SAVEPOINT "_per_query_svp_"
---> refused 42501: the rows
+--> refused 42501: rows of a protected table
 SELECT * FROM customers
 --> error 25P02: current transaction is aborted
 SELECT count(*) FROM orders
@@ -81,7 +81,7 @@ DEALLOCATE ALL
 --# Several statements in one string: each is decided on its own
 --> answer, 1 row
 SELECT 1; SELECT count(*) FROM customers; SELECT count(*) FROM orders
---> refused 42501: the rows
+--> refused 42501: rows of a protected table
 SELECT count(*) FROM customers; SELECT * FROM customers; SELECT 1
 --> free, 1 row
 BEGIN; SELECT 1; COMMIT; SELECT 2

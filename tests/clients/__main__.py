@@ -1,4 +1,4 @@
-"""Installs every client that can be had here, runs the tests of all of them, and prints what README quotes.
+"""Installs every client that can be had here, runs the tests of all of them, and prints the table of docs/tools.md.
 
     python -m tests.clients
 

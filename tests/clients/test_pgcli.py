@@ -26,6 +26,6 @@ def test_a_session_as_it_is_typed(proxy: Noisegate, tmp_path: Path) -> None:
     said = done.stdout
     assert "Berlin" in said, said + done.stderr
     assert "orders_pkey" in said
-    assert "LIMIT would give out" in said
+    assert "LIMIT and OFFSET would select" in said
     assert "42" in said.split("answer")[-1]
     assert "order_items" in said.split("\\dt")[-1]

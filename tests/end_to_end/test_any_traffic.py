@@ -5,11 +5,12 @@ proxy is sent what it refuses, PostgreSQL is sent what fails. So the choreograph
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.server.reports import REFUSED_SQL
+from proxy.session.reports import REFUSED_SQL
 from proxy.wire.backend import ErrorResponse, NoticeResponse
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync, Terminate
@@ -112,13 +113,15 @@ def orderly(messages: Sequence[Message]) -> list[Message]:
     """A Sync before a Query that follows a Bind without an Execute.
 
     The proxy's probe is executed at such a Bind, and since PostgreSQL 17 that makes a Query in the same pipeline part
-    of its implicit transaction.
+    of its implicit transaction. And no EXECUTE is prepared by name: the proxy refuses some of them.
     """
     script: list[Message] = []
     is_bound = False
     for message in messages:
         if isinstance(message, Query) and is_bound:
             script.append(Sync())
+        if isinstance(message, Parse) and message.sql.startswith(b"EXECUTE"):
+            message = replace(message, statement=b"")
         if isinstance(message, Bind | Execute | Sync | Query):
             is_bound = isinstance(message, Bind)
         script.append(message)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import pq
 
+from proxy.server.verifiers_file import read_verifiers
 from proxy.twin.embedded import OWNER, Cluster
 from proxy.wire.scram import Verifier
 from tests import shop as shop_data
@@ -46,6 +48,18 @@ def test_a_password_becomes_a_verifier_that_the_rules_take() -> None:
     assert str(Verifier.of_password("open sesame", verifier.salt, verifier.iterations)) == str(verifier)
 
 
+def test_a_second_password_shares_the_salt_of_the_first_and_becomes_a_line_of_the_file() -> None:
+    first = Verifier.of_password("old", bytes(range(20)), 5000)
+    line = [sys.executable, "-m", "proxy", "password", "--beside", str(first), "--user", 'a"da']
+    done = subprocess.run(line, input="new\n", capture_output=True, text=True, check=True)
+
+    ((name, (dated,)),) = read_verifiers(done.stdout, "f").items()
+
+    assert name == 'a"da'
+    assert dated.verifier == Verifier.of_password("new", first.salt, first.iterations)
+    assert "--beside: not a SCRAM-SHA-256 verifier" in command("password", "--beside", "rosebud").stderr
+
+
 def test_rules_with_a_mistake_say_file_line_key_and_what_would_be_right(shop: RealDatabase, tmp_path: Path) -> None:
     text = shop_data.RULES.replace("rows_per_unit: 40", "row_per_unit: 40")
     rules = shop_data.rules_file(tmp_path, text)
@@ -72,7 +86,7 @@ def test_check_explains_rules_that_fit(shop: RealDatabase, rules_path: Path) -> 
     done = command("check", str(rules_path), database=shop.reader_dsn)
 
     assert done.returncode == 0
-    assert done.stdout.endswith(f"{rules_path}: fine\n")
+    assert f"{rules_path}: fine, with " in done.stdout.splitlines()[-1]
 
 
 def test_check_warns_of_a_role_that_may_too_much(shop: RealDatabase, rules_path: Path) -> None:
@@ -96,7 +110,7 @@ def test_the_ledger_is_made_once_and_never_over_another(shop: RealDatabase, rule
     second = command("ledger", "init", str(rules_path), database=shop.reader_dsn)
 
     assert (first.returncode, second.returncode) == (0, 1)
-    assert "exists already" in second.stderr
+    assert "already exists" in second.stderr
     shown = command("ledger", "show", str(rules_path), database=shop.reader_dsn)
     assert shown.returncode == 0
     assert [line.split()[0] for line in shown.stdout.splitlines()] == ["ε", "ada", "bob", "all"]
@@ -145,9 +159,11 @@ def test_a_port_that_is_taken_is_told(shop: RealDatabase, rules_path: Path) -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = command("serve", str(rules_path), "--port", port, database=shop.reader_dsn)
+        demo = command("demo", "--port", port)
 
+    assert (demo.returncode, demo.stdout) == (1, "")
     assert done.returncode == 1
-    assert port in done.stderr
+    assert f"cannot listen on port {port}: another program listens there" in done.stderr
 
 
 def test_a_database_that_is_away_at_start_is_waited_for(shop: RealDatabase, rules_path: Path) -> None:
@@ -156,7 +172,8 @@ def test_a_database_that_is_away_at_start_is_waited_for(shop: RealDatabase, rule
     try:
         waiting.wait_for("database_away")
         with pytest.raises(psycopg.OperationalError, match="the proxy is starting"):
-            psycopg.connect(waiting.dsn(sslmode="disable"))
+            psycopg.connect(waiting.dsn(sslmode="disable", password="nobody-asks"))
+        assert pq.PGconn.ping(waiting.dsn(sslmode="disable").encode()) == pq.Ping.REJECT
     finally:
         assert waiting.stop() == 0
     assert any("Connection refused" in line for line in waiting.lines)
@@ -223,3 +240,28 @@ def test_the_log_has_neither_statements_nor_values_nor_passwords(shop: RealDatab
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
+
+
+def test_a_reader_that_stops_reading_ends_a_command_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "proxy", "schema"], stdout=closed, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_no_error_is_told_at_a_price_that_nobody_can_pay(shop: RealDatabase, rules_path: Path) -> None:
+    done = command("check", str(rules_path), "--epsilon", "1000", database=shop.reader_dsn)
+
+    assert done.returncode == 1
+    assert "--epsilon 1000 is above defaults.max_epsilon" in done.stderr
+
+
+def test_warnings_stand_in_the_order_of_the_file(shop: RealDatabase, rules_path: Path) -> None:
+    done = command("check", str(rules_path), database=shop.dsn)
+
+    lines = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": warning: " in line]
+    assert lines == sorted(lines)

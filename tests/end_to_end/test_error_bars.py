@@ -123,7 +123,7 @@ def test_notices_and_explain_speak_of_the_confidence_that_was_set(session: Sessi
 
 @pytest.mark.parametrize("level", ["0.4", "1", "'NaN'", "95", "high"])
 def test_a_confidence_that_cannot_be_is_refused_when_it_is_set(session: Session, level: str) -> None:
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"noisegate\.confidence takes a number"):
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"noisegate\.confidence must be a number"):
         session.execute(f"SET noisegate.confidence = {level}")
 
 

@@ -35,6 +35,19 @@ def test_a_private_statement_is_explained_and_nothing_is_spent(session: psycopg.
     assert told == []
 
 
+def test_a_choice_is_explained_in_rows_and_by_the_statement_that_it_is_made_from(session: psycopg.Connection) -> None:
+    median = "percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)"
+
+    alone = " ".join(lines(session, f"EXPLAIN SELECT {median} FROM orders").split())
+    both = " ".join(lines(session, f"EXPLAIN SELECT {median}, max(ordered_at), count(*) FROM orders").split())
+
+    assert re.search(r"sensitivity 40, epsilon \d+, one of \d+ candidates", alone)
+    assert "histogram SQL: WITH" in alone
+    assert "inner SQL" not in alone
+    for words in ("inner SQL: WITH", "histogram SQL: WITH", "histogram SQL 2: WITH"):
+        assert words in both
+
+
 def test_the_json_form_is_json(session: psycopg.Connection) -> None:
     cursor = session.execute("EXPLAIN (FORMAT JSON) SELECT count(*) FROM orders")
     assert cursor.description is not None
@@ -233,14 +246,40 @@ def test_what_is_told_to_be_charged_is_charged(session: psycopg.Connection, prox
 
 
 def test_how_far_noise_moves_each_output_is_told_in_its_own_unit(session: psycopg.Connection) -> None:
-    outputs = ("count(*)", "count(*) FILTER (WHERE status = 'paid')", "sum(amount)", "avg(amount)", "max(amount)")
+    outputs = (
+        "count(*)",
+        "count(*) FILTER (WHERE status = 'paid')",
+        "sum(amount)",
+        "avg(amount)",
+        "max(amount)",
+        "stddev(amount)",
+    )
     text = lines(session, f"EXPLAIN SELECT {', '.join(outputs)} FROM orders")
     told = dict(re.findall(r"error of (.*?): (.*)", text))
 
     assert told.keys() == set(outputs)
     assert re.fullmatch(r"\+/- [\d,]+ in 95% of answers", told["count(*)"])
     assert re.fullmatch(r"\+/- [\d,.e+]+ in 95% of answers", told["sum(amount)"])
-    assert all(told[each].startswith("depends on the data: noisegate.margin(") for each in outputs[3:])
+    assert re.fullmatch(r"at most about \+/- [\d.e+,]+ in a group of 1,000 rows, .*", told["avg(amount)"])
+    assert re.fullmatch(r"its rank \+/- [\d,.e+]+ rows in 95% of answers", told["max(amount)"])
+    assert told["stddev(amount)"].startswith("depends on the data; ")
+
+
+def test_the_error_of_an_average_is_estimated_from_earlier_answers(session: psycopg.Connection) -> None:
+    sql = "SELECT status, avg(amount) FROM orders WHERE amount > 1 GROUP BY status"
+    before = lines(session, f"EXPLAIN {sql}")
+    session.execute("SET noisegate.epsilon = 5")
+    session.execute(sql)
+    session.execute("SET noisegate.epsilon = 10")
+    (estimate,) = re.findall(r"by your earlier answers \+/- ([\d.e+]+) to ([\d.e+]+)", lines(session, f"EXPLAIN {sql}"))
+    session.execute("SET noisegate.reuse = off")
+    session.execute(sql)
+    answered = session.execute("SELECT margin_least, margin FROM noisegate.last").fetchone()
+
+    assert "earlier answers" not in before
+    assert answered is not None
+    for foreseen, found in zip(estimate, answered, strict=True):
+        assert 0.3 < float(foreseen) / float(found) < 3
 
 
 def test_a_charge_that_would_be_refused_is_told_so(shop: RealDatabase, tmp_path: Path) -> None:
@@ -251,7 +290,7 @@ def test_a_charge_that_would_be_refused_is_told_so(shop: RealDatabase, tmp_path:
     ):
         text = lines(session, "EXPLAIN SELECT count(*) FROM orders")
 
-    assert "charge now: none, since it is refused: this would pass your privacy budget" in text
+    assert "charge now: none, since it is refused: this statement would exceed your privacy budget" in text
 
 
 def test_what_waits_for_another_answer_is_not_foreseen(session: psycopg.Connection) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.twin.embedded import Cluster
+from proxy.twin.embedded import OWNER, Cluster
 from tests.conftest import SERVER, RealDatabase, make_shop
-from tests.running import Noisegate, noisegate
+from tests.running import Noisegate, command, noisegate, start
 
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up in /proc")
 COUNT = "SELECT count(*) FROM customers"
@@ -46,20 +46,58 @@ def test_old_and_new_databases_are_served_alike(old_and_new: RealDatabase, tmp_p
 def test_a_database_that_goes_away_is_told_before_anything_is_charged(database: RealDatabase, tmp_path: Path) -> None:
     with noisegate(tmp_path, database.reader_dsn) as running, _session(running) as session:
         assert session.execute(COUNT).fetchone() is not None
-        before = _spent(running)
+        before = running.ledger_length()
         database.cluster.stop()
 
         with pytest.raises(psycopg.Error) as refusal:
             session.execute(COUNT)
         assert refusal.value.sqlstate == "57P03"
         assert session.execute("SELECT count(*) FROM products").fetchone() == (30,)  # the twin has it
+        assert running.ledger_length() == before
 
         again = Cluster.start(database.cluster.directory, binaries=SERVER)
         try:
             assert session.execute(COUNT).fetchone() is not None
         finally:
             again.stop()
-    assert _spent(running) == before + 1
+    assert running.ledger_length() == before + 2  # what was charged, and what was kept for it
+
+
+@pytest.mark.parametrize("home", ["file", "database"])
+def test_a_fault_stops_its_analyst_at_all_proxies_until_it_is_forgiven(
+    database: RealDatabase, tmp_path: Path, home: str
+) -> None:
+    """The first page of a table is broken, as disks break it: planning does not meet it, reading does."""
+    broken = _with_broken_page(database, "orders")
+    ledger = _ledger_in(broken) if home == "database" else ""
+    place = ("--ledger", ledger) if ledger else ()
+    try:
+        with noisegate(tmp_path, broken.reader_dsn, ledger=ledger) as running, _session(running) as session:
+            other = start(running.rules, broken.reader_dsn, arguments=place)
+            other.wait_for("ready")
+            with pytest.raises(psycopg.errors.SystemError, match="failed after it was charged"):
+                session.execute("SELECT count(*) FROM orders WHERE amount > 123.25")
+            said = running.wait_for("fault")
+            with psycopg.connect(other.dsn(sslmode="disable"), autocommit=True) as elsewhere:
+                for each in (session, elsewhere):
+                    with pytest.raises(psycopg.errors.ConfigurationLimitExceeded, match="your statements are refused"):
+                        each.execute(COUNT)
+                with psycopg.connect(other.dsn("bob", sslmode="disable"), autocommit=True) as bob:
+                    assert bob.execute(COUNT).fetchone() is not None
+                rules = str(running.rules)
+                shown = command("ledger", "show", rules, *place, database=broken.reader_dsn)
+                lifted = command("ledger", "forgive", rules, "ada", *place, database=broken.reader_dsn)
+                again = command("ledger", "forgive", rules, "ada", *place, database=broken.reader_dsn)
+                assert elsewhere.execute(COUNT).fetchone() is not None
+            other.stop()
+    finally:
+        broken.cluster.stop()
+
+    assert (said["level"], said["analyst"], said["kind"]) == ("error", "ada", "XX")
+    assert "123.25" in str(said["inner_sql"])
+    assert "ada is stopped since" in shown.stdout
+    assert (lifted.returncode, lifted.stdout) == (0, "ada may ask again\n")
+    assert (again.returncode, again.stderr) == (1, "noisegate: ada is not stopped\n")
 
 
 @PROC
@@ -80,7 +118,7 @@ def test_a_twin_that_dies_is_made_anew(shop: RealDatabase, tmp_path: Path) -> No
 def test_workers_that_die_are_replaced(shop: RealDatabase, tmp_path: Path) -> None:
     with noisegate(tmp_path, shop.reader_dsn) as running, _session(running) as session:
         for number in range(3):
-            _kill(running, "proxy.query.worker")
+            _kill(running, "proxy.execute.worker")
             sql = f"{COUNT} WHERE id > {number}"
             _until(partial(_answers, session, sql))
 
@@ -113,15 +151,26 @@ def test_a_killed_proxy_leaves_no_process_and_no_twin(shop: RealDatabase, tmp_pa
     _until(lambda: not any(Path(home).exists() for home in homes if home))
 
 
+def _with_broken_page(database: RealDatabase, table: str) -> RealDatabase:
+    """The same database, started anew over a table whose first page has no valid header."""
+    with database.connect() as connection:
+        (path,) = connection.execute("SELECT pg_relation_filepath(%s)", (table,)).fetchone() or ("",)
+    database.cluster.stop()
+    with (database.cluster.directory / "data" / path).open("r+b") as file:
+        file.write(b"\xff" * 24)
+    return RealDatabase(Cluster.start(database.cluster.directory, binaries=SERVER), database.name)
+
+
+def _ledger_in(database: RealDatabase) -> str:
+    with database.connect() as connection:
+        connection.execute("CREATE DATABASE ledger")
+    return f"postgresql://{OWNER}@/ledger?host={database.cluster.directory}"
+
+
 def _session(running: Noisegate) -> psycopg.Connection:
     session = psycopg.connect(running.dsn(), autocommit=True)
     session.execute(FRESH)
     return session
-
-
-def _spent(running: Noisegate) -> int:
-    """How many answers were charged."""
-    return len(running.events("answered"))
 
 
 def _answers(session: psycopg.Connection, sql: str) -> bool:

@@ -88,14 +88,14 @@ def test_nothing_is_paid_for_an_inner_query_when_the_rest_cannot_be_paid(shop: R
         noisegate(tmp_path, shop.reader_dsn, rules=rules) as running,
         psycopg.connect(running.dsn(), autocommit=True) as session,
     ):
-        with pytest.raises(psycopg.errors.Error, match="would pass your privacy budget") as refused:
+        with pytest.raises(psycopg.errors.Error, match="would exceed your privacy budget") as refused:
             session.execute(BUSY)
         untouched = session.execute(left).fetchone()
         session.execute("SET noisegate.epsilon = 0.8")
         session.execute(BUSY)
         (again,) = {session.execute(BUSY).fetchone() for _ in range(2)}
 
-    assert "ε 1 is asked for, 0.9 of 0.9 is left" in (refused.value.diag.message_detail or "")
+    assert "ε 1 is needed, and ε 0.9 of 0.9 is left" in (refused.value.diag.message_detail or "")
     assert untouched == (Decimal("0.9"),)
     assert again is not None
 

@@ -9,7 +9,7 @@ from statistics import pstdev
 import psycopg
 import pytest
 
-from rules.ledger.accountant import epsilon_of
+from rules.accounting.accountant import epsilon_of
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.running import Noisegate, command, noisegate
@@ -58,7 +58,9 @@ def test_an_answer_tells_its_rho_and_what_is_left_as_an_epsilon(session: Session
     session.set("SET noisegate.epsilon = 0.1")
     session.ask("SELECT city, count(*) FROM customers WHERE NOT is_vip GROUP BY city")
 
-    assert re.fullmatch(r"ρ 0.005 spent, ε [\d.]+ of 1000 left; 95% of counts within ±20", session.told[0])
+    assert re.fullmatch(
+        r"ρ 0.005 spent, ε [\d.]+ of 1000 left; 95% of counts within ±20; no row is cut", session.told[0]
+    )
 
 
 def test_what_is_spent_is_what_all_rho_come_to(session: Session) -> None:
@@ -144,7 +146,7 @@ def test_means_of_gaussian_releases_are_free(session: Session) -> None:
     assert "combined from 2 releases" in session.explain(sql)
     session.ask(sql)
     assert session.told[0].startswith("ε 0 spent, ")
-    assert session.told[0].endswith("95% of counts within ±157")  # 1.96 · 40 / 0.5
+    assert "95% of counts within ±157;" in session.told[0]  # 1.96 · 40 / 0.5
 
 
 def test_a_budget_that_is_spent_is_told_in_rho(shop: RealDatabase, tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_budget_that_is_spent_is_told_in_rho(shop: RealDatabase, tmp_path: Pat
             bob.ask("SELECT count(*) FROM customers")
 
     assert re.match(
-        r"ρ 0.5 is asked for, 0\.0\d+ of 0\.0\d+, which mean ε 2 with δ, is left.",
+        r"ρ 0.5 is needed, and ρ 0\.0\d+ of 0\.0\d+, which is ε 2 with δ, is left.",
         refused.value.diag.message_detail or "",
     )
 

@@ -60,3 +60,35 @@ def test_all_rows_stay_refused(previewing: tuple[str, Noisegate]) -> None:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT * FROM customers")
         assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_each_analyst_and_each_connection_may_have_previews_of_its_own(
+    shop: RealDatabase, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rules = RULES.replace("  ada:\n", "  ada:\n    previews: empty\n").replace("  bob:\n", "  bob:\n    role: bi\n")
+    rules += "roles:\n  bi: {epsilon: 100, previews: synthetic}\n"
+    ask = "SELECT * FROM customers LIMIT 5"
+    with noisegate(tmp_path_factory.mktemp("each"), shop.reader_dsn, rules=rules) as running:
+        for analyst, options, rows in (
+            ("ada", "", 0),
+            ("bob", "", 5),
+            ("ada", "-c noisegate.previews=synthetic", 5),
+            ("bob", "-c noisegate.previews=refuse", None),
+        ):
+            with psycopg.connect(running.dsn(analyst), options=options, autocommit=True) as session:
+                shown = "SELECT setting FROM noisegate.settings WHERE name = 'noisegate.previews'"
+                assert (session.execute(shown).fetchone() or ("",))[0] in (
+                    options.rpartition("=")[2] or "empty synthetic"
+                )
+                if rows is None:
+                    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                        session.execute(ask)
+                else:
+                    assert len(session.execute(ask).fetchall()) == rows
+                session.execute("SET noisegate.previews = 'empty'")
+                assert session.execute(ask).fetchall() == []
+        with (
+            psycopg.connect(running.dsn(), autocommit=True) as session,
+            pytest.raises(psycopg.errors.InvalidParameterValue),
+        ):
+            session.execute("SET noisegate.previews = 'rows'")

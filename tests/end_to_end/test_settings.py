@@ -32,7 +32,7 @@ def epsilon(session: Session) -> object:
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_value_that_cannot_be_is_refused_when_it_is_set(session: Session, way: str, value: str) -> None:
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"noisegate\.epsilon takes a number"):
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"noisegate\.epsilon must be a number"):
         session.execute(way.format(value))
 
     session.execute("ROLLBACK")
@@ -69,7 +69,7 @@ def test_a_setting_that_there_is_not_is_refused(session: Session, sql: str) -> N
 
 @pytest.mark.parametrize("options", ["-c noisegate.epsilon=0", "-cnoisegate.epsilon=nan", "--noisegate.reuse=maybe"])
 def test_no_session_begins_with_a_value_that_cannot_be(proxy: Noisegate, options: str) -> None:
-    with pytest.raises(psycopg.OperationalError, match=r"FATAL:  noisegate\.(epsilon|reuse) takes"):
+    with pytest.raises(psycopg.OperationalError, match=r"FATAL:  noisegate\.(epsilon|reuse) must be"):
         psycopg.connect(proxy.dsn(), options=options)
 
 

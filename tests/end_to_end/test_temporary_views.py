@@ -128,7 +128,7 @@ def test_what_a_view_means_is_not_guessed_in_the_string_that_changes_it(
     session: psycopg.Connection, before: str, name: str
 ) -> None:
     session.execute("CREATE TEMP VIEW rows AS SELECT * FROM customers")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="in the same string"):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="in the same query string"):
         session.execute(f"{before}; SELECT count(*) FROM {name}")
 
 
@@ -139,7 +139,7 @@ def test_views_may_come_and_go_as_often_as_one_likes(session: psycopg.Connection
             session.execute(f"DROP VIEW IF EXISTS v{number}", prepare=False)
     session.execute("CREATE TEMP VIEW last AS SELECT city, name FROM customers")
 
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="not given out"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="cannot be returned"):
         session.execute("SELECT name FROM last")
     assert session.execute("SELECT count(*) FROM last").fetchone() is not None
     assert session.execute("SELECT count(*) FROM products").fetchone() == (30,)

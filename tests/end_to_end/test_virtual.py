@@ -1,5 +1,6 @@
 """noisegate.budget, ledger and columns: what a tool sees of them, and what an analyst reads there, free of charge."""
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from rules.sql.session_settings import SETTINGS
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
 from tests.running import Noisegate, noisegate
@@ -131,7 +133,8 @@ def test_tools_see_it_with_its_comments(session: Session) -> None:
         " WHERE relnamespace = 'noisegate'::regnamespace AND col_description(c.oid, attnum) IS NULL"
     ).fetchall()
 
-    assert tables == [(name, "VIEW") for name in ("budget", "columns", "ledger")]
+    ours = ("budget", "columns", "last", "ledger", "requests", "settings", "synopses", "synopsis_pairs")
+    assert tables == [(name, "VIEW") for name in ours]
     assert silent == []
     assert session.execute("SELECT has_table_privilege('noisegate.budget', 'SELECT')").fetchone() == (True,)
 
@@ -150,13 +153,15 @@ def test_the_ledger_lists_own_charges_as_they_come(session: Session) -> None:
 
 
 def test_the_charges_of_the_ledger_are_the_budget_that_is_spent(session: Session) -> None:
-    """Read in one statement, they are of one moment. The budget is told rounded up."""
+    """Read in one statement, they are of one moment. Each is told rounded up, so that their sum may be off by more."""
     row = session.execute(
-        "SELECT (SELECT sum(epsilon) FROM noisegate.ledger), epsilon_ever FROM noisegate.budget WHERE account = 'yours'"
+        "SELECT (SELECT sum(epsilon) FROM noisegate.ledger), (SELECT count(*) FROM noisegate.ledger), epsilon_ever"
+        " FROM noisegate.budget WHERE account = 'yours'"
     ).fetchone()
 
     assert row is not None
-    assert row[1] - Decimal("0.000001") <= row[0] <= row[1]
+    charges, count, spent = row
+    assert abs(charges - spent) <= Decimal("0.00001") * (count + 1)
 
 
 def test_columns_tell_what_may_be_asked(session: Session) -> None:
@@ -195,3 +200,69 @@ def test_all_is_told_when_nothing_is_left(shop: RealDatabase, tmp_path: Path) ->
         assert budget(session)["yours"] == (Decimal(10), Decimal(10), Decimal(0))
         assert session.execute("SELECT state FROM noisegate.ledger").fetchall() == [("settled",)]
         assert session.execute("SELECT count(*) > 10 FROM noisegate.columns").fetchone() == (True,)
+
+
+def test_the_last_answer_is_told_as_numbers_where_notices_are_hidden(session: Session) -> None:
+    session.execute("SET client_min_messages = error; SET noisegate.reuse = off; SET noisegate.epsilon = 0.5")
+    session.execute("SELECT city, count(*) AS people, avg(extract(year FROM birth_date)) FROM customers GROUP BY city")
+    rows = session.execute(
+        "SELECT column_name, margin_least, margin, margin_in, confidence, epsilon, groups_left_out, time <= now()"
+        " FROM noisegate.last"
+    ).fetchall()
+    ((left,),) = session.execute("SELECT DISTINCT epsilon_left FROM noisegate.last").fetchall()
+
+    people, born = rows
+    assert people[:2] == ("people", people[2])  # a count has one margin in all groups
+    assert people[3:] == ("value", Decimal("0.95"), Decimal("0.5"), "none", True)
+    assert born[0] == "avg"
+    assert 0 < born[1] < born[2]
+    assert 0 <= min(account[2] for account in budget(session).values()) - left < Decimal("0.001")  # rounded down
+
+
+def test_the_last_answer_tells_which_groups_may_be_missing_and_belongs_to_one_session(
+    session: Session, proxy: Noisegate
+) -> None:
+    session.execute("SELECT name, count(*) FROM customers GROUP BY name")
+    left_out = session.execute("SELECT groups_left_out FROM noisegate.last").fetchone()
+    with psycopg.connect(proxy.dsn(), autocommit=True) as other:
+        assert other.execute("TABLE noisegate.last").fetchall() == []
+
+    assert left_out is not None
+    assert re.fullmatch(r"those with less than about \d+ units", left_out[0])
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT count(*) FROM customers WHERE id < 397", "nothing"),
+        ("SELECT count(*) FROM orders WHERE amount < 397", r"what is beyond 40 rows of a unit \(the rules' cap\)"),
+    ],
+)
+def test_the_last_answer_tells_what_is_cut(session: Session, sql: str, words: str) -> None:
+    session.execute(sql)
+    (cut,) = session.execute("SELECT DISTINCT cut FROM noisegate.last").fetchone() or ("",)
+
+    assert re.fullmatch(words, cut)
+
+
+def test_the_last_answer_tells_of_chosen_caps_and_how_much_they_have_cut(session: Session) -> None:
+    session.execute("SET noisegate.rows_per_unit = auto; SET noisegate.cut = on")
+    session.execute("SELECT count(*) FROM orders WHERE amount < 397")
+    (cut,) = session.execute("SELECT DISTINCT cut FROM noisegate.last").fetchone() or ("",)
+
+    chosen, report = cut.split("; ")
+    assert re.fullmatch(r"what is beyond \d+ as the rows of a unit \(chosen\)", chosen)
+    assert report.endswith("were cut")
+
+
+def test_the_settings_are_listed_with_their_limits(session: Session) -> None:
+    session.execute("SET noisegate.epsilon = 0.25")
+    rows = session.execute("SELECT name, setting, default_value, least, most FROM noisegate.settings").fetchall()
+    epsilon = rows[0]
+
+    assert [row[0] for row in rows] == list(SETTINGS)
+    assert epsilon[1] == "0.25"
+    for bound in epsilon[3:]:
+        session.execute(f"SET noisegate.epsilon = {bound}")
+    with pytest.raises(psycopg.Error):
+        session.execute(f"SET noisegate.epsilon = {Decimal(epsilon[4]) + 1}")

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rules.catalog import Catalog, Column, ForeignKey, Key, Table, TableName, TypeName
-from rules.policy.check import Severity, check_policy
+from rules.policy.check import check_policy
+from rules.policy.finding import Severity
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.policy.suggest import suggest_rules
@@ -98,7 +99,7 @@ def test_bounds_that_are_chosen_are_told_with_their_price() -> None:
     notes = "\n".join(map(str, check_policy(policy(text), CATALOG)))
 
     assert "tables.orders.rows_per_unit: auto: how many rows of a unit count is chosen privately" in notes
-    assert "up to 40, for a fifth of ε or less" in notes
+    assert "up to 40, for a tenth to a third of ε" in notes
     assert "tables.orders.sum_per_unit: auto: how much of a unit's sums counts" in notes
 
 
@@ -179,3 +180,110 @@ def test_gaussian_noise_needs_a_delta_and_is_warned_of() -> None:
     )
     assert "budget.delta: 0: nothing with Gaussian noise" in errors(text.replace(", delta: 1e-6", ""))
     assert "analysts.ada.delta: 0: nothing with" in errors(text.replace(f'"{VERIFIER}"', f'"{VERIFIER}", delta: 0'))
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "MULE_INTERNAL", "EUC_TW"])
+def test_a_database_whose_texts_cannot_be_read_is_an_error(encoding: str) -> None:
+    assert f"its encoding is {encoding}" in errors(RULES, replace(CATALOG, encoding=encoding))
+
+
+def test_a_database_in_another_encoding_is_told_what_is_not_possible_there() -> None:
+    rules = RULES.replace("values: [Berlin]", "values: [Málaga, Łódź]")
+
+    assert not errors(rules, replace(CATALOG, encoding="LATIN1"))
+    told = "\n".join(map(str, check_policy(policy(rules), replace(CATALOG, encoding="LATIN1"))))
+    assert "its encoding is LATIN1, not UTF8: over protected rows ascii, lower, upper, initcap, ILIKE" in told
+    assert '"Łódź" cannot be written in LATIN1' in told
+    assert "Málaga" not in told
+    assert "encoding" not in "\n".join(map(str, check_policy(policy(rules), CATALOG)))
+
+
+def with_virtual(table_name: str, name: str) -> Catalog:
+    """The catalog with one more column of a table, or with one of its columns, computed when it is read."""
+    computed = replace(column(name), generated="v")
+    changed = [
+        replace(each, columns=(*(old for old in each.columns if old.name != name), computed))
+        if each.name.name == table_name
+        else each
+        for each in CATALOG.tables
+    ]
+    return replace(CATALOG, tables=tuple(changed))
+
+
+def test_a_column_that_is_computed_when_it_is_read_is_warned_of_unless_it_is_hidden() -> None:
+    catalog = with_virtual("orders", "twice")
+    warnings = [str(each) for each in check_policy(policy(), catalog) if each.severity is Severity.WARNING]
+    assert [each for each in warnings if '"twice" is computed when it is read' in each]
+    hidden = RULES.replace("{amount:", "{twice: hidden, amount:")
+    assert not [each for each in check_policy(policy(hidden), catalog) if "computed" in each.message]
+
+
+def test_a_unit_is_no_column_that_is_computed_when_it_is_read() -> None:
+    assert '"customer_id" is computed when it is read' in errors(RULES, with_virtual("orders", "customer_id"))
+
+
+def test_trust_in_rows_that_are_not_foreign_is_said_to_be_idle() -> None:
+    text = RULES.replace("{unit: customer_id,", "{unit: customer_id, foreign: trusted,")
+    assert any("this says nothing" in each.message for each in check_policy(policy(text), CATALOG))
+
+
+def test_public_rows_on_another_server_are_not_read_together_with_protected_ones() -> None:
+    public = replace(table("rates", column("id")), kind="foreign table", foreign=True)
+    catalog = replace(CATALOG, tables=(*CATALOG.tables, public))
+
+    def said(rules: str) -> str:
+        text = RULES.replace("  items:", f"  rates: {rules}\n  items:")
+        return "\n".join(str(each) for each in check_policy(policy(text), catalog))
+
+    assert "warning: tables.rates: it has rows on another server, so it can be read alone" in said("public")
+    assert "another server" not in said("{public: true, foreign: trusted}")
+
+
+@pytest.mark.parametrize(
+    ("budget", "severity", "path", "words"),
+    [
+        ("budget: {epsilon: 20, delta: 0.1}", "error", "budget.delta", "of 10 people one may be given out whole"),
+        (
+            "budget: {epsilon: 20, delta: 1e-4}",
+            "warning",
+            "budget.delta",
+            "of 10,000 people one may be given out whole",
+        ),
+        (
+            "budget: {epsilon: 1000}\ndefaults: {max_epsilon: 10}",
+            "warning",
+            "budget.epsilon",
+            "an analyst with this budget can learn most people's rows: it buys 100 answers of ε 10",
+        ),
+        ("budget: {epsilon: 20}\ndefaults: {max_epsilon: 10}", "warning", "defaults.max_epsilon", "99.995% sure"),
+        (
+            "budget: {epsilon: 20}\ndefaults: {max_epsilon: 1000}",
+            "warning",
+            "defaults.max_epsilon",
+            "sure, and a count",
+        ),
+        (
+            "budget: {epsilon: 1}\ndefaults: {epsilon: 2, max_epsilon: 2}",
+            "warning",
+            "defaults.epsilon",
+            "none is answered",
+        ),
+        (
+            "budget: {epsilon: 1}\ndefaults: {max_epsilon: 2}",
+            "warning",
+            "defaults.max_epsilon",
+            "above the whole budget",
+        ),
+        (
+            "budget: {epsilon: 20, delta: 1e-6}\ndefaults: {delta: 1e-5}",
+            "error",
+            "defaults.delta",
+            "none with found groups is answered",
+        ),
+    ],
+)
+def test_an_absurd_budget_is_told_in_words(budget: str, severity: str, path: str, words: str) -> None:
+    text = RULES.replace("budget: {epsilon: 20, delta: 1e-6}", budget)
+
+    found = [each for each in check_policy(policy(text), CATALOG) if each.path == path and words in each.message]
+    assert [each.severity for each in found] == [severity]

@@ -77,7 +77,9 @@ def test_a_country_called_no_is_not_a_boolean() -> None:
     assert load(GOOD).tables["customers"].columns["city"].values == ("Berlin", "no", "Porto")
 
 
-@pytest.mark.parametrize(("written", "ceiling"), [("auto", 1000), ("auto up to 200", 200), ("' auto  up to  7 '", 7)])
+@pytest.mark.parametrize(
+    ("written", "ceiling"), [("auto", 1_000_000), ("auto up to 200", 200), ("' auto  up to  7 '", 7)]
+)
 def test_how_many_rows_count_may_be_left_to_a_choice_below_a_ceiling(written: str, ceiling: int) -> None:
     rules = load(GOOD.replace("rows_per_unit: 40", f"rows_per_unit: {written}")).tables["shop.orders"]
 
@@ -144,6 +146,7 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         ("epsilon: 0.1,", "epsilon: 0.1, min_epsilon: 0.2,", "min_epsilon (0.2) is above epsilon (0.1)"),
         ("epsilon: 0.1,", "epsilon: 0.1, min_epsilon: 1e-7,", "defaults.min_epsilon: must be"),
         ("fresh_for: 1 day", "fresh_for: soon", "write a duration as a number and a unit"),
+        ("fresh_for: 1 day", "max_faults: 3", "max_faults: unknown key (the first failure that a row can have caused"),
         ("unit: order_id -> shop.orders.id", "unit: order_id -> orders", "write a unit as"),
         (f'"{VERIFIER}"', "hunter2", "noisegate password"),
         ("products: public", "products: publik", "rules.yaml:18: tables.products: must be a list of keys"),
@@ -168,6 +171,12 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 def test_a_password_never_stands_in_a_complaint() -> None:
     assert "hunter2" not in complaints(GOOD.replace(f'"{VERIFIER}"', "hunter2"))
+
+
+def test_a_variable_that_is_not_set_is_said_once_and_what_it_stands_for_is_not_judged() -> None:
+    said = complaints(GOOD.replace(VERIFIER, "${ADA_VERIFIER}"))
+
+    assert said == "rules.yaml:27: analysts.ada.password: the variable ADA_VERIFIER is not set"
 
 
 @given(st.text())

@@ -11,8 +11,8 @@ from functools import cache
 
 import pytest
 
-from rules.ledger.accountant import Limit, Totals, fits
-from rules.noise.cost import Mechanism
+from rules.accounting.accountant import Limit, Totals, fits
+from rules.mechanisms.cost import Mechanism
 
 
 def uncovered(loss: float, epsilon: float) -> float:

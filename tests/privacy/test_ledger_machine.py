@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -10,14 +11,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from proxy.stores.sqlite import SqliteLedger
-from rules.ledger.accountant import Totals
-from rules.ledger.book import Budgets, period_of
-from rules.ledger.store import Charge, Receipt, Wanted
+from proxy.ledger.sqlite import SqliteLedger
+from rules.accounting.accountant import Limit, Totals
+from rules.accounting.budgets import Budgets, period_of
+from rules.accounting.store import Charge, Receipt, ReleaseQuery
 from rules.refusal import BudgetSpent
-from tests.stores.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
-analysts = st.sampled_from(["ada", "bob"])
+NAMES = ("ada", "bob", "eve")
+TEAM = "role"  # whose account is no analyst's
+WITH_ROLE = replace(
+    BUDGETS,
+    analysts={**BUDGETS.analysts, "eve": Limit(Decimal("1.5"))},
+    roles={"team": Limit(Decimal("1.25"))},
+    members={"ada": "team", "bob": "team"},
+)
+analysts = st.sampled_from(NAMES)
 epsilons = st.lists(st.sampled_from(["0.05", "0.1", "0.25", "0.4"]), min_size=1, max_size=3)
 Owed = dict[tuple[str, str], Decimal]
 
@@ -34,7 +43,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name) / "ledger"
         self.now, self.owed, self.seen = NOON, Owed(), set[tuple[str, str, int]]()
-        self.budgets: Budgets = BUDGETS
+        self.budgets: Budgets = WITH_ROLE
         SqliteLedger.create(self.path, IDENTITY)
         self.ledger = self.runner.run(SqliteLedger.open(self.path, IDENTITY))
 
@@ -50,7 +59,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def settle(self, charged: tuple[str, str, int], epsilon: str) -> tuple[int, Decimal]:
         analyst, period, number = charged
         self.runner.run(self.ledger.settle(number, [release_of(epsilon, block=str(number))]))
-        wanted = Wanted(str(number), "count", Decimal("0.1"), None)
+        wanted = ReleaseQuery(str(number), "count", Decimal("0.1"), None)
         (found,) = self.runner.run(
             self.ledger.find_releases([wanted], analyst=analyst, budgets=self.budgets, now=self.now, since=NOON)
         )
@@ -65,6 +74,8 @@ class LedgerMachine(RuleBasedStateMachine):
         period = period_of(self.now, self.budgets)
         is_new = (analyst, period, number) not in self.seen
         is_first = (period, number) not in {(when, which) for _, when, which in self.seen}
+        of_team = {(when, which) for who, when, which in self.seen if who in self.budgets.members}
+        is_first_of_role = analyst in self.budgets.members and (period, number) not in of_team
         try:
             receipt = self.runner.run(
                 self.ledger.charge(charge_of(analyst, sights=(number,), time=self.now), self.budgets)
@@ -73,16 +84,18 @@ class LedgerMachine(RuleBasedStateMachine):
             limit = self.budgets.analysts[analyst].epsilon
             own = self.owed.get((analyst, period), Decimal(0)) + epsilon > limit
             shared = self.owed.get(("", period), Decimal(0)) + epsilon > self.budgets.dataset.epsilon
-            assert is_new and (own or (is_first and shared))
+            of_role = self.owed.get((TEAM, period), Decimal(0)) + epsilon > self.budgets.roles["team"].epsilon
+            assert is_new and (own or (is_first and shared) or (is_first_of_role and of_role))
             return
         assert receipt.cost.epsilon == (epsilon if is_new else 0)
         self._owe(analyst, period, receipt.cost.epsilon)
         self._owe("", period, epsilon if is_first else Decimal(0))
+        self._owe(TEAM, period, epsilon if is_first_of_role else Decimal(0))
         self.seen.add((analyst, period, number))
 
     @rule(charged=charges)
     def fail(self, charged: tuple[str, str, int]) -> None:
-        self.runner.run(self.ledger.fault(charged[2], self.now))
+        self.runner.run(self.ledger.fault(charged[2], self.now, cause="57", stops=False))
 
     @rule(days=st.integers(1, 20))
     def wait(self, days: int) -> None:
@@ -95,16 +108,18 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def balances_are_the_sums_and_within_the_limits(self) -> None:
-        for analyst in ("ada", "bob") if hasattr(self, "ledger") else ():
-            own, dataset = self.runner.run(self.ledger.balances(analyst, self.budgets, self.now))
+        for analyst in NAMES if hasattr(self, "ledger") else ():
+            own, dataset, role = self.runner.run(self.ledger.balances(analyst, self.budgets, self.now))
             period = period_of(self.now, self.budgets)
+            assert (role is None) == (analyst not in self.budgets.members)
+            assert role is None or role.spent == self.owed.get((TEAM, period), 0) <= role.limit
             assert own.spent == self.owed.get((analyst, period), 0) <= own.limit
             assert dataset.spent == self.owed.get(("", period), 0) <= dataset.limit
             assert own.lifetime == sum(owed for (name, _), owed in self.owed.items() if name == analyst)
 
     @invariant()
     def a_review_says_the_same_charge_by_charge(self) -> None:
-        for analyst in ("ada", "bob") if hasattr(self, "ledger") else ():
+        for analyst in NAMES if hasattr(self, "ledger") else ():
             review = self.runner.run(self.ledger.review(analyst, self.budgets, self.now, most_charges=1_000))
             paid: dict[str, Decimal] = {}
             for charge in review.charges:
@@ -136,11 +151,14 @@ class LedgerMachine(RuleBasedStateMachine):
             assert isinstance(outcome, Receipt) and self._has_room(charge.analyst, period, cost)
             self._owe(charge.analyst, period, cost)
             self._owe("", period, cost)
+            self._owe(TEAM, period, cost if charge.analyst in self.budgets.members else Decimal(0))
             granted.append((charge.analyst, period, outcome.charge))
         return granted
 
     def _has_room(self, analyst: str, period: str, cost: Decimal) -> bool:
         own = self.owed.get((analyst, period), Decimal(0)) + cost <= self.budgets.analysts[analyst].epsilon
+        if analyst in self.budgets.members:
+            own = own and self.owed.get((TEAM, period), Decimal(0)) + cost <= self.budgets.roles["team"].epsilon
         return own and self.owed.get(("", period), Decimal(0)) + cost <= self.budgets.dataset.epsilon
 
     def _owe(self, name: str, period: str, cost: Decimal) -> None:

@@ -7,22 +7,44 @@ import math
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from rules.noise.ladder import choose_bound, score_rungs
-from rules.noise.measures import Block, Count, KeyColumn, Ladder, Measure, PrivateGroups, PublicGroups, Text
-from rules.noise.mechanism import OpenDPNoise, laplace_scale
-from rules.noise.release import columns, draw, known_groups, release, release_found
+from rules.local import Bit, KAry, Unary
+from rules.mechanisms.additive import NoisedMeasure, SummedCells, combined_by_group
+from rules.mechanisms.additive import noise_of as additive_noise
+from rules.mechanisms.draw import OpenDPNoise, laplace_scale
+from rules.mechanisms.release_plan import (
+    Block,
+    Choice,
+    Count,
+    KeyColumn,
+    Ladder,
+    Measure,
+    PrivateGroups,
+    PublicGroups,
+    Quantile,
+    Text,
+)
+from rules.mechanisms.top_groups import Top
+from rules.release.bound_ladder import choose_bound, draw_climb
+from rules.release.release import columns, draw, known_groups, release, release_choice, release_found
+from rules.sql.session_settings import Within
+from tests.mechanisms.climbs import law_of_climb
+from tests.mechanisms.sent import sent
+from tests.release.test_within import asked, block_of
+from tests.support.written import NOTHING
 
 GROUPS = tuple((str(number),) for number in range(5_000))
 ROWS = [(*group, str(100 + number % 7), str(2**61)) for number, group in enumerate(GROUPS) if number % 3]
 BLOCK = Block(
     canonical="audit",
-    sql="",
+    statement=NOTHING,
     keys=(KeyColumn("text", "k"),),
     groups=PublicGroups(GROUPS),
     measures=(Measure("small", 3, Decimal("0.5")), Measure("large", 3_000_000, Decimal("0.25"))),
@@ -37,7 +59,7 @@ def noise_of_a_release(group_size: int = 1, block: Block = BLOCK) -> tuple[list[
     groups = known_groups(block)
     assert groups is not None
     draws = draw(block, (0, 1), len(groups), OpenDPNoise(), group_size=group_size)
-    keys, *outputs = columns(block, release(block, groups, ROWS, draws))
+    keys, *outputs = columns(block, release(block, groups, sent(ROWS), draws))
     exact = {(key,): (int(small), int(large)) for key, small, large in ROWS}
     noise: tuple[list[int], list[int]] = ([], [])
     for measure, texts in enumerate(outputs):
@@ -113,7 +135,7 @@ def test_no_answer_is_more_than_e_to_the_epsilon_times_as_likely_with_a_unit_as_
         block = replace(BLOCK, measures=(counted,), outputs=(Count(0),))
         draws = draw(block, (0,), groups, OpenDPNoise(), group_size=1)
         rows = [(str(number), str(exact)) for number in range(groups)]
-        noised = release(block, [(str(number),) for number in range(groups)], rows, draws)
+        noised = release(block, [(str(number),) for number in range(groups)], sent(rows), draws)
         answers[exact] = Counter(noised.values[0])
 
     for answer in range(4, 18):
@@ -138,25 +160,98 @@ def test_the_group_of_a_lone_unit_is_shown_as_rarely_as_delta_says() -> None:
     block = replace(BLOCK, groups=found, measures=(units,), outputs=(Count(0),))
     rows: list[tuple[Text, ...]] = [(str(number), "1") for number in range(lone)]
 
-    shown = len(release_found(block, found, rows, OpenDPNoise(), group_size=1).groups) / lone
+    shown = len(release_found(block, found, sent(rows), OpenDPNoise(), group_size=1).groups) / lone
     assert 0.6 * float(delta) - 0.002 < shown < float(delta) + 0.004
 
 
-@pytest.mark.parametrize("tally", [[8, 4, 2, 1], [0, 0, 0, 6], [1, 0, 1, 0]])
-def test_bounds_are_chosen_with_the_claimed_weights(tally: list[int]) -> None:
+@pytest.mark.parametrize("heights", [[700, 300, 100], [0, 0, 0], [2000, 2000, 2000]])
+def test_bounds_are_chosen_with_the_claimed_law(heights: list[int]) -> None:
     """And with one unit more no rung is more than e^ε times as likely, or as unlikely."""
-    draws, ladder = 20_000, Ladder("rows", "rows", Decimal("0.5"), (1, 2, 4, 8), price=2, enough=8)
-    more = [*tally[:2], tally[2] + 1, tally[3]]
-    expected, other = (_weights(ladder, each) for each in (tally, more))
+    draws, ladder = 20_000, Ladder("rows", "rows", Decimal("0.5"), (1, 2, 4, 8), (300, 300, 400))
+    expected, other = (law_of_climb(ladder, each) for each in (heights, [heights[0] + 64, heights[1] + 30, heights[2]]))
+    noise = OpenDPNoise()
 
-    chosen = Counter(choose_bound(ladder, tally, OpenDPNoise(), group_size=1) for _ in range(draws))
+    chosen = Counter(choose_bound(ladder, heights, draw_climb(ladder, noise, group_size=1)) for _ in range(draws))
 
     for rung, share in zip(ladder.rungs, expected, strict=True):
-        assert abs(chosen[rung] - draws * share) < 7 * math.sqrt(draws * share)
+        assert abs(chosen[rung] - draws * share) < 7 * math.sqrt(draws * share) + 1e-9
     assert all(abs(math.log(one / two)) <= 0.5 for one, two in zip(expected, other, strict=True))
 
 
-def _weights(ladder: Ladder, tally: list[int]) -> list[float]:
-    """exp(−ε·cost), where a score is minus twice the cost, made to shares of one."""
-    weights = [math.exp(float(ladder.epsilon) * score / 2) for score in score_rungs(ladder, tally)]
-    return [weight / sum(weights) for weight in weights]
+def test_an_answer_that_is_asked_by_its_error_costs_what_both_of_its_parts_are_charged() -> None:
+    """Which ε the second part has is chosen by the first, and refusals are answers too: at most ε = 1 in all."""
+    noise, runs = OpenDPNoise(), 1_500
+    within = Within(Fraction(1, 20), is_relative=True, text="5%")
+
+    answers = [[asked(block_of(1), within, 0, (rows,), noise) for _ in range(runs)] for rows in (300, 301)]
+    shares = [[sum(each is None for each in some) / runs for some in answers]]
+    for bound in (295, 300, 305):
+        shares.append([sum(each is not None and each <= bound for each in some) / runs for some in answers])
+    for here, there in shares:
+        for least, most in ((here, there), (there, here)):
+            assert least <= math.e * most + 5 * math.sqrt(max(least, 0.01) / runs)
+
+
+def test_a_typical_value_tells_of_a_replaced_block_no_more_than_epsilon() -> None:
+    """Of two clusters of blocks the value of one jumps to the other: the released candidates, drawn and counted."""
+    runs, cells = 4_000, 9
+    choice = Choice("m", 2, Decimal(1), NOTHING, cells, Quantile(Fraction(1, 2)), blocks=41)
+    rows = ([(0, 20), (8, 21)], [(0, 21), (8, 20)])
+    block = replace(BLOCK, keys=(), groups=PublicGroups(((),)), measures=(choice,), outputs=())
+
+    chosen = [
+        Counter(release_choice(block, choice, ((),), sent(some), OpenDPNoise(), group_size=1)[0] for _ in range(runs))
+        for some in rows
+    ]
+    low = [sum(each[cell] for cell in range(4)) for each in chosen]
+    for one, other in ((low[0], low[1]), (low[1], low[0])):
+        share = math.e / (1 + math.e)
+        assert one <= share * (one + other) or (one + other) * _divergence(one / (one + other), share) < 26
+    assert sum(each[cell] for each in chosen for cell in range(cells)) == 2 * runs
+
+
+def test_what_is_served_from_cells_is_their_noise_and_no_other() -> None:
+    """Sums of two cells of one release, in the mean with another: by hand from what was drawn, and by the law told."""
+    rows, groups = Measure("rows", 2, Decimal("0.5")), 20_000
+    noise = additive_noise(rows, group_size=1)
+    drawn, beside = noise.draw(OpenDPNoise(), 2 * groups), noise.draw(OpenDPNoise(), groups)
+    pairs = [drawn[place] + drawn[groups + place] for place in range(groups)]
+    cells = SummedCells(pairs, (2,) * groups, noise)
+
+    means, laws = combined_by_group([NoisedMeasure(beside, noise)], [cells], groups)
+
+    assert all(abs(mean - (pair + 2 * one) / 3) <= 0.5 for mean, pair, one in zip(means, pairs, beside, strict=True))
+    within = sum(abs(each) <= laws[0].margin(Decimal("0.95")) for each in means) / groups
+    assert 0.938 < within < 0.972  # eight standard deviations, and a whole number
+
+
+def test_no_group_is_chosen_e_to_the_epsilon_times_as_often_with_a_unit_as_without() -> None:
+    """A unit that is in all groups but the one that is looked for, and one that is in that alone."""
+    asked, times, scores = Top("units", 1, Decimal(1), 1, 6), 40_000, [4, 4, 3, 3, 3, 3]
+    chosen = [
+        Counter(OpenDPNoise().choose_top(each, asked, group_size=1)[0] for _ in range(times))
+        for each in (scores, [5, *scores[1:]], [4, *(score + 1 for score in scores[1:])])
+    ]
+
+    for with_unit in chosen[1:]:
+        for place in range(6):
+            most, least = max(chosen[0][place], with_unit[place]), min(chosen[0][place], with_unit[place])
+            assert most - 7 * math.sqrt(most) <= math.e * (least + 7 * math.sqrt(least))
+
+
+def test_a_local_report_tells_two_answers_apart_by_no_more_than_epsilon() -> None:
+    """Each report, drawn and counted: of one of three values, of yes or no, and of a vector of bits."""
+    runs = 6_000
+    kary, bit, unary = KAry(("a", "b", "c"), "1"), Bit("1"), Unary(("a", "b", "c"), "1")
+    asks = (
+        (partial(kary.report, "a"), partial(kary.report, "b")),
+        (partial(bit.report, True), partial(bit.report, False)),
+        (partial(unary.report, "a"), partial(unary.report, "b")),
+    )
+    for pair in asks:
+        one, other = (Counter(str(report()) for _ in range(runs)) for report in pair)
+        share = math.e / (1 + math.e)
+        for report in one | other:
+            for most, least in ((one[report], other[report]), (other[report], one[report])):
+                both = most + least
+                assert most <= share * both or both * _divergence(most / both, share) < 26

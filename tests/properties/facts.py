@@ -5,12 +5,14 @@ from fractions import Fraction
 
 import psycopg
 
-from rules.relation import domain
-from rules.relation.domain import Anything, Domain, Range, Values
-from rules.relation.expression import Column
-from rules.relation.nodes import Facts, Filter, Join, Node, below
-from rules.relation.render import Renderer
-from rules.relation.value import find_value
+from rules.algebra.nodes import Facts, Filter, Join, Node, below
+from rules.kernel.render import Renderer
+from rules.kernel.replay import Kernel
+from rules.planner.to_script import to_script
+from rules.values import domain
+from rules.values.domain import Anything, Domain, Range, Values
+from rules.values.expression import Column
+from rules.values.value import find_value
 
 MOST_ROWS = 3000
 _ROUNDED = Fraction(1, 10**6)
@@ -28,16 +30,17 @@ def every_node(node: Node, *, is_filtered: bool = False) -> Iterator[Node]:
         yield from every_node(part, is_filtered=is_part or isinstance(node, Filter))
 
 
-def lies(connection: psycopg.Connection, node: Node) -> list[str]:
+def lies(connection: psycopg.Connection, node: Node, kernel: Kernel) -> list[str]:
     """What a node's facts claim and its rows deny; nothing, if they are sound. Of very many rows some are looked at."""
-    rows = f"SELECT * FROM ({rows_of(node)}) AS r LIMIT {MOST_ROWS}"
+    rows = f"SELECT * FROM ({rows_of(node, kernel)}) AS r LIMIT {MOST_ROWS}"
     return [*_of_columns(connection, rows, node.facts.columns), *_of_rows(connection, rows, node.facts)]
 
 
-def rows_of(node: Node) -> str:
+def rows_of(node: Node, kernel: Kernel) -> str:
     """All rows and columns of a relation."""
     columns = node.facts.columns
-    found = Renderer().render(node, frozenset(column.id for column in columns))
+    relation = kernel.relation(to_script(node))
+    found = Renderer().render(relation, frozenset(column.id for column in columns))
     return f"SELECT {', '.join(f'{found.names[column.id]} AS c{column.id}' for column in columns)} {found.clause()}"
 
 

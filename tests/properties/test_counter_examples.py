@@ -53,6 +53,13 @@ CREATE TABLE people (
 CREATE TABLE visits (person_id integer);
 INSERT INTO people VALUES (5, 1000, NULL), (6, 3, 1)
 """
+LEAVE_PERSON = "DELETE FROM people WHERE id = 5"
+FAR_BOUNDS = "of at most 150 digits"
+FAR = "CASE WHEN email = 'eve' THEN '9e307'::float8 WHEN email = 'bob' THEN '-9e307'::float8 ELSE f END"
+MONTH_ENDS = (
+    "('2024-01-29'::timestamp + interval '1 second' * (CASE WHEN email = 'eve' AND salary > 1776 THEN 169200 ELSE 0 "
+    "END + salary % 7201 - salary % 7201))"
+)
 LEAVE = "DELETE FROM visits WHERE person_id = 5; DELETE FROM people WHERE id = 5"
 CASES = (
     Case(
@@ -76,7 +83,7 @@ CASES = (
         "unit: row\ntables:\n  marks: {}\n",
         "SELECT kind, count(*) FROM (SELECT * FROM marks UNION ALL SELECT * FROM marks) AS u GROUP BY 1",
         "DELETE FROM marks WHERE kind = 'a'",
-        "cannot be told apart once they are multiplied",
+        "cannot be duplicated by a join",
     ),
     Case(
         "a double refers to two large whole numbers",
@@ -91,7 +98,7 @@ CASES = (
         f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 3}}\n",
         "SELECT count(*) FROM items",
         "DELETE FROM items WHERE visit_id IN (SELECT id FROM visits WHERE person_id = 5); " + LEAVE,
-        "a row could have two units",
+        "a row could belong to two units",
     ),
     *(
         Case(
@@ -113,7 +120,7 @@ CASES = (
         "SELECT count(*) FROM visits AS v LEFT JOIN people AS p ON p.id = v.person_id "
         "AND EXISTS (SELECT FROM places AS o WHERE o.size > v.person_id)",
         LEAVE,
-        "depends on the row around it",
+        "correlated subquery",
     ),
     Case(
         "a list of which a condition leaves nothing",
@@ -134,7 +141,7 @@ CASES = (
         VISITS,
         "SELECT count(*) FROM (SELECT person_id, note FROM visits GROUP BY 1, 2) AS v WHERE note ->> 'a' = '1.0'",
         LEAVE,
-        "written otherwise cannot be grouped",
+        "cannot be grouped, because equal values can differ",
     ),
     Case(
         "equal ranges with other digits, of which one stands for a group",
@@ -146,7 +153,7 @@ CASES = (
         "SELECT sum(n) FROM (SELECT row_number() OVER (PARTITION BY person_id ORDER BY n) AS n FROM (SELECT person_id, "
         "span, count(*) AS n FROM visits GROUP BY 1, 2) AS v) AS w",
         LEAVE,
-        "written otherwise cannot be grouped",
+        "cannot be grouped, because equal values can differ",
     ),
     *(
         Case(
@@ -273,6 +280,68 @@ CASES = (
             "extract(year FROM date_bin('3650000 days', born, timestamp '2024-01-01'))",
         )
     ),
+    *(
+        Case(
+            f"a later moment a month later is an earlier one: {summed}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY, email text NOT NULL, salary integer NOT NULL);
+            INSERT INTO people VALUES (5, 'eve', 90000), (6, 'bob', 7000)
+            """,
+            "unit: people.id\ntables:\n  people: {unit: id, columns: {salary: {lower: 0, upper: 100000}}}\n",
+            f"SELECT sum(k) FROM (SELECT {summed} AS k FROM people) AS p",
+            LEAVE_PERSON,
+        )
+        for summed in (
+            f"(({MONTH_ENDS} + interval '1 month 3 hours')::date - date '2024-02-29') * 1000000000",
+            f"-(({MONTH_ENDS} + interval '1 month 3 hours')::date - date '2024-02-29') * 1000000000",
+            f"(({MONTH_ENDS} - interval '1 month' + interval '2 months 3 hours')::date - date '2024-02-29') * 1000",
+            f"extract(day FROM {MONTH_ENDS} + interval '1 month 3 hours') * 1000000000 - 29000000000",
+        )
+    ),
+    *(
+        Case(
+            f"a bin of doubles that lie too far apart: {asked}",
+            """
+            CREATE TABLE people (id integer PRIMARY KEY, email text NOT NULL, f float8);
+            INSERT INTO people VALUES (5, 'eve', 1.7e308), (6, 'bob', -1.7e308)
+            """,
+            "unit: people.id\ntables:\n  people: {unit: id, columns: {f: {lower: 0, upper: 10}}}\n",
+            f"SELECT {asked.format(FAR)}",
+            LEAVE_PERSON,
+            refusal,
+        )
+        for asked, refusal in (
+            ("sum(b) FROM (SELECT width_bucket({}, -10, 100, 5) AS b FROM people) AS p", ""),
+            ("count(*) FROM (SELECT id FROM (SELECT id, width_bucket({}, 1, '5e307'::float8, 5) AS b FROM people) AS p "
+             "GROUP BY id HAVING abs(sum(b)) > 1e6) AS q", FAR_BOUNDS),
+            ("sum(b) FROM (SELECT width_bucket({}, '-9e307'::float8, '9e307'::float8, 100) AS b FROM people) AS p",
+             FAR_BOUNDS),
+            ("sum(width_bucket({}, -1e150, 1e150, 100000)) FROM people", ""),
+        )
+    ),
+    *(
+        Case(
+            f"a way to a unit by {child} = {parent}",
+            f"""
+            CREATE TABLE people (id integer PRIMARY KEY);
+            CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
+            CREATE TABLE items (visit_id {child});
+            INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (1, 5), ('NaN', 6), (2, NULL);
+            INSERT INTO items VALUES {rows}
+            """,
+            f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
+            "SELECT count(*) FROM items",
+            "DELETE FROM items WHERE visit_id = 1; DELETE FROM visits WHERE id = 1; DELETE FROM people WHERE id = 5",
+            refusal,
+        )
+        for child, parent, rows, refusal in (
+            ("numeric", "float8", "(1), (1e400)", "or to none"),  # 1e400 is no double
+            ("float8", "numeric", "(1), ('NaN')", "or to none"),
+            ("float8", "float4", "(1), (1e300), ('NaN')", ""),
+            ("bigint", "float8", "(1), (2), (9007199254740993), (1), (1)", ""),
+            ("integer", "numeric", "(1), (1), (1), (2), (NULL)", ""),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -282,12 +351,14 @@ def test_one_unit_moves_nothing_further_than_is_claimed(make_lab: MakeLab, case:
     try:
         plan = lab.plan(case.sql, case.policy)
     except Refusal as refusal:
+        if "needs PostgreSQL" in refusal.message:
+            return  # this server does not have it
         assert case.refusal, refusal.message
         assert case.refusal in refusal.message
         return
-    assert not case.refusal, [block.sql for block in plan.blocks]
+    assert not case.refusal, [lab.sql(block.statement) for block in plan.blocks]
     for block in plan.blocks:
-        assert not broken_claims(lab, block, case.leave), block.sql
+        assert not broken_claims(lab, block, case.leave), lab.sql(block.statement)
 
 
 UNITED = """
@@ -312,7 +383,7 @@ def test_which_of_several_equal_values_comes_first_is_seen_by_nobody(make_lab: M
     bounds = "one: {lower: 0, upper: 5}, two: {lower: 0, upper: 5}, kind: {values: [a, b, c]}"
     rules = f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 2, columns: {{{bounds}}}}}\n"
     (block,) = lab.plan(sql, Case("", "", rules, "", "").policy).blocks
-    assert not told_by_place(lab, block, ("people", "visits")), block.sql
+    assert not told_by_place(lab, block, ("people", "visits")), lab.sql(block.statement)
 
 
 def test_an_outer_join_and_an_inner_one_of_the_same_rows_have_groups_of_their_own(make_lab: MakeLab) -> None:

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from rules.relation.domain import ONE, Range, Values, intersect
+from rules.values.domain import ONE, Range, Values, intersect
 from tests.properties.planning import Lab
 from tests.properties.test_meaning import RULES
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.measures import Choice
+from rules.mechanisms.release_plan import Choice
 from rules.refusal import Refusal
 from tests import lab as tables
 from tests.lab import Data

@@ -3,9 +3,8 @@
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.additive import GaussianNoise, noise_of
-from rules.noise.ladder import settled
-from rules.noise.measures import Measure
+from rules.mechanisms.additive import GaussianNoise, noise_of
+from rules.mechanisms.release_plan import Measure
 from rules.refusal import Refusal
 from tests import lab as tables
 from tests.lab import Data
@@ -51,15 +50,15 @@ def test_one_person_moves_counts_of_people_by_at_most_the_root_of_their_groups(
         except Refusal as refusal:
             event(f"refused: {refusal.message[:50]}")
             return
-        block = settled(block, [ladder.rungs[len(ladder.rungs) // 2] for ladder in block.ladders])
+        block = lab.settled(block, [ladder.rungs[len(ladder.rungs) // 2] for ladder in block.ladders])
         whole = lab.exact(block)
         with lab.connection.transaction(force_rollback=True):
             lab.script(tables.delete(leaver))
             without = lab.exact(block)
 
-    assert not overmoved(block, whole, without), block.sql
+    assert not overmoved(block, whole, without), lab.sql(block.statement)
     units = block.measures[0]
-    assert isinstance(units, Measure) and units.squared == units.sensitivity
+    assert isinstance(units, Measure) and units.squared == units.sensitivity * units.factor
     moved = squared_distance(whole, without, 0)
     event(f"{moved} of {units.squared} groups by {type(noise_of(units, group_size=1)).__name__}")
     if isinstance(noise := noise_of(units, group_size=2), GaussianNoise):

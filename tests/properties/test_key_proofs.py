@@ -31,4 +31,4 @@ def check_one(marks: Lab, sql: str) -> None:
     with marks.connection.transaction(force_rollback=True):
         marks.script("DELETE FROM marks WHERE person_id = 1; DELETE FROM people WHERE id = 1")
         without = marks.exact(block)
-    assert not overmoved(block, whole, without), f"{sql}\n{block.sql}"
+    assert not overmoved(block, whole, without), f"{sql}\n{marks.sql(block.statement)}"

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.ladder import score_rungs, settled
-from rules.noise.measures import Block, Choice
+from rules.mechanisms.release_plan import Block, Choice
 from rules.refusal import Refusal
 from tests import lab as tables
 from tests.lab import Data
+from tests.properties.moved import broken_choices
 from tests.properties.planning import Lab, overmoved, thorough
 from tests.properties.test_pivots import joint_distance, pivots, vectors_in
 from tests.strategies import Query, queries
@@ -62,18 +62,14 @@ def check_one(lab: Lab, sql: str, leaver: str, places: list[float], *, sums_auto
         event(f"{len(block.ladders)} ladders")
         check_choice(lab, block, leaver)
         ladders = zip(block.ladders, places, strict=False)
-        check_answer(lab, settled(block, [each.rungs[int(place * len(each.rungs))] for each, place in ladders]), leaver)
+        check_answer(
+            lab, lab.settled(block, [each.rungs[int(place * len(each.rungs))] for each, place in ladders]), leaver
+        )
 
 
 def check_choice(lab: Lab, block: Block, leaver: str) -> None:
-    """Scores move one way when somebody leaves, none by more than the choice is private for."""
-    whole = lab.tallies(block)
-    with _left_out(lab, leaver):
-        without = lab.tallies(block)
-    for ladder, before, after in zip(block.ladders, whole, without, strict=True):
-        scores = zip(score_rungs(ladder, before), score_rungs(ladder, after), strict=True)
-        moved = {other - one for one, other in scores}
-        assert moved <= {0, 2} or moved <= {0, -2}, block.tally
+    """No step becomes higher when somebody leaves, none lower by more than the choice is private for."""
+    assert not broken_choices(lab, block, tables.delete(leaver)), lab.tally_sql(block)
 
 
 def check_answer(lab: Lab, block: Block, leaver: str) -> None:
@@ -82,17 +78,17 @@ def check_answer(lab: Lab, block: Block, leaver: str) -> None:
     whole, full = lab.exact(block), [_histogram(lab, choice) for choice in choices]
     with _left_out(lab, leaver):
         without, left = lab.exact(block), [_histogram(lab, choice) for choice in choices]
-    assert not overmoved(block, whole, without), block.sql
+    assert not overmoved(block, whole, without), lab.sql(block.statement)
     for vector in vectors_in(block):
         event("pivots")
-        assert joint_distance(block, vector, whole, without) <= 1, f"{block.sql}\nmeasures {vector}"
+        assert joint_distance(block, vector, whole, without) <= 1, f"{lab.sql(block.statement)}\nmeasures {vector}"
     for choice, before, after in zip(choices, full, left, strict=True):
         moved = sum(abs(before[key] - after[key]) for key in before | after)
-        assert moved <= choice.sensitivity, f"{choice.sql}: {moved} > {choice.sensitivity}"
+        assert moved <= choice.sensitivity, f"{lab.sql(choice.statement)}: {moved} > {choice.sensitivity}"
 
 
 def _histogram(lab: Lab, choice: Choice) -> Counter[tuple[object, ...]]:
-    return Counter({row[:-1]: row[-1] for row in lab.connection.execute(choice.sql).fetchall()})
+    return Counter({row[:-1]: row[-1] for row in lab.connection.execute(lab.sql(choice.statement)).fetchall()})
 
 
 @contextmanager

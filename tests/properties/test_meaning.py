@@ -9,10 +9,9 @@ import psycopg
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.ladder import settled
-from rules.noise.measures import Average, Block, CentredSum, Count, Sum
+from rules.mechanisms.release_plan import Average, Block, CentredSum, Count, Sum
+from rules.planner.plan import Plan
 from rules.refusal import Refusal
-from rules.rewrite.plan import Plan
 from tests import lab as tables
 from tests.lab import Data
 from tests.properties.planning import Lab, thorough
@@ -66,10 +65,14 @@ def check_one(lab: Lab, query: Query, *, is_auto: bool = False) -> None:
     answer = _answer(lab, plan, len(query.keys))
     (block,) = plan.blocks
     for group, expected in (truth or {}).items():
-        assert group in answer, f"{query.sql}\n{block.sql}\n{group} is missing among {sorted(map(str, answer))}"
+        assert group in answer, (
+            f"{query.sql}\n{lab.sql(block.statement)}\n{group} is missing among {sorted(map(str, answer))}"
+        )
         for place, (one, other) in enumerate(zip(answer[group], expected, strict=True)):
             step = _step(block, query.aggregates, place)
-            assert _is_alike(one, other, step), f"{query.sql}\n{block.sql}\n{group}: {one} is not {other}"
+            assert _is_alike(one, other, step), (
+                f"{query.sql}\n{lab.sql(block.statement)}\n{group}: {one} is not {other}"
+            )
 
 
 def _settled(lab: Lab, block: Block) -> Block:
@@ -77,14 +80,14 @@ def _settled(lab: Lab, block: Block) -> Block:
     if not block.ladders:
         return block
     event("with bounds that are chosen")
-    needed = (max([0, *(rung for rung, units in enumerate(each) if units)]) for each in lab.tallies(block))
-    return settled(block, [ladder.rungs[rung] for ladder, rung in zip(block.ladders, needed, strict=True)])
+    needed = (max([0, *(step for step, height in enumerate(each, start=1) if height)]) for each in lab.tallies(block))
+    return lab.settled(block, [ladder.rungs[rung] for ladder, rung in zip(block.ladders, needed, strict=True)])
 
 
 def _step(block: Block, aggregates: Sequence[str], place: int) -> Fraction | None:
     """How coarse an answer is: equal aggregates are one output, and what is bigint is exact.
 
-    Statistics are computed on lattices of their own; tests/rewrite compares them.
+    Statistics are computed on lattices of their own; tests/planner compares them.
     """
     at = list(dict.fromkeys(aggregates)).index(aggregates[place])
     output = block.outputs[at]

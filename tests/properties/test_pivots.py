@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.measures import Block, Measure
+from rules.mechanisms.release_plan import Block, Measure
 from rules.refusal import Refusal
 from tests import lab as tables
 from tests.lab import Data
@@ -90,7 +90,7 @@ def test_one_person_moves_all_measures_of_a_vector_no_further_than_one(
     event(f"vectors of {sorted(map(len, vectors))}" if vectors else "each for itself")
     for vector in vectors:
         moved = joint_distance(block, vector, whole, without)
-        assert moved <= 1, f"{sql}\n{block.sql}\nmeasures {vector}: {moved}"
+        assert moved <= 1, f"{sql}\n{lab.sql(block.statement)}\nmeasures {vector}: {moved}"
 
 
 @thorough

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.measures import Block, Choice, PrivateGroups
+from rules.mechanisms.release_plan import Block, Choice, PrivateGroups
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from tests import lab as tables
@@ -109,7 +109,10 @@ def _of_block(lab: Lab, block: Block) -> Iterator[tuple[tuple[object, ...], obje
     for measure in block.measures:
         key = (block.canonical, measure.name, measure.sensitivity, groups)
         if isinstance(measure, Choice):
-            yield key, (measure.candidates, sorted(map(str, lab.connection.execute(measure.sql).fetchall())))
+            yield (
+                key,
+                (measure.candidates, sorted(map(str, lab.connection.execute(lab.sql(measure.statement)).fetchall()))),
+            )
         else:
             yield key, _nonzero(exact, place)
             place += 1

@@ -43,4 +43,4 @@ def check_one(lab: Lab, sql: str, leaver: str, rules: Policy) -> None:
         with lab.connection.transaction(force_rollback=True):
             lab.script(tables.delete(leaver))
             without = lab.exact(block)
-        assert not overmoved(block, whole, without), f"{sql}\n{block.sql}"
+        assert not overmoved(block, whole, without), f"{sql}\n{lab.sql(block.statement)}"

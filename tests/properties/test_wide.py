@@ -6,13 +6,12 @@ import psycopg
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.noise.ladder import settled
+from rules.planner.plan import Plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from rules.rewrite.plan import Plan
 from tests.properties import wide_rows as wide
 from tests.properties.moved import broken_choices, broken_claims, told_by_place
-from tests.properties.planning import Lab, thorough
+from tests.properties.planning import FORCED, Lab, thorough
 from tests.properties.test_facts import lies_in, planned_relations
 from tests.properties.wide_sources import statements
 
@@ -26,6 +25,7 @@ class How:
     rows: int | None = None
     groups: int | None = None
     is_auto: bool | None = None
+    forced: str = ""  # settings by which PostgreSQL chooses other plans
     places: tuple[float, ...] = (0.0,) * 8
 
 
@@ -34,6 +34,7 @@ how_asked = st.builds(
     rows=st.sampled_from((None, None, None, 1, 2)),
     groups=st.sampled_from((None, None, 1, 2)),
     is_auto=st.sampled_from((None, None, True)),
+    forced=st.sampled_from(FORCED),
     places=st.tuples(*[st.floats(0, 1, exclude_max=True)] * 8),
 )
 
@@ -59,6 +60,7 @@ def test_no_relation_claims_what_its_rows_deny(
     leaver: int,
 ) -> None:
     with worlds[unit].connection.transaction(force_rollback=True):
+        worlds[unit].connection.execute(how.forced or "SELECT")
         lab = Lab(worlds[unit].connection, limits.apply(worlds[unit].connection, worlds[unit].catalog))
         lab.script(wide.rows(unit, seed, limits))
         for sql in asked:
@@ -107,10 +109,10 @@ def check_claims(lab: Lab, sql: str, rules: Policy, leave: str, how: How) -> Non
     for block in () if plan is None else plan.blocks:
         if block.ladders:
             event("with bounds that are chosen")
-            assert not (broken := broken_choices(lab, block, leave)), f"{sql}\n{block.tally}\n{broken}"
+            assert not (broken := broken_choices(lab, block, leave)), f"{sql}\n{lab.tally_sql(block)}\n{broken}"
         rungs = [
             each.rungs[int(place * len(each.rungs))] for each, place in zip(block.ladders, how.places, strict=False)
         ]
-        chosen = settled(block, rungs)
-        assert not (broken := broken_claims(lab, chosen, leave)), f"{sql}\n{chosen.sql}\n{broken}"
-        assert not told_by_place(lab, chosen, wide.TABLES), f"{sql}\n{chosen.sql}"
+        chosen = lab.settled(block, rungs)
+        assert not (broken := broken_claims(lab, chosen, leave)), f"{sql}\n{lab.sql(chosen.statement)}\n{broken}"
+        assert not told_by_place(lab, chosen, wide.TABLES), f"{sql}\n{lab.sql(chosen.statement)}"

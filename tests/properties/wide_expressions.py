@@ -16,6 +16,7 @@ _CONSTANTS = {
     "number": (
         *("0", "1", "2", "-1", "5", "9", "1.5", "100", "NULL", "9::real", "'0.1'::real", "'1'::float8"),
         *("9007199254740993", "'9007199254740992'::float8", "'1e150'::float8", "8.9999999999999999", "31::smallint"),
+        *("'8e307'::float8", "'-1e308'::float8", "'5e-324'::float8", "'3e38'::real", "1e299", "1e-290", "2147483647"),
     ),
     "text": (
         "'a'",
@@ -39,6 +40,9 @@ _CONSTANTS = {
         "date '2024-01-04'",
         "timestamp '2024-01-01 12:00'",
         "timestamptz '2024-03-31 01:30+00'",
+        "timestamp '2024-01-30 23:00'",
+        "date '9999-12-31'",
+        "date '0001-01-01'",
     ),
 }
 _SIGNS = ("=", "=", "=", "<>", "<", "<=", ">", ">=")
@@ -97,7 +101,15 @@ class Expressions:
                 return f"{name}({self.value('number')}, {self.column('number')}{more})"
             case 8:
                 of = self.one(
-                    "floor({})", "abs({})", "({})::numeric", "({})::integer", "round({})", "length(({})::text)"
+                    *("floor({})", "abs({})", "({})::numeric", "({})::integer", "round({})", "length(({})::text)"),
+                    *(
+                        "sqrt({})",
+                        "({})::real",
+                        "({}) ^ 2",
+                        "({})::float8",
+                        "width_bucket({}, 0, 5, 5)",
+                        "({})::numeric(4,2)",
+                    ),
                 )
                 return of.format(self.number(depth - 1))
             case 9 if self._place.subquery is not None and self._place.units:
@@ -178,8 +190,12 @@ class Expressions:
 
     def _risky(self) -> str:
         """What fails, or would, on values that conditions may keep out."""
-        column = self.column("number")
-        return self.one("2 / {} > 0", "{} * 1000000000 > 0", "({})::smallint > 0", "2 % {} = 0").format(column)
+        column, moment = self.column("number"), self.column("moment")
+        of = self.one(
+            "2 / {} > 0", "{} * 1000000000 > 0", "({})::smallint > 0", "2 % {} = 0", "exp({}) > 1", "ln({}) > 1"
+        )
+        later = self.one("{} + interval '1 month'", "{} - interval '40 days'", "date_trunc('month', {})")
+        return self.one(of.format(column), f"{later.format(moment)} > '2024-01-31'")
 
     def _between(self) -> str:
         words = self.one("BETWEEN", "BETWEEN SYMMETRIC", "NOT BETWEEN", "NOT BETWEEN SYMMETRIC")

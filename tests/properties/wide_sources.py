@@ -243,7 +243,7 @@ class Sources:
         for number, (kind, _) in enumerate(keys):
             columns.setdefault(kind, []).append(f"x{number}")
         by = "".join(f", {key} AS x{number}" for number, (_, key) in enumerate(keys))
-        made = f"count(*) AS n, {self.one('max', 'min', 'sum', 'avg')}({pick.number(1)}) AS m"
+        made = f"count(*) AS n, {self.one('max', 'min', 'sum', 'avg', 'var_pop')}({pick.number(1)}) AS m"
         made += f", {self.one('bool_or', 'bool_and')}({pick.condition(1)}) AS flag"
         having = f" HAVING count(*) {self.one('>', '=', '<')} {self.one('0', '1', '3')}" if self.number(3) == 0 else ""
         grouped = ", ".join(str(place + 1) for place in range(len(keys) + 1))

@@ -1,14 +1,17 @@
 """One column of each type, with its worst values: what every admitted expression has to bear."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 
-from rules.relation.domain import ANYTHING, Domain, Range, values
-from rules.relation.expression import Column
-from rules.relation.render import text_constant
-from rules.relation.scan import type_domain
-from rules.relation.types import Type
-from rules.relation.value import find_value
+from rules.bind.table import type_domain
+from rules.kernel.expressions import quoted_text
+from rules.sql import syntax as s
+from rules.sql.lower import parse_expression
+from rules.values.domain import ANYTHING, ONE, Domain, Range, Values, values
+from rules.values.expression import Column
+from rules.values.types import Type
+from rules.values.value import find_value
 
 MOOD = Type("enum", name='"public"."mood"', labels=("glad", "sad", "calm"))
 
@@ -17,10 +20,14 @@ Cells = tuple[str, ...]
 _INTEGERS: Cells = ("0", "1", "-1", "7", "-30")
 _FLOATS: Cells = ("0", "-0", "1", "-1", "0.5", "2.5", "-7.25", "NaN", "Infinity", "-Infinity", "1e-30", "1e30")
 _NUMBERS: Cells = ("0", "0.00", "1", "-1", "2.5", "-7.250", "1e-300", "1e300", "NaN", "Infinity", "-Infinity")
-_DAYS: Cells = ("2024-02-29", "1970-01-01", "1582-10-10", "0001-01-01", "9999-12-31", "infinity", "-infinity")
+_DAYS: Cells = (
+    *("2024-02-29", "1970-01-01", "1582-10-10", "0001-01-01", "9999-12-31", "infinity", "-infinity"),
+    *("2024-01-31", "2023-02-28", "9999-12-29", "0001-01-03"),
+)
 _MOMENTS: Cells = (
     *("2024-03-31 02:30:00.000001", "2023-12-31 23:59:59.999999", "1970-01-01", "1850-06-01 12:00", "infinity"),
     *("0001-01-01", "0001-01-01 BC", "9999-12-31 23:59:59.999999", "294276-12-31 23:59:59", "-infinity"),
+    *("2024-01-30 23:00", "2024-01-31 01:00", "2024-10-27 02:30", "2024-02-29 12:00"),
 )
 _TEXTS: Cells = (
     *("", " ", "a", "Berlin", "O'Hara", "50%", "a\\", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "2024-02-30", "2024-02-29"),
@@ -41,8 +48,8 @@ _TEXTS: Cells = (
 # name -> type and the values that are there besides NULL
 COLUMNS: dict[str, tuple[Type, Cells]] = {
     "i2": (Type("int2"), (*_INTEGERS, "32767", "-32768")),
-    "i4": (Type("int4"), (*_INTEGERS, "2147483647", "-2147483648")),
-    "i8": (Type("int8"), (*_INTEGERS, "9223372036854775807", "-9223372036854775808", "4611686018427387904")),
+    "i4": (Type("int4"), (*_INTEGERS, "2147483647", "-2147483648", "3000000", "-719163")),
+    "i8": (Type("int8"), (*_INTEGERS, "3000000", "9223372036854775807", "-9223372036854775808", "4611686018427387904")),
     "n": (Type("numeric"), (*_NUMBERS, "1e-16383", "1e131071", "99999.99999")),
     "n2": (Type("numeric", size=8, scale=2), ("0", "1.25", "-0.01", "999999.99", "-999999.99", "NaN")),
     "f4": (Type("float4"), (*_FLOATS, "3.4e38", "-3.4e38", "1e-45")),
@@ -119,29 +126,100 @@ PAIRED = {**COLUMNS, **{f"{name}_": given for name, given in COLUMNS.items()}}
 _VERY_LONG = "ab" * 40_000
 
 
-def column(name: str, *, nullable: bool, is_declared: bool = False) -> Column:
-    """The column as a table would have it, with rules or without."""
+def column(name: str, *, nullable: bool, declared: int | None = None) -> Column:
+    """The column as a table would have it, with one of some rules for it or without."""
     given, _ = PAIRED[name]
-    declared = _DECLARED.get(name.rstrip("_")) if is_declared else None
-    known = ANYTHING if declared is None else _domain(declared, given)
+    ranges = _DECLARED.get(name.rstrip("_"), ()) if declared is not None else ()
+    known = _domain(ranges[(declared or 0) % len(ranges)], given) if ranges else ANYTHING
     return Column(list(PAIRED).index(name), given, type_domain(given), known, nullable=nullable, name=name)
 
 
+def believed(name: str, place: int) -> Column:
+    """The column with something that is not true of it: that it is never NULL, and one of these domains."""
+    given, _ = PAIRED[name]
+    return replace(column(name, nullable=False), domain=_lies(given)[place % MOST_LIES])
+
+
+MOST_LIES = 5
+_NOTHING = Values(())
+
+
+def _lies(given: Type) -> tuple[Domain, ...]:
+    """What conditions and CHECKs might say of a type's columns, were they what keeps the rows out."""
+    if given.is_number:
+        one, few = Fraction(1), Range(Fraction(1), Fraction(3), ONE)
+        return _NOTHING, values([one]), few, Range(Fraction(-10), Fraction(-2), ONE), values([Fraction(0)])
+    if given.is_time:
+        days = ("2024-01-31", "2023-03-25", "2024-02-29", "9999-12-29", "0001-01-03")
+        found = [value for day in days if isinstance(value := find_value(day, given), Fraction)]
+        return _NOTHING, values(found[:1]), Range(found[1], found[2]), values(found[3:4]), Range(found[4], found[4])
+    texts = given.labels if given.kind == "enum" else ("a", "7", "2024-02-29", "")
+    if given.kind not in ("text", "enum"):
+        return (_NOTHING,) * MOST_LIES
+    return _NOTHING, Values(texts[:1]), Values(texts[1:2]), values(texts[2:3]), values(texts)
+
+
+def constant(name: str, place: int) -> s.Expression:
+    """A constant of the column's type, or of another of its kind."""
+    given, _ = PAIRED[name]
+    known = _CONSTANTS.get(given.kind, ())
+    return parse_expression(known[place % len(known)] if known else f"NULL::{given.sql}")
+
+
+MOST_CONSTANTS = 7
+_OF_NUMBERS = ("0", "-1", "2147483647", "(-2147483648)", "32767::smallint", "9223372036854775807", "1e299")
+_OF_DOUBLES = (
+    "'8e307'::float8",
+    "'-1e308'::float8",
+    "'5e-324'::float8",
+    "'3.4e38'::real",
+    "1e-290",
+    "0",
+    "'1e-45'::real",
+)
+_OF_MOMENTS = (
+    *("timestamp '2024-01-30 23:00'", "date '9999-12-31'", "date '0001-01-01'", "timestamptz '2024-03-31 01:30+00'"),
+    *("timestamp '9999-12-31 23:59:59.999999'", "timestamptz '0001-01-02 00:00+00'", "date '2024-02-29'"),
+)
+_CONSTANTS = {
+    "integer": _OF_NUMBERS,
+    "numeric": (*_OF_NUMBERS[:1], "1e-290", "-1e299", *_OF_DOUBLES[:2], "99.995", "9007199254740993"),
+    "float": _OF_DOUBLES,
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), _OF_MOMENTS),
+    "text": ("''", "'a'", "'-12.50'", "'2024-02-30'", "'1e400'", "'a '::char(3)", "'x'::varchar(1)"),
+    "boolean": ("true", "false", "NULL"),
+    "enum": ("'sad'",),
+    "time": ("time '24:00'", "time '00:00'"),
+}
+
+
 # What rules might say of a column: its least and its greatest value, or all of them.
-_DECLARED: dict[str, Cells] = {
-    **dict.fromkeys(("i2", "i4", "i8"), ("-3", "40")),
-    **dict.fromkeys(("n", "n2"), ("-0.5", "99.5")),
-    **dict.fromkeys(("f4", "f8"), ("-1.5", "150")),
-    "d": ("2023-12-30", "2024-03-02"),
-    "ts": ("2024-03-30 12:00", "2024-04-02 23:59:59.999999"),
-    "tz": ("2024-03-30 12:00+00", "2024-04-02 21:59:59.999999+00"),
-    "t": ("", "a", "Berlin", "O'Hara"),
-    "vc": ("Lyon", "12"),
-    **dict.fromkeys(("nw", "nn"), ("-3", "40")),
-    "nd": ("-0.5", "0.5"),
-    "c": ("a", "50%"),
-    "na": ("a", "Berlin"),
-    "t0": ("2024-03-30 12:00", "2024-04-02 23:59:59"),
+MOST_DECLARED = 4
+_DECLARED: dict[str, tuple[Cells, ...]] = {
+    "i2": (("-3", "40"), ("0", "32767"), ("7", "7")),
+    **dict.fromkeys(("i4", "i8"), (("-3", "40"), ("0", "2147483647"), ("-719163", "3000000"), ("7", "7"))),
+    **dict.fromkeys(("n", "n2"), (("-0.5", "99.5"), ("-999999.99", "999999.99"), ("0.25", "0.25"))),
+    "f4": (("-1.5", "150"), ("-3e38", "3e38"), ("0", "1e-30")),
+    "f8": (("-1.5", "150"), ("-1e300", "1e300"), ("0", "1e-200")),
+    "d": (
+        *(("2023-12-30", "2024-03-02"), ("2024-01-29", "2024-02-29"), ("0001-01-01", "0001-03-01")),
+        ("9999-11-30", "9999-12-31"),
+    ),
+    "ts": (
+        *(("2024-03-30 12:00", "2024-04-02 23:59:59.999999"), ("2024-01-30 22:00", "2024-01-31 02:00")),
+        *(("0001-01-01", "0001-01-31 12:00"), ("9999-12-30", "9999-12-31 23:59:59.999999")),
+    ),
+    "tz": (
+        *(("2024-03-30 12:00+00", "2024-04-02 21:59:59.999999+00"), ("2024-01-30 22:00+00", "2024-01-31 02:00+00")),
+        *(("2024-10-26 22:00+00", "2024-10-27 03:00+00"), ("2024-03-31 00:30+00", "2024-03-31 01:30+00")),
+    ),
+    "t": (("", "a", "Berlin", "O'Hara"), ("2024-02-29",)),
+    "vc": (("Lyon", "12"),),
+    **dict.fromkeys(("nw", "nn"), (("-3", "40"),)),
+    "nd": (("-0.5", "0.5"),),
+    "c": (("a", "50%"),),
+    "na": (("a", "Berlin"),),
+    "t0": (("2024-03-30 12:00", "2024-04-02 23:59:59"),),
 }
 
 
@@ -178,6 +256,6 @@ def _worst(name: str, server_version: int) -> Cells:
 
 def _values(name: str, cells: Cells, *, nullable: bool) -> str:
     given, _ = PAIRED[name]
-    shown = [*map(text_constant, cells), *(["NULL"] if nullable else [])]
+    shown = [*map(quoted_text, cells), *(["NULL"] if nullable else [])]
     cast = f"{given.sql}::text" if given.base in ("bpchar", "name") else given.sql  # as a relation reads them
     return f"(SELECT v::{cast} AS {name} FROM unnest(ARRAY[{', '.join(shown)}]) AS v) AS of_{name}"

@@ -19,16 +19,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
-from proxy.server.errors import SHUTDOWN, fatal
-from proxy.server.house import House
+from proxy.server.accounts import Account, Accounts, DatedVerifier
 from proxy.server.listener import Listener
-from proxy.server.ports import ClientPort, Login, OpenSession, Session
+from proxy.server.server_context import ServerContext
 from proxy.server.tls import Tls
+from proxy.session.errors import SHUTDOWN, fatal
+from proxy.session.interfaces import ClientPort, Login, OpenSession, Session
 from proxy.settings import ServerSettings
 from proxy.twin.embedded import PORT, Cluster
 from proxy.wire.backend import BackendKeyData, ReadyForQuery
 from proxy.wire.buffer import FrameBuffer
-from proxy.wire.scram import Accounts, Verifier
+from proxy.wire.scram import Verifier
 from proxy.wire.startup import CancelRequest, StartupMessage
 
 Result = TypeVar("Result")
@@ -80,6 +81,10 @@ class RelaySession(asyncio.Protocol):
         self.is_closed = True
         if self._transport is not None:
             self._transport.close()
+
+    @property
+    def is_inside_message(self) -> bool:
+        return False
 
     # what PostgreSQL says
 
@@ -157,8 +162,8 @@ class Relay:
         return self.listener.port
 
     @property
-    def house(self) -> House:
-        return self.listener.house
+    def context(self) -> ServerContext:
+        return self.listener.context
 
     def dsn(self, **more: str | int) -> str:
         """For libpq; what is given wins."""
@@ -177,7 +182,9 @@ class Relay:
 
 def accounts(*users: str) -> Accounts:
     verifiers = {user: Verifier.of_password(PASSWORD, secrets.token_bytes(16)) for user in (USER, *users)}
-    return Accounts(verifiers, secrets.token_bytes(32))
+    return Accounts(
+        {user: Account((DatedVerifier(each),)) for user, each in verifiers.items()}, secrets.token_bytes(32)
+    )
 
 
 @contextmanager
@@ -191,7 +198,7 @@ def running_relay(
 ) -> Iterator[Relay]:
     """A proxy on a free port, stopped at the end; whatever its event loop had to complain of fails the test."""
     sessions: list[RelaySession] = []
-    house = House.build(
+    house = ServerContext.build(
         settings or ServerSettings(port=0, drain_timeout_seconds=0),
         database="shop",
         accounts=accounts("grace"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -11,13 +11,16 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from proxy.query.service import Answer
-from proxy.server.sessions import Sessions, SessionSettings
+from proxy.execute.service import Answer
+from proxy.session.sessions import Sessions
+from proxy.settings import SessionSettings
 from proxy.twin.embedded import PORT, Cluster
+from proxy.twin.session_state import create_moment
+from rules.mechanisms.release_plan import Block
+from rules.planner.plan import Plan, PreviewRows, Request
 from rules.refusal import Interrupted, NotAllowed, Refusal
-from rules.rewrite.plan import Plan, Request
-from rules.sql.commands import Limits
 from rules.sql.read import read
+from rules.sql.session_settings import SettingLimits
 from rules.sql.statement import Reading, Statement
 from tests.server.door import serve
 from tests.server.raw import RawClient
@@ -34,11 +37,11 @@ CREATE SCHEMA other;
 CREATE TABLE other.orders (id int);
 INSERT INTO other.orders VALUES (1), (2);
 CREATE SCHEMA noisegate;
-CREATE FUNCTION noisegate.canon(value anyelement) RETURNS text LANGUAGE sql STABLE
+CREATE FUNCTION pg_catalog.noisegate_canon(value anyelement) RETURNS text LANGUAGE sql STABLE
     SET datestyle = 'ISO, YMD' SET intervalstyle = postgres SET extra_float_digits = 1 SET timezone = 'UTC'
     AS 'SELECT value::text';
 CREATE ROLE ada LOGIN;
-ALTER ROLE ada SET noisegate.epsilon = '0.1';
+ALTER DATABASE twin SET noisegate.epsilon = '0.1';
 GRANT REFERENCES ON orders TO ada;
 GRANT SELECT ON products, other.orders TO ada;
 GRANT USAGE ON SCHEMA noisegate, other TO ada;
@@ -71,7 +74,7 @@ COLUMNS: dict[int, tuple[tuple[str | None, ...], ...]] = {
     1: (("42",),),
     2: (("open", "paid", None), ("7", "-3", "11")),
 }
-LIMITS = Limits(Decimal("0.1"), Decimal(1), Decimal(0))
+LIMITS = SettingLimits(Decimal("0.1"), Decimal(1), Decimal(0))
 
 
 @dataclass
@@ -84,7 +87,7 @@ class FewStatements:
     timeouts: list[float] = field(default_factory=list)
     reuses: list[bool] = field(default_factory=list)
     failure: Refusal | None = None
-    limits: Limits = LIMITS
+    limits: SettingLimits = LIMITS
 
     def __repr__(self) -> str:
         return f"{self.answered} answers"  # short, for reports of failed examples
@@ -92,11 +95,26 @@ class FewStatements:
     async def read(self, text: str, analyst: str) -> Reading:
         return read(text)
 
+    def limits_of(self, analyst: str) -> SettingLimits:
+        return self.limits
+
     def may_touch(self, statement: Statement) -> bool:
         return any(relation.name == "orders" for relation in statement.relations)
 
     def is_protected(self, schema: str, name: str) -> bool:
         return (schema, name) == ("public", "orders")
+
+    def synopsis(self, schema: str) -> None:
+        """There are none here."""
+
+    def preview_rows(self, analyst: str) -> tuple[PreviewRows, ...]:
+        return ()
+
+    def find_plan(self, request: Request) -> None:
+        """Each is planned anew."""
+
+    def find_answer(self, plan: Plan, *, analyst: str, session: str) -> None:
+        """Each is answered anew."""
 
     async def plan(self, request: Request, analyst: str) -> Plan:
         self.requests.append(request)
@@ -106,11 +124,21 @@ class FewStatements:
             raise NotAllowed("rows of orders are protected", hint="Ask for count(*).", position=position)
         return Plan((), outer, len(request.parameters), request.epsilon, Decimal(0))
 
+    async def find_released(self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str) -> None:
+        """Nothing is kept."""
+
     async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
         """Nothing costs anything here."""
 
     async def answer(
-        self, plan: Plan, *, analyst: str, session: str, timeout_seconds: float, reuse: bool = True
+        self,
+        plan: Plan,
+        *,
+        analyst: str,
+        session: str,
+        timeout_seconds: float,
+        reuse: bool = True,
+        own: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Answer:
         self.answered += 1
         self.timeouts.append(timeout_seconds)
@@ -154,13 +182,21 @@ class Stage:
 @pytest.fixture(scope="session", params=[18, 16], ids=["on 18", "on 16"])
 def twin_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A PostgreSQL that plays the twin, with empty protected tables, in the versions that a twin may have."""
-    cluster = Cluster.start(version=request.param)
+    cluster = make_twin(request.param)
+    yield cluster
+    cluster.stop()
+
+
+def make_twin(version: int) -> Cluster:
+    """A cluster with what tests of sessions expect in it."""
+    cluster = Cluster.start(version=version)
     with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
         owner.execute(f"CREATE DATABASE {DATABASE}")
     with psycopg.connect(cluster.dsn(DATABASE), autocommit=True) as owner:
         owner.execute(TWIN)
-    yield cluster
-    cluster.stop()
+        for step in create_moment("pg_catalog.noisegate_"):
+            owner.execute(step.sql)
+    return cluster
 
 
 @pytest_asyncio.fixture
@@ -172,11 +208,20 @@ async def stage(twin_cluster: Cluster) -> AsyncIterator[Stage]:
         async with await psycopg.AsyncConnection.connect(twin_cluster.dsn()) as owner:
             await owner.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) AS pid", [list(process_ids)])
 
+    async def reset_roles(analyst: str) -> bool:
+        async with await psycopg.AsyncConnection.connect(twin_cluster.dsn()) as owner:
+            return (await owner.execute("DELETE FROM pg_db_role_setting WHERE setrole <> 0")).rowcount > 0
+
     sessions = Sessions(
-        service, socket=lambda: direct, end_backends=end_backends, database=DATABASE, settings=SessionSettings()
+        service,
+        socket=lambda analyst: direct,
+        end_backends=end_backends,
+        reset_roles=reset_roles,
+        database=DATABASE,
+        settings=SessionSettings(),
     )
     with tempfile.TemporaryDirectory() as place:
         proxied = Path(place) / "proxy"
-        server = await serve(sessions.open, proxied)
+        server = await serve(sessions.open, proxied, database=DATABASE)
         yield Stage(direct, proxied, service, sessions)
         server.close()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from proxy.server.errors import fatal
-from proxy.server.ports import ClientPort, Login, Session
+from proxy.session.errors import fatal
+from proxy.session.interfaces import ClientPort, Login, Session
 from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster
 from proxy.wire import codec
@@ -53,6 +53,10 @@ class Puppet:
             case b"X", _:
                 self.client.close()
 
+    @property
+    def is_inside_message(self) -> bool:
+        return False
+
     def pause_writing(self) -> None:
         self.heard.append("pause")
 
@@ -92,7 +96,7 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
     async def open_session(login: Login, client: ClientPort) -> Session:
         match login.parameters.get("application_name"):
             case "nowhere":
-                raise Unavailable("the twin is away")
+                raise Unavailable("the twin is unavailable")
             case "broken":
                 raise LookupError("a row of Alice")
             case "slow":
@@ -255,7 +259,7 @@ def test_a_session_that_cannot_be_opened_is_told_and_its_seat_is_free(stage: Sta
     assert isinstance(last, ErrorResponse)
     assert (last.fields["S"], last.sqlstate) == ("FATAL", sqlstate)
     assert eventually(lambda: not len(stage.relay.listener))
-    assert len(stage.relay.house.seats) == 0
+    assert len(stage.relay.context.seats) == 0
 
 
 def test_who_leaves_while_the_session_is_being_opened_leaves_nothing_behind(stage: Stage) -> None:
@@ -263,7 +267,7 @@ def test_who_leaves_while_the_session_is_being_opened_leaves_nothing_behind(stag
         BareClient(stage.relay, application_name=name).socket.close()
 
     assert eventually(lambda: not len(stage.relay.listener))
-    assert (len(stage.relay.house.seats), len(stage.relay.house.keys)) == (0, 0)
+    assert (len(stage.relay.context.seats), len(stage.relay.context.keys)) == (0, 0)
     assert all(puppet.heard == ["closed"] for puppet in stage.puppets)
 
 

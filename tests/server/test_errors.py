@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.server.errors import error_response, fatal
+from proxy.session.errors import error_response, fatal
 from proxy.wire.backend import ErrorResponse
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.startup import LoginRefused

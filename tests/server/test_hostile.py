@@ -53,7 +53,7 @@ def test_garbage_ends_in_a_close_and_the_next_client_is_served(calm: Relay, open
         everything(client)
 
     assert eventually(lambda: not len(calm.listener))
-    assert len(calm.house.doorway) == 0
+    assert len(calm.context.doorway) == 0
 
 
 def test_after_all_that_garbage_a_client_is_served(calm: Relay) -> None:
@@ -211,7 +211,7 @@ def test_who_leaves_a_handshake_that_he_began_is_forgotten(calm: Relay, words: b
             client.sendall(words)
 
     assert eventually(lambda: not len(calm.listener))
-    assert len(calm.house.doorway) == 0
+    assert len(calm.context.doorway) == 0
 
 
 @pytest.mark.parametrize("words", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
@@ -223,7 +223,7 @@ def test_who_leaves_during_the_handshake_is_forgotten(calm: Relay, words: bytes)
             client.sendall(words)
 
     assert eventually(lambda: not len(calm.listener))
-    assert len(calm.house.doorway) == 0
+    assert len(calm.context.doorway) == 0
 
 
 def test_a_port_that_is_only_knocked_at_is_forgotten(calm: Relay) -> None:

@@ -8,7 +8,7 @@ import time
 import psycopg
 import pytest
 
-from proxy.server.house import is_loopback
+from proxy.server.server_context import is_loopback
 from proxy.server.tls import Tls
 from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.server.literals import text_array, text_arrays
+from proxy.session.literals import text_array, text_arrays
 
 VALUES = st.lists(st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0")), max_size=500)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.server.probe import Moment
+from proxy.session.twin_probe import SessionState
 from proxy.twin.embedded import Cluster
 from proxy.wire.backend import (
     DataRow,
@@ -212,33 +212,6 @@ async def test_a_session_keeps_only_so_much_of_what_it_prepares(stage: Stage) ->
     await client.ask(Query(b"DEALLOCATE ALL"))
 
     assert kinds(await client.ask(Query(b"PREPARE p AS " + COUNT))) == "CZ"
-
-
-ODD = rb"SELECT '\' , '; NOTIFY siege; --'"  # two statements where a backslash escapes, one elsewhere
-HALF = b"SELECT E'\x81\\' ; NOTIFY siege; --'"  # two in SJIS, where the first two bytes are one character
-
-
-@pytest.mark.parametrize("setting", [b"SET standard_conforming_strings = off", b"SET client_encoding = SJIS"])
-async def test_a_text_is_not_run_that_ends_its_strings_elsewhere_than_it_is_read(stage: Stage, setting: bytes) -> None:
-    text = HALF if b"SJIS" in setting else ODD
-    client = await stage.client(client_encoding="LATIN1")
-    assert kinds(await client.ask(Query(text))) == "TDCZ"  # it is known from here on
-
-    client.send(Query(setting), Query(text), Query(b"SELECT 1"))  # without waiting
-
-    assert kinds(await client.until()) == "CZ"
-    assert [error.sqlstate for error in errors(await client.until())] in (["0A000"], ["42501"])
-    assert kinds(await client.until()) == "TDCZ"
-
-
-async def test_a_startup_that_changes_where_strings_end_is_heard(stage: Stage) -> None:
-    client = await stage.client(standard_conforming_strings="off")
-
-    assert errors(await client.ask(Query(ODD)))[0].sqlstate == "0A000"
-    assert errors(await client.ask(Parse(b"", ODD), Sync()))[0].sqlstate == "0A000"
-    assert kinds(await client.ask(Query(b"SELECT 'plain'"))) == "TDCZ"
-    await client.ask(Query(b"SET standard_conforming_strings = on"))
-    assert kinds(await client.ask(Query(ODD))) == "TDCZ"
 
 
 async def test_a_budget_that_is_spent_is_told_in_either_protocol(stage: Stage) -> None:
@@ -615,7 +588,7 @@ async def test_the_inner_deadline_is_the_clients_own(stage: Stage) -> None:
     [("0", None), ("", None), ("250ms", 0.25), ("3s", 3), ("2min", 120), ("1h", 3600), ("1d", 86400)],
 )
 def test_time_outs_are_read_as_postgresql_shows_them(text: str, seconds: float | None) -> None:
-    assert Moment((), (), {"transaction_timeout": text}, "").seconds("transaction_timeout") == seconds
+    assert SessionState((), (), {"transaction_timeout": text}, "").seconds("transaction_timeout") == seconds
 
 
 async def test_an_inner_run_longer_than_the_idle_limit_of_a_transaction_ends_in_57014(stage: Stage) -> None:

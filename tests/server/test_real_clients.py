@@ -160,8 +160,13 @@ def test_a_certificate_whose_signature_names_no_hash_works_without_channel_bindi
 
 
 def test_another_database_does_not_exist(relay: Relay) -> None:
-    with pytest.raises(psycopg.OperationalError, match='FATAL:  database "postgres" does not exist'):
-        psycopg.connect(relay.dsn(dbname="postgres"))
+    with pytest.raises(psycopg.OperationalError, match='FATAL:  database "template1" does not exist'):
+        psycopg.connect(relay.dsn(dbname="template1"))
+
+
+def test_the_name_postgres_stands_for_the_only_database(relay: Relay) -> None:
+    with psycopg.connect(relay.dsn(dbname="postgres")) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_replication_is_refused(relay: Relay) -> None:
@@ -170,7 +175,7 @@ def test_replication_is_refused(relay: Relay) -> None:
 
 
 def test_where_tls_is_needed_a_login_in_clear_is_told_so_before_it_shows_its_password(tls_relay: Relay) -> None:
-    with pytest.raises(psycopg.OperationalError, match="with TLS only"):
+    with pytest.raises(psycopg.OperationalError, match="require TLS"):
         psycopg.connect(tls_relay.dsn(sslmode="disable"))
 
 
@@ -192,7 +197,7 @@ def test_newer_protocols_agree_on_what_both_speak(relay: Relay, version: str) ->
 
 
 def test_when_all_have_gone_nothing_is_held_for_them(relay: Relay) -> None:
-    house = relay.house
+    house = relay.context
     psycopg.connect(relay.dsn()).close()
 
     assert eventually(lambda: not len(relay.listener))

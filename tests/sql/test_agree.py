@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rules.refusal import NotSupported
-from rules.sql.agree import check_agreement
 from rules.sql.grammar import parse
-from rules.sql.parse import query_from
-from rules.sql.spelled import Spelled, spelled
+from rules.sql.lower import check_agreement, query_from
+from rules.sql.normalize import Spelled, spelled
 from rules.sql.syntax import Call, Constant, InList, Item, Name, Operator, Query, Select
 
 EXPRESSIONS = """

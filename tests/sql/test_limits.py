@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.refusal import TooComplex
-from rules.sql.limits import check_size
+from rules.sql.limits import MOST_TOKENS, check_size, check_text
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,20 @@ from rules.sql.limits import check_size
 )
 def test_what_could_kill_a_parser_is_refused(text: str) -> None:
     with pytest.raises(TooComplex):
+        check_size(text)
+
+
+@pytest.mark.parametrize("text", ["SELECT '" + "x" * 70_000 + "'", "SELECT " + "(" * 65 + "1" + ")" * 65])
+def test_what_is_only_read_is_short_and_flat_too(text: str) -> None:
+    with pytest.raises(TooComplex):
+        check_text(text)
+
+
+def test_words_are_counted_where_a_statement_is_planned() -> None:
+    text = f"SELECT count(*) FROM t WHERE n IN ({', '.join(['1'] * MOST_TOKENS)})"
+
+    check_text(text)
+    with pytest.raises(TooComplex, match="a statement over protected tables has at most 4,000 words and signs"):
         check_size(text)
 
 

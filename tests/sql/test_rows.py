@@ -5,7 +5,7 @@ import itertools
 import psycopg
 import pytest
 
-from rules.sql.parse import parse_expression
+from rules.sql.lower import parse_expression
 from tests.conftest import RealDatabase
 
 SAME = [

@@ -58,6 +58,19 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         self._ask("POST", "window/rect", {"width": width, "height": height})
 
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other, as a hand does: of those without a sign, their codes in WebDriver."""
+        strokes = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self._ask("POST", "actions", {"actions": [{"type": "key", "id": "keyboard", "actions": strokes}]})
+
+    def command(self, name: str, **parameters: object) -> Json:
+        """A command of the browser's own protocol."""
+        return mapping(self._ask("POST", "goog/cdp/execute", {"cmd": name, "params": parameters}))
+
+    def complaints(self) -> list[str]:
+        """What the browser has said of the pages since this was last asked: errors of scripts, what CSP refused."""
+        return [text(each["message"]) for each in rows(self._ask("POST", "se/log", {"type": "browser"}))]
+
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(text(self._ask("GET", "screenshot", None))))
 
@@ -132,8 +145,9 @@ def _found(program: str) -> str:
 def _capabilities(binary: str, profile: Path) -> Json:
     arguments: Sequence[str] = (*QUIET, f"--user-data-dir={profile}")
     options: Mapping[str, object] = {"binary": binary, "args": arguments}
-    logging = {"performance": "ALL"}
-    return {"capabilities": {"alwaysMatch": {"goog:chromeOptions": options, "goog:loggingPrefs": logging}}}
+    logging = {"performance": "ALL", "browser": "ALL"}
+    asked = {"goog:chromeOptions": options, "goog:loggingPrefs": logging, "acceptInsecureCerts": True}
+    return {"capabilities": {"alwaysMatch": asked}}
 
 
 def _call(method: str, url: str, body: Json | None) -> object:

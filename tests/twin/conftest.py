@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.engine.postgres import PostgresEngine
+from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.twin import Twin
 from tests import shop as shop_data
 from tests.conftest import RealDatabase

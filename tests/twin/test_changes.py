@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from proxy.engine.catalog import read_catalog
-from proxy.engine.engine import EngineError
-from proxy.engine.postgres import PostgresEngine
+from proxy.engines.engine import EngineError, SchemaChanged
+from proxy.engines.postgres.catalog import read_catalog
+from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import OWNER, Cluster
-from proxy.twin.twin import Limits, Twin, TwinError
+from proxy.twin.twin import Twin, TwinError, TwinLimits
 from rules.catalog import Catalog, Collation, Table, TableName
 from rules.policy.model import Policy
 from tests import shop as shop_data
@@ -53,15 +53,24 @@ CREATE TABLE sales.deals (
     """
 CREATE FUNCTION double(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1';
 ALTER TABLE products ADD COLUMN weight int DEFAULT double(4) CHECK (double(weight) > 0)""",
+    "CREATE OR REPLACE FUNCTION double(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + $1'",
+    "CREATE INDEX by_weight ON products (double(weight)); CREATE FUNCTION of(orders) RETURNS int LANGUAGE sql RETURN 1",
+    "CREATE FUNCTION cents(c sales.cents) RETURNS int LANGUAGE sql IMMUTABLE RETURN (c * 100)::int",
     "CREATE TABLE parted (a int PRIMARY KEY, b date) PARTITION BY RANGE (a)",
+    "CREATE INDEX by_date ON parted (b)",
     "ALTER TABLE parted ADD COLUMN c int",
     "CREATE VIEW totals AS SELECT customer_id, sum(amount) FROM orders GROUP BY 1",
+    "CREATE OR REPLACE VIEW totals AS SELECT customer_id, sum(amount), count(*) AS number FROM orders GROUP BY 1",
+    "COMMENT ON VIEW totals IS 'sums'; COMMENT ON COLUMN totals.sum IS 'all'",
+    "DROP VIEW totals; CREATE MATERIALIZED VIEW totals AS SELECT customer_id, sum(amount) FROM orders GROUP BY 1",
+    "CREATE INDEX by_sum ON totals (sum)",
+    "DROP MATERIALIZED VIEW totals; CREATE VIEW totals AS SELECT customer_id, sum(amount) FROM orders GROUP BY 1",
     "ALTER DOMAIN sales.cents ADD CHECK (VALUE < 1000)",
     "CREATE TABLE extra (id serial PRIMARY KEY, kind text DEFAULT 'a\\b''c'); INSERT INTO extra VALUES (1, 'x')",
     "DROP TABLE extra; DROP VIEW totals; DROP SCHEMA sales CASCADE",
-    "DROP TABLE parted, order_items, orders, products, customers; DROP TYPE status, segment",
+    "DROP FUNCTION of; DROP TABLE parted, order_items, orders, products, customers; DROP TYPE status, segment",
 ]
-LIMITS = Limits(public_rows=100, patience_seconds=1.5)
+LIMITS = TwinLimits(public_rows=100, patience_seconds=1.5)
 
 
 class Follower:
@@ -90,6 +99,9 @@ class Follower:
         }
         assert {(each.name, each.labels) for each in found.enums} == {(each.name, each.labels) for each in wanted.enums}
         assert set(found.domains) == set(wanted.domains)
+        assert {each for each in found.routines if each.name.schema != "noisegate" and each.definition} == {
+            each for each in wanted.routines if each.definition
+        }
         assert {each for each in found.schemas if each[0] != "noisegate"} == set(wanted.schemas)
 
     async def oids(self) -> dict[str, int]:
@@ -101,21 +113,22 @@ class Follower:
 
 
 def _look(table: Table) -> object:
-    """All of a table that tools show. Functions of the real database are missing in the twin, and what calls them."""
+    """All of a table that tools show."""
     columns = [
         (
             column.name,
             column.type.sql,
             column.not_null,
-            None if column.default and "double" in column.default else column.default,
+            column.default,
             (column.identity, column.generated, column.collation, column.comment),
         )
         for column in table.columns
     ]
-    checks = {(check.name, check.definition) for check in table.checks if "double" not in check.definition}
+    checks = {(check.name, check.definition) for check in table.checks}
     keys = {(key.name, key.columns, key.primary, key.constraint) for key in table.keys}
     links = {(key.name, key.definition) for key in table.foreign_keys}
-    return table.kind, columns, keys, links, checks, table.comment, table.partition_key
+    indexes = {(index.name, index.definition) for index in table.indexes}
+    return table.kind, columns, keys, links, checks, indexes, table.comment, table.partition_key
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +303,9 @@ async def test_public_rows_follow_and_a_table_that_grows_too_large_is_closed(fol
 
         follower.change("INSERT INTO products SELECT n, 'x', 'x', 0 FROM generate_series(100, 200) AS n")
         await follower.twin.refresh_public()
-        assert follower.twin.closed_tables == {TableName("public", "products"): "it has more than 100 rows"}
+        assert follower.twin.closed_tables == {
+            TableName("public", "products"): "it has more than 100 rows (--max-public-rows)"
+        }
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await ada.execute(counted)
 
@@ -299,12 +314,37 @@ async def test_public_rows_follow_and_a_table_that_grows_too_large_is_closed(fol
         assert await (await ada.execute(counted)).fetchone() == (31, 0)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE OR REPLACE VIEW extra AS SELECT id, email AS name FROM customers",
+        "LOCK TABLE extra_rows; CREATE TABLE child () INHERITS (extra_rows); INSERT INTO child VALUES (1, 'x')",
+        "DROP VIEW extra; CREATE VIEW extra AS SELECT id, email AS name FROM customers; GRANT ALL ON extra TO PUBLIC",
+    ],
+)
+async def test_rows_that_waited_for_a_change_of_the_schema_are_not_shown(follower: Follower, change: str) -> None:
+    """Rows wait for a migration's lock, and are read by the definition that it leaves."""
+    follower.change("CREATE TABLE extra_rows (id int, name text); INSERT INTO extra_rows VALUES (1, 'seen')")
+    follower.change("CREATE VIEW extra AS SELECT id, name FROM extra_rows")
+    await follower.follow()
+
+    with psycopg.connect(follower.real.dsn) as migration:
+        migration.execute(change)
+        refresh = asyncio.create_task(follower.twin.refresh_public())
+        await asyncio.sleep(1)
+    with pytest.raises(SchemaChanged):
+        await refresh
+
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        assert await (await ada.execute("SELECT * FROM extra")).fetchall() == [(1, "seen")]
+
+
 async def test_a_public_table_that_our_role_may_not_read_stays_closed_and_the_others_open(follower: Follower) -> None:
     follower.change("CREATE TABLE extra (id int)")
     with follower.real.connect() as connection:
         connection.execute(f"REVOKE ALL ON extra FROM {shop_data.READER}")
     await follower.follow()
-    assert follower.twin.closed_tables == {TableName("public", "extra"): "our role cannot read it"}
+    assert follower.twin.closed_tables == {TableName("public", "extra"): "the role of the proxy cannot read it"}
     async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
         assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -349,7 +389,7 @@ async def test_the_twin_comes_back_after_one_of_its_processes_died(follower: Fol
         assert await (await ada.execute("SELECT count(*) FROM products")).fetchone() == (30,)
         async with asyncio.timeout(20):
             while not heard:  # the twin listens again a moment after it has come back
-                await ada.execute(f"SELECT noisegate.tell('cancel', {ada.info.backend_pid})")
+                await ada.execute(f"SELECT pg_catalog.noisegate_tell('cancel', {ada.info.backend_pid})")
                 await asyncio.sleep(0.1)
         assert set(heard) == {("cancel", ada.info.backend_pid)}
     await follower.follow()
@@ -365,9 +405,11 @@ async def _once_it_answers(dsn: str) -> AsyncConnection:
                 await asyncio.sleep(0.1)
 
 
-async def test_a_new_twin_takes_the_place_of_one_whose_server_is_gone(follower: Follower) -> None:
+@pytest.mark.parametrize("killed", ["the server", "its keeper"])
+async def test_a_new_twin_takes_the_place_of_one_whose_server_is_gone(follower: Follower, killed: str) -> None:
     directory = follower.twin.socket_directory
-    os.kill(int((directory / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    server = int((directory / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(server if killed == "the server" else follower.twin._cluster._keeper.pid, signal.SIGKILL)
     async with asyncio.timeout(30):
         while follower.twin.socket_directory == directory:
             await asyncio.sleep(0.1)
@@ -415,3 +457,21 @@ def _many_tables(catalog: Catalog, size: int) -> Catalog:
         name = TableName("public", f"t{number}")
         tables.append(Table(name, "table", columns, (key,), links, comment=f"table {number}"))
     return replace(catalog, tables=(*catalog.tables, *tables))
+
+
+async def test_a_twin_that_has_grown_too_large_is_made_anew(shop: RealDatabase) -> None:
+    engine = PostgresEngine(shop.reader_dsn)
+    limits = replace(LIMITS, disk_bytes=2**26)
+    twin = await Twin.open(await engine.catalog(), shop_data.policy(shop.reader_dsn), engine, limits)
+    try:
+        before = twin.socket_directory
+        async with await AsyncConnection.connect(twin.dsn(OWNER), autocommit=True) as owner:
+            await owner.execute("CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 50000)")
+        async with asyncio.timeout(60):
+            while twin.socket_directory == before:
+                await asyncio.sleep(0.1)
+        async with await _once_it_answers(twin.dsn("ada")) as ada:
+            assert await (await ada.execute("SELECT count(*) FROM pg_class WHERE relname = 'large'")).fetchone() == (0,)
+    finally:
+        await twin.close()
+        await engine.close()

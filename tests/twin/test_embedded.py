@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from proxy.process_isolation import bare_environment
 from proxy.twin import embedded
 from proxy.twin.embedded import Cluster, ClusterError
 
@@ -105,7 +106,7 @@ def test_a_server_below_a_home_that_is_closed_to_others_runs_from_a_copy(
     cluster_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster_home.chmod(0o755)
-    monkeypatch.setattr(embedded, "_can_run", lambda tree, uid: False)
+    monkeypatch.setattr(embedded, "can_run", lambda binaries: False)
     monkeypatch.setattr(tempfile, "tempdir", str(cluster_home))
 
     for _ in range(2):
@@ -115,3 +116,43 @@ def test_a_server_below_a_home_that_is_closed_to_others_runs_from_a_copy(
         cluster.stop()
 
     assert len(list(cluster_home.iterdir())) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux alone shows what a process has")
+def test_a_server_has_no_secret_and_no_file_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever takes over one of its processes must find nothing there but the twin."""
+    monkeypatch.setenv("NOISEGATE_DATABASE", "password=the-secret")
+    monkeypatch.setenv("PGPASSWORD", "the-secret")
+    held = (tmp_path / "ours").open("w")
+    os.set_inheritable(held.fileno(), True)
+    cluster = Cluster.start()
+    try:
+        postmaster = cluster._postmaster
+        keeper = cluster._keeper.pid
+        with psycopg.connect(cluster.dsn()) as connection:
+            for process in (keeper, postmaster, connection.info.backend_pid):
+                environment = Path(f"/proc/{process}/environ").read_bytes()
+                assert b"secret" not in environment
+                assert {entry.partition(b"=")[0] for entry in environment.split(b"\0") if b"=" in entry} <= {
+                    *(name.encode() for name in bare_environment("PYTHON")),
+                    *(b"PGDATA", b"PG_GRANDPARENT_PID", b"PGLOCALEDIR", b"PGSYSCONFDIR"),
+                    *(name.encode() for name in ("LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY")),
+                    *(name.encode() for name in ("LC_NUMERIC", "LC_TIME")),
+                }
+            files = {file.resolve() for file in Path(f"/proc/{postmaster}/fd").iterdir()}
+        assert (tmp_path / "ours").resolve() not in files
+        if os.geteuid() == 0:
+            assert Path(f"/proc/{postmaster}").stat().st_uid != 0
+    finally:
+        cluster.stop()
+        held.close()
+
+
+def test_killing_the_keeper_outright_ends_the_server_and_removes_its_directory() -> None:
+    cluster = Cluster.start()
+    os.kill(cluster._keeper.pid, signal.SIGKILL)
+
+    cluster.stop()
+
+    assert not cluster.directory.exists()
+    assert not _alive(cluster._postmaster)

@@ -148,16 +148,26 @@ def test_canon_prints_a_value_in_one_way_whatever_the_session_likes(ada: Connect
         "'\\xff'::bytea",
         "true",
         "'paid'::status",
+        "NULL::int",
+        "ARRAY[1, 2]",
     )
-    canonical = ", ".join(f"noisegate.canon({value})" for value in values)
-    assert rows(ada, f"SELECT {canonical}, noisegate.canon(NULL::int), noisegate.canon(ARRAY[1, 2])") == [
+    canonical = ", ".join(f"pg_catalog.noisegate_canon({value})" for value in values)
+    assert rows(ada, f"SELECT {canonical}") == [
         ("2024-02-01", "0.1234567890123", "2024-02-01 00:00:00+00", "\\xff", "true", "paid", None, "{1,2}")
     ]
 
 
+def test_the_functions_that_are_listed_are_those_that_analysts_use(ada: Connection) -> None:
+    listed = "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'noisegate'::regnamespace"
+    described = f"{listed} AND obj_description(oid, 'pg_proc') IS NOT NULL"
+
+    names = [("estimate",), ("high",), ("low",), ("margin",), ("request",), ("typical",)]
+    assert sorted(rows(ada, listed)) == sorted(rows(ada, described)) == names
+
+
 def test_refuse_fails_whenever_it_is_run(ada: Connection) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        ada.execute("SELECT noisegate.refuse()")
+        ada.execute("SELECT pg_catalog.noisegate_refuse()")
 
 
 def test_foreign_collations_can_be_named(ada: Connection) -> None:

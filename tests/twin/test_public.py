@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from proxy.engine.postgres import PostgresEngine
+from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
 from proxy.twin.twin import Twin
 from tests import shop as shop_data

@@ -46,11 +46,13 @@ async def test_a_forged_signal_is_not_heard(twin: Twin, heard: Heard) -> None:
         await AsyncConnection.connect(twin.dsn("bob"), autocommit=True) as bob,
         await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as ada,
     ):
-        await ada.execute(f"SELECT noisegate.tell('cancel', {bob.info.backend_pid})")
+        await ada.execute(f"SELECT pg_catalog.noisegate_tell('cancel', {bob.info.backend_pid})")
         await ada.execute(f"NOTIFY noisegate, 'cancel {bob.info.backend_pid}'")
         cursor = await ada.execute("SELECT prosrc FROM pg_proc WHERE pronamespace = 'noisegate'::regnamespace")
-        await ada.execute(f"SELECT noisegate.tell('boom', {ada.info.backend_pid})")
-        await ada.execute("SELECT noisegate.tell('cancel ' || n, pg_backend_pid()) FROM generate_series(1, 1000) AS n")
+        await ada.execute(f"SELECT pg_catalog.noisegate_tell('boom', {ada.info.backend_pid})")
+        await ada.execute(
+            "SELECT pg_catalog.noisegate_tell('cancel ' || n, pg_backend_pid()) FROM generate_series(1, 1000) AS n"
+        )
         channel = twin._channel
         assert not [source for (source,) in await cursor.fetchall() if channel in source]
     await asyncio.sleep(0.3)
@@ -66,7 +68,9 @@ async def test_a_signal_that_fails_is_not_the_last_that_is_heard(twin: Twin, hea
     async with await AsyncConnection.connect(twin.dsn("ada"), autocommit=True) as ada:
         async with asyncio.timeout(10):
             while not heard:
-                await ada.execute("SELECT pg_cancel_backend(NULL), noisegate.tell('cancel', pg_backend_pid())")
+                await ada.execute(
+                    "SELECT pg_cancel_backend(NULL), pg_catalog.noisegate_tell('cancel', pg_backend_pid())"
+                )
                 await asyncio.sleep(0.1)
 
 

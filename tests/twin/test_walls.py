@@ -1,5 +1,7 @@
 """Nothing that an analyst sends to the twin can answer from its empty tables, harm it, or tell of other analysts."""
 
+import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,6 +196,36 @@ def test_an_analyst_sees_nobody_elses_statements(ada: Connection, bob: Connectio
     assert own[0].startswith("SELECT query")
 
 
+def test_an_analyst_sees_neither_names_nor_views_of_others(ada: Connection, bob: Connection) -> None:
+    bob.execute("CREATE OR REPLACE TEMP VIEW bobs AS SELECT 'a secret of his' AS word")
+    ada.execute("CREATE OR REPLACE TEMP VIEW adas AS SELECT 'one of hers' AS word")
+    for question in (
+        "SELECT r::text FROM pg_roles AS r",
+        "SELECT u::text FROM pg_user AS u",
+        "SELECT g::text FROM pg_group AS g",
+        "SELECT a::text FROM pg_stat_activity AS a",
+        "SELECT v::text FROM pg_views AS v",
+        "SELECT v::text FROM information_schema.views AS v",
+        "SELECT pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v'",
+        "SELECT pg_get_viewdef(oid, true) || pg_get_viewdef(oid, 80) FROM pg_class WHERE relkind = 'v'",
+        "SELECT pg_get_ruledef(oid) || pg_get_ruledef(oid, true) FROM pg_rewrite",
+        "SELECT pg_get_userbyid(relowner) FROM pg_class",
+    ):
+        said = str(ada.execute(question).fetchall())
+        assert "bob'" not in said.replace("bobs'", "") and "secret" not in said, question
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ada.execute("SELECT ev_action FROM pg_rewrite")
+    assert "hers" in str(
+        ada.execute("SELECT pg_get_viewdef('adas'), pg_get_viewdef('adas'::regclass, true)").fetchone()
+    )
+    assert "hers" in str(ada.execute("SELECT definition FROM pg_views WHERE viewname = 'adas'").fetchone())
+    assert "hers" in str(ada.execute("SELECT view_definition FROM information_schema.views").fetchall())
+    assert ada.execute("SELECT count(*) FROM pg_roles WHERE rolname = current_user").fetchone() == (1,)
+    assert ada.execute("SELECT count(*) > 3 FROM pg_rules, pg_matviews RIGHT JOIN pg_roles ON true").fetchone()
+    ada.execute("DROP VIEW adas")
+    bob.execute("DROP VIEW bobs")
+
+
 def test_an_analyst_cannot_stop_another_ones_session(ada: Connection, bob: Connection) -> None:
     for function in ("pg_cancel_backend", "pg_terminate_backend"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -205,3 +237,100 @@ def test_an_analyst_has_one_database(twin: Twin) -> None:
     for name in ("postgres", "template1"):
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(f"{twin.dsn('ada')} dbname={name}")
+
+
+STAYS_WITH_THE_SESSION = [
+    "SET work_mem = '1MB'",
+    "SET client_encoding = 'SJIS'",
+    "SET standard_conforming_strings = off",
+    "PREPARE _ng_probe AS SELECT 1",
+    "CREATE TEMP VIEW products AS SELECT 1 AS id",
+    "CREATE TEMP VIEW v AS SELECT * FROM orders",
+    "DROP VIEW pg_temp.v",
+    "LISTEN x",
+    "NOTIFY x, 'from ada'",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+    "ALTER ROLE ada SET statement_timeout = 1",
+    "ALTER ROLE ada PASSWORD 'x'",
+]
+REFUSED = [
+    "ALTER ROLE ada RENAME TO eve",
+    "ALTER ROLE ada SUPERUSER",
+    "ALTER ROLE ALL SET work_mem = '1MB'",
+    "ALTER DATABASE shop SET work_mem = '1MB'",
+    "GRANT ada TO bob, ada",
+    "CREATE TEMP VIEW w AS SELECT 1; GRANT SELECT ON w TO bob",
+    "CREATE TEMP VIEW w AS SELECT 1; COMMENT ON VIEW w IS 'x'",
+    "CREATE TEMP VIEW w AS SELECT 1; ALTER VIEW w RENAME TO x",
+    "CREATE TEMP VIEW w AS SELECT 1 AS a; CREATE RULE r AS ON INSERT TO w DO INSTEAD NOTHING",
+    "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
+    "DROP OWNED BY ada",
+    "REASSIGN OWNED BY noisegate_owner TO ada",
+    "COMMENT ON ROLE ada IS 'x'",
+    "ALTER TABLE products ADD COLUMN x int",
+    "CREATE TRIGGER t BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    "CREATE POLICY p ON orders",
+    "CREATE STATISTICS s ON id, status FROM orders",
+    "CREATE COLLATION pg_temp.c (locale = 'C')",
+    "CREATE CAST (text AS int) WITH INOUT",
+    "CREATE SERVER s FOREIGN DATA WRAPPER w",
+    "CREATE PUBLICATION p",
+    "CREATE SUBSCRIPTION s CONNECTION '' PUBLICATION p",
+    "CREATE EVENT TRIGGER t ON ddl_command_start EXECUTE FUNCTION pg_catalog.noisegate_only_views()",
+    "CREATE OR REPLACE FUNCTION pg_catalog.noisegate_moment(names text[]) RETURNS json LANGUAGE sql RETURN NULL",
+    "DROP EVENT TRIGGER noisegate_only_views",
+    "UPDATE pg_settings SET setting = '1MB' WHERE name = 'shared_buffers'",
+    "DELETE FROM pg_class",
+    "REINDEX TABLE products",
+    "CLUSTER products",
+]
+
+
+@pytest.mark.parametrize("analyst", ["ada", "bob"])
+def test_behind_a_wall_that_is_passed_nothing_changes_but_the_session_s_own_state(twin: Twin, analyst: str) -> None:
+    """The proxy sorts statements by kind before the twin has them. Here it has them as they come."""
+    with psycopg.connect(twin.dsn("noisegate_owner"), autocommit=True) as owner:
+        before = _all_that_outlives_a_session(owner)
+        with psycopg.connect(twin.dsn(analyst), autocommit=True) as session:
+            for sql in (*STAYS_WITH_THE_SESSION, *REFUSED, *HARM, *ROUTES):
+                text = sql if analyst == "ada" else _exchanged(sql)
+                try:
+                    session.execute(text)
+                except psycopg.Error:
+                    session.execute("ROLLBACK")
+                else:
+                    assert sql in (*STAYS_WITH_THE_SESSION, "ANALYZE orders"), text
+        assert _all_that_outlives_a_session(owner) == before
+
+    assert asyncio.run(twin.reset_roles())
+    with psycopg.connect(twin.dsn(analyst), autocommit=True) as session:
+        assert session.execute("SHOW statement_timeout").fetchone() == ("0",)
+        assert session.execute("SELECT count(*) > 1 FROM products").fetchone() == (True,)
+
+
+def _exchanged(sql: str) -> str:
+    """The same, from bob's side."""
+    names = {"ada": "bob", "bob": "ada"}
+    return re.sub(r"\b(ada|bob)\b", lambda found: names[found[1]], sql)
+
+
+def _all_that_outlives_a_session(owner: Connection) -> dict[str, object]:
+    """Every row of every catalog and table.
+
+    Left out is what a role may set for itself, which each session begins with taking back, and its password, which
+    nobody asks for.
+    """
+    names = owner.execute(
+        "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relpersistence = 'p' "
+        "AND relname NOT IN ('pg_db_role_setting', 'pg_authid', 'pg_namespace', 'pg_class') ORDER BY 1"
+    ).fetchall()
+    queries = {name: f"SELECT * FROM {name}" for (name,) in names} | {
+        "roles": "SELECT to_jsonb(r) - 'rolpassword' FROM pg_authid AS r",
+        "schemas": "SELECT * FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'",  # these stay, and are empty
+        "classes": "SELECT to_jsonb(c) - '{relpages,reltuples,relallvisible,relallfrozen}'::text[] FROM pg_class AS c",
+        "settings": "SELECT name, reset_val FROM pg_settings WHERE source <> 'session'",
+        "advisory locks": "SELECT * FROM pg_locks WHERE locktype = 'advisory'",
+        "prepared transactions": "SELECT * FROM pg_prepared_xacts",
+    }
+    digest = "SELECT count(*), md5(string_agg(t::text, '' ORDER BY t::text)) FROM ({}) AS t"
+    return {name: owner.execute(digest.format(query)).fetchone() for name, query in queries.items()}

@@ -1,4 +1,4 @@
-"""Runs what depends on the real database before each version of PostgreSQL, and prints what README quotes.
+"""Runs what depends on the real database before each version of PostgreSQL, and prints the table of docs/versions.md.
 
     python -m tests.versions            all that can be had here; `python -m tests.versions 14 17` only these
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from proxy.twin.twin import version_for
+from proxy.twin.server_programs import version_for
 from rules.catalog import SERVERS
 from tests.versions.servers import VERSIONS, NotHere, Server, find
 
@@ -21,11 +21,13 @@ SERVED = (
     "tests/properties/test_meaning.py",
     "tests/properties/test_sensitivity.py",
     "tests/properties/test_totality.py",
-    "tests/engine",
-    "tests/stores/test_postgres.py",
-    "tests/rewrite/test_soundness.py",
-    "tests/rewrite/test_windows.py",
+    "tests/engines",
+    "tests/twin/test_mirror.py",
+    "tests/ledger/test_postgres.py",
+    "tests/planner/test_soundness.py",
+    "tests/planner/test_windows.py",
     "tests/clients/test_psql.py",
+    *("-m", "not long and not clients and not too_old"),
 )
 REFUSED = ("tests/versions/test_too_old.py", "-m", "too_old")
 EXAMPLES = "25"  # of each property, for each version

@@ -17,4 +17,4 @@ def test_every_command_says_which_version_it_is_and_which_are_served(shop: RealD
     for line in ("check",), ("serve", "--port", "0"), ("ledger", "init"):
         done = command(*line, str(rules_path), database=shop.reader_dsn)
         assert done.returncode == 1
-        assert done.stderr.strip().endswith(f"the database is PostgreSQL {release}, and has to be 13 or newer")
+        assert done.stderr.strip().endswith(f"the database is PostgreSQL {release}, and must be 13 or newer")

@@ -46,6 +46,34 @@ def test_runs_and_single_frames_together_give_every_byte_once_and_in_order(
     assert buffer.pending == 0
 
 
+@given(data=st.data())
+def test_a_large_frame_of_a_run_is_given_as_it_comes(data: st.DataObject) -> None:
+    """Its memory is that of a chunk, whatever its size; and nothing comes between its pieces."""
+    sent = [codec.frame(b"D", bytes(size)) for size in (10, 200_000, 70_000, 65_000, 3)] + [codec.frame(b"Z", b"I")]
+    buffer = FrameBuffer(100_000, most_run_bytes=1 << 31)
+    taken, most = b"", 0
+
+    for piece in data.draw(cut(b"".join(sent))):
+        buffer.feed(piece)
+        while run := buffer.next_run(ROWS):
+            taken += run
+            most = max(most, buffer.pending)
+        if buffer.is_inside:
+            assert buffer.next_frame() is None
+            assert buffer.pending == 0
+
+    assert taken == b"".join(sent[:-1])
+    assert buffer.next_frame() == Frame(b"Z", sent[-1])
+
+
+def test_a_large_frame_of_another_kind_is_a_violation() -> None:
+    buffer = FrameBuffer(100_000, most_run_bytes=1 << 31)
+    buffer.feed(codec.frame(b"E", bytes(200_000))[:100])
+    assert buffer.next_run(ROWS) == b""
+    with pytest.raises(ProtocolViolation):
+        buffer.next_frame()
+
+
 @given(garbage=st.binary(max_size=200), data=st.data())
 def test_garbage_ends_in_frames_in_waiting_or_in_a_violation(garbage: bytes, data: st.DataObject) -> None:
     buffer = FrameBuffer(64)

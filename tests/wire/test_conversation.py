@@ -12,14 +12,25 @@ from scramp import ScramClient
 from proxy.wire.authentication import AuthenticationSASL, NegotiateProtocolVersion
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
-from proxy.wire.conversation import MAX_LOGIN_BYTES, Cancel, Conversation, Event, Left, LoggedIn, Send, StartTls
+from proxy.wire.conversation import (
+    MAX_LOGIN_BYTES,
+    Cancel,
+    Conversation,
+    Event,
+    Identified,
+    Left,
+    LoggedIn,
+    Send,
+    StartTls,
+)
+from proxy.wire.exchange import ScramExchange
 from proxy.wire.frontend import Query, SASLInitialResponse, SASLResponse, Sync, Terminate
 from proxy.wire.messages import BackendMessage, decode_backend
-from proxy.wire.scram import PLAIN, PLUS, Accounts, BadPassword, Verifier
+from proxy.wire.scram import PLAIN, PLUS, BadPassword, Verifier
 from proxy.wire.startup import CancelRequest, GSSENCRequest, LoginRefused, SSLRequest, StartupMessage
 from tests.wire.strategies import cut
 
-ACCOUNTS = Accounts({"ada": Verifier.of_password("rosebud", bytes(16))}, secrets.token_bytes(32))
+ADA, STRANGER = (Verifier.of_password(word, bytes(16)) for word in ("rosebud", secrets.token_hex()))
 END_POINT = bytes(32)
 HELLO = b"\x16\x03\x01 and so on"
 
@@ -28,7 +39,7 @@ class Caller:
     """A client: sends bytes, reads replies, keeps what happened."""
 
     def __init__(self, *, has_tls: bool = False, needs_tls: bool = False) -> None:
-        self.conversation = Conversation(ACCOUNTS, has_tls=has_tls, needs_tls=needs_tls)
+        self.conversation = Conversation(has_tls=has_tls, needs_tls=needs_tls)
         self.events: list[Event] = []
         self.ended: Exception | None = None
 
@@ -37,10 +48,19 @@ class Caller:
         try:
             for piece in pieces:
                 for event in self.conversation.receive(piece):
-                    self.events.append(event)
+                    self._note(event)
         except (ProtocolViolation, LoginRefused) as error:
             self.ended = error
         return self.events[before:]
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Identified):
+            verifier = ADA if event.startup.user == "ada" else STRANGER
+            exchange = ScramExchange(event.startup.user, (verifier, STRANGER), self.conversation.end_point)
+            for following in self.conversation.begin(exchange):
+                self.events.append(following)
+        else:
+            self.events.append(event)
 
     def ask(self, *pieces: bytes) -> list[BackendMessage]:
         """Say, and read the messages of the reply."""

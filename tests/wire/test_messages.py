@@ -47,7 +47,7 @@ def test_what_proves_a_client_is_understood(mechanism: bytes, data: bytes | None
     initial = SASLInitialResponse(mechanism, data)
 
     assert SASLInitialResponse.decode(initial.encode()) == initial
-    assert PasswordMessage.decode(PasswordMessage(password).encode()).text == password
+    assert PasswordMessage.decode(PasswordMessage(password).encode()).password == password
 
 
 @given(kind=st.sampled_from(sorted(messages.FRONTEND)), body=st.binary(max_size=60))

@@ -1,7 +1,7 @@
 """Passwords that are checked without being known."""
 
 import hashlib
-import secrets
+from collections.abc import Sequence
 
 import psycopg
 import pytest
@@ -11,7 +11,7 @@ from scramp import ScramClient
 
 from proxy.twin.embedded import Cluster
 from proxy.wire.codec import ProtocolViolation
-from proxy.wire.scram import PLAIN, PLUS, Accounts, BadPassword, ScramServer, Verifier
+from proxy.wire.scram import PLAIN, PLUS, BadPassword, ScramServer, Verifier
 from proxy.wire.startup import LoginRefused
 
 SALT = bytes(range(16))
@@ -20,12 +20,17 @@ END_POINT = hashlib.sha256(b"a certificate").digest()
 
 
 def exchange(
-    verifier: Verifier, password: str, mechanism: bytes = PLAIN, *, server: bytes | None, client: bytes | None
+    verifiers: Verifier | Sequence[Verifier],
+    password: str,
+    mechanism: bytes = PLAIN,
+    *,
+    server: bytes | None,
+    client: bytes | None,
 ) -> None:
     """All four messages; raises what the server raises, and fails if the client does not believe the server."""
     binding = None if client is None else ("tls-server-end-point", client)
     caller = ScramClient([mechanism.decode()], "somebody else", password, channel_binding=binding)
-    scram = ScramServer("ada", verifier, mechanism, server)
+    scram = ScramServer("ada", [verifiers] if isinstance(verifiers, Verifier) else verifiers, mechanism, server)
     caller.set_server_first(scram.first(caller.get_client_first().encode()).decode())
     caller.set_server_final(scram.final(caller.get_client_final().encode()).decode())
 
@@ -56,9 +61,9 @@ def test_the_certificate_of_a_man_in_the_middle_does_not_open() -> None:
 
 def test_a_client_that_was_told_of_no_channel_binding_although_we_offered_it_is_refused() -> None:
     with pytest.raises(LoginRefused) as caught:
-        ScramServer("ada", ADA, PLAIN, END_POINT).first(first_words("y,,"))
+        ScramServer("ada", [ADA], PLAIN, END_POINT).first(first_words("y,,"))
     assert caught.value.sqlstate == "28000"
-    assert ScramServer("ada", ADA, PLAIN, None).first(first_words("y,,"))
+    assert ScramServer("ada", [ADA], PLAIN, None).first(first_words("y,,"))
 
 
 @pytest.mark.parametrize(
@@ -83,20 +88,20 @@ def test_a_client_that_was_told_of_no_channel_binding_although_we_offered_it_is_
 )
 def test_first_words_that_break_the_rules_are_refused(mechanism: bytes, end_point: bytes | None, words: bytes) -> None:
     with pytest.raises((ProtocolViolation, LoginRefused)):
-        ScramServer("ada", ADA, mechanism, end_point).first(words)
+        ScramServer("ada", [ADA], mechanism, end_point).first(words)
 
 
 @pytest.mark.parametrize("mechanism", [PLUS, b"SCRAM-SHA-1", b"PLAIN", b""])
 def test_a_mechanism_that_was_not_offered_cannot_be_chosen(mechanism: bytes) -> None:
     with pytest.raises(ProtocolViolation):
-        ScramServer("ada", ADA, mechanism, None)
+        ScramServer("ada", [ADA], mechanism, None)
 
 
 @given(words=st.binary(max_size=60), proof=st.binary(max_size=60))
 def test_garbage_is_refused_and_nothing_else(words: bytes, proof: bytes) -> None:
     with pytest.raises((ProtocolViolation, LoginRefused)):
-        ScramServer("ada", ADA, PLAIN, None).first(words)
-    scram = ScramServer("ada", ADA, PLAIN, None)
+        ScramServer("ada", [ADA], PLAIN, None).first(words)
+    scram = ScramServer("ada", [ADA], PLAIN, None)
     scram.first(first_words("n,,"))
     with pytest.raises((ProtocolViolation, LoginRefused)):
         scram.final(proof)
@@ -109,46 +114,31 @@ def test_garbage_is_refused_and_nothing_else(words: bytes, proof: bytes) -> None
 def test_garbage_that_looks_like_scram_is_refused_or_answered_and_nothing_else(words: str, proof: str) -> None:
     for header in ("", "n,,", "n,,n="):
         try:
-            ScramServer("ada", ADA, PLAIN, None).first((header + words).encode())
+            ScramServer("ada", [ADA], PLAIN, None).first((header + words).encode())
         except (ProtocolViolation, LoginRefused):
             continue
-    scram = ScramServer("ada", ADA, PLAIN, None)
+    scram = ScramServer("ada", [ADA], PLAIN, None)
     nonce = scram.first(first_words("n,,")).decode().split(",")[0]
     for claim in (proof, f"c=biws,{nonce},p={proof}", f"c=biws,{nonce},p=AAAA"):
         with pytest.raises((ProtocolViolation, LoginRefused)):
-            ScramServer("ada", ADA, PLAIN, None).final(claim.encode())
+            ScramServer("ada", [ADA], PLAIN, None).final(claim.encode())
     with pytest.raises(BadPassword):
         scram.final(f"c=biws,{nonce},p=AAAA".encode())
 
 
 @pytest.mark.parametrize("name", ["", "*", "ada", "a=2Cb", "=", "é"])
 def test_the_name_inside_scram_is_ignored(name: str) -> None:
-    assert ScramServer("ada", ADA, PLAIN, None).first(first_words("n,,", f"n={name},r=abc"))
+    assert ScramServer("ada", [ADA], PLAIN, None).first(first_words("n,,", f"n={name},r=abc"))
 
 
-def test_a_stranger_gets_the_same_words_each_time_and_those_of_an_analyst() -> None:
-    accounts = Accounts({"ada": ADA}, secrets.token_bytes(32))
+def test_two_passwords_open_at_once_and_each_gets_the_proof_of_its_own() -> None:
+    new = Verifier.of_password("new", SALT)
 
-    stranger = accounts.verifier_of("eve")
-
-    assert stranger == Accounts({"ada": ADA}, accounts.secret).verifier_of("eve")
-    assert stranger != accounts.verifier_of("bob")
-    assert (len(stranger.salt), stranger.iterations) == (len(ADA.salt), ADA.iterations)
-    with pytest.raises(BadPassword, match='password authentication failed for user "ada"'):
-        exchange(stranger, "rosebud", server=None, client=None)
-
-
-def test_strangers_have_the_iterations_of_the_analysts_that_there_are() -> None:
-    slow = Verifier.of_password("rosebud", SALT, iterations=10_000)
-    accounts = Accounts({"ada": ADA, "bob": slow}, secrets.token_bytes(32))
-
-    assert {accounts.verifier_of(f"eve{number}").iterations for number in range(50)} == {4096, 10_000}
-
-
-def test_another_process_without_the_secret_cannot_tell_a_stranger() -> None:
-    first, second = (Accounts({"ada": ADA}, secrets.token_bytes(32)).verifier_of("eve") for _ in range(2))
-
-    assert first.salt != second.salt
+    for password in ("rosebud", "new"):
+        for verifiers in ((ADA, new), (new, ADA)):
+            exchange(verifiers, password, server=None, client=None)
+    with pytest.raises(BadPassword):
+        exchange((ADA, new), "old", server=None, client=None)
 
 
 @pytest.mark.parametrize("password", ["rosebud", "naïve café", "p\u00a0w", "ﬁne", "日本語"])

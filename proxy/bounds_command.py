@@ -1,0 +1,69 @@
+"""`noisegate bounds`: the private looks of `bounds: auto`, each charged once and kept in the ledger."""
+
+from decimal import Decimal
+
+from proxy.commands import ConfigurationError, look_at, run, say
+from proxy.execute.clock import system_clock
+from proxy.kept_bounds import as_words, put_bounds
+from proxy.ledger.ledger import Ledger
+from proxy.ledger_commands import with_ledger
+from proxy.load_config import read_rules
+from proxy.private_look import PrivateLook, Share
+from proxy.settings import Settings
+from rules.accounting.store import KeptBounds
+from rules.catalog import Catalog, TableName
+from rules.policy.look_bins import Look, column_look
+from rules.policy.model import Policy
+from rules.refusal import Refusal
+
+
+def look_for_bounds(settings: Settings, epsilon: Decimal | None, *, again: bool) -> int:
+    """Look at each column that nobody has looked at, or at all again, and print what the ledger keeps."""
+    policy = read_rules(settings.rules)
+    if not policy.auto_columns:
+        raise ConfigurationError(f"no column of {settings.rules} says bounds: auto")
+    catalog = run(look_at(policy.database, policy)).catalog
+    share = Share(policy.defaults.epsilon if epsilon is None else epsilon)
+
+    async def look(ledger: Ledger) -> list[KeptBounds]:
+        known = [] if again else list(await ledger.bounds())
+        wanted = put_bounds(policy, catalog, known).auto_columns
+        async with PrivateLook.opened(policy, catalog, ledger) as looking:
+            for table, column in wanted:
+                kept = await _look(looking, _question(table, column, catalog), share)
+                await ledger.keep_bounds(kept)
+        return list(await ledger.bounds())
+
+    try:
+        found = run(with_ledger(settings, policy, look))
+    except Refusal as refusal:
+        raise ConfigurationError(f"{refusal}. {refusal.detail} {refusal.hint}".rstrip(". ")) from None
+    for line in lines(policy, found):
+        say(line)
+    return 0
+
+
+def lines(policy: Policy, found: list[KeptBounds]) -> list[str]:
+    """What is kept of the columns of the rules."""
+    named = {(str(table), column) for table, column in policy.auto_columns}
+    return [f"{each.table}.{each.column}: {as_words(each)}" for each in found if (each.table, each.column) in named]
+
+
+def _question(table: TableName, column: str, catalog: Catalog) -> Look:
+    found = catalog.find_table(table)
+    known = None if found is None else found.find_column(column)
+    look = None if found is None or known is None else column_look(found, known)
+    if look is None:
+        raise ConfigurationError(f"bounds: auto is for columns of numbers and dates, which {table}.{column} is not")
+    return look
+
+
+async def _look(looking: PrivateLook, look: Look, share: Share) -> KeptBounds:
+    found = await looking.find(look, share)
+    if found.lower is None or found.upper is None or look.column is None:
+        raise ConfigurationError(
+            f"{look.table}.{look.column}: noise hides all at ε {share.epsilon}, which was charged; --epsilon takes more"
+        )
+    return KeptBounds(
+        system_clock(), str(look.table), look.column, str(found.lower), str(found.upper), share.epsilon
+    )  # fmt: skip

@@ -1,0 +1,148 @@
+"""What `noisegate check` says: findings with their lines, and what can be asked with what error; as text or JSON."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from rules.planner.expected_error import Question, TableUse
+from rules.policy.finding import Finding, Severity
+from rules.policy.model import Policy
+from rules.policy.yaml_source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """All that was found out about a rules file."""
+
+    file: Path
+    source: Source
+    policy: Policy
+    findings: Sequence[Finding]
+    uses: Sequence[TableUse]
+    epsilons: Sequence[Decimal]
+
+    def count(self, severity: Severity) -> int:
+        return sum(each.severity is severity for each in self.findings)
+
+    def as_text(self) -> Iterator[str]:
+        """Errors and warnings line by line, notes of one kind together, then the consequences."""
+        for finding in self.findings:
+            if finding.severity is not Severity.NOTE:
+                yield f"{self._place(finding)}: {finding}"
+        notes: dict[tuple[str, str], list[Finding]] = {}
+        for finding in self.findings:
+            if finding.severity is Severity.NOTE:
+                notes.setdefault((finding.message, finding.hint), []).append(finding)
+        for (message, hint), alike in notes.items():
+            paths = ", ".join(_short(each.path) for each in alike)
+            yield f"{self._place(alike[0])}: note: {paths}: {message}" + (f" ({hint})" if hint else "")
+        if self.uses:
+            yield ""
+            yield from self._consequences()
+            yield ""
+        yield f"{self.file}: {self.verdict}"
+
+    @property
+    def verdict(self) -> str:
+        errors, warnings = self.count(Severity.ERROR), self.count(Severity.WARNING)
+        if errors:
+            return f"{_plural(errors, 'error')}: the proxy would not start"
+        return "fine" + (f", with {_plural(warnings, 'warning')}" if warnings else "")
+
+    def as_json(self) -> str:
+        """The same for programs: the errors by ε."""
+        tree = {
+            "file": str(self.file),
+            "verdict": self.verdict,
+            "findings": [
+                {
+                    "severity": str(each.severity),
+                    "line": self.source.line_of(each.path),
+                    "path": each.path,
+                    "message": each.message,
+                    "hint": each.hint,
+                }
+                for each in self.findings
+            ],
+            "statements": dict(self._statements()),
+            "tables": [_table(use) for use in self.uses],
+        }
+        return json.dumps(tree, ensure_ascii=False, indent=2)
+
+    def _place(self, finding: Finding) -> str:
+        return f"{self.file}:{self.source.line_of(finding.path)}"
+
+    def _statements(self) -> Iterator[tuple[str, int]]:
+        """How many statements at the default ε a budget buys, by basic composition: zCDP may grant more."""
+        default, budget = self.policy.defaults.epsilon, self.policy.budget
+        yield "all together", int(budget.epsilon // default)
+        for name, analyst in self.policy.analysts.items():
+            yield name, int(min(budget.epsilon, analyst.epsilon or budget.epsilon) // default)
+
+    def _consequences(self) -> Iterator[str]:
+        default, per = self.policy.defaults.epsilon, self.policy.budget.per
+        bought = ", ".join(f"{name} {number:,}" for name, number in self._statements())
+        period = "in all" if per == "ever" else f"a {per}"
+        more = ", more where zCDP grants them" if self.policy.budget.delta else ""
+        yield f"What can be asked. New statements at ε {default:f} {period}{more}: {bought}. Noise in 95% of answers:"
+        if public := [str(use.table.name) for use in self.uses if use.public]:
+            yield f"  exact: {', '.join(public)}"
+        for use in self.uses:
+            if not use.public:
+                yield f"  {use.table.name}"
+                yield from (f"    {line}" for line in map(_line, use.questions))
+                yield from (f"    not: {each}" for each in use.not_covered)
+        yield "  Averages, quantiles and shares: noisegate.margin(…) around one tells its error with the answer."
+
+
+def _line(question: Question) -> str:
+    most = "at most " if question.at_most else ""
+    errors = ", ".join(f"±{_rounded(error)} at ε {epsilon:f}" for epsilon, error in question.errors.items())
+    return f"{question.words}: {most}{errors}" if errors else f"{question.words}: the error depends on the data"
+
+
+def _rounded(error: Fraction) -> str:
+    """Two digits, rounded up: 359,488 is 360,000.
+
+    Example:
+        >>> [_rounded(Fraction(number)) for number in ("359488", "3595", "30", "0.0312", "0")]
+        ['360,000', '3,600', '30', '0.032', '0']
+    """
+    if not error:
+        return "0"
+    place = 0
+    while error >= 100:
+        error, place = error / 10, place + 1
+    while error < 10:
+        error, place = error * 10, place - 1
+    digits = -(-error.numerator // error.denominator)
+    return f"{digits * 10**place:,}" if place >= 0 else f"{(Decimal(digits).scaleb(place)).normalize():f}"
+
+
+def _table(use: TableUse) -> dict[str, object]:
+    return {
+        "table": str(use.table.name),
+        "public": use.public,
+        "questions": [
+            {
+                "words": each.words,
+                "sql": each.sql,
+                "error_at_95%": {f"{epsilon:f}": float(error) for epsilon, error in each.errors.items()},
+                "at_most": each.at_most,
+            }
+            for each in use.questions
+        ],
+        "not_covered": list(use.not_covered),
+    }
+
+
+def _short(path: str) -> str:
+    """tables.customers.columns.name is customers.name."""
+    return path.removeprefix("tables.").replace(".columns.", ".")
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number > 1)}"

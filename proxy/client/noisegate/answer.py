@@ -1,0 +1,83 @@
+"""One answer of the proxy with what it tells beside it: margins, cost, what is left, NOTICEs."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+import pandas
+import psycopg
+
+KEY: Final = "noisegate"  # of a frame's attributes
+_COST: Final = re.compile(r"[ερ] \S+ spent, .* left")
+_LAST: Final = "SELECT column_name, margin, margin_in, confidence, epsilon, rho, epsilon_left FROM noisegate.last"
+
+Session = psycopg.Connection[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the proxy said of an answer; of an exact one nothing."""
+
+    margins: dict[str, float] = field(default_factory=dict)  # by column, of the worst of its groups
+    in_rank: Sequence[str] = ()  # columns whose margin is one of rows in rank, not of the value
+    confidence: float = 0.95
+    cost: float | None = None
+    left: float | None = None
+    notices: Sequence[str] = ()
+
+    @property
+    def is_private(self) -> bool:
+        return self.cost is not None
+
+
+def ask(session: Session, statement: str) -> "pandas.DataFrame":
+    """Run one statement; the frame has what was told of it among its attributes. Raises psycopg.Error."""
+    said: list[str] = []
+    hear = _Hearing(said)
+    session.add_notice_handler(hear)
+    try:
+        cursor = session.execute(statement.encode())
+        rows = cursor.fetchall() if cursor.description else []
+        names = [column.name for column in cursor.description or ()]
+    finally:
+        session.remove_notice_handler(hear)
+    is_private = any(map(_COST.match, said))
+    told = _told(session, names, said) if is_private else Told(notices=tuple(said))
+    frame = pandas.DataFrame.from_records(rows, columns=names, coerce_float=True)
+    frame.attrs[KEY] = asdict(told)  # plain values, since pandas writes them into files of some kinds
+    return frame
+
+
+def told_of(frame: "pandas.DataFrame") -> Told:
+    """What was told of a frame; nothing of one that is no answer."""
+    found = frame.attrs.get(KEY)
+    return Told(**found) if isinstance(found, dict) else Told()
+
+
+class _Hearing:
+    """Keeps the NOTICEs of one statement."""
+
+    def __init__(self, said: list[str]) -> None:
+        self._said = said
+
+    def __call__(self, notice: psycopg.errors.Diagnostic) -> None:
+        self._said.append(notice.message_primary or "")
+
+
+def _told(session: Session, names: Sequence[str], said: Sequence[str]) -> Told:
+    rows = session.execute(_LAST).fetchall()
+    known = [row for row in rows if row[0] in names and row[1] is not None]
+    _, _, _, level, epsilon, rho, left = rows[0]
+    return Told(
+        {str(row[0]): _number(row[1]) for row in known if row[2] == "value"},
+        tuple(str(row[0]) for row in known if row[2] != "value"),
+        0.95 if level is None else _number(level),
+        _number(rho if epsilon is None else epsilon),
+        _number(left),
+        tuple(said),
+    )
+
+
+def _number(value: object) -> float:
+    return float(str(value))

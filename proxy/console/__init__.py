@@ -1,0 +1,1 @@
+"""For operators: metrics, health, and the console."""

@@ -1,0 +1,184 @@
+"""The effects of the console's commands; rows are texts, in the order of the columns that `language` names."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib.metadata import version
+from typing import Final
+
+from proxy.console.language import HELP, Command
+from proxy.console.vitals import Balances, Vitals
+from proxy.session.session import Session
+from rules.accounting.store import Grant
+from rules.policy.freeze import Unseen
+from rules.policy.model import Policy
+from rules.refusal import Interrupted, Refusal, Unavailable
+
+Rows = Sequence[Sequence[str | None]]
+
+_NONE: Final[Rows] = ()
+
+
+class NoSuchThing(Refusal):
+    """A session or an analyst that there is not."""
+
+    sqlstate = "42704"  # undefined_object
+
+
+class NotDone(Refusal):
+    """What a command asked for did not come about."""
+
+    sqlstate = "55000"  # object_not_in_prerequisite_state
+
+
+@dataclass
+class Console:
+    """What all operators' sessions share: the parts of the proxy, and what changes them."""
+
+    vitals: Vitals
+    policy: Callable[[], Policy]
+    unseen: Callable[[], Sequence[Unseen]]
+    reload: Callable[[], Awaitable[bool]]
+    refresh: Callable[[], Awaitable[bool]]
+
+    def __post_init__(self) -> None:
+        self._pausing: asyncio.Task[None] | None = None
+
+    async def run(self, command: Command, operator: str) -> Rows:
+        """Do it for an operator; raises a Refusal that says why it was not done."""
+        match command.verb, command.arguments:
+            case "SHOW", (what,):
+                return await self._show(what)
+            case "RELOAD", _:
+                _check(await self.reload(), "the rules were not taken; standard error of the proxy says why")
+            case "REFRESH", _:
+                _check(await self.refresh(), "the database could not be followed; standard error of the proxy says why")
+            case "PAUSE", _:
+                await self._pause()
+            case "RESUME", _:
+                self.vitals.service.gate.open()
+            case "KILL", ("ANALYST", name):
+                self._kill([number for number, session in self._sessions() if session.analyst == name], name)
+            case "KILL", (number,):
+                self._kill([int(number)] if int(number) in dict(self._sessions()) else [], number)
+            case "GRANT", (amount, name):
+                await self._grant(name, Decimal(amount), operator)
+            case "FORGIVE", (name,):
+                lifted = await self.vitals.ledger.forgive(name, self.vitals.clock())
+                _check(lifted, f'no fault stops "{name}"')
+        return _NONE
+
+    async def _grant(self, name: str, epsilon: Decimal, operator: str) -> None:
+        """The ledger keeps it, and by whom; the budget that all share is granted by nobody."""
+        rulebook = self.vitals.service.rulebook
+        budgets = rulebook.budgets
+        if name not in rulebook.policy.analysts:
+            raise NoSuchThing(f'there is no analyst "{name}"', hint="SHOW ANALYSTS lists them.")
+        if epsilon > budgets.dataset.epsilon:
+            raise NotDone(
+                f"cannot grant ε {epsilon:f}: all analysts together have {budgets.dataset.epsilon:f}",
+                hint=f"Write at most {budgets.dataset.epsilon:f}. A grant cannot be taken back.",
+            )
+        await self.vitals.ledger.grant(Grant(self.vitals.clock(), name, epsilon, operator), budgets)
+
+    def stop_waiting(self) -> None:
+        """A cancel: what is paused stays paused, but nobody waits for it."""
+        if self._pausing is not None:
+            self._pausing.cancel()
+
+    async def _pause(self) -> None:
+        self._pausing = asyncio.create_task(self.vitals.service.gate.close())
+        try:
+            await self._pausing
+        except asyncio.CancelledError:
+            if not self._pausing.cancelled():
+                raise
+            raise Interrupted("canceling statement due to user request", hint="It is paused all the same.") from None
+        finally:
+            self._pausing = None
+
+    def _sessions(self) -> list[tuple[int, Session]]:
+        return self.vitals.sessions.numbered()
+
+    def _kill(self, numbers: Sequence[int], name: str) -> None:
+        if not numbers:
+            raise NoSuchThing(f'there is no session of "{name}"', hint="SHOW SESSIONS lists them.")
+        for number in numbers:
+            self.vitals.sessions.terminate_backend(number)
+
+    async def _show(self, what: str) -> Rows:
+        match what:
+            case "ANALYSTS":
+                return await self._analysts()
+            case "SESSIONS":
+                now = asyncio.get_running_loop().time()
+                return [
+                    (str(number), each.analyst, each.peer, each.activity, f"{now - each.since:.0f}")
+                    for number, each in self._sessions()
+                ]
+            case "BUDGETS":
+                balances = await self._balances()
+                roles = [(f"role {name}", each) for name, each in balances.roles.items()]
+                accounts = [*balances.analysts.items(), *roles, ("all together", balances.shared)]
+                return [
+                    (name, *(f"{number:f}" for number in (each.limit, each.spent, each.left, each.lifetime)))
+                    for name, each in accounts
+                ]
+            case "POOL":
+                engine, service = self.vitals.engine, self.vitals.service
+                numbers = (engine.connections, engine.in_use, engine.idle, service.waiting)
+                return [(*map(str, numbers), _yes(service.gate.is_closed))]
+            case "TWINS":
+                closed = str(len(self.vitals.twins.closed_tables))
+                return [(name, _yes(runs), closed) for name, runs in self.vitals.twins.states().items()]
+            case "FAULTS":
+                stops = await self.vitals.ledger.stops()
+                return [(each.analyst, each.time.isoformat(), str(each.charge), each.cause) for each in stops]
+            case "RULES":
+                return self._rules()
+            case "UNSEEN":
+                return [(each.table, each.column or None, each.change) for each in self.unseen()]
+            case "VERSION":
+                return [(f"noisegate {version('noisegate')}",)]
+            case _:
+                return HELP
+
+    async def _analysts(self) -> Rows:
+        balances, stopped = await self._balances(), {each.analyst for each in await self.vitals.ledger.stops()}
+        sessions = Counter(each.analyst for _, each in self._sessions())
+        return [
+            (name, str(sessions[name]), f"{each.left:f}", _yes(name in stopped))
+            for name, each in balances.analysts.items()
+        ]
+
+    async def _balances(self) -> Balances:
+        try:
+            return await self.vitals.balances()
+        except TimeoutError:
+            raise Unavailable("the privacy ledger does not answer", hint="The log says more.") from None
+
+    def _rules(self) -> Rows:
+        policy, rulebook = self.policy(), self.vitals.service.rulebook
+        protected = sum(not rules.public for rules in policy.tables.values())
+        budget = f"{policy.budget.epsilon:f} per {policy.budget.per}, delta {policy.budget.delta:f}"
+        return [
+            ("generation", str(rulebook.generation)),
+            ("unit", policy.unit),
+            ("protected tables", str(protected)),
+            ("public tables", str(len(policy.tables) - protected)),
+            ("analysts", " ".join(sorted(policy.analysts))),
+            ("operators", " ".join(sorted(policy.operators))),
+            ("budget", budget),
+            ("noise", policy.noise),
+        ]
+
+
+def _check(is_done: bool, words: str) -> None:
+    if not is_done:
+        raise NotDone(words)
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"

@@ -1,0 +1,182 @@
+"""Budgets: what each account has left, how it went down in this period, and when it is gone at this pace."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from proxy.console.language import Command, SyntaxProblem, commands_of
+from proxy.console.vitals import Balances
+from proxy.console.web.pages import Page
+from proxy.console.web.pictures import Axis, Line, Point, linear_axis, lines
+from proxy.ledger.review import Wish
+from rules.accounting.accountant import Limit, Totals, loss
+from rules.accounting.budgets import Budgets, period_of, span_of
+from rules.accounting.store import Balance, PastCharge, Stop
+
+ALL: Final = "all together"
+_MOST_POINTS: Final = 80
+_MOST_CHARGES: Final = 20_000  # of a period, that a picture is made of
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One account as the page shows it."""
+
+    name: str
+    spent: str
+    left: str
+    limit: str
+    ever: str
+    percent: int
+    forecast: str
+    picture: Markup
+    stop: Stop | None
+
+
+async def show(page: Page) -> Response:
+    vitals = page.house.console.vitals
+    budgets, now = vitals.service.rulebook.budgets, vitals.clock()
+    balances = await vitals.balances()
+    period = period_of(now, budgets)
+    span = span_of(period, budgets)
+    since = None if span is None else span[0]
+    history = await vitals.ledger.history(Wish(since=since, most=_MOST_CHARGES))
+    stops = {each.analyst: each for each in await vitals.ledger.stops()}
+    start, end = span or _open_span(history.charges, now)
+    accounts = await asyncio.to_thread(
+        lambda: list(accounts_of(balances, history.charges, budgets, (start, end, now), stops))
+    )
+    return page.render(
+        "budgets.html",
+        accounts=accounts,
+        phrase=budgets.phrase.strip() or "for ever",
+        renews=None if span is None else f"{span[1]:%Y-%m-%d %H:%M %Z}",
+        analysts=sorted(vitals.service.rulebook.policy.analysts),
+        delta=f"{budgets.dataset.delta:f}" if budgets.dataset.delta else "",
+    )
+
+
+def _open_span(charges: Sequence[PastCharge], now: datetime) -> tuple[datetime, datetime]:
+    """A budget for ever is shown from its first charge on, and as far ahead."""
+    first = min((each.time for each in charges), default=now - timedelta(days=1))
+    first = min(first, now - timedelta(hours=1))
+    return first, now + (now - first)
+
+
+def accounts_of(
+    balances: Balances,
+    charges: Sequence[PastCharge],
+    budgets: Budgets,
+    span: tuple[datetime, datetime, datetime],
+    stops: Mapping[str, Stop],
+) -> Iterator[Account]:
+    """The shared account first."""
+    yield _account(ALL, balances.shared, _spent(charges, budgets.dataset, shared=True), span, None)
+    for name, balance in balances.analysts.items():
+        own = [each for each in charges if each.analyst == name]
+        yield _account(name, balance, _spent(own, budgets.limit_of(name), shared=False), span, stops.get(name))
+
+
+def _spent(charges: Sequence[PastCharge], limit: Limit, *, shared: bool) -> list[tuple[datetime, Decimal]]:
+    """What was spent after each charge; of many charges after some of them."""
+    totals, found = Totals(), list[tuple[datetime, Decimal]]()
+    step = max(1, len(charges) // _MOST_POINTS)
+    for number, charge in enumerate(charges, start=1):
+        totals = totals.plus((*charge.fresh, *(charge.first if shared else charge.seen)))
+        if number % step == 0 or number == len(charges):
+            found.append((charge.time, loss(totals, limit)))
+    return found
+
+
+def _account(
+    name: str,
+    balance: Balance,
+    spent: Sequence[tuple[datetime, Decimal]],
+    span: tuple[datetime, datetime, datetime],
+    stop: Stop | None,
+) -> Account:
+    start, end, now = span
+    percent = round(100 * balance.spent / balance.limit) if balance.limit else 100
+    return Account(
+        name,
+        plain_number(balance.spent),
+        plain_number(balance.left),
+        plain_number(balance.limit),
+        plain_number(balance.lifetime),
+        min(100, int(percent)),
+        forecast(balance, start, end, now),
+        _burn_down(name, balance, spent, span),
+        stop,
+    )
+
+
+def plain_number(number: Decimal) -> str:
+    """Four digits of an ε."""
+    return f"{float(number):.4g}"
+
+
+def forecast(balance: Balance, start: datetime, end: datetime, now: datetime) -> str:
+    """When nothing is left, if it goes on as it went on average since the period began."""
+    if not balance.left:
+        return "nothing is left"
+    if not balance.spent:
+        return "nothing is spent yet"
+    elapsed = max(timedelta(minutes=1), now - start)
+    seconds = float(balance.left / balance.spent) * elapsed.total_seconds()
+    if seconds > 3650 * 86_400 or now + timedelta(seconds=seconds) >= end:
+        return "the rest lasts beyond this period at this pace"
+    return f"the rest is gone on {now + timedelta(seconds=seconds):%Y-%m-%d} at this pace"
+
+
+def _burn_down(
+    name: str, balance: Balance, spent: Sequence[tuple[datetime, Decimal]], span: tuple[datetime, datetime, datetime]
+) -> Markup:  # fmt: skip
+    """What was left, stepwise, and where the mean pace leads."""
+    start, end, now = span
+    limit, left = float(balance.limit), float(balance.left)
+
+    def at(moment: datetime, value: float) -> Point:
+        return Point(max(0.0, (moment - start).total_seconds()), max(0.0, value))
+
+    points = [at(start, limit)]
+    for moment, loss_ in spent:
+        points += [at(moment, points[-1].y), at(moment, limit - float(loss_))]
+    points += [at(now, points[-1].y), at(now, left)]
+    ahead, elapsed = (end - now).total_seconds(), max(60.0, (now - start).total_seconds())
+    later = Point((end - start).total_seconds(), max(0.0, left - float(balance.spent) / elapsed * ahead))
+    whole = (end - start).total_seconds()
+    ticks = tuple((whole * share, f"{start + (end - start) * share:%b %d}") for share in (0, 0.5, 1))
+    title = f"ε left of {name}: {left:.4g} of {limit:.4g}"
+    drawn = (Line(points), Line((points[-1], later), "ahead"))
+    return lines(title, drawn, Axis(0, whole, ticks), linear_axis(0, limit or 1), points[-1])
+
+
+async def grant(page: Page) -> Response:
+    """More for one analyst, with the words and the limits of the console's own command."""
+    form = await page.form()
+    name = form["analyst"].replace('"', '""')
+    amount = form["amount"].strip() or "nothing"
+    if not all(each.isalnum() or each in ".-" for each in amount):
+        raise SyntaxProblem(f'"{amount}" is no number', hint="Write it as 0.5.")
+    (command,) = commands_of(f'GRANT EPSILON {amount} TO "{name}"')
+    await page.command(command)
+    return page.go("/budgets", f"{form['analyst']} may spend ε {amount} more in this period.")
+
+
+async def forgive(page: Page) -> Response:
+    name = (await page.form())["analyst"]
+    await page.command(Command("FORGIVE", (name,)))
+    return page.go("/budgets", f"{name} may ask again.")
+
+
+PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {"/budgets": show}
+ACTIONS: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {
+    "/budgets/grant": grant,
+    "/budgets/forgive": forgive,
+}

@@ -1,0 +1,166 @@
+"""A rules file that is not saved yet: what `noisegate check` says of it, what its bounds cost, how it differs."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from markupsafe import Markup
+
+from proxy.console.web.pictures import Line, Point, lines, log_axis
+from proxy.execute.notices import short_number
+from proxy.load_config import ConfigurationError, read_lock
+from proxy.recent_values import RecentValues
+from rules.catalog import Catalog, Table
+from rules.planner.check_views import check_all
+from rules.planner.noise_of_bounds import NoisePoint, noise_of_count, noise_of_sum
+from rules.policy.finding import Finding, Severity, by_severity, error
+from rules.policy.freeze import hide_unseen
+from rules.policy.load import load_policy
+from rules.policy.model import Policy
+from rules.policy.yaml_source import RulesError, Source
+from rules.refusal import Refusal
+
+ROWS: Final = ""  # stands for the rows of a table where others have a column
+_SECRET: Final = re.compile(
+    r"((?:\b|[\"'])(?:database|password|query)[\"']?\s*:\s*)\S.*|(SCRAM-SHA-256\$)[^\s\"']+"
+    r"|(\bpassword\s*=\s*)[^\s\"']+|(\w+://)\S+",
+    re.IGNORECASE,
+)
+_CONTEXT: Final = 2  # lines of a diff around a change
+_POINTS: Final[RecentValues[tuple[object, ...], tuple[NoisePoint, ...]]] = RecentValues(16 * 1024 * 1024)
+_POINTS_BYTES: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A finding with its line in the draft."""
+
+    finding: Finding
+    line: int
+
+    @property
+    def is_error(self) -> bool:
+        return self.finding.severity is Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text, the policy that it is, and what is to be said of it."""
+
+    text: str
+    policy: Policy | None
+    remarks: tuple[Remark, ...]
+
+    @property
+    def can_be_saved(self) -> bool:
+        return self.policy is not None and not any(each.is_error for each in self.remarks)
+
+    def refused(self, path: str, refusal: Refusal) -> "Draft":
+        """With a field that cannot be written at all, this is the file without the form."""
+        wrong = Remark(error(path, refusal.message, refusal.hint), 1)
+        return Draft(self.text, self.policy, (wrong, *self.remarks))
+
+    def about(self, table: str) -> list[Remark]:
+        """What is said of one table, and the errors of the others."""
+        own = f"tables.{table}"
+        return [each for each in self.remarks if each.is_error or f"{each.finding.path}.".startswith(f"{own}.")]
+
+
+def draft_of(text: str, rules: Path, catalog: Catalog) -> Draft:
+    """Read and check a text as `noisegate check` does."""
+    try:
+        policy = load_policy(text, str(rules), os.environ)
+    except RulesError as wrong:
+        remarks = tuple(Remark(error(each.path, each.message, each.hint), each.line) for each in wrong.problems)
+        return Draft(text, None, remarks)
+    try:
+        seen = read_lock(rules)
+    except ConfigurationError as unreadable:
+        return Draft(text, None, (Remark(error("database", str(unreadable)), 1),))
+    shown = policy if seen is None else hide_unseen(policy, catalog, seen)
+    source = Source(text, str(rules), os.environ)
+    found = by_severity(check_all(shown, catalog))
+    return Draft(text, policy, tuple(Remark(each, source.line_of(each.path)) for each in found))
+
+
+def wrong_fields(remarks: Sequence[Remark], table: str) -> Iterator[str]:
+    """The names of the fields that errors are about."""
+    own = f"tables.{table}."
+    for each in remarks:
+        if each.is_error and each.finding.path.startswith(own):
+            rest = each.finding.path.removeprefix(own)
+            if not rest.startswith("columns."):
+                yield rest.partition(".")[0]
+                continue
+            column, _, key = rest.removeprefix("columns.").partition(".")
+            yield from (f"{name}:{column}" for name in ([key] if key else ("lower", "upper", "values")))
+
+
+def noise_of(draft: Draft, catalog: Catalog, table: str, shown: Table) -> dict[str, tuple[str, Markup]]:
+    """For each column that has bounds, and for the rows, what the bound costs: in words, and as a picture."""
+    policy = draft.policy
+    if policy is None or table not in policy.tables or policy.tables[table].public:
+        return {}
+    found = {}
+    for column in (ROWS, *(each.name for each in shown.columns)):
+        points = _points(policy, catalog, table, column)
+        if points:
+            found[column] = _words(points, policy, column), _picture(points, policy, column)
+    return found
+
+
+def _points(policy: Policy, catalog: Catalog, table: str, column: str) -> tuple[NoisePoint, ...]:
+    rules = policy.tables[table].model_dump_json()
+    key = (id(catalog), table, column, rules, policy.defaults.epsilon, policy.group_size, policy.noise, policy.unit)
+    known = _POINTS.find(key)
+    if known is None:
+        asked = policy, catalog, table
+        known = noise_of_sum(*asked, column) if column else noise_of_count(*asked)
+        _POINTS.keep(key, known, _POINTS_BYTES)
+    return known
+
+
+def _words(points: Sequence[NoisePoint], policy: Policy, column: str) -> str:
+    own = next(each for each in points if each.is_own)
+    epsilon, budget = policy.defaults.epsilon, policy.budget
+    period = "in all" if budget.per == "ever" else f"a {budget.per}"
+    what = f"A sum of {column}" if column else "A count of rows"
+    error_words = f"±{short_number(float(own.error))} in 95% of answers at ε {epsilon:f}"
+    return f"{what}: {error_words}. The budget buys {int(budget.epsilon // epsilon):,} such answers {period}."
+
+
+def _picture(points: Sequence[NoisePoint], policy: Policy, column: str) -> Markup:
+    own = next(each for each in points if each.is_own)
+    drawn = [Point(float(each.bound), float(each.error)) for each in points if each.bound > 0 and each.error > 0]
+    here = Point(float(own.bound), float(own.error))
+    unit = "larger of the bounds" if column else "rows_per_unit"
+    title = f"Noise by {unit}{f' of {column}' if column else ''}: ±{short_number(float(own.error))} at {own.bound:f}"
+    x, y = log_axis([each.x for each in drawn]), log_axis([each.y for each in drawn])
+    return lines(title, [Line(drawn)], x, y, here if own.bound > 0 else None, unit)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    kind: str  # a class of the stylesheet
+    text: str
+
+
+def diff_of(before: str, after: str) -> list[DiffLine]:
+    """The changed lines with some around them; what is secret in them is not shown."""
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
+    return [DiffLine(kinds.get(line[:1], "same"), without_secrets(line)) for line in list(found)[2:]]
+
+
+def without_secrets(line: str) -> str:
+    """A line without connection strings and verifiers.
+
+    Example:
+        >>> without_secrets("  database: postgresql://noisegate:secret@db/shop  # the shop")
+        '  database: (not shown)'
+    """
+    return _SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}(not shown)", line)

@@ -1,0 +1,107 @@
+"""The versions that the console has made of a rules file: kept beside it, with who and when, and put back by one click.
+
+A file that was changed by hand in between is kept too, as somebody's. Nothing of a version is ever deleted here.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rules.refusal import Refusal
+
+BY_HAND: Final = "(by hand)"
+CHANGED: Final = "the rules file was changed meanwhile"
+AGAIN: Final = "Open the table and change it again."
+_DIGITS: Final = 5
+
+
+class NotWritten(Refusal):
+    """The rules file could not be replaced."""
+
+    sqlstate = "55000"  # object_not_in_prerequisite_state
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One state of the rules file."""
+
+    number: int
+    time: str
+    operator: str
+    change: str
+    digest: str
+
+
+class History:
+    """The versions of one rules file."""
+
+    def __init__(self, rules: Path) -> None:
+        self._rules = rules.resolve()
+        self._folder = self._rules.with_suffix(".history")
+
+    def versions(self) -> list[Version]:
+        """The newest first."""
+        found = [Version(**json.loads(path.read_text(encoding="utf-8"))) for path in self._folder.glob("*.json")]
+        return sorted(found, key=lambda each: -each.number)
+
+    def find(self, number: int) -> tuple[Version, str] | None:
+        """A version and its text."""
+        version = next((each for each in self.versions() if each.number == number), None)
+        return None if version is None else (version, self._text(number).read_text(encoding="utf-8"))
+
+    def current(self) -> str:
+        return self._rules.read_text(encoding="utf-8")
+
+    def replace(self, before: str, text: str, operator: str, change: str) -> Version:
+        """Write the rules file as a whole or not at all, and keep what it was; `before` is what it has to be now."""
+        try:
+            if self.current() != before:
+                raise NotWritten(CHANGED, hint=AGAIN)
+            newest = next(iter(self.versions()), None)
+            if newest is None or newest.digest != digest_of(before):
+                self._keep(before, BY_HAND, "as the file was found")
+            version = self._keep(text, operator, change)
+            self.put(text)
+        except OSError as error:
+            raise NotWritten(f"the rules file or its history cannot be written: {error.strerror}") from None
+        return version
+
+    def put(self, text: str) -> None:
+        """Replace the file, with its rights and on the disk: who reads it meanwhile finds one or the other."""
+        mode = self._rules.stat().st_mode & 0o777
+        with tempfile.NamedTemporaryFile("w", dir=self._rules.parent, delete=False, encoding="utf-8") as made:
+            made.write(text)
+            made.flush()
+            os.fchmod(made.fileno(), mode)
+            os.fsync(made.fileno())
+        Path(made.name).replace(self._rules)
+
+    def forget(self, version: Version) -> None:
+        """Take a version back that the proxy did not take."""
+        for path in (self._text(version.number), self._about(version.number)):
+            path.unlink()
+
+    def _keep(self, text: str, operator: str, change: str) -> Version:
+        """Verifiers stand in it, so it is readable by us alone."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        number = max((each.number for each in self.versions()), default=0) + 1
+        version = Version(number, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}", operator, change, digest_of(text))
+        for path, content in ((self._text(number), text), (self._about(number), json.dumps(asdict(version)))):
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as made:
+                made.write(content)
+        return version
+
+    def _text(self, number: int) -> Path:
+        return self._folder / f"{number:0{_DIGITS}}.yaml"
+
+    def _about(self, number: int) -> Path:
+        return self._folder / f"{number:0{_DIGITS}}.json"
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

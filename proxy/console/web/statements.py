@@ -1,0 +1,154 @@
+"""Statements: the ledger as an operator searches it, and what was refused. Shapes and fingerprints, never constants."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from proxy.console.web.pages import Page
+from proxy.ledger.review import Wish
+from proxy.session.recent_refusals import Refused
+from rules.accounting.accountant import Totals
+from rules.accounting.store import PastCharge
+from rules.refusal import Refusal
+
+_MOST: Final = 100  # charges of a page
+_MOST_READ: Final = 20_000  # charges that a search looks through
+_MOST_HINTS: Final = 3  # of a kind
+_STATES: Final = {
+    "settled": "answered",
+    "charged": "no answer was kept",
+    "failed": "failed after the charge",
+}
+
+
+class BadSearch(Refusal):
+    """A search field that cannot be read."""
+
+    sqlstate = "22023"  # invalid_parameter_value
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """One charge as the page shows it."""
+
+    number: int
+    time: str
+    analyst: str
+    cost: str
+    drawn: int
+    reused: int
+    state: str
+    statement: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedKind:
+    """All refusals of one kind that are remembered."""
+
+    kind: str
+    sqlstate: str
+    count: int
+    last: str
+    analysts: str
+    hints: tuple[str, ...]
+    examples: tuple[tuple[str, str], ...]  # fingerprint and shape
+
+
+async def show(page: Page) -> Response:
+    vitals = page.house.console.vitals
+    asked = {name: page.asked(name) for name in ("analyst", "words", "statement", "since", "until")}
+    wish = Wish(
+        analyst=asked["analyst"] or None,
+        since=_moment(asked["since"]),
+        until=_moment(asked["until"]),
+        statement=asked["statement"] or None,
+        most=_MOST_READ,
+    )
+    history = await vitals.ledger.history(wish)
+    found = [each for each in reversed(history.charges) if _has(each, asked["words"])]
+    analysts = sorted({*history.analysts, *vitals.service.rulebook.budgets.analysts})
+    older = found[_MOST:]
+    return page.render(
+        "statements.html",
+        charges=[charged(each) for each in found[:_MOST]],
+        asked=asked,
+        analysts=analysts,
+        older=urlencode({**asked, "until": found[_MOST - 1].time.isoformat()}) if older else "",
+        more=len(older),
+        total=str(
+            Totals().plus(each for charge in found for each in (*charge.fresh, *charge.seen)).epsilon.normalize()
+        ),
+        closed=history.closed,
+        refused=refused_kinds(page.house.refusals.newest()),
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise BadSearch(f'"{text[:40]}" is no date', hint="Write it as 2027-01-31 or 2027-01-31 18:00.") from None
+
+
+def _has(charge: PastCharge, words: str) -> bool:
+    """Whether all of the words stand in the shape or among the tables."""
+    text = f"{charge.shape} {' '.join(charge.tables)}".lower()
+    return all(word in text for word in words.lower().split())
+
+
+def charged(charge: PastCharge) -> Charged:
+    """A charge in words."""
+    paid = _paid(charge)
+    cost = f"ε {paid.epsilon.normalize():f}" if paid.pure else f"ρ {float(paid.rho):.4g}"
+    return Charged(
+        charge.number,
+        f"{charge.time.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+        charge.analyst,
+        cost,
+        len(charge.fresh),
+        len(charge.seen),
+        _STATES[charge.state],
+        charge.statement,
+        charge.shape or ", ".join(charge.tables),
+    )
+
+
+def _paid(charge: PastCharge) -> Totals:
+    """By its analyst."""
+    return Totals().plus((*charge.fresh, *charge.seen))
+
+
+def refused_kinds(newest: Iterable[Refused]) -> Sequence[RefusedKind]:
+    """The most frequent kind first."""
+    by_kind: dict[tuple[str, str], list[Refused]] = {}
+    for each in newest:
+        by_kind.setdefault((each.kind, each.sqlstate), []).append(each)
+    kinds = [_kind(kind, sqlstate, alike) for (kind, sqlstate), alike in by_kind.items()]
+    return sorted(kinds, key=lambda each: -each.count)
+
+
+def _kind(kind: str, sqlstate: str, alike: Sequence[Refused]) -> RefusedKind:
+    hints = Counter(each.hint for each in alike if each.hint)
+    examples = dict.fromkeys((each.statement, each.shape) for each in alike if each.statement)
+    return RefusedKind(
+        kind,
+        sqlstate,
+        len(alike),
+        f"{alike[0].time:%Y-%m-%d %H:%M:%S}",
+        ", ".join(sorted({each.analyst for each in alike})),
+        tuple(hint for hint, _ in hints.most_common(_MOST_HINTS)),
+        tuple(examples)[:_MOST_HINTS],
+    )
+
+
+PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {"/statements": show}

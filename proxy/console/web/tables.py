@@ -1,0 +1,226 @@
+"""Tables: what the rules say of each column, what a bound costs, and changes of that, checked before they are saved."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from proxy.console.language import Command
+from proxy.console.web.analyst import uses_of
+from proxy.console.web.pages import Form, Page
+from proxy.console.web.rules_draft import ROWS, Draft, diff_of, draft_of, noise_of, wrong_fields
+from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
+from proxy.console.web.rules_history import AGAIN, CHANGED, History, NotWritten, digest_of
+from proxy.log import event
+from rules.catalog import Catalog, Table
+from rules.planner.column_facts import column_facts
+from rules.policy.model import Policy, table_name
+from rules.refusal import NotAllowed
+
+_SAVING: Final = asyncio.Lock()
+_TEXTS: Final = ("text", "varchar", "bpchar", "char", "name", "enum")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table of the list."""
+
+    name: str
+    kind: str
+    unit: str
+    rows: str
+    columns: int
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRow:
+    """A column of the form."""
+
+    name: str
+    type: str
+    roles: Sequence[str]
+    edit: ColumnEdit
+    noise: tuple[str, Markup] | None
+
+
+async def show(page: Page) -> Response:
+    policy, catalog = _now(page)
+    return page.render(
+        "tables.html",
+        tables=[_shown(name, policy, catalog) for name in policy.tables],
+        others=[str(each.name) for each in catalog.tables if policy.find_table(each.name) is None],
+        may_edit=page.house.settings.may_edit_rules,
+        rules=page.house.rules.name,
+    )
+
+
+def _now(page: Page) -> tuple[Policy, Catalog]:
+    console = page.house.console
+    return console.policy(), console.vitals.service.rulebook.catalog
+
+
+def _shown(name: str, policy: Policy, catalog: Catalog) -> Shown:
+    rules, table = policy.tables[name], catalog.find_table(table_name(name))
+    columns = () if table is None else table.columns
+    kind = "public" if rules.public else "view" if rules.view else "protected"
+    rows = "" if rules.rows_per_unit is None else f"{'up to ' if rules.rows_auto else ''}{rules.rows_per_unit:,}"
+    return Shown(name, kind, rules.unit or "", rows, len(columns), sum(rules.hides(each) for each in columns))
+
+
+async def edit(page: Page) -> Response:
+    """One table as the file has it."""
+    name = page.asked("table")
+    history, table = History(page.house.rules), _find(page, name)
+    text = history.current()
+    given = await asyncio.to_thread(read_table, text, name)
+    draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
+    return await _form(page, name, table, given, draft)
+
+
+def _find(page: Page, name: str) -> Table:
+    policy, catalog = _now(page)
+    table = catalog.find_table(table_name(name)) if name in policy.tables else None
+    if table is None:
+        raise BadEdit(f'the rules have no table "{name[:80]}"', hint="Tables lists them.")
+    return table
+
+
+async def _form(page: Page, name: str, table: Table, given: TableEdit, draft: Draft, status: int = 200) -> Response:
+    catalog = _now(page)[1]
+    noise = await asyncio.to_thread(noise_of, draft, catalog, name, table)
+    rulebook = page.house.console.vitals.service.rulebook
+    facts = await asyncio.to_thread(lambda: list(column_facts(rulebook.policy, catalog)))
+    roles = {each.column.name: uses_of(each)[2] for each in facts if each.table.name == table.name}
+    rows = [
+        ColumnRow(
+            each.name,
+            each.type.sql,
+            roles.get(each.name, ["hidden"]),
+            given.columns.get(each.name, ColumnEdit()),
+            noise.get(each.name),
+        )
+        for each in table.columns
+    ]
+    return page.render(
+        "table.html",
+        status,
+        name=name,
+        given=given,
+        columns=rows,
+        rows_noise=noise.get(ROWS),
+        remarks=draft.about(name),
+        wrong=set(wrong_fields(draft.remarks, name)),
+        may_edit=page.house.settings.may_edit_rules,
+    )
+
+
+async def check(page: Page) -> Response:
+    """For the page's script: what is to be said of a form as it is now, and what its bounds cost."""
+    name, table, _, draft = await _drafted(page)
+    noise = await asyncio.to_thread(noise_of, draft, _now(page)[1], name, table)
+    return page.part(
+        "table_parts.html",
+        remarks=draft.about(name),
+        wrong=sorted(set(wrong_fields(draft.remarks, name))),
+        noise=[(each, noise.get(each)) for each in (ROWS, *(column.name for column in table.columns))],
+    )
+
+
+async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
+    """The form's table and fields, and the rules file as it would be with them."""
+    if not page.house.settings.may_edit_rules:
+        raise NotAllowed("the rules cannot be edited here", hint="noisegate serve --console-edit-rules allows it.")
+    form = await page.form()
+    name = form["table"]
+    table, rules = _find(page, name), page.house.rules
+    given, texts = edit_of(form, table), frozenset(each.name for each in table.columns if _is_text(each.type.base))
+    before = History(rules).current()
+    try:
+        text = await asyncio.to_thread(edit_table, before, name, given, texts)
+    except BadEdit as wrong:
+        draft = await asyncio.to_thread(draft_of, before, rules, _now(page)[1])
+        return name, table, given, draft.refused(f"tables.{name}", wrong)
+    return name, table, given, await asyncio.to_thread(draft_of, text, rules, _now(page)[1])
+
+
+def edit_of(form: Form, table: Table) -> TableEdit:
+    """The fields of the form; one value of a list on each line."""
+
+    def column(name: str) -> ColumnEdit:
+        values = [line.strip() for line in form[f"values:{name}"].splitlines() if line.strip()]
+        return ColumnEdit(
+            hidden=form[f"hidden:{name}"] == "on",
+            lower=form[f"lower:{name}"].strip(),
+            upper=form[f"upper:{name}"].strip(),
+            values=tuple(values),
+            other=form[f"other:{name}"] == "on",
+            nullable=form[f"full:{name}"] != "on",
+        )
+
+    columns = {each.name: column(each.name) for each in table.columns}
+    because, unit, rows = (form[key].strip() for key in ("because", "unit", "rows_per_unit"))
+    return TableEdit(form["public"] == "on", because, unit, rows, columns)
+
+
+def _is_text(base: str) -> bool:
+    return base in _TEXTS
+
+
+async def review(page: Page) -> Response:
+    """What saving would change; with mistakes the form again."""
+    name, table, given, draft = await _drafted(page)
+    if not draft.can_be_saved:
+        return await _form(page, name, table, given, draft, 422)
+    before = History(page.house.rules).current()
+    return page.render(
+        "review.html",
+        name=name,
+        diff=diff_of(before, draft.text),
+        base=digest_of(before),
+        fields=[(key, value) for key, value in (await page.form()).items() if key != "token"],
+        remarks=draft.about(name),
+    )
+
+
+async def save(page: Page) -> Response:
+    """Write what was reviewed, and have the proxy read it; what it does not take is taken back."""
+    name, table, given, draft = await _drafted(page)
+    if not draft.can_be_saved:
+        return await _form(page, name, table, given, draft, 422)
+    base = (await page.form())["base"]
+    await put_in_force(page, draft.text, base, f"table {name}")
+    return page.go(f"/tables/edit?table={quote(name)}", "Saved, and in force.")
+
+
+async def put_in_force(page: Page, text: str, base: str, change: str) -> None:
+    """Replace the rules file, whose digest has to be `base`, and reload; raises a Refusal, and then nothing changed."""
+    history = History(page.house.rules)
+    async with _SAVING:
+        before = history.current()
+        if digest_of(before) != base:
+            raise NotWritten(CHANGED, hint=AGAIN)
+        if before == text:
+            return
+        event("console", operator=page.user, command="EDIT RULES")
+        version = await asyncio.to_thread(history.replace, before, text, page.user, change)
+        try:
+            await page.command(Command("RELOAD"))
+        except (
+            BaseException
+        ):  # whatever it is, an end of the request too: what is not in force does not stay in the file
+            history.put(before)
+            history.forget(version)
+            raise
+
+
+PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {"/tables": show, "/tables/edit": edit}
+ACTIONS: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {
+    "/tables/check": check,
+    "/tables/review": review,
+    "/tables/save": save,
+}

@@ -1,0 +1,116 @@
+"""What the proxy asks of a real database: its catalog, and grouped aggregates over one snapshot."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from proxy.causes import UNKNOWN, Cause, reason_of
+from rules.catalog import Catalog, Table, TableName
+from rules.kernel.statement import Bounded, Marginals, Tally
+
+Row = tuple[bytes | None, ...]  # every column as the server wrote its text, in the database's own encoding
+
+
+class EngineError(Exception):
+    """The real database failed or is away. Carries no text of the database: what it said may quote data.
+
+    The cause is for the log, and for no client.
+    """
+
+    def __init__(self, words: str = "", *, cause: Cause = UNKNOWN) -> None:
+        super().__init__(*([words] if words else []))
+        self.cause = cause
+
+
+class StatementFailed(EngineError):
+    """An inner statement that the server gave up. Its SQLSTATE is for the ledger and the log, and for no client."""
+
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__(cause=Cause(reason_of(sqlstate), sqlstate))
+        self.sqlstate = sqlstate
+
+
+class EngineAway(EngineError):
+    """No connection can be had. Its text is about the connection alone and is for the DBA's log."""
+
+
+class EngineTooOld(EngineError):
+    """A server whose catalogs we cannot read: waiting does not mend it. Its text says the version."""
+
+
+class SchemaChanged(EngineError):
+    """A table is no longer what the plan took for proved: the catalog has to be read again. Nothing was run."""
+
+
+class UnknownTimeZone(EngineError):
+    """The real database does not know the session's time zone. Nothing was run."""
+
+
+class Unplannable(EngineError):
+    """The real database will not plan a statement. Nothing was run."""
+
+    def __init__(self, words: str, *, cause: Cause = UNKNOWN) -> None:
+        super().__init__(cause=cause)
+        self.words = words  # the server's own, where they depend on the schema alone; "" elsewhere
+
+
+class TooCostly(EngineError):
+    """The real database's planner expects more work than is allowed. Nothing was run."""
+
+
+class Snapshot(Protocol):
+    """One transaction, REPEATABLE READ and READ ONLY, settings pinned. Ended when its context is left.
+
+    The server converts nothing that it sends: a value that another encoding lacks would fail the statement.
+    """
+
+    @property
+    def codec(self) -> str:
+        """Python's codec of the database's encoding."""
+
+    async def run(self, statement: Bounded | Marginals | Tally) -> Sequence[Row]:
+        """Run one statement of the kernel, and nothing else.
+
+        Raises StatementFailed where it failed, and another EngineError on a loss.
+        """
+
+    async def cancel(self) -> None:
+        """Stop what runs now; its `run` raises EngineError, and so does every later one."""
+
+
+class Engine(Protocol):
+    connections: int
+    """How many snapshots there may be at once; who wants one more waits."""
+
+    async def catalog(self) -> Catalog: ...
+
+    async def risks(self, named: Sequence[TableName] = ()) -> list[str]:
+        """What our role may do there and should not, in plain words for the DBA; the rules name `named`."""
+
+    async def missing_rights(self, named: Sequence[TableName]) -> Mapping[TableName, str]:
+        """Which of these tables our role cannot read, and the SQL that would let it."""
+
+    async def clock_offsets(
+        self, zones: Sequence[str], seconds: Sequence[int], *, by_name: bool, timeout_seconds: float
+    ) -> Mapping[str, list[int]]:
+        """How many seconds ahead of UTC the server's clocks are, at moments in the order of time (seconds since 1970).
+
+        By name as AT TIME ZONE reads it, or one zone as a session's TimeZone.
+        """
+
+    def snapshot(
+        self,
+        *,
+        time_zone: str,
+        timeout_seconds: float,
+        tables: Sequence[Table] = (),
+        statements: Sequence[Bounded | Marginals | Tally] = (),
+    ) -> AbstractAsyncContextManager[Snapshot]:
+        """Take a connection, pin its settings, lock `tables` as they were planned with, and have `statements` planned.
+
+        Planning reads no row: it may look at statistics, by operators that have a value for whatever is in them.
+
+        All that may fail before anything is charged; raises EngineError when it does.
+        """
+
+    async def close(self) -> None: ...

@@ -1,0 +1,233 @@
+"""Read a PostgreSQL's catalogs into a `rules.catalog.Catalog`.
+
+One read-only transaction over the catalogs. What a proof may rest on is decided in the queries, by PostgreSQL's own
+flags as they stand now; here rows only become values.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from psycopg import AsyncConnection
+
+from proxy.engines.postgres import catalog_queries as queries
+from rules.catalog import (
+    Catalog,
+    Check,
+    Collation,
+    Column,
+    DatabaseLocale,
+    Distribution,
+    DomainType,
+    EnumType,
+    ForeignKey,
+    Index,
+    Key,
+    Routine,
+    Table,
+    TableName,
+    TypeName,
+)
+
+Rows = Sequence[tuple[Any, ...]]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogType:
+    """A row of pg_type."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str  # b base, c composite, d domain, e enum, p pseudo, r range, m multirange
+    category: str
+    element: int
+    underneath: int  # of a domain
+    modifier: int  # of a domain
+    collation: int
+    extension: str | None
+    labels: list[str]
+    not_null: bool
+    default: str | None
+    comment: str | None
+    underneath_sql: str  # of a domain
+
+
+async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
+    """The catalog as one snapshot shows it; the connection must be in a transaction with an empty search_path."""
+
+    async def ask(sql: str) -> Rows:
+        cursor = await connection.execute(sql)
+        return await cursor.fetchall()
+
+    ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
+    ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
+    ((is_citus,),) = await ask(queries.IS_CITUS)
+    types = {row[0]: CatalogType(*row) for row in await ask(queries.TYPES)}
+    checks = _grouped((row[0], _check(*row[1:])) for row in await ask(queries.checks(version)))
+    return Catalog(
+        database,
+        version,
+        identifier if readable else f"{_place(connection)}/{identifier}",
+        encoding,
+        tables=_tables(
+            await ask(queries.TABLES),
+            columns=_grouped((row[0], _column(types, *row[1:])) for row in await ask(queries.columns(version))),
+            keys=_grouped((row[0], _key(*row[1:])) for row in await ask(queries.KEYS)),
+            foreign_keys=_grouped((row[0], _foreign_key(*row[1:])) for row in await ask(queries.foreign_keys(version))),
+            checks=checks,
+            indexes=_grouped((row[0], _index(*row[1:])) for row in await ask(queries.INDEXES)),
+            parents=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.PARENTS)),
+            sources=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.SOURCES)),
+            fingerprints={row[0]: row[3] for row in await ask(queries.ALL_FINGERPRINTS)},
+            distributions={row[0]: _distribution(*row[1:]) for row in await ask(queries.DISTRIBUTIONS)}
+            if is_citus
+            else {},
+        ),
+        schemas=tuple((name, comment) for name, comment in await ask(queries.SCHEMAS)),
+        enums=tuple(_enum(row) for row in types.values() if row.kind == "e" and row.extension is None),
+        domains=_domains(types, checks),
+        collations=tuple(Collation(TableName(*row[:2]), row[2]) for row in await ask(queries.COLLATIONS)),
+        extensions=tuple(name for (name,) in await ask(queries.EXTENSIONS)),
+        time_zones=frozenset(name for (name,) in await ask(queries.TIME_ZONES)),
+        bypasses_row_security=bypasses,
+        routines=tuple(_routine(*row) for row in await ask(queries.routines(version))),
+        locale=DatabaseLocale(*(await ask(queries.locale(version)))[0]),
+        is_citus=is_citus,
+    )
+
+
+def _place(connection: AsyncConnection[Any]) -> str:
+    """Where a provider closes pg_control_system: the server's address as our configuration writes it."""
+    given = connection.info.get_parameters()
+    return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}"
+
+
+def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: int) -> TypeName:
+    """A type by its OID, and what is underneath its domains."""
+    named = types[oid]
+    row = named
+    while row.kind == "d":
+        row, modifier = types[row.underneath], row.modifier
+    element = types.get(row.element, row) if row.category == "A" else row
+    shown = named if named.kind == "d" else element
+    return TypeName(sql, _base(row), modifier, tuple(row.labels), shown.schema, element.extension, shown.name)
+
+
+def _base(row: CatalogType) -> str:
+    if row.kind == "e":
+        return "enum"
+    if row.category == "A":
+        return "array"
+    return row.name if row.kind == "b" and row.schema == "pg_catalog" else "other"
+
+
+def _grouped(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, tuple[Value, ...]]:
+    groups: dict[int, tuple[Value, ...]] = defaultdict(tuple)
+    for oid, value in pairs:
+        groups[oid] += (value,)
+    return groups
+
+
+def _tables(
+    rows: Rows,
+    *,
+    columns: Mapping[int, tuple[Column, ...]],
+    keys: Mapping[int, tuple[Key, ...]],
+    foreign_keys: Mapping[int, tuple[ForeignKey, ...]],
+    checks: Mapping[int, tuple[Check, ...]],
+    indexes: Mapping[int, tuple[Index, ...]],
+    parents: Mapping[int, tuple[TableName, ...]],
+    sources: Mapping[int, tuple[TableName, ...]],
+    fingerprints: Mapping[int, str],
+    distributions: Mapping[int, Distribution],
+) -> tuple[Table, ...]:
+    return tuple(
+        Table(
+            TableName(schema, name),
+            kind,
+            columns.get(oid, ()),
+            keys.get(oid, ()),
+            foreign_keys.get(oid, ()),
+            checks.get(oid, ()),
+            comment,
+            has_children,
+            row_security,
+            definition,
+            partition_key,
+            fingerprints.get(oid, ""),
+            foreign,
+            indexes.get(oid, ()),
+            distributions.get(oid),
+            parents.get(oid, ()),
+            sources.get(oid, ()),
+        )
+        for oid, schema, name, kind, comment, has_children, row_security, definition, partition_key, foreign in rows
+    )
+
+
+def _column(types: Mapping[int, CatalogType], name: str, oid: int, sql: str, modifier: int, *rest: Any) -> Column:
+    return Column(name, _type_name(types, oid, sql, modifier), *rest)
+
+
+def _key(name: str, columns: list[str], primary: bool, constraint: bool, proves: bool) -> Key:
+    return Key(name, tuple(columns), primary, constraint, proves)
+
+
+def _foreign_key(
+    name: str, columns: list[str], schema: str, table: str, target: list[str], proves: bool, definition: str
+) -> ForeignKey:
+    return ForeignKey(name, tuple(columns), TableName(schema, table), tuple(target), proves, definition)
+
+
+def _check(name: str, definition: str, columns: list[str], proves: bool) -> Check:
+    return Check(name, definition, tuple(columns), proves)
+
+
+def _index(name: str, definition: str, columns: list[str], has_literals: bool) -> Index:
+    return Index(name, definition, tuple(columns), has_literals)
+
+
+def _distribution(method: str, replication: str, column: str | None, colocation: int) -> Distribution:
+    """By Citus's letters: h, r and a spread rows by a column; n does not, and t copies all of it to each node."""
+    if method == "n":
+        return Distribution("reference" if replication == "t" else "local", "", colocation)
+    return Distribution("distributed", column or "", colocation)
+
+
+def _routine(
+    schema: str,
+    name: str,
+    kind: Literal["function", "procedure"],
+    arguments: list[str],
+    result: str,
+    definition: str,
+    body: str,
+    is_overloaded: bool,
+) -> Routine:
+    return Routine(TableName(schema, name), kind, tuple(arguments), result, definition, body, is_overloaded)
+
+
+def _enum(row: CatalogType) -> EnumType:
+    return EnumType(TableName(row.schema, row.name), tuple(row.labels), row.comment)
+
+
+def _domains(types: Mapping[int, CatalogType], checks: Mapping[int, tuple[Check, ...]]) -> tuple[DomainType, ...]:
+    ours = [
+        row
+        for row in types.values()
+        if row.kind == "d" and row.extension is None and row.schema != "information_schema"
+    ]
+    return tuple(
+        DomainType(
+            TableName(row.schema, row.name),
+            _type_name(types, row.underneath, row.underneath_sql, row.modifier),
+            row.not_null,
+            row.default,
+            checks.get(row.oid, ()),
+            row.comment,
+        )
+        for row in ours
+    )

@@ -1,0 +1,298 @@
+"""A PostgreSQL as the real database: pinned, read-only snapshots over a few connections.
+
+What the server says when it fails may quote rows, so every failure becomes an EngineError without its text. A lost
+connection is replaced once while a snapshot is being taken, that is before anything is charged, and never after.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from proxy.causes import Cause, cause_of
+from proxy.engines.engine import (
+    EngineAway,
+    EngineError,
+    EngineTooOld,
+    Row,
+    SchemaChanged,
+    StatementFailed,
+    UnknownTimeZone,
+)
+from proxy.engines.postgres.catalog import read_catalog
+from proxy.engines.postgres.catalog_queries import ALL_FINGERPRINTS
+from proxy.engines.postgres.clocks import offsets_by_name, offsets_of_session
+from proxy.engines.postgres.opening import GRACE_SECONDS, PREPARE, Begun, NotPrepared, Opening, begin, rows_of
+from proxy.engines.postgres.privileges import find_missing, find_risks
+from rules.catalog import SERVERS, Catalog, Table, TableName
+from rules.kernel.statement import Bounded, Marginals, Tally
+
+TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
+CATALOG_SECONDS = 60
+CANCELLED = Cause("cancelled")
+CONNECTION: dict[str, str | int | None] = {
+    "application_name": "noisegate",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+class PostgresSnapshot:
+    """One running transaction; see `proxy.engines.engine.Snapshot`."""
+
+    def __init__(self, begun: Begun, deadline: float, opening: Opening) -> None:
+        self._connection, self._codec = begun
+        self._deadline = deadline
+        self._opening = opening
+        self._cancelled = False
+
+    @property
+    def codec(self) -> str:
+        return self._codec
+
+    async def run(self, statement: Bounded | Marginals | Tally) -> Sequence[Row]:
+        if type(statement) not in (Bounded, Marginals, Tally):
+            raise EngineError(cause=Cause("not_of_the_kernel"))
+        return await self._execute(statement.sql)
+
+    async def read_public(self, sql: str) -> Sequence[Row]:
+        """Read rows of a public table, for the twin's copy of it."""
+        return await self._execute(sql)
+
+    async def _execute(self, sql: str) -> Sequence[Row]:
+        if self._cancelled:
+            raise EngineError(cause=CANCELLED)
+        try:
+            async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
+                cursor = await self._connection.execute(self._opening.running(sql).encode(self._codec))
+        except psycopg.Error as error:
+            raise _failure(error, self._connection) from None
+        except (OSError, TimeoutError, UnicodeEncodeError) as error:
+            raise EngineError(cause=cause_of(error)) from None
+        return rows_of(cursor.pgresult)
+
+    async def cancel(self) -> None:
+        self._cancelled = True
+        try:
+            await self._connection.cancel_safe(timeout=GRACE_SECONDS)
+        except (psycopg.Error, OSError):  # the server cannot be told: leaving it ends the statement for us
+            await self._connection.close()
+
+
+class PostgresEngine:
+    """See `proxy.engines.engine.Engine`. At most `connections` snapshots are open at once; others wait in line."""
+
+    failure: type[Exception] = EngineError
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        connections: int = 8,
+        most_cost: float | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.settings = settings or {}  # of transactions that read rows
+        self._dsn = make_conninfo("", **CONNECTION | conninfo_to_dict(dsn) | {"client_encoding": "UTF8"})
+        self.connections = connections
+        self._most_cost = most_cost
+        self._slots = asyncio.Semaphore(connections)
+        self._idle: list[AsyncConnection[Any]] = []
+        self.in_use = 0
+        self._prepares = True
+        self._prefix, self._numbers = f"noisegate_{secrets.token_hex(4)}", count()  # of plans: no other proxy has these
+
+    @property
+    def idle(self) -> int:
+        """Connections that are kept for the next snapshot."""
+        return len(self._idle)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether all connections are in use."""
+        return self._slots.locked()
+
+    async def check(self, timeout_seconds: float) -> None:
+        """Begin a transaction and end it; raises EngineError where the database lets nobody in."""
+        async with self._transaction(Opening("UTC", timeout_seconds)):
+            return
+
+    async def catalog(self) -> Catalog:
+        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
+            try:
+                async with asyncio.timeout(CATALOG_SECONDS):
+                    return await read_catalog(connection)
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                raise EngineError(cause=cause_of(error)) from None
+
+    async def check_unchanged(self, catalog: Catalog) -> None:
+        """Raise SchemaChanged where a relation is no longer what this catalog says, in a transaction of its own."""
+        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
+            try:
+                rows = await (await connection.execute(ALL_FINGERPRINTS)).fetchall()
+            except (psycopg.Error, OSError) as error:
+                raise EngineError(cause=cause_of(error)) from None
+        found = {(schema, name): fingerprint for _, schema, name, fingerprint in rows}
+        if any(found.get((table.name.schema, table.name.name)) != table.fingerprint for table in catalog.tables):
+            raise SchemaChanged
+
+    async def risks(self, named: Sequence[TableName] = ()) -> list[str]:
+        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
+            try:
+                return await find_risks(connection, named)
+            except (psycopg.Error, OSError) as error:
+                raise EngineError(cause=cause_of(error)) from None
+
+    async def missing_rights(self, named: Sequence[TableName]) -> Mapping[TableName, str]:
+        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
+            try:
+                return await find_missing(connection, named)
+            except (psycopg.Error, OSError) as error:
+                raise EngineError(cause=cause_of(error)) from None
+
+    async def find_refused(self, settings: Mapping[str, str]) -> list[str]:
+        """Those of these settings that the server does not take."""
+        refused = []
+        for name, value in settings.items():
+            async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
+                try:
+                    await connection.execute("SELECT set_config(%s, %s, true)", (name, value))
+                except psycopg.Error as error:
+                    if connection.broken:
+                        raise EngineError(cause=cause_of(error)) from None
+                    refused.append(name)
+        return refused
+
+    async def clock_offsets(
+        self, zones: Sequence[str], seconds: Sequence[int], *, by_name: bool, timeout_seconds: float
+    ) -> Mapping[str, list[int]]:
+        async with self._transaction(Opening("UTC" if by_name else zones[0], timeout_seconds)) as (connection, _):
+            try:
+                async with asyncio.timeout(timeout_seconds + GRACE_SECONDS):
+                    if by_name:
+                        return await offsets_by_name(connection, zones, seconds)
+                    return await offsets_of_session(connection, zones[0], seconds)
+            except psycopg.Error as error:
+                raise _failure(error, connection) from None
+            except (OSError, TimeoutError) as error:
+                raise EngineError(cause=cause_of(error)) from None
+
+    @asynccontextmanager
+    async def snapshot(
+        self,
+        *,
+        time_zone: str,
+        timeout_seconds: float,
+        tables: Sequence[Table] = (),
+        statements: Sequence[Bounded | Marginals | Tally] = (),
+    ) -> AsyncIterator[PostgresSnapshot]:
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        planned = {each.sql: f"{self._prefix}_{next(self._numbers)}" for each in statements}
+        pinned = tuple(self.settings.items())
+        opening = Opening(time_zone, timeout_seconds, tuple(tables), planned, self._most_cost, pinned, reads_rows=True)
+        async with self._transaction(opening) as begun:
+            yield PostgresSnapshot(begun, deadline, opening)
+
+    async def close(self) -> None:
+        """Close what is idle; what is in use is closed when it comes back."""
+        self._slots = asyncio.Semaphore(0)
+        await self._drop_idle()
+
+    @asynccontextmanager
+    async def _transaction(self, opening: Opening) -> AsyncIterator[Begun]:
+        if TIME_ZONE.fullmatch(opening.time_zone) is None:
+            raise UnknownTimeZone
+        slots = self._slots
+        try:
+            async with asyncio.timeout(opening.timeout_seconds):
+                await slots.acquire()
+        except TimeoutError:
+            raise EngineError(cause=Cause("no_free_connection")) from None
+        try:
+            self.in_use += 1
+            begun = await self._begin(opening)
+            try:
+                yield begun
+            finally:
+                await self._give_back(begun[0], slots, opening)
+        finally:
+            self.in_use -= 1
+            slots.release()
+
+    async def _begin(self, opening: Opening) -> Begun:
+        """A connection in its pinned transaction. Kept connections may be stale: then all of them, so a fresh one."""
+        while True:
+            is_fresh = not self._idle
+            connection = await self._connect() if is_fresh else self._idle.pop()
+            try:
+                return await begin(connection, opening, prepared=self._prepares)
+            except EngineAway:
+                if is_fresh:
+                    raise
+                await self._drop_idle()
+            except NotPrepared:  # a pooler hands out other connections than it took
+                if not self._prepares:
+                    raise
+                self._prepares = False
+
+    async def _connect(self) -> AsyncConnection[Any]:
+        try:
+            connection = await AsyncConnection.connect(
+                self._dsn,
+                autocommit=True,  # the transaction's own statements say when it begins
+                prepare_threshold=None,
+            )
+            if 0 < (version := connection.info.server_version) < SERVERS[0] * 10_000:  # 0 where it is not said
+                await connection.close()
+                raise EngineTooOld(
+                    f"the database is PostgreSQL {written_version(version)}, and must be {SERVERS[0]} or newer"
+                )
+            if self._prepares:
+                await connection.execute(PREPARE)
+            return connection
+        except (psycopg.Error, OSError) as error:
+            cause = cause_of(error)
+            words = f"cannot connect to the real database: {cause.advice}\n  {' '.join(str(error).split())}"
+            raise EngineAway(words, cause=cause) from None
+
+    async def _give_back(
+        self, connection: AsyncConnection[Any], slots: asyncio.Semaphore, opening: Opening
+    ) -> None:  # fmt: skip
+        """Keep a connection only if it is certainly at rest."""
+        try:
+            if connection.info.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+                async with asyncio.timeout(GRACE_SECONDS):
+                    await connection.execute(opening.ending())
+            at_rest = connection.info.transaction_status is pq.TransactionStatus.IDLE
+        except (psycopg.Error, OSError, TimeoutError):
+            at_rest = False
+        if at_rest and slots is self._slots:
+            self._idle.append(connection)
+        else:
+            await connection.close()
+
+    async def _drop_idle(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+
+def written_version(version: int) -> str:
+    """130023 is 13.23, 90624 was 9.6.24."""
+    first, second, third = version // 10_000, version // 100 % 100, version % 100
+    return f"{first}.{third}" if first >= 10 else f"{first}.{second}.{third}"
+
+
+def _failure(error: psycopg.Error, connection: AsyncConnection[Any]) -> EngineError:
+    """A failure without a word of the server's. One without SQLSTATE is libpq's: a loss, or rows too large for it."""
+    if error.sqlstate is not None:
+        return StatementFailed(error.sqlstate)
+    return EngineError(cause=cause_of(error)) if connection.closed else StatementFailed("XX000")

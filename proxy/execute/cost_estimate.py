@@ -1,0 +1,115 @@
+"""What EXPLAIN says of a statement before it is asked: which measures are served again, and what the rest costs now.
+
+The words are ASCII, without quotes: `rules.planner.explain` puts them between its own.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
+
+from proxy.execute.answer_cache import Question
+from proxy.execute.notices import WHOSE
+from proxy.execute.statement_context import StatementContext
+from rules.accounting.accountant import Totals, loss
+from rules.accounting.budgets import Change, check_fits
+from rules.accounting.store import AccountState, KeptRelease, LedgerReview, Whose
+from rules.mechanisms.cost import price
+from rules.refusal import BudgetSpent
+from rules.release.formula import Result, Value
+from rules.release.margins import margins_of, moving_outputs
+from rules.release.release import Noised
+
+_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
+
+
+def foresee(
+    questions: Sequence[Question], released: Sequence[Noised | None], review: LedgerReview, context: StatementContext
+) -> tuple[str, ...]:
+    """The charge, then for each block what is served again, then the errors that follow from what was released."""
+    if not questions:
+        return ()
+    size = context.rulebook.policy.group_size
+    errors = (text for each in zip(questions, released, strict=True) for text in _errors(*each, size))
+    return (_charge(questions, review, context), *map(_served_again, questions), *errors)
+
+
+def _errors(question: Question, released: Noised | None, group_size: int) -> Iterator[str]:
+    """How far noise would move averages and their like, if the answer is about what is known of it."""
+    for output in moving_outputs(question.block):
+        found = [Result("", 0, Value(output))]
+        known = [] if released is None else margins_of(found, 0, question.block, released, group_size)
+        spans = (f"+/- {each.least:.3g} to {each.widest:.3g}" for each in known if each.is_known)
+        yield next((f"; by your earlier answers {span}" for span in spans), "")
+
+
+def check_affordable(questions: Sequence[Question], review: LedgerReview, context: StatementContext) -> Totals:
+    """What all questions would cost the analyst together; refused like a charge, without making it."""
+    fresh = [mechanism for question in questions for mechanism in question.mechanisms]
+    unpaid = _unpaid(questions)
+    seen = [each.release.mechanism for each in unpaid]
+    first = [each.release.mechanism for each in unpaid if not each.shared]
+    if fresh or seen:
+        analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *seen]))
+        dataset = Change(review.dataset.totals, review.dataset.totals.plus([*fresh, *first]))
+        role = None  # what others of the role have seen is on its account already, so it may pay less than these
+        if review.role is not None:
+            role = Change(review.role.totals, review.role.totals.plus([*fresh, *first]))
+        check_fits(context.analyst, analyst, dataset, context.rulebook.budgets, reused=bool(seen), role=role)
+    return Totals().plus([*fresh, *seen])
+
+
+def _charge(questions: Sequence[Question], review: LedgerReview, context: StatementContext) -> str:
+    try:
+        cost = check_affordable(questions, review, context)
+    except BudgetSpent as refusal:
+        return f"none, since it is refused: {refusal.message}"
+    delta = f" delta={price(cost.delta)}" if cost.delta else ""
+    accounts: list[tuple[AccountState | None, Whose]] = [
+        *((review.analyst, "yours"), (review.dataset, "shared"), (review.role, "role"))
+    ]
+    known = [(standing, whose) for standing, whose in accounts if standing is not None]
+    standing, whose_it_is = min(known, key=lambda each: _epsilon_left(each[0]))
+    whose = WHOSE[whose_it_is]
+    left = f"{'' if cost.pure else 'epsilon='}{_left(standing)} left{context.rulebook.budgets.phrase}{whose}"
+    return f"{_price(cost)}{delta}, with {left}"
+
+
+def _price(cost: Totals) -> str:
+    """What has no pure epsilon is told by its rho."""
+    return f"epsilon={price(cost.epsilon)}" if cost.pure else f"rho={price(cost.rho)}"
+
+
+def _left(standing: AccountState) -> str:
+    return f"{_DOWN.plus(_epsilon_left(standing)).normalize():f} of {price(standing.limit.epsilon)}"
+
+
+def _epsilon_left(standing: AccountState) -> Decimal:
+    return max(Decimal(0), standing.limit.epsilon - loss(standing.totals, standing.limit))
+
+
+def _unpaid(questions: Sequence[Question]) -> list[KeptRelease]:
+    """Releases that this analyst has not paid for in this period, each once."""
+    return list({each.id: each for question in questions for each in question.kept if not each.paid}.values())
+
+
+def _served_again(question: Question) -> str:
+    others = len(question.known_bounds) + (question.known_top is not None)
+    kept, fresh = others + len(question.known), Totals().plus(question.mechanisms)
+    if not kept:
+        return "nothing"
+    return ", ".join(_parts(question, kept, fresh))
+
+
+def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
+    whole = kept + len(question.mechanisms)
+    since = min(each.time for each in question.kept)
+    yield f"all, as noised at {since:%Y-%m-%d %H:%M} UTC" if kept == whole else f"{kept} of {whole} draws of noise"
+    if question.combined > 1:
+        most = "up to " if len(set(map(len, question.known.values()))) > 1 else ""
+        yield f"combined from {most}{question.combined} releases"
+    if question.summed > 1:
+        yield f"as sums of up to {question.summed:,} cells"
+    if unpaid := _unpaid([question]):
+        cost = Totals().plus(each.release.mechanism for each in unpaid)
+        yield f"which are not on your account yet and cost {_price(cost)} at first sight"
+    if kept < whole:
+        yield f"the rest is drawn anew with {_price(fresh)}"

@@ -1,0 +1,348 @@
+"""The way of one private statement: take a snapshot, charge, look, noise, settle.
+
+Whatever may fail for reasons of its own comes before the charge. From the charge on nothing is given back, and every
+failure is one constant refusal.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import chain, islice
+
+from proxy.engines.engine import (
+    Engine,
+    EngineError,
+    Row,
+    SchemaChanged,
+    Snapshot,
+    TooCostly,
+    UnknownTimeZone,
+    Unplannable,
+)
+from proxy.execute import audit
+from proxy.execute.answer_cache import Question, fresh_since
+from proxy.execute.budget_alerts import BudgetAlerts
+from proxy.execute.clock import Clock
+from proxy.execute.compute_pool import ComputePool
+from proxy.execute.costs import Costs
+from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.faults import Faults, failures_of, inner_failure
+from proxy.execute.statement_context import StatementContext
+from proxy.metrics import OPENED, stage
+from rules.accounting.accountant import Totals
+from rules.accounting.store import Balances, Charge, LedgerStore, Receipt
+from rules.catalog import Table
+from rules.mechanisms.draw import Noise
+from rules.mechanisms.release_plan import Choice, PrivateGroups
+from rules.refusal import (
+    AnalystStopped,
+    BadSetting,
+    CannotRun,
+    Interrupted,
+    Mismatch,
+    Refusal,
+    RulesChanged,
+    TooComplex,
+    Unavailable,
+)
+from rules.release.bound_ladder import choose_bound, draw_climb, tallies
+from rules.release.cut_report import draw_report, release_report, report_statement
+from rules.release.release import Draws, Noised, draw, release, release_choice, release_found, release_top
+from rules.release.replicates import check_size
+
+Answered = tuple[Question, Noised]  # as it was asked in the end, its bounds chosen
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBefore:
+    """Noise that is drawn before the database is asked: for a known list of groups, or for the choice of bounds."""
+
+    draws: Draws
+    climbs: Mapping[int, Sequence[int]] = field(default_factory=dict)  # by ladder
+    report: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateExecution:
+    """What it takes to ask: the real database, the ledger, and a source of noise."""
+
+    engine: Engine
+    ledger: LedgerStore
+    noise: Noise
+    clock: Clock
+    faults: Faults
+    turns: FairSemaphore  # at the real database
+    beside: ComputePool
+    costs: Costs
+    schema_changed: asyncio.Event  # set when the catalog must be read again
+    alerts: BudgetAlerts = field(default_factory=BudgetAlerts)
+
+    async def ask(
+        self, questions: Sequence[Question], context: StatementContext, *, reuse: bool
+    ) -> tuple[Receipt, list[Answered]]:
+        """Answer all questions for one charge, from one snapshot.
+
+        With reuse what is drawn is shown together with what the analyst has of the same measures.
+        """
+        receipt, drawn = await self._ask_database(questions, context)
+        drawn = await self._settle(receipt, drawn, fresh_since(context, self.clock()) if reuse else None)
+        return receipt, await self._whole(drawn, context)
+
+    async def see_again(self, questions: Sequence[Question], context: StatementContext, balances: Balances) -> Receipt:
+        """Charge what this analyst sees for the first time, where nothing need be asked."""
+        if all(kept.paid for question in questions for kept in question.kept):
+            return Receipt(0, Totals(), *balances)
+        return await self._charge(questions, context)
+
+    async def show_again(self, questions: Sequence[Question], context: StatementContext) -> list[Answered]:
+        """What was released before, put together."""
+        return await self._whole([(question, Noised(question.groups or (), {})) for question in questions], context)
+
+    async def _whole(self, drawn: Sequence[Answered], context: StatementContext) -> list[Answered]:
+        policy = context.rulebook.policy
+        _check_size([noised for _, noised in drawn], policy.groups_limit)
+        for question, noised in drawn:
+            check_size(question.block.bars, len(noised.groups), question.block.level)
+        return [await self._completed(question, noised, context) for question, noised in drawn]
+
+    async def _ask_database(
+        self, questions: Sequence[Question], context: StatementContext
+    ) -> tuple[Receipt, list[Answered]]:
+        receipt: Receipt | None = None
+        clock, kernel = asyncio.get_running_loop().time, context.rulebook.kernel
+        statements = [each for question in questions for each in question.statements(kernel)]
+        self.costs.check(context.analyst, statements, clock())
+        try:
+            async with asyncio.timeout_at(context.deadline), self.turns.taken(context.analyst):
+                began = clock()
+                async with self.engine.snapshot(
+                    time_zone=context.time_zone,
+                    timeout_seconds=context.deadline - began,
+                    tables=_tables(questions, context),
+                    statements=statements,
+                ) as snapshot:
+                    OPENED.observe(clock() - began)
+                    # Drawing looks at nothing, so it need not wait for the disk.
+                    charged, draws = await asyncio.gather(
+                        self._charge(questions, context), self._draw(questions, context)
+                    )
+                    receipt = charged
+                    with stage("database"):
+                        drawn = await self._look(questions, draws, snapshot, context)
+        except Exception as error:  # after the charge whatever it is
+            if receipt is not None:
+                raise await self.faults.note(receipt, context, error) from None
+            if isinstance(error, TooCostly):
+                raise self.costs.refuse(context.analyst, statements, clock()) from None
+            if isinstance(error, EngineError | TimeoutError):
+                audit.away(context, error)
+                raise self._refusal(error) from None
+            raise
+        return receipt, drawn
+
+    async def _settle(
+        self, receipt: Receipt, drawn: Sequence[Answered], beside: datetime | None
+    ) -> list[Answered]:  # fmt: skip
+        releases = [question.releases(noised) for question, noised in drawn]
+        try:
+            with stage("settle"):
+                found = await self.ledger.settle(receipt.charge, list(chain.from_iterable(releases)), beside=beside)
+        except AnalystStopped:  # by a statement that failed while this one ran
+            raise inner_failure() from None
+        others = iter(map(tuple, found))
+        return [
+            (question.with_others(list(islice(others, len(each)))), noised)
+            for (question, noised), each in zip(drawn, releases, strict=True)
+        ]
+
+    async def _charge(self, questions: Sequence[Question], context: StatementContext) -> Receipt:
+        """Make the statement's cost durable, or refuse."""
+        await self.faults.write(context.analyst)
+        charge = Charge(
+            time=self.clock(),
+            analyst=context.analyst,
+            session=context.session,
+            fingerprint=" ".join(question.key for question in questions),
+            statement=context.statement,
+            shape=context.shape,
+            unit=context.rulebook.policy.unit,
+            tables=tuple(str(table.name) for table in _tables(questions, context)),
+            mechanisms=tuple(mechanism for question in questions for mechanism in question.mechanisms),
+            sights=tuple(kept.id for question in questions for kept in question.kept),
+        )
+        with stage("charge"):
+            receipt = await self.ledger.charge(charge, context.rulebook.budgets)
+        self.alerts.note(context.analyst, receipt, context.rulebook.budgets.role_of(context.analyst))
+        return receipt
+
+    async def _draw(self, questions: Sequence[Question], context: StatementContext) -> list[DrawnBefore]:
+        """Draw for the lists of groups that are known before the database is asked, or else for choices of bounds."""
+        return [
+            DrawnBefore(
+                await self._draw_for(question, context),
+                self._draw_climbs(question, context),
+                self._draw_report(question, context),
+            )
+            for question in questions
+        ]
+
+    def _draw_report(self, question: Question, context: StatementContext) -> int | None:
+        if not question.asks_report:
+            return None
+        return draw_report(question.block, self.noise, group_size=context.rulebook.policy.group_size)
+
+    def _draw_climbs(self, question: Question, context: StatementContext) -> Mapping[int, Sequence[int]]:
+        size = context.rulebook.policy.group_size
+        return {
+            index: draw_climb(question.block.ladders[index], self.noise, group_size=size)
+            for index in question.fresh_ladders
+        }
+
+    async def _draw_for(self, question: Question, context: StatementContext) -> Draws:
+        groups, group_size = question.groups, context.rulebook.policy.group_size
+        if groups is None or question.fresh_ladders:
+            return {}
+        return await self.beside.run(
+            context.analyst,
+            len(groups) * len(question.fresh),
+            lambda: draw(question.block, question.fresh, len(groups), self.noise, group_size=group_size),
+        )
+
+    async def _look(
+        self, questions: Sequence[Question], drawn: Sequence[DrawnBefore], snapshot: Snapshot, context: StatementContext
+    ) -> list[Answered]:
+        """Run the inner statements, one after the other; when we are stopped, so is the database."""
+        try:
+            pairs = zip(questions, drawn, strict=True)
+            return [await self._run(question, each, snapshot, context) for question, each in pairs]
+        except asyncio.CancelledError:
+            await snapshot.cancel()
+            raise
+
+    async def _run(
+        self, question: Question, drawn: DrawnBefore, snapshot: Snapshot, context: StatementContext
+    ) -> Answered:
+        """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
+        draws = drawn.draws
+        if question.fresh_ladders:
+            question = await self._choose_bounds(question, drawn.climbs, snapshot, context)
+            draws = await self._draw_for(question, context)
+        if drawn.report is not None:
+            question = await self._report_cut(question, drawn.report, snapshot, context)
+        if question.asks_top:
+            return await self._choose_groups(question, snapshot, context)
+        noised = await self._sum(question, draws, snapshot, context)
+        values = dict(noised.values)
+        histograms: dict[str, Sequence[Row]] = {}  # quantiles of one column, and the ends of their bars, have one
+        for index in question.fresh:
+            match question.block.measures[index]:
+                case Choice() as choice:
+                    statement = context.rulebook.kernel.bounded(choice.statement)
+                    with failures_of(statement.sql):
+                        if statement.sql not in histograms:
+                            histograms[statement.sql] = await snapshot.run(statement)
+                        rows = histograms[statement.sql]
+                        chosen = partial(
+                            release_choice, question.block, choice, noised.groups, rows, codec=snapshot.codec
+                        )
+                        values[index] = await self.beside.run(
+                            context.analyst,
+                            len(noised.groups) * choice.candidates,
+                            partial(chosen, self.noise, group_size=context.rulebook.policy.group_size),
+                        )
+        return question, Noised(noised.groups, values)
+
+    async def _choose_groups(self, question: Question, snapshot: Snapshot, context: StatementContext) -> Answered:
+        """Choose the groups that are answered, and noise these."""
+        block, top = question.block, question.block.top
+        assert top is not None, "groups are to be chosen"
+        statement = context.rulebook.kernel.bounded(block.statement)
+        with failures_of(statement.sql):
+            chosen = partial(
+                release_top, block, top, await snapshot.run(statement), self.noise,
+                group_size=context.rulebook.policy.group_size, codec=snapshot.codec,
+            )  # fmt: skip
+            noised, ranks = await self.beside.run(context.analyst, top.listed, chosen)
+        return replace(question, ranks=ranks), noised
+
+    async def _choose_bounds(
+        self, question: Question, climbs: Mapping[int, Sequence[int]], snapshot: Snapshot, context: StatementContext
+    ) -> Question:
+        """Choose the bounds that are not known; with them the block is one as any other."""
+        block = question.block
+        assert block.tally is not None, "bounds are chosen from a tally"
+        tally = context.rulebook.kernel.tally(block.tally)
+        with failures_of(tally.sql):
+            found = tallies(block, await snapshot.run(tally))
+            chosen = {index: choose_bound(block.ladders[index], found[index], drawn) for index, drawn in climbs.items()}
+        return question.settled(chosen, context)
+
+    async def _report_cut(
+        self, question: Question, drawn: int, snapshot: Snapshot, context: StatementContext
+    ) -> Question:
+        """Tell, in noised numbers, what lies above the cap of rows."""
+        tally = context.rulebook.kernel.tally(report_statement(question.block))
+        with failures_of(tally.sql):
+            return replace(question, reported=release_report(question.block, await snapshot.run(tally), drawn))
+
+    async def _sum(self, question: Question, draws: Draws, snapshot: Snapshot, context: StatementContext) -> Noised:
+        block, groups, group_size = question.block, question.groups, context.rulebook.policy.group_size
+        if groups is not None and not draws:
+            return Noised(groups, {})
+        statement = context.rulebook.kernel.bounded(block.statement)
+        with failures_of(statement.sql):
+            rows: Sequence[Row] = await snapshot.run(statement)
+            beside, measures = partial(self.beside.run, context.analyst), len(block.measures)
+            if groups is not None:
+                size = max(len(rows), len(groups)) * measures
+                return await beside(size, lambda: release(block, groups, rows, draws, codec=snapshot.codec))
+            assert isinstance(block.groups, PrivateGroups)
+            found = partial(release_found, block, block.groups, rows, self.noise, group_size=group_size)
+            return await beside(len(rows) * measures, partial(found, codec=snapshot.codec))
+
+    async def _completed(self, question: Question, drawn: Noised, context: StatementContext) -> Answered:
+        numbers = len(drawn.groups) * len(question.block.measures) * question.combined
+        group_size = context.rulebook.policy.group_size
+        return question, await self.beside.run(
+            context.analyst, numbers // 10, lambda: question.complete(drawn, group_size=group_size)
+        )
+
+    def _refusal(self, error: EngineError | TimeoutError) -> Refusal:
+        """What a failure before the charge is told as; after it that is always the same."""
+        match error:
+            case SchemaChanged():
+                self.schema_changed.set()
+                return RulesChanged("the schema changed while the statement was planned", hint="Run it again.")
+            case UnknownTimeZone():
+                return BadSetting("the real database does not have this time zone", hint="SET TimeZone = 'UTC'.")
+            case Unplannable(words=words):
+                return CannotRun(
+                    f"the real database cannot run this statement: {words}"
+                    if words
+                    else "the real database cannot run this statement",
+                    hint="Nothing was charged. EXPLAIN shows the inner SQL, which your DBA can run.",
+                )
+            case TimeoutError():
+                return Interrupted("canceling statement due to statement timeout")
+            case _:
+                return Unavailable("the real database is unavailable", hint="Nothing was charged. Try again later.")
+
+
+def _tables(questions: Sequence[Question], context: StatementContext) -> tuple[Table, ...]:
+    """The tables that are read, as they were when the statement was planned."""
+    names = {name for question in questions for name in question.block.tables}
+    known = {str(table.name): table for table in context.rulebook.catalog.tables}
+    if not names <= known.keys():
+        raise Mismatch("the plan reads a table that the catalog does not have")
+    return tuple(known[name] for name in sorted(names))
+
+
+def _check_size(drawn: Sequence[Noised], limit: int) -> None:
+    """Lists known beforehand were checked by the planner. That too many groups were released is told by noise alone."""
+    if any(len(noised.groups) > limit for noised in drawn):
+        raise TooComplex(
+            f"more than {limit} groups were found, and groups_limit in the rules file allows no more",
+            hint="Group by fewer or coarser values. The charge is not refunded.",
+        )

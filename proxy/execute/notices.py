@@ -1,0 +1,187 @@
+"""What an analyst is told beside an answer: what it cost, what is left, how far noise may have moved it."""
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import chain, islice
+from typing import Final
+
+from proxy.execute.answer_cache import Question
+from proxy.execute.execute_private import Answered
+from proxy.execute.rulebook import Rulebook
+from rules.accounting.accountant import Totals
+from rules.accounting.store import Receipt, Whose
+from rules.mechanisms.margin import percent
+from rules.mechanisms.release_plan import Count, Ladder
+from rules.release.cut_report import least_cut
+from rules.release.margins import Margin
+from rules.release.release import has_too_few_units, shown_cells
+
+WHOSE: Final[Mapping[Whose, str]] = {"yours": "", "role": " for your role", "shared": " for all analysts"}
+_MOST_KINDS: Final = 5  # of columns, of which one line tells
+_UP, _DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=3, rounding=ROUND_FLOOR)
+
+
+def cost_notice(receipt: Receipt, margins: str, rulebook: Rulebook) -> str:
+    """One line: "ε 0.1 spent, 4.3 of 5 left this month; 95% of counts within ±30".
+
+    The account that has less left is the one that is told of, for it is what ends first.
+    """
+    balance, whose_it_is = receipt.tightest
+    whose = WHOSE[whose_it_is]
+    left = f"{_short(balance.left, _DOWN)} of {_short(balance.limit, _DOWN)} left{rulebook.budgets.phrase}{whose}"
+    return f"{_spent(receipt.cost)}{left}{margins}"
+
+
+def _spent(cost: Totals) -> str:
+    """What has no pure ε is told by its ρ; what is left is an ε in any case, for a sum of ρ comes to one."""
+    return f"ε {_short(cost.epsilon, _UP)} spent, " if cost.pure else f"ρ {_short(cost.rho, _UP)} spent, ε "
+
+
+def cut_words(questions: Sequence[Question]) -> str:
+    """What margins do not hold, for the end of the line above; bounds that were chosen have a line each."""
+    cuts = dict.fromkeys(str(cut) for question in questions for cut in question.block.cuts)
+    if cuts:
+        return f"; margins do not include what is beyond {' and '.join(cuts)}"
+    return "" if any(question.bounds for question in questions) else "; no row is cut"
+
+
+def what_is_cut(questions: Sequence[Question], group_size: int) -> tuple[str, ...]:
+    """The same for noisegate.last: the caps and whose they are, and the report of how much they have cut."""
+    found = [f"what is beyond {cut}" for question in questions for cut in question.block.cuts]
+    for question in questions:
+        for ladder, bound in question.bounds:
+            found.append(f"what is beyond {ladder.told(bound)} as the {ladder.what} of a unit (chosen)")
+        found += [words.partition(" (")[0] for words in _report_notice(question, group_size)]
+    return tuple(dict.fromkeys((*found, *(each.partition(";")[0] for each in cells_notices(questions)))))
+
+
+def bound_notices(questions: Sequence[Question], rulebook: Rulebook) -> tuple[str, ...]:
+    """One line for each bound that was chosen, and for each report of what was cut of rows."""
+    found = list[str]()
+    for question in questions:
+        found += [_bound_notice(ladder, bound) for ladder, bound in question.bounds]
+        found += _report_notice(question, rulebook.policy.group_size)
+    return tuple(found)
+
+
+def _bound_notice(ladder: Ladder, bound: int) -> str:
+    """Of what is cut no margin tells. On the lowest rungs it may be most of all."""
+    price = f"chosen with ε {_short(ladder.epsilon, _UP)}"
+    lowest = ""
+    if bound in ladder.rungs[:2]:
+        setting = f"{ladder.what}_per_unit = 40" if ladder.what in ("rows", "groups") else "sum_per_unit = off"
+        lowest = f" (a higher one could not be told from noise: SET noisegate.{setting})"
+    most = f"; the rules allow {ladder.told(ladder.rungs[-1])}" if ladder.is_declared else ""
+    words = f"{ladder.what} of each unit: up to {ladder.told(bound)} counted, {price}"
+    if ladder.what == "groups" and bound == ladder.rungs[-1] and not ladder.is_declared:
+        return f"{words}: there are no more"
+    return f"{words}{lowest}{most}; margins do not include what is beyond"
+
+
+def _report_notice(question: Question, group_size: int) -> list[str]:
+    """From below only: no private number bounds from above what one unit may have."""
+    block, known = question.block, question.known_report
+    if block.report is None:
+        return []
+    if known is None:
+        reported, epsilon = question.reported, block.report
+    else:
+        reported, epsilon = known.release.values[0], known.release.mechanism.strength
+    assert reported is not None, "a report is known or was drawn"
+    least, cost = least_cut(block, reported, epsilon, group_size=group_size), f"cost ε {_short(epsilon, _UP)}"
+    if least <= 0:
+        return [f"it could not be told from noise whether rows were cut ({cost})"]
+    return [f"at least {short_number(float(least))} rows were cut (97.5% sure; {cost})"]
+
+
+def top_notices(questions: Sequence[Question], group_size: int) -> tuple[str, ...]:
+    """Says by how much a group may be larger than the last one and be missing."""
+    tops = [question.block.top for question in questions if question.block.top is not None]
+    reach = [short_number(top.margin(group_size=group_size)) for top in tops]
+    return tuple(
+        f"{top.count} of {top.listed:,} groups were chosen privately; others may be missing that are larger than the "
+        f"last by up to {most}"
+        for top, most in zip(tops, reach, strict=True)
+    )
+
+
+def outside_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
+    """Says so where the released counts have most rows in groups of what the rules do not declare."""
+    found = []
+    for question, noised in answered:
+        counts = (each.measure for each in question.block.outputs if isinstance(each, Count))
+        cells = next((noised.values[measure] for measure in counts), ())
+        outside, whole = sum(cells[number] for number in question.block.outside if cells), sum(cells)
+        if 0 < whole < 2 * outside:
+            words = "most of what is counted lies outside of the lists and bounds of the rules"
+            numbers = f": about {outside:,} of {whole:,}" if question.block.least_units is None else ""
+            found.append(f"{words}{numbers}")
+    return tuple(dict.fromkeys(found))
+
+
+def few_units_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
+    """Say why numbers are NULL: by the rules there is none about few units."""
+    found = []
+    for question, noised in answered:
+        least, (groups, cells, _) = question.block.least_units, shown_cells(question.block, noised)
+        if least is not None and (hidden := sum(has_too_few_units(question.block, cell) for cell in cells)):
+            are = "group has" if hidden == 1 else "groups have"
+            which = f"{hidden} of {len(groups)} {are} no numbers" if question.block.keys else "there are no numbers"
+            found.append(f"{which}: noise tells fewer than {least.units:,} units there (min_units of the rules)")
+    return tuple(dict.fromkeys(found))
+
+
+def cells_notices(questions: Sequence[Question]) -> tuple[str, ...]:
+    """Says so where a cap has held for more than is asked, by which more may be cut of it."""
+    cells = (each for question in questions for found in question.cells.values() for each in found)
+    if all(each.is_alike for each in cells):
+        return ()
+    words = "units were cut by all rows that the earlier answer counted, not only by those that are asked for here"
+    return (f"{words}; SET noisegate.reuse = off counts these alone",)
+
+
+def reuse_notice(questions: Sequence[Question]) -> str | None:
+    """Says so when an answer was given before, and how a fresh one is had."""
+    times = [kept.time for question in questions for kept in (*question.answered, *chain(*question.beside.values()))]
+    if not times:
+        return None
+    most = max(question.combined for question in questions)
+    mean = "" if most < 2 else f" and later, as the mean of up to {most} releases"
+    summed = max(question.summed for question in questions)
+    mean += "" if summed < 2 else f", as sums of up to {summed:,} of its cells"
+    first = f"{min(times):%Y-%m-%d %H:%M} UTC"
+    part = " in part" if any(question.is_fresh or question.chosen for question in questions) else ""
+    return f"reused{part} the answer of {first}{mean}; SET noisegate.reuse = off draws, and charges, a fresh one"
+
+
+def margins_notice(margins: Sequence[Margin]) -> str:
+    """How the line above ends: the margins of each kind of column, with the noise that they have."""
+    kinds: dict[tuple[str, str], list[Margin]] = {}
+    for each in margins:
+        if each.is_known:
+            kinds.setdefault((each.kind or f'"{each.name}"', each.rank_of), []).append(each)
+    told = [_within(words, rank_of, found) for (words, rank_of), found in islice(kinds.items(), _MOST_KINDS)]
+    more = ", and others, which noisegate.last tells" if len(kinds) > _MOST_KINDS else ""
+    return f"; {percent(margins[0].level)} {', '.join(told)}{more}" if told else ""
+
+
+def _within(words: str, rank_of: str, found: Sequence[Margin]) -> str:
+    least = min(each.least for each in found if each.least is not None)
+    widest = max(each.widest for each in found if each.widest is not None)
+    narrow, wide = short_number(least), short_number(widest)
+    span = f"±{wide}" if narrow == wide else f"±{narrow} to ±{wide}"
+    return f"of {words} within {span} {rank_of} in rank" if rank_of else f"of {words} within {span}"
+
+
+def _short(number: Decimal, context: Context) -> str:
+    return f"{context.create_decimal(number).normalize():f}"
+
+
+def short_number(number: float) -> str:
+    """Three digits are enough, rounded up.
+
+    Example:
+        >>> short_number(1234.5), short_number(0.0812345), short_number(30.0)
+        ('1,240', '0.0813', '30')
+    """
+    return f"{_UP.create_decimal(Decimal(repr(number))).normalize():,f}"

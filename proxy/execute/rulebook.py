@@ -1,0 +1,54 @@
+"""The rules in force: policy, catalog, and what follows from both. Swapped as a whole on reload."""
+
+import hashlib
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rules.accounting.budgets import Budgets, budgets_of
+from rules.catalog import Catalog, TableName
+from rules.kernel.ground import Ground
+from rules.kernel.replay import Kernel
+from rules.policy.model import Policy, table_name
+from rules.sql.session_settings import SettingLimits
+from rules.sql.statement import RelationName
+from rules.sql.system_views import SCHEMA, VIRTUAL
+
+
+@dataclass(frozen=True, slots=True)
+class Rulebook:
+    """One generation of rules."""
+
+    policy: Policy
+    catalog: Catalog
+    generation: int
+    budgets: Budgets
+    closed: frozenset[TableName]  # what nobody reads on the twin: protected tables, and virtual relations
+    fingerprint: str  # equal when answers mean the same: budgets and passwords are left out
+    kernel: Kernel  # over these tables: what plans are replayed by
+    limits: SettingLimits  # of one statement
+
+    @classmethod
+    def of(cls, policy: Policy, catalog: Catalog, generation: int) -> "Rulebook":
+        closed = {table_name(text) for text, rules in policy.tables.items() if not rules.public}
+        closed |= {TableName(SCHEMA, name) for name in VIRTUAL}
+        fingerprint = _fingerprint(policy, catalog)
+        kernel = Kernel(Ground(policy, catalog))
+        return cls(
+            policy, catalog, generation, budgets_of(policy), frozenset(closed), fingerprint, kernel, _limits(policy)
+        )
+
+    def may_mean_closed(self, relation: RelationName) -> bool:
+        """Whether a name as it is written can mean such a table, whatever the search path is."""
+        return any(table.name == relation.name and relation.schema in (None, table.schema) for table in self.closed)
+
+
+def _limits(policy: Policy) -> SettingLimits:
+    delta, defaults = policy.statement_delta() if policy.budget.delta else Decimal(0), policy.defaults
+    return SettingLimits(defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon, policy.group_size)
+
+
+def _fingerprint(policy: Policy, catalog: Catalog) -> str:
+    words = {"tables": {"__all__": {"because"}}}  # which no answer depends on
+    meaning = policy.model_dump_json(include={"unit", "tables", "group_size", "groups_limit"}, exclude=words)
+    tables = repr((catalog.database, catalog.tables, catalog.enums, catalog.domains))
+    return hashlib.sha256(f"{meaning}\n{tables}".encode()).hexdigest()

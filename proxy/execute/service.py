@@ -1,0 +1,382 @@
+"""Everything that sessions ask of the rules: to read, to plan, and to answer one private statement."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
+
+from proxy.engines.engine import Engine
+from proxy.execute import audit
+from proxy.execute.again import Again, LedgerReading
+from proxy.execute.answer_cache import Question, find_known, find_own, nothing_known
+from proxy.execute.clock import Clock
+from proxy.execute.compute_pool import ComputePool
+from proxy.execute.cost_estimate import check_affordable, foresee
+from proxy.execute.costs import Costs
+from proxy.execute.execute_private import Answered, PrivateExecution
+from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.faults import Faults
+from proxy.execute.gate import Gate
+from proxy.execute.last_answer import last_rows
+from proxy.execute.notices import cost_notice, margins_notice
+from proxy.execute.recent_answers import RecentAnswers
+from proxy.execute.released_cells import block_key
+from proxy.execute.rulebook import Rulebook
+from proxy.execute.shown import Shown, show, work_of
+from proxy.execute.statement_context import StatementContext
+from proxy.execute.synopses import SynopsisBook, SynopsisState
+from proxy.execute.system_views import SystemViews
+from proxy.execute.time_padding import on_grid
+from proxy.execute.time_zones import Zones
+from proxy.metrics import stage
+from proxy.recent_values import RecentValues
+from proxy.settings import LoadLimits
+from rules.accounting.store import Balances, BudgetRequest, LedgerReview, LedgerStore, Receipt
+from rules.catalog import Catalog, TableName
+from rules.mechanisms.draw import Noise
+from rules.mechanisms.release_plan import Block, Text
+from rules.planner.plan import NeedsInner, Plan, PreviewRows, Request
+from rules.policy.model import Policy
+from rules.refusal import Interrupted, RulesChanged
+from rules.release.release import Noised
+from rules.release.sensitivity import enforced
+from rules.sql.session_settings import SettingLimits
+from rules.sql.statement import Reading, Statement
+
+Sources = tuple[tuple[int, ...], ...]  # of each block: which it is, and which releases it is made of
+
+_LOAD: Final = LoadLimits()
+_REMEMBERED: Final = 32 * 1024 * 1024  # bytes of what was made of releases
+_PLANS_BYTES: Final = 16 * 1024 * 1024  # of requests and plans, as they are piped: a short text can have many groups
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the outer statement is given: one column of text for each hole after the client's own parameters."""
+
+    columns: tuple[tuple[Text, ...], ...]
+    notices: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()  # the rows of noisegate.last after it
+    released: tuple[tuple[Block, Noised], ...] = ()  # the numbers of which it is made
+    is_free: bool = True
+    cut: str = ""  # how the notice of the cost ends: what margins do not include
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """An answer for which nothing was paid, and of how many releases it is made."""
+
+    answer: Answer
+    receipt: Receipt
+    reused: int
+
+
+class Planner(Protocol):
+    """Reads and plans in processes that may be killed. `proxy.execute.worker_pool` has the one that is used."""
+
+    async def load(self, policy: Policy, catalog: Catalog) -> None: ...
+
+    async def read(self, text: str, analyst: str) -> Reading: ...
+
+    async def plan(self, request: Request, analyst: str) -> tuple[Plan | NeedsInner, int]:
+        """A plan, or what comes first, and how many bytes it has."""
+
+
+class Service:
+    """One for the whole proxy. Rules are swapped as a whole: what is in force is one Rulebook."""
+
+    def __init__(
+        self,
+        rulebook: Rulebook,
+        planner: Planner,
+        engine: Engine,
+        ledger: LedgerStore,
+        *,
+        noise: Noise,
+        clock: Clock,
+        load: LoadLimits = _LOAD,
+    ) -> None:
+        self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
+        self.schema_changed = asyncio.Event()  # for the owner, who then reads the catalog and calls `load`
+        turns = self._turns = FairSemaphore(engine.connections, most=load.most_per_analyst)
+        self._beside, self.gate, self.recent = ComputePool(), Gate(), RecentAnswers()
+        self._asking = PrivateExecution(
+            engine, ledger, noise, clock, Faults(ledger, clock), turns, self._beside, Costs(load), self.schema_changed
+        )
+        self._teller = SystemViews(ledger, clock)
+        self._again: Again[Free] = Again(ledger)
+        self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
+        self._plans: RecentValues[tuple[int, Request], Plan | NeedsInner] = RecentValues(_PLANS_BYTES)
+        self._zones = Zones(engine)
+        self.synopses = SynopsisBook()
+        self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def rulebook(self) -> Rulebook:
+        """The rules in force."""
+        return self._rulebook
+
+    @property
+    def waiting(self) -> int:
+        """Statements that wait for their turn at the real database."""
+        return self._turns.waiting
+
+    @property
+    def limits(self) -> SettingLimits:
+        """What the rules in force say of one statement."""
+        return self._rulebook.limits
+
+    def limits_of(self, analyst: str) -> SettingLimits:
+        """What they say of a statement of one analyst."""
+        return replace(self._rulebook.limits, previews=self._rulebook.policy.previews_of(analyst))
+
+    async def load(self, policy: Policy, catalog: Catalog) -> None:
+        """Put new rules in force, for all sessions at once. Plans made by the old ones are refused from then on."""
+        rulebook = Rulebook.of(policy, catalog, self._rulebook.generation + 1)
+        await self._planner.load(policy, catalog)
+        self._rulebook = rulebook
+        self.schema_changed.clear()
+
+    async def read(self, text: str, analyst: str) -> Reading:
+        """What PostgreSQL's grammar says of a text; `analyst` is who waits for it."""
+        return await self._planner.read(text, analyst)
+
+    def may_touch(self, statement: Statement) -> bool:
+        """Whether a statement names what may be a protected table, one of ours, or synthetic: without asking anyone."""
+        synopses = self._rulebook.policy.synopses
+        return any(
+            relation.schema in synopses or self._rulebook.may_mean_closed(relation) for relation in statement.relations
+        )
+
+    def synopsis(self, schema: str) -> SynopsisState | None:
+        """The synopsis of this name, if the rules have one."""
+        return self.synopses.find(schema, self._rulebook.policy)
+
+    def preview_rows(self, analyst: str) -> tuple[PreviewRows, ...]:
+        """Synthetic rows that previews may show this analyst."""
+        return self.synopses.preview_rows(analyst, self._rulebook.policy)
+
+    def is_protected(self, schema: str, name: str) -> bool:
+        """Whether this very table is protected, or one of ours: what the twin cannot answer."""
+        return TableName(schema, name) in self._rulebook.closed
+
+    async def plan(self, request: Request, analyst: str) -> Plan | NeedsInner:
+        """Plan one statement, or refuse it, or say what must be answered before.
+
+        A plan depends on its request and the rules alone, so it is remembered, as it is run: enforced.
+        """
+        generation = self._rulebook.generation
+        if (known := self.find_plan(request)) is not None:
+            return known
+        with stage("plan"):
+            plan, size = await self._planner.plan(request, analyst)
+        if isinstance(plan, Plan):
+            plan = self._enforced(replace(plan, time_zone=request.time_zone, generation=generation))
+            if plan.depends_on_time:
+                return plan
+        self._plans.keep((generation, replace(request, now="")), plan, size)
+        return plan
+
+    def find_plan(self, request: Request) -> Plan | NeedsInner | None:
+        """The plan of a statement that was planned by these rules before."""
+        return self._plans.find((self._rulebook.generation, replace(request, now="")))
+
+    def _enforced(self, plan: Plan) -> Plan:
+        """The plan with the numbers of the statements that are run here, whatever the planner said of them."""
+        kernel, size = self._rulebook.kernel, self._rulebook.policy.group_size
+        blocks, foreseen = (
+            tuple(enforced(block, kernel, size) for block in each) for each in (plan.blocks, plan.foreseen)
+        )
+        return replace(plan, blocks=blocks, foreseen=foreseen)
+
+    async def answer(
+        self,
+        plan: Plan,
+        *,
+        analyst: str,
+        session: str,
+        timeout_seconds: float,
+        reuse: bool = True,
+        own: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> Answer:
+        """Charge, look, noise and settle; raises a Refusal. What was charged stays charged, whatever is raised.
+
+        `own` are the rows of virtual relations that the session itself knows.
+        """
+        rulebook, now = self._rulebook, asyncio.get_running_loop().time()
+        if plan.generation != rulebook.generation:
+            raise RulesChanged("the rules or the schema changed while the statement was planned", hint="Run it again.")
+        context = StatementContext(
+            analyst, session, rulebook, plan.time_zone, now + timeout_seconds, plan.fingerprint, plan.shape
+        )
+        try:
+            with audit.of_ledger(analyst):
+                reuse = reuse and bool(rulebook.policy.fresh_for)
+                answer = await self._noised(plan, context, reuse=reuse)
+                if plan.wanted is not None:
+                    return await self._request(plan.wanted, context)
+                if not plan.told and not plan.foreseen:
+                    return answer
+                told = await self._teller.tell(plan.told, analyst, rulebook, own)
+                return replace(answer, columns=answer.columns + told + await self._foreseen(plan, context, reuse=reuse))
+        except asyncio.CancelledError:
+            _stay_alive()
+            raise Interrupted("canceling statement due to user request") from None
+
+    async def find_released(
+        self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str
+    ) -> Sequence[tuple[Block, Noised]] | None:
+        """What is on the analyst's account of all these blocks, as it would be served again; None where it is not."""
+        rulebook = self._rulebook
+        context = StatementContext(analyst, session, rulebook, time_zone, asyncio.get_running_loop().time())
+        questions = await self._questions(blocks, context, reuse=bool(rulebook.policy.fresh_for))
+        if any(question.mechanisms or not all(kept.paid for kept in question.kept) for question in questions):
+            return None
+        return [(asked.block, noised) for asked, noised in await self._asking.show_again(questions, context)]
+
+    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+        """Refuse a part that has to be paid first, if what is left would not pay for the rest.
+
+        A first part that is known already costs nothing, and so may the rest: that shows when it is planned.
+        """
+        rulebook = self._rulebook
+        context = StatementContext(analyst, session, rulebook, first.time_zone, asyncio.get_running_loop().time())
+        questions = await self._questions(first.blocks, context, reuse=reuse and bool(rulebook.policy.fresh_for))
+        if any(question.mechanisms for question in questions):
+            questions += [nothing_known(block, block_key(block, rulebook)) for block in rest.blocks]
+            check_affordable(questions, await self._review(context), context)
+
+    async def _request(self, wanted: BudgetRequest, context: StatementContext) -> Answer:
+        """Keep a request for more budget; the DBA finds it in the ledger, and that there is one in the log."""
+        filed = await self._ledger.request(context.analyst, wanted, context.rulebook.budgets, self._clock())
+        audit.requested(context, filed)
+        words = f"request {filed.number} for ε {wanted.epsilon.normalize():f} is filed; TABLE noisegate.requests"
+        return Answer(((f"{words} shows what your DBA answers",),))
+
+    async def _review(self, context: StatementContext) -> LedgerReview:
+        return await self._ledger.review(context.analyst, context.rulebook.budgets, self._clock(), most_charges=0)
+
+    async def _noised(self, plan: Plan, context: StatementContext, *, reuse: bool) -> Answer:
+        """The blocks' answers; what has none is free."""
+        if not plan.blocks:
+            return Answer((), plan.notices)
+        await self._zones.check(plan.zones, context.deadline)
+        return await self._answer(plan, context, reuse=reuse)
+
+    async def _answer(self, plan: Plan, context: StatementContext, *, reuse: bool) -> Answer:
+        reading = self._again.reading(self._clock())
+        if reuse and (known := self._given_again(plan, context, reading)) is not None:
+            return known
+        keys = [block_key(block, context.rulebook) for block in plan.blocks] if reuse else []
+        async with self._one_at_a_time(keys, context.deadline):
+            questions, balances = await self._known(plan.blocks, context, reuse=reuse)
+            if any(question.is_fresh for question in questions):
+                async with self.gate.passed(context.deadline):
+                    receipt, answered = await on_grid(
+                        context.rulebook.policy.pad_to,
+                        context.deadline,
+                        lambda end: self._asking.ask(questions, replace(context, deadline=end), reuse=reuse),
+                    )
+                shown = await self._shown(plan, answered, context)
+            else:
+                receipt = await self._asking.see_again(questions, context, balances or await self._balances(context))
+                shown = await self._shown_again(plan, questions, context)
+        fresh = sum(len(question.fresh) for question in questions)
+        reused = sum(len(question.known) for question in questions)
+        audit.answered(context, receipt, fresh=fresh, reused=reused)
+        self.recent.note(context.analyst, plan, shown, self._clock())
+        cost = cost_notice(receipt, margins_notice(shown.margins) + shown.cut, context.rulebook)
+        blocks, size = [question.block for question in questions], context.rulebook.policy.group_size
+        last = last_rows(receipt, shown, blocks, self._clock(), group_size=size)
+        notices = (*plan.notices, cost, *shown.notices)
+        answer = Answer(shown.columns, notices, last, shown.released, receipt.is_free, shown.cut)
+        if receipt.is_free:
+            self._again.keep(plan, context, questions, reading, Free(answer, receipt, reused), shown.size)
+        return answer
+
+    def find_answer(self, plan: Plan, *, analyst: str, session: str) -> Answer | None:
+        """The answer that was given before, where nothing has to be waited for, and nothing paid."""
+        rulebook = self._rulebook
+        if (
+            plan.generation != rulebook.generation
+            or plan.told
+            or plan.wanted
+            or plan.foreseen
+            or plan.zones
+            or rulebook.policy.pad_to
+        ):
+            return None
+        context = StatementContext(analyst, session, rulebook, plan.time_zone, 0.0)
+        return self._given_again(plan, context, self._again.reading(self._clock()))
+
+    def _given_again(self, plan: Plan, context: StatementContext, reading: LedgerReading) -> Answer | None:
+        free = self._again.find(plan, context, reading)
+        if free is None:
+            return None
+        audit.answered(context, free.receipt, fresh=0, reused=free.reused)
+        return free.answer
+
+    async def _known(
+        self, blocks: Sequence[Block], context: StatementContext, *, reuse: bool
+    ) -> tuple[list[Question], Balances | None]:
+        """What is known of the answers, and what is left where that may be all: read in one transaction."""
+        if not reuse:
+            return await self._questions(blocks, context, reuse=False), None
+        return await asyncio.gather(self._questions(blocks, context, reuse=True), self._balances(context))
+
+    async def _balances(self, context: StatementContext) -> Balances:
+        return await self._ledger.balances(context.analyst, context.rulebook.budgets, self._clock())
+
+    async def _shown(self, plan: Plan, answered: Sequence[Answered], context: StatementContext) -> Shown:
+        rulebook = context.rulebook
+        return await self._beside.run(context.analyst, work_of(answered), lambda: show(plan, answered, rulebook))
+
+    async def _shown_again(self, plan: Plan, questions: Sequence[Question], context: StatementContext) -> Shown:
+        """What is made of the same releases for the same blocks of a plan is the same."""
+        blocks = plan.blocks
+        sources = tuple((id(block), *question.sources) for block, question in zip(blocks, questions, strict=True))
+        key = context.rulebook.generation, sources
+        known = self._served.find(key)
+        if known is not None:
+            return known[1]
+        shown = await self._shown(plan, await self._asking.show_again(questions, context), context)
+        size = shown.size + 2 * sum(len(block.canonical) for block in blocks)
+        self._served.keep(key, (tuple(blocks), shown), size)  # as long as a block is kept, no other has its id
+        return shown
+
+    async def _questions(self, blocks: Sequence[Block], context: StatementContext, *, reuse: bool) -> list[Question]:
+        """The blocks, each with what is known of its answer."""
+        keyed = [(block, block_key(block, context.rulebook)) for block in blocks]
+        if not reuse:
+            return [nothing_known(block, key) for block, key in keyed]
+        return [await find_known(block, key, self._ledger, context, self._clock()) for block, key in keyed]
+
+    async def _foreseen(self, plan: Plan, context: StatementContext, *, reuse: bool) -> tuple[tuple[str, ...], ...]:
+        """What EXPLAIN tells of blocks that are not asked."""
+        if not plan.foreseen:
+            return ()
+        questions = await self._questions(plan.foreseen, context, reuse=reuse)
+        released = [await find_own(each, self._ledger, context, self._clock()) if reuse else None for each in questions]
+        return (foresee(questions, released, await self._review(context), context),)
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:
+        """Let equal blocks wait for each other: the second finds what the first one has released."""
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    for key in sorted(set(keys)):  # in one order for all, so that nobody waits in a circle
+                        await stack.enter_async_context(self._in_flight.setdefault(key, asyncio.Lock()))
+            except TimeoutError:
+                raise Interrupted("canceling statement due to statement timeout") from None
+            yield
+
+
+def _stay_alive() -> None:
+    """Only the statement was cancelled: the task that asked goes on with its session."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()

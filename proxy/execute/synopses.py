@@ -1,0 +1,73 @@
+"""What sessions have to know of synopses: which there are, since when, for whom, and what is said of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from rules.catalog import TableName
+from rules.planner.plan import PreviewRows
+from rules.policy.model import Policy
+from rules.refusal import NotAllowed, NotMade, NotSupported, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class SynopsisState:
+    """One synopsis of the rules in force."""
+
+    name: str
+    epsilon: Decimal
+    made_at: datetime | None = None  # None: it has no rows
+    readers: tuple[str, ...] = ()
+    rows: tuple[PreviewRows, ...] = ()  # its tables, for previews
+
+    @property
+    def notice(self) -> str:
+        """What its reader is told, once a session."""
+        day = "" if self.made_at is None else f", made {self.made_at:%Y-%m-%d}"
+        return f'"{self.name}" holds synthetic rows{day} at epsilon {self.epsilon:f}; see noisegate.synopses'
+
+    def refusal(self, analyst: str) -> Refusal | None:
+        """Why this analyst cannot read it."""
+        if self.made_at is None:
+            hint = f"Ask your DBA to run noisegate synopsis make with the name {self.name}."
+            return NotMade(f'synopsis "{self.name}" has not been made by the rules in force', hint=hint)
+        if analyst not in self.readers:
+            hint = (
+                f"Your budget does not hold its epsilon {self.epsilon:f}, or the rules do not name you: ask your DBA."
+            )
+            return NotAllowed(f'permission denied for synopsis "{self.name}"', hint=hint)
+        return None
+
+
+class SynopsisBook:
+    """The synopses that have rows now, as whoever shows them says."""
+
+    def __init__(self) -> None:
+        self._shown: Mapping[str, SynopsisState] = {}
+
+    def tell(self, shown: Mapping[str, SynopsisState]) -> None:
+        """Take the place of what was said before."""
+        self._shown = shown
+
+    def find(self, name: str, policy: Policy) -> SynopsisState | None:
+        """A synopsis of the rules, be it made or not."""
+        rules = policy.synopses.get(name)
+        return None if rules is None else self._shown.get(name) or SynopsisState(name, rules.epsilon)
+
+    def preview_rows(self, analyst: str, policy: Policy) -> tuple[PreviewRows, ...]:
+        """What previews show an analyst: of each table the rows of the first synopsis that has it."""
+        found: dict[TableName, PreviewRows] = {}
+        for state in (self._shown[name] for name in policy.synopses if name in self._shown):
+            for rows in state.rows if analyst in state.readers else ():
+                found.setdefault(rows.table, rows)
+        return tuple(found.values())
+
+
+def without_bars(position: int | None) -> Refusal:
+    """For error bars around synthetic rows."""
+    return NotSupported(
+        "synthetic rows have no error bars",
+        hint="Ask the table itself, or see noisegate.synopsis_pairs.",
+        position=position,
+    )

@@ -1,0 +1,67 @@
+"""`bounds: auto`: what private looks have found of columns, read from the ledger by everything that plans."""
+
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from proxy.ledger.ledger import Ledger
+from proxy.load_config import ConfigurationError, check_rules, ledger_identity, open_ledger, told_to_the_dba
+from proxy.settings import Settings
+from rules.accounting.store import KeptBounds
+from rules.catalog import Catalog, TableName
+from rules.policy.column_kind import kind_of
+from rules.policy.model import Bound, Policy, table_name
+
+
+async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> Policy:
+    """The policy with the bounds that the ledger keeps; ConfigurationError where nobody has looked at a column yet."""
+    if not policy.auto_columns:
+        return policy
+    with told_to_the_dba():
+        found = await ledger.bounds()
+    made = put_bounds(policy, catalog, found)
+    if made.auto_columns:
+        names = ", ".join(f"{table}.{column}" for table, column in made.auto_columns)
+        raise ConfigurationError(
+            f"bounds: auto: nobody has looked at {names} yet; noisegate bounds does, and charges it"
+        )
+    check_rules(made, catalog)
+    return made
+
+
+def put_bounds(policy: Policy, catalog: Catalog, found: Sequence[KeptBounds]) -> Policy:
+    """The policy with what was found, as far as there is something."""
+    kept = {(table_name(each.table), each.column): each for each in found}
+    known = {
+        place: (_value(kept[place].lower, place, catalog), _value(kept[place].upper, place, catalog))
+        for place in policy.auto_columns
+        if place in kept
+    }
+    return policy.with_bounds(known)
+
+
+def _value(text: str, place: tuple[TableName, str], catalog: Catalog) -> Bound:
+    table = catalog.find_table(place[0])
+    column = None if table is None else table.find_column(place[1])
+    if column is not None and kind_of(column.type) in ("date", "timestamp"):
+        return date.fromisoformat(text)
+    number = Decimal(text)
+    return int(number) if number == int(number) else number
+
+
+async def read_kept(settings: Settings, catalog: Catalog) -> list[KeptBounds]:
+    """What the ledger of the settings keeps; nothing where there is no ledger yet."""
+    if isinstance(settings.ledger, Path) and not settings.ledger.exists():
+        return []
+    ledger = await open_ledger(settings, ledger_identity(catalog))
+    try:
+        return list(await ledger.bounds())
+    finally:
+        await ledger.close()
+
+
+def as_words(kept: KeptBounds) -> str:
+    """What was found, when, and for how much."""
+    when = f"{kept.time:%Y-%m-%d %H:%M} UTC"
+    return f"{kept.lower} to {kept.upper}, by the look of {when} for ε {kept.epsilon.normalize():f}"

@@ -1,0 +1,269 @@
+"""What the ledger's jobs do inside one transaction."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from proxy.ledger import stored_releases
+from proxy.ledger.connection import Connection
+from rules.accounting import chain
+from rules.accounting.accountant import Limit, Totals, loss
+from rules.accounting.budgets import Budgets, Change, check_fits, period_of
+from rules.accounting.chain import DATASET, LIFETIME, Account, Sight, account_of, account_of_role
+from rules.accounting.fault import stopped
+from rules.accounting.store import (
+    Balance,
+    Balances,
+    Charge,
+    Grant,
+    KeptBounds,
+    KeptRelease,
+    LedgerError,
+    Receipt,
+    Release,
+    Stop,
+)
+from rules.mechanisms.cost import UPWARD, Mechanism
+
+
+def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
+    """Check that nothing stops the analyst, and both budgets, and append, or refuse."""
+    check_not_stopped(connection, charge.analyst)
+    period = running_period(connection, charge.time, budgets)
+    granted = with_grants(connection, budgets, charge.analyst, period)
+    account, role = account_of(charge.analyst), budgets.role_of(charge.analyst)
+    of_role = None if role is None else account_of_role(role)
+    sights = stored_releases.unpaid(connection, charge.sights, (account, period), of_role)
+    cost = (*charge.mechanisms, *(sight.mechanism for sight in sights))
+    shared = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first))
+    payers = [(DATASET, shared), (account, cost)]
+    if of_role is not None:
+        payers.append((of_role, (*charge.mechanisms, *(each.mechanism for each in sights if each.is_first_of_role))))
+    changes = _changes(connection, {(name, each): paid for name, paid in payers for each in (period, LIFETIME)})
+    counted = {name: changes[name, chain.counted_in(period)] for name, _ in payers}
+    role_change = None if of_role is None else counted[of_role]
+    check_fits(charge.analyst, counted[account], counted[DATASET], granted, reused=bool(sights), role=role_change)
+    number = append(connection, chain.charge_entry(charge, period, sights, role))
+    write_totals(connection, {name: change.after for name, change in changes.items()})
+    for name, releases in _shown_to(account, of_role, sights):
+        stored_releases.mark_paid(connection, (name, period), releases, number)
+    return Receipt(number, Totals().plus(cost), *balances(connection, charge.analyst, budgets, period))
+
+
+def _shown_to(account: str, of_role: str | None, sights: Sequence[Sight]) -> Iterator[tuple[str, list[int]]]:
+    """Which releases come to be on which account."""
+    yield account, [sight.release for sight in sights]
+    if of_role is not None:
+        yield of_role, [sight.release for sight in sights if sight.is_first_of_role]
+
+
+def settle(
+    connection: Connection, charge: int, releases: Sequence[Release], beside: datetime | None
+) -> list[tuple[KeptRelease, ...]]:
+    """Keep the noised measures of a charge, on the account that was charged; tell what else that has of each.
+
+    What ran while a fault stopped its analyst is not told: that it did not fail would be a word about rows too.
+    """
+    fields = _entry(connection, charge)
+    check_not_stopped(connection, fields["analyst"])
+    account = account_of(fields["analyst"]), fields["period"]
+    others = [
+        () if beside is None else stored_releases.find_alike(connection, each, account, beside) for each in releases
+    ]
+    rows = stored_releases.new_rows(connection, charge, fields["time"], releases)
+    number = vouch(connection, charge, [(row[0], stored_releases.seal_of(row)) for row in rows])
+    stored_releases.keep(connection, rows, number)
+    stored_releases.mark_paid(connection, account, (row[0] for row in rows), number)
+    if (role := fields.get("role")) is not None:
+        of_role = account_of_role(role), fields["period"]
+        stored_releases.mark_paid(connection, of_role, (row[0] for row in rows), number)
+    return others
+
+
+def vouch(connection: Connection, charge: int, releases: Sequence[tuple[int, str]]) -> int:
+    """Append that these releases, with their seals, were kept for a charge."""
+    return append(connection, chain.settle_entry(charge, _entry(connection, charge), releases))
+
+
+def fault(connection: Connection, charge: int, time: datetime, *, cause: str, stops: bool) -> None:
+    """Append that the real database failed after this charge."""
+    analyst = _entry(connection, charge)["analyst"]
+    append(connection, chain.fault_entry(charge, analyst, time, cause=cause, stops=stops))
+
+
+def forgive(connection: Connection, analyst: str, time: datetime) -> bool:
+    """Append that an analyst may ask again, where one is stopped."""
+    if not is_stopped(connection, analyst):
+        return False
+    append(connection, chain.forgive_entry(analyst, time))
+    return True
+
+
+def grant(connection: Connection, given: Grant, budgets: Budgets) -> Balance:
+    """Append that an analyst may spend more in the running period; returns the new balance."""
+    period = running_period(connection, given.time, budgets)
+    append(connection, chain.grant_entry(given, period))
+    return balances(connection, given.analyst, budgets, period)[0]
+
+
+def with_grants(connection: Connection, budgets: Budgets, analyst: str, period: str) -> Budgets:
+    """The budgets with what operators have granted to an analyst for a period; the budget of all stays as it is."""
+    found = connection.execute("SELECT entry FROM entries WHERE analyst = ? AND kind = 'grant'", (analyst,))
+    grants = [Decimal(fields["epsilon"]) for fields in map(_fields, found) if fields["period"] == period]
+    if not grants or analyst not in budgets.analysts:
+        return budgets
+    limit = budgets.limit_of(analyst)
+    more = replace(limit, epsilon=sum(grants, limit.epsilon))
+    return replace(budgets, analysts={**budgets.analysts, analyst: more})
+
+
+def _fields(row: Sequence[Any]) -> chain.Fields:
+    fields: chain.Fields = json.loads(row[0])
+    return fields
+
+
+def kept_bounds(connection: Connection, *, after: int = 0) -> list[KeptBounds]:
+    """What looks of the DBA have found, of each column the newest, by entries after a number."""
+    rows = connection.execute(
+        "SELECT entry FROM entries WHERE analyst = ? AND kind = 'bounds' AND id > ? ORDER BY id", (chain.NOBODY, after)
+    )
+    found = {(each.table, each.column): each for each in map(chain.bounds_of, map(_fields, rows))}
+    return list(found.values())
+
+
+def check_not_stopped(connection: Connection, analyst: str) -> None:
+    """Refuse an analyst whom a fault has stopped."""
+    if is_stopped(connection, analyst):
+        raise stopped()
+
+
+def stops(connection: Connection) -> tuple[Stop, ...]:
+    """The fault of each analyst who is stopped now."""
+    last: dict[str, chain.Fields] = {}
+    for (entry,) in connection.execute("SELECT entry FROM entries WHERE kind IN ('stop', 'forgive') ORDER BY id"):
+        fields = json.loads(entry)
+        last[fields["analyst"]] = fields
+    return tuple(
+        Stop(analyst, datetime.fromisoformat(fields["time"]), fields["charge"], fields["cause"])
+        for analyst, fields in sorted(last.items())
+        if fields["kind"] == "stop"
+    )
+
+
+def is_stopped(connection: Connection, analyst: str) -> bool:
+    """Whether the last word on an analyst is a stop. Asked by kind, which the index has, and not by the newest id."""
+    last: dict[str, int] = dict(
+        connection.execute(
+            "SELECT kind, max(id) FROM entries WHERE analyst = ? AND kind IN ('stop', 'forgive') GROUP BY kind",
+            (analyst,),
+        )
+    )
+    return last.get("stop", 0) > last.get("forgive", 0)
+
+
+def balances(connection: Connection, analyst: str, budgets: Budgets, period: str) -> Balances:
+    """The analyst's balance, the dataset's and that of the role, in a period."""
+    budgets = with_grants(connection, budgets, analyst, period)
+    own, role = balance(connection, account_of(analyst), budgets.limit_of(analyst), period), budgets.role_of(analyst)
+    of_role = None if role is None else balance(connection, account_of_role(role), budgets.roles[role], period)
+    return own, balance(connection, DATASET, budgets.dataset, period), of_role
+
+
+def balance(connection: Connection, account: str, limit: Limit, period: str) -> Balance:
+    """One account in a period."""
+    lost = loss(spent(connection, account, period), limit)
+    return Balance(lost, limit.epsilon, lifetime(connection, account, limit))
+
+
+def lifetime(connection: Connection, account: str, limit: Limit) -> Decimal:
+    """The sum over all periods: of the charges' ε, or of what they come to by zCDP where some have no pure ε."""
+    total = Decimal(0)
+    query = "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period <> ?"
+    for totals in map(_totals, connection.execute(query, (account, LIFETIME))):
+        total = UPWARD.add(total, totals.epsilon if totals.pure else loss(totals, limit))
+    return total
+
+
+def spent(connection: Connection, account: str, period: str) -> Totals:
+    """Sum up what counts against the budget of a period."""
+    return read_totals(connection, (account, chain.counted_in(period)))
+
+
+def running_period(connection: Connection, time: datetime, budgets: Budgets) -> str:
+    """The period of a moment, not before the latest one that was charged."""
+    latest = ""
+    for (period,) in connection.execute("SELECT period FROM totals WHERE account = ?", (DATASET,)):
+        if period.partition(":")[0] == budgets.per:
+            latest = max(latest, period)
+    return period_of(time, budgets, latest)
+
+
+def append(connection: Connection, entry: str) -> int:
+    """Add an entry at the end of the chain."""
+    number, seal = head(connection)
+    kind, time, analyst = chain.heading(entry)
+    connection.execute(
+        "INSERT INTO entries (id, kind, time, analyst, entry, seal) VALUES (?, ?, ?, ?, ?, ?)",
+        (number + 1, kind, time, analyst, entry, chain.seal(seal, entry)),
+    )
+    return number + 1
+
+
+def head(connection: Connection) -> tuple[int, str]:
+    """The last entry's number and seal. Before the first one the seal is the database's identity."""
+    found = connection.execute("SELECT id, seal FROM entries ORDER BY id DESC LIMIT 1").fetchone()
+    if found is None:
+        found = connection.execute("SELECT 0, value FROM meta WHERE name = 'identity'").fetchone()
+    return int(found[0]), str(found[1])
+
+
+def read_totals(connection: Connection, account: Account) -> Totals:
+    """Sum up what an account has paid in a period."""
+    found = connection.execute(
+        "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period = ?", account
+    ).fetchone()
+    return Totals() if found is None else _totals(found)
+
+
+def _totals(row: Sequence[Any]) -> Totals:
+    epsilon, delta, rho, pure = row
+    return Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), bool(pure))
+
+
+def write_totals(connection: Connection, totals: Mapping[Account, Totals]) -> None:
+    """What accounts have paid now."""
+    rows = [
+        (*account, str(paid.epsilon), str(paid.delta), str(paid.rho), int(paid.pure))
+        for account, paid in totals.items()
+    ]
+    connection.execute(
+        "INSERT INTO totals (account, period, epsilon, delta, rho, pure) VALUES "
+        f"{', '.join(['(?, ?, ?, ?, ?, ?)'] * len(rows))} ON CONFLICT (account, period) DO UPDATE SET"
+        " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho, pure = excluded.pure",
+        [each for row in rows for each in row],
+    )
+
+
+def _changes(connection: Connection, costs: Mapping[Account, Sequence[Mechanism]]) -> dict[Account, Change]:
+    """All accounts of a charge, read at once."""
+    rows = connection.execute(
+        "SELECT account, period, epsilon, delta, rho, pure FROM totals"
+        f" WHERE (account, period) IN (VALUES {', '.join(['(?, ?)'] * len(costs))})",
+        [each for account in costs for each in account],
+    )
+    before = {(account, period): _totals(numbers) for account, period, *numbers in rows}
+    totals = {account: before.get(account, Totals()) for account in costs}
+    return {account: Change(totals[account], totals[account].plus(cost)) for account, cost in costs.items()}
+
+
+def _entry(connection: Connection, number: int) -> chain.Fields:
+    found = connection.execute("SELECT entry FROM entries WHERE id = ?", (number,)).fetchone()
+    if found is None:
+        raise LedgerError(
+            "the charge is missing from the privacy ledger, so the statement is not answered", reason="charge_missing"
+        )
+    fields: chain.Fields = json.loads(found[0])
+    return fields

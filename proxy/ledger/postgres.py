@@ -1,0 +1,200 @@
+"""The ledger in a PostgreSQL database of the DBA's, for proxies on several machines."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from proxy.ledger.connection import Connection, Cursor
+from proxy.ledger.integrity import Anchor, ChainEnd, adopt, check_history
+from proxy.ledger.ledger import Ledger
+from proxy.ledger.schema import SEALED_VERSION, VERSION, statements_from
+from rules.accounting.store import LedgerError
+
+SCHEMA = "noisegate_ledger"
+_PLACE = f"in schema {SCHEMA}"
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+# How soon a line is given up on which nobody answers; what the connection string says goes first.
+_LINE: Mapping[str, str | int] = {
+    "application_name": "noisegate",
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+# The last one frees the ledger for other proxies, should this one vanish in the middle of a transaction.
+_SESSION = {"search_path": SCHEMA, "lock_timeout": "10s", "idle_in_transaction_session_timeout": "30s"}
+
+
+class PostgresLedger(Ledger):
+    """Use `create` once, `open` ever after."""
+
+    @classmethod
+    def create(cls, dsn: str, identity: str, *, anchor: Path | None = None) -> None:
+        """Make an empty ledger for the database of this identity, in a schema of its own that must not be there."""
+        LedgerDatabase(dsn, identity, Anchor(anchor)).create()
+
+    @classmethod
+    async def open(cls, dsn: str, identity: str, *, anchor: Path | None = None) -> "PostgresLedger":
+        """Open a ledger that exists; raises LedgerError with the reason why it cannot be used."""
+        return await cls.at(LedgerDatabase(dsn, identity, Anchor(anchor)))
+
+
+class _Connection:
+    """psycopg with the ledger's way to write parameters."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._line = socket.socket(fileno=os.dup(connection.pgconn.socket))  # ours, whoever closes the other
+        self._closing = threading.Lock()
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Cursor:
+        return self._connection.execute(sql.replace("?", "%s").encode(), parameters or None)
+
+    def close(self) -> None:
+        self._connection.close()
+        with self._closing:
+            self._line.close()
+
+    def break_off(self) -> None:
+        """Let a thread that waits for an answer fail at once, by cutting the line below it."""
+        with self._closing, suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+
+
+class LedgerDatabase:
+    """The schema itself. One lock for all proxies: a transaction waits for the one before it."""
+
+    errors: tuple[type[Exception], ...] = (psycopg.Error,)
+
+    def __init__(self, dsn: str, identity: str, anchor: Anchor) -> None:
+        self._dsn, self._identity, self._anchor = dsn, identity, anchor
+        self._connection: _Connection | None = None
+        self.end = ChainEnd(_PLACE, identity, anchor)
+
+    def create(self, fill: Callable[[Connection], None] | None = None) -> None:
+        """Make the schema with an empty chain in it, or with what `fill` puts there: in one transaction."""
+        if self._anchor.read()[0] and fill is None:
+            raise LedgerError(
+                "the anchor belongs to a ledger with entries, which a new ledger would lose",
+                reason="anchor_knows_another",
+            )
+        try:
+            connection = self._raw_connection()
+            connection.execute("BEGIN")
+            connection.execute(f"CREATE SCHEMA {SCHEMA}")
+            _run_scripts(connection, 0, self._identity)
+            if fill is not None:
+                fill(connection)
+            connection.execute("COMMIT")
+            connection.close()
+        except psycopg.errors.DuplicateSchema:
+            raise LedgerError(f"a ledger {_PLACE} already exists", reason="exists") from None
+        except psycopg.Error as error:
+            raise LedgerError(f"the ledger {_PLACE} cannot be created: {error}", reason="cannot_be_made") from error
+
+    def connect(self) -> Connection:
+        """Open and check the whole ledger: raises LedgerError when it is not what it should be."""
+        try:
+            connection = self._raw_connection()
+        except psycopg.Error as error:
+            raise LedgerError(f"the database of the ledger is unavailable: {error}", reason="away") from error
+        self._connection = connection
+        try:
+            self._check(connection)
+        except psycopg.errors.UndefinedTable:
+            connection.close()
+            hint = "Only `noisegate ledger init` creates a new one, which starts with nothing spent."
+            raise LedgerError(f"the ledger {_PLACE} is missing", hint=hint, reason="missing") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def begin(self, *, durable: bool) -> tuple[str, ...]:
+        wait = f"SET LOCAL synchronous_commit = {'on' if durable else 'off'}"
+        return "BEGIN", wait, "LOCK TABLE entries IN EXCLUSIVE MODE"
+
+    def check(self) -> None:
+        """A connection that still works leads to the same database."""
+
+    def version(self) -> None:
+        """It would have to be asked for over the network."""
+
+    def break_off(self) -> None:
+        if self._connection is not None:
+            self._connection.break_off()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """The ledger as it is at one moment, for reading: nobody waits for it."""
+        try:
+            connection = self._raw_connection()
+        except psycopg.Error as error:
+            raise LedgerError(f"the database of the ledger is unavailable: {error}", reason="away") from error
+        try:
+            self._upgrade(connection)
+            connection.execute(_SNAPSHOT)
+            yield connection
+        except psycopg.errors.UndefinedTable:
+            raise LedgerError(f"the ledger {_PLACE} is missing", reason="missing") from None
+        except psycopg.Error as error:
+            raise LedgerError(f"the ledger {_PLACE} cannot be used: {error}", reason="cannot_be_used") from error
+        finally:
+            connection.close()
+
+    def _check(self, connection: Connection) -> None:
+        self._upgrade(connection)
+        connection.execute(_SNAPSHOT)  # others go on charging
+        check_history(connection, _PLACE, self._identity, self._anchor)
+        connection.execute("COMMIT")
+
+    def _upgrade(self, connection: Connection) -> None:
+        """Bring an older ledger to this version, with nobody else in it."""
+        if _version(connection) == VERSION:
+            return
+        for statement in self.begin(durable=True):
+            connection.execute(statement)
+        version = _version(connection)
+        if version < VERSION:
+            _run_scripts(connection, version, self._identity)
+        if version < SEALED_VERSION:
+            (identity,) = connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchone()
+            adopt(connection, _PLACE, identity, self._anchor)
+        connection.execute("COMMIT")
+
+    def _raw_connection(self) -> _Connection:
+        given = conninfo_to_dict(self._dsn)
+        line = {name: value for name, value in _LINE.items() if name not in given}
+        raw = psycopg.connect(make_conninfo(self._dsn, **line), autocommit=True)
+        connection = _Connection(raw)
+        for name, value in _SESSION.items():
+            connection.execute("SELECT set_config(?, ?, false)", (name, value))
+        return connection
+
+
+def _version(connection: Connection) -> int:
+    (text,) = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
+    if int(text) > VERSION:
+        raise LedgerError(
+            f"the ledger {_PLACE} has version {text}, newer than version {VERSION} of this program",
+            reason="newer_version",
+        )
+    return int(text)
+
+
+def _run_scripts(connection: Connection, version: int, identity: str) -> None:
+    """Bring the tables to the newest version."""
+    for statement in statements_from(version):
+        connection.execute(statement)
+    if version == 0:
+        connection.execute("INSERT INTO meta VALUES ('identity', ?), ('version', '0')", (identity,))
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'version'", (str(VERSION),))

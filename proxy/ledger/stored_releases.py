@@ -1,0 +1,245 @@
+"""The releases that a ledger keeps: who has paid for which, and which of them may be shown again.
+
+Each release, and each sight of one, names the entry of the chain that vouches for it; what is read is held against it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from proxy.ledger.connection import Connection
+from proxy.recent_values import RecentValues
+from rules.accounting import chain
+from rules.accounting.chain import Account, Sight
+from rules.accounting.store import KeptRelease, LedgerError, Release, ReleaseQuery, ServableReleases
+
+_CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
+_MOST = 100  # releases of one measure: what more there are is less precise than all of these
+COLUMNS = "r.id, r.charge, r.time, r.block, r.measure, r.cost, r.epsilon, r.groups, r.list, r.numbers"
+_ALIKE = "r.block = ? AND r.measure = ? AND r.time >= ? AND r.list = coalesce(?, r.list)"
+
+Row = tuple[Any, ...]  # as COLUMNS has them
+
+# What was read, and held against its seal, before: by all the texts that it was read from.
+_CHECKED: Final[RecentValues[Row, tuple[datetime, Release]]] = RecentValues(64 * 1024 * 1024)
+_OBJECTS: Final = 8  # times as much memory as texts
+
+
+def new_rows(connection: Connection, charge: int, time: str, releases: Sequence[Release]) -> list[Row]:
+    """The noised measures of a charge as they are to be kept."""
+    (last,) = connection.execute("SELECT max(id) FROM releases").fetchone()
+    last = _last_closed(connection) if last is None else last
+    return [_row(number, charge, time, release) for number, release in enumerate(releases, start=last + 1)]
+
+
+def _last_closed(connection: Connection) -> int:
+    """The number of the last release that was closed: none is given twice."""
+    found = connection.execute(
+        "SELECT entry FROM entries WHERE analyst = ? AND kind = 'close' ORDER BY id DESC LIMIT 1", (chain.NOBODY,)
+    ).fetchone()
+    return 0 if found is None else chain.closed_by(json.loads(found[0])).release
+
+
+def _row(number: int, charge: int, time: str, release: Release) -> Row:
+    groups, mechanism = _text(release.groups), release.mechanism
+    cost, strength = _text(chain.cost(mechanism)), float(mechanism.strength)
+    names = (release.block, release.measure, cost, strength)
+    return number, charge, time, *names, groups, _digest(groups), _text(release.values)
+
+
+def seal_of(row: Row) -> str:
+    """A seal over all that is kept of a release."""
+    *head, groups, listed, numbers = row
+    return _digest("\n".join((_text([*head, listed]), groups, numbers)))
+
+
+def keep(connection: Connection, rows: Iterable[Row], entry: int) -> None:
+    """Keep releases for which an entry vouches."""
+    for row in rows:
+        connection.execute(
+            "INSERT INTO releases (id, charge, time, block, measure, cost, epsilon, groups, list, numbers, entry)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, entry),
+        )
+
+
+def mark_paid(connection: Connection, account: Account, releases: Iterable[int], entry: int) -> None:
+    """Note that an entry has put releases on an account."""
+    for release in releases:
+        connection.execute(
+            "INSERT INTO seen (account, period, release, entry) VALUES (?, ?, ?, ?)", (*account, release, entry)
+        )
+
+
+def unpaid(connection: Connection, releases: Iterable[int], account: Account, role: str | None = None) -> list[Sight]:
+    """The releases among these that are not on an account, with their full cost.
+
+    One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it, nor
+    on that of a role before somebody of the role has.
+    """
+    found = []
+    for release in dict.fromkeys(releases):
+        if not _is_on(connection, release, account):
+            mechanism = _one(connection, release, account).release.mechanism
+            is_new = role is not None and not _is_on(connection, release, (role, account[1]))
+            is_first = not _is_shared(connection, release, account[1])
+            found.append(Sight(release, mechanism, is_first=is_first, is_first_of_role=is_new))
+    return found
+
+
+def payers(connection: Connection, release: int) -> frozenset[str]:
+    """Accounts that have paid for a release, in whichever period."""
+    rows = connection.execute(
+        "SELECT s.account, s.period, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry WHERE s.release = ?",
+        (release,),
+    )
+    found = set()
+    for account, period, entry in rows:
+        _check_sight(entry, (account, period, release))
+        found.add(account)
+    return frozenset(found)
+
+
+def find(connection: Connection, wanted: ReleaseQuery, account: Account, since: datetime) -> ServableReleases:
+    """What an account has of a measure, and the cheapest release of others that would do."""
+    groups = None if wanted.groups is None else _digest(_text(wanted.groups))
+    alike = wanted.block, wanted.measure, chain.stamp(since), groups
+    return ServableReleases(_own(connection, alike, account), _other(connection, wanted, alike, account))
+
+
+def find_cells(
+    connection: Connection, families: Sequence[str], account: Account, since: datetime
+) -> tuple[KeptRelease, ...]:
+    """What an account has of blocks that are kept under a family, which is how their names begin."""
+    if not families:
+        return ()
+    holes = ", ".join("?" * len(families))
+    alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes}) AND r.time >= ?"
+    return _of_account(connection, account, f"{alike} ORDER BY r.id DESC", (*families, chain.stamp(since)))
+
+
+def find_alike(
+    connection: Connection, release: Release, account: Account, since: datetime
+) -> tuple[KeptRelease, ...]:  # fmt: skip
+    """Find what an account has of the same measure over the same groups."""
+    alike = release.block, release.measure, chain.stamp(since), _digest(_text(release.groups))
+    return _own(connection, alike, account)
+
+
+def _own(connection: Connection, alike: tuple[str | None, ...], account: Account) -> tuple[KeptRelease, ...]:
+    return _of_account(connection, account, f"{_ALIKE} ORDER BY r.epsilon DESC, r.id DESC", alike)
+
+
+def _of_account(
+    connection: Connection, account: Account, wanted: str, values: Sequence[str | None]
+) -> tuple[KeptRelease, ...]:
+    rows = connection.execute(
+        f"SELECT p.entry, e.entry, {COLUMNS} FROM releases r"
+        " JOIN seen s ON s.release = r.id AND s.account = ? AND s.period = ?"
+        " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
+        f" WHERE {wanted} LIMIT {_MOST}",
+        (*account, *values),
+    )
+    found = []
+    for seen, settled, *row in rows:
+        _check_sight(seen, (*account, row[0]))
+        found.append(_read(row, settled, paid=True, shared=True))
+    return tuple(found)
+
+
+def _other(
+    connection: Connection, wanted: ReleaseQuery, alike: tuple[str | None, ...], account: Account
+) -> KeptRelease | None:  # fmt: skip
+    """Of equally cheap ones the newest."""
+    rows = connection.execute(
+        f"SELECT r.id, r.cost FROM releases r WHERE {_ALIKE} AND r.epsilon >= ? AND NOT EXISTS"
+        " (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
+        " ORDER BY r.epsilon, r.id DESC",
+        (*alike, float(wanted.epsilon) * _CLOSE, *account),
+    )
+    for number, cost in rows:
+        if chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
+            return _one(connection, number, account)
+    return None
+
+
+def _one(connection: Connection, number: int, account: Account) -> KeptRelease:
+    """A release that is not on the account."""
+    found = connection.execute(
+        f"SELECT e.entry, {COLUMNS} FROM releases r LEFT JOIN entries e ON e.id = r.entry WHERE r.id = ?", (number,)
+    ).fetchone()
+    if found is None:
+        raise LedgerError(
+            "the release is missing from the privacy ledger, so the statement is not answered", reason="release_missing"
+        )
+    settled, *row = found
+    return _read(row, settled, paid=False, shared=_is_shared(connection, number, account[1]))
+
+
+def _is_on(connection: Connection, release: int, account: Account) -> bool:
+    found = connection.execute(
+        "SELECT p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
+        " WHERE s.account = ? AND s.period = ? AND s.release = ?",
+        (*account, release),
+    ).fetchone()
+    if found is not None:
+        _check_sight(found[0], (*account, release))
+    return found is not None
+
+
+def _is_shared(connection: Connection, release: int, period: str) -> bool:
+    """Return whether somebody has paid for it in this period, and so has the dataset."""
+    found = connection.execute(
+        "SELECT s.account, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
+        " WHERE s.release = ? AND s.period = ? LIMIT 1",
+        (release, period),
+    ).fetchone()
+    if found is not None:
+        _check_sight(found[1], (found[0], period, release))
+    return found is not None
+
+
+def _check_sight(entry: str | None, sight: tuple[str, str, int]) -> None:
+    """An entry has to say that this release was paid for."""
+    if entry is None or sight not in _sights_in(entry):
+        raise LedgerError(
+            "the privacy ledger shows a release as paid that is not, so the statement is not answered",
+            reason="sights_changed",
+        )
+
+
+@lru_cache(maxsize=1024)
+def _sights_in(entry: str) -> frozenset[tuple[str, str, int]]:
+    return frozenset(chain.seen_by(json.loads(entry)))
+
+
+def _read(row: Sequence[Any], settled: str | None, *, paid: bool, shared: bool) -> KeptRelease:
+    texts = (settled, *row)
+    checked = _CHECKED.find(texts)
+    if checked is None:
+        checked = _checked(row, settled)
+        _CHECKED.keep(texts, checked, _OBJECTS * sum(len(text) for text in texts if isinstance(text, str)))
+    return KeptRelease(row[0], *checked, paid, shared)
+
+
+def _checked(row: Sequence[Any], settled: str | None) -> tuple[datetime, Release]:
+    number, _, time, block, measure, cost, _, groups, _, numbers = row
+    if settled is None or chain.seals_in(json.loads(settled)).get(number) != seal_of(tuple(row)):
+        raise LedgerError(
+            "a release in the privacy ledger was changed, so the statement is not answered", reason="release_changed"
+        )
+    keys = tuple(tuple(group) for group in json.loads(groups))
+    release = Release(block, measure, chain.mechanism(json.loads(cost)), keys, tuple(json.loads(numbers)))
+    return datetime.fromisoformat(time), release
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    """Of groups too: measures over one list of them are found without reading it."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,119 @@
+"""The arguments of `noisegate ledger show`, `backup`, `restore`, `move` and `compact`."""
+
+import argparse
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from proxy import ledger_commands
+from proxy.ledger.review import Wish
+from proxy.settings import Settings
+
+Actions = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+Add = Callable[[argparse.ArgumentParser], None]
+Run = Callable[[Settings, argparse.Namespace], int]
+Made = tuple[argparse.ArgumentParser, Run]
+
+
+def add_to(
+    actions: "Actions[argparse.ArgumentParser]",
+    add_rules: Add,
+    add_place: Add,
+    settings: Callable[[argparse.Namespace], Settings],
+) -> None:
+    """Add them; each has the rules, and says where the ledger is."""
+    for add in (_show, _backup, _restore, _move, _compact):
+        parser, run = add(actions, add_rules)
+        add_place(parser)
+        parser.set_defaults(run=lambda given, run=run: run(settings(given), given))
+
+
+def _show(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+    parser = actions.add_parser(
+        "show",
+        help="what is spent and may be spent; what was asked, by whom, when, at what cost",
+        description="Check the ledger and print what is spent, by analysts too who were removed from the rules. "
+        "Charges are shown with the fingerprint and the shape of their statement, without its constants. Proxies that "
+        "use the ledger do not wait.",
+    )
+    add_rules(parser)
+    parser.add_argument("--charges", action="store_true", help="list charges too; so does each filter")
+    parser.add_argument("--analyst", metavar="NAME", help="charges of one analyst")
+    parser.add_argument("--since", type=_moment, metavar="TIME", help="charges from then on: 2026-11-01T08:00, in UTC")
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="charges before then")
+    parser.add_argument("--statement", metavar="FINGERPRINT", help="charges of one statement, as the log names it")
+    parser.add_argument("--last", type=int, metavar="N", help="the newest N charges")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="format", action="store_const", const="json", help="as one JSON document")
+    form.add_argument("--csv", dest="format", action="store_const", const="csv", help="as CSV")
+    parser.set_defaults(format="text")
+    return parser, _run_show
+
+
+def _run_show(settings: Settings, given: argparse.Namespace) -> int:
+    wish = Wish(given.analyst, given.since, given.until, given.statement, given.last)
+    shown = ledger_commands.Show(wish, given.charges or wish != Wish(), given.format)
+    return ledger_commands.show_ledger(settings, shown)
+
+
+def _backup(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+    parser = actions.add_parser(
+        "backup",
+        help="copy the ledger, while proxies go on with it",
+        description="Write a copy as of one moment into a new file, and check it. The copy is a SQLite ledger wherever "
+        "the ledger is kept. An older copy in the ledger's place would forget charges: keep an anchor.",
+    )
+    add_rules(parser)
+    parser.add_argument("copy", type=Path, metavar="FILE", help="the new file")
+    return parser, lambda settings, given: ledger_commands.backup(settings, given.copy)
+
+
+def _restore(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+    parser = actions.add_parser(
+        "restore",
+        help="put a copy in the place of a lost ledger",
+        description="Check a copy, hold its end against the anchor, and make the ledger of it where none is. The "
+        "ledger keeps that this was done, and how many entries were missing.",
+    )
+    add_rules(parser)
+    parser.add_argument("copy", type=Path, metavar="FILE", help="a file that `ledger backup` has written")
+    parser.add_argument(
+        "--missing", type=int, metavar="N", help="go on though the anchor knows of N entries that the copy has not"
+    )
+    return parser, lambda settings, given: ledger_commands.restore(settings, given.copy, given.missing)
+
+
+def _move(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+    parser = actions.add_parser(
+        "move",
+        help="bind the ledger to a database that was upgraded, renamed, restored or failed over",
+        description="The ledger belongs to one database, by its system identifier and name. When the same data live "
+        "on in another one, say so: all that was spent stays spent. Never do this while the other one is still served "
+        "with a ledger. The ledger keeps that this was done.",
+    )
+    add_rules(parser)
+    parser.add_argument(
+        "--from", dest="before", required=True, metavar="IDENTITY", help="the database before, as the refusal names it"
+    )
+    return parser, lambda settings, given: ledger_commands.move(settings, given.before)
+
+
+def _compact(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+    parser = actions.add_parser(
+        "compact",
+        help="close old entries into a sum, so that the ledger opens quickly",
+        description="Add up old entries, append the sum to the chain, and delete what it stands for, a little at a "
+        "time: proxies go on. Accounts stay as they are; who asked what before is not known any more, so make a "
+        "backup first. Give the anchor, or an idle proxy's own anchor will not know the new end.",
+    )
+    add_rules(parser)
+    parser.add_argument(
+        "--before", type=_moment, metavar="TIME", help="close entries before then (default: before the running period)"
+    )
+    return parser, lambda settings, given: ledger_commands.compact(settings, given.before)
+
+
+def _moment(text: str) -> datetime:
+    """A date or a moment, in UTC unless it says otherwise."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

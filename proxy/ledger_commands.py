@@ -1,0 +1,185 @@
+"""The life of a ledger: made, shown, forgiven, copied and put back, moved to another database, closed into sums."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from proxy.commands import ConfigurationError, look_at, run, say
+from proxy.execute.clock import system_clock
+from proxy.ledger.copies import Copy, back_up
+from proxy.ledger.copies import restore as put_back
+from proxy.ledger.integrity import Anchor
+from proxy.ledger.ledger import Ledger
+from proxy.ledger.review import Wish
+from proxy.ledger_report import Account, Report, as_csv, as_json, as_text
+from proxy.load_config import (
+    ledger_home,
+    ledger_identity,
+    make_ledger,
+    open_ledger,
+    read_rules,
+    tell,
+    told_to_the_dba,
+)
+from proxy.settings import Settings
+from rules.accounting.budgets import OWNER, budgets_of, period_of, span_of
+from rules.policy.model import Policy
+from rules.policy.synopses import account_name
+
+Result = TypeVar("Result")
+Format = Literal["text", "json", "csv"]
+
+
+def init_ledger(settings: Settings) -> int:
+    """Make an empty ledger, bound to the database."""
+    catalog = run(look_at(read_rules(settings.rules).database)).catalog
+    make_ledger(settings, catalog)
+    say("made the ledger: nothing is spent yet")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What is to be shown, and how."""
+
+    wish: Wish
+    lists_charges: bool = False
+    format: Format = "text"
+
+
+def show_ledger(settings: Settings, show: Show) -> int:
+    """Print what is spent and what may be, and on demand each charge; nobody who charges waits."""
+    policy = read_rules(settings.rules)
+    budgets = budgets_of(policy)
+
+    async def read(ledger: Ledger) -> Report:
+        history, now = await ledger.history(show.wish), system_clock()
+        names = (*sorted(policy.analysts), *(name for name in history.analysts if name not in policy.analysts))
+        *own, shared = await ledger.all_balances(names, budgets, now)
+        accounts = [
+            Account(
+                f"{name} (looks)" if name == OWNER else name,
+                balance,
+                is_removed=name not in {*budgets.analysts, OWNER},
+            )
+            for name, balance in zip(names, own, strict=True)
+        ]
+        accounts += [Account(f"role {name}", each) for name, each in (await ledger.role_balances(budgets, now)).items()]
+        charges = history.charges if show.lists_charges else None
+        return Report((*accounts, Account("all together", shared)), await ledger.stops(), charges, history.closed)
+
+    report = run(with_ledger(settings, policy, read))
+    writers: dict[Format, Callable[[Report, str], str]] = {"text": as_text, "json": as_json, "csv": as_csv}
+    say(writers[show.format](report, budgets.phrase.strip()).rstrip("\n"))
+    return 0
+
+
+def forgive(settings: Settings, analyst: str) -> int:
+    """Let an analyst ask again whom a fault has stopped."""
+
+    async def lift(ledger: Ledger) -> bool:
+        return await ledger.forgive(analyst, system_clock())
+
+    if not run(with_ledger(settings, read_rules(settings.rules), lift)):
+        raise ConfigurationError(f"{analyst} is not stopped")
+    say(f"{analyst} may ask again")
+    return 0
+
+
+def move(settings: Settings, before: str) -> int:
+    """Bind the ledger to the database that the rules name now; `before` says which it was bound to."""
+    catalog = run(look_at(read_rules(settings.rules).database)).catalog
+    identity = ledger_identity(catalog)
+    if identity == before:
+        raise ConfigurationError(f"the rules name that very database: {identity}")
+
+    async def bind() -> None:
+        ledger = await open_ledger(settings, before)
+        try:
+            with told_to_the_dba():
+                await ledger.move(identity, system_clock(), before=before)
+        finally:
+            await ledger.close()
+
+    run(bind())
+    say(f"the ledger is that of {identity} from now on, with all that was spent; proxies of {before} are refused")
+    return 0
+
+
+def backup(settings: Settings, path: Path) -> int:
+    """Write a copy of the ledger, as of one moment, while proxies go on with it."""
+    with told_to_the_dba():
+        copy = back_up(ledger_home(settings, ""), path)
+    say(f"{path}: {copy.entries} entries up to {copy.last}, checked")
+    return 0
+
+
+def restore(settings: Settings, path: Path, missing: int | None) -> int:
+    """Put a copy in the place of a lost ledger."""
+    anchor = Anchor(settings.anchor)
+    with told_to_the_dba():
+        copy = put_back(path, lambda root: ledger_home(settings, root), anchor, system_clock(), missing)
+    say(f"put back {copy.entries} entries up to {copy.last}; {_word_on_missing(copy)}")
+    return 0
+
+
+def _word_on_missing(copy: Copy) -> str:
+    if not copy.is_anchored:
+        return "without an anchor nobody can tell whether newer ones are missing"
+    if copy.missing:
+        return f"{copy.missing} that the anchor knows of are missing, and what they charged is not counted"
+    return "none that the anchor knows of is missing"
+
+
+def compact(settings: Settings, before: datetime | None) -> int:
+    """Close old entries into a sum: by default those before the running period that cannot be served again."""
+    policy = read_rules(settings.rules)
+    until = _closable(policy, before)
+
+    async def close(ledger: Ledger) -> tuple[int, int]:
+        nonlocal until
+        until = min([until, *await _made_at(ledger, policy)])
+        return await ledger.close_before(until, system_clock())
+
+    entries, charges = run(with_ledger(settings, policy, close))
+    say(f"closed {entries} entries before {until:%Y-%m-%d %H:%M} UTC, {charges} charges among them, into a sum")
+    return 0
+
+
+async def _made_at(ledger: Ledger, policy: Policy) -> list[datetime]:
+    """When the synopses of the rules were made last: what they are shown from has to stay."""
+    budgets, now = budgets_of(policy), system_clock()
+    found = [await ledger.review(account_name(name), budgets, now, most_charges=100) for name in policy.synopses]
+    settled = [[charge.time for charge in review.charges if charge.state == "settled"] for review in found]
+    return [max(times).astimezone(UTC) for times in settled if times]
+
+
+def _closable(policy: Policy, before: datetime | None) -> datetime:
+    """Until when entries may be closed: what can still be served again has to stay."""
+    now = system_clock()
+    oldest = now - policy.fresh_for
+    if before is not None and before > oldest:
+        raise ConfigurationError(
+            f"answers since {oldest:%Y-%m-%d %H:%M} UTC can be served again (fresh_for): close those before"
+        )
+    if before is not None:
+        return before.astimezone(UTC)
+    budgets = budgets_of(policy)
+    span = span_of(period_of(now, budgets), budgets)
+    if span is None:
+        tell("the budget is for ever, so that no period has ended: all that cannot be served again is closed")
+        return oldest
+    return min(oldest, span[0].astimezone(UTC))
+
+
+async def with_ledger(settings: Settings, policy: Policy, use: Callable[[Ledger], Awaitable[Result]]) -> Result:
+    """Open the ledger of the database that the rules name, for one use."""
+    catalog = (await look_at(policy.database)).catalog
+    ledger = await open_ledger(settings, ledger_identity(catalog))
+    try:
+        with told_to_the_dba():
+            return await use(ledger)
+    finally:
+        await ledger.close()

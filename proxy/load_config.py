@@ -1,0 +1,193 @@
+"""What the proxy is given, read and held against what it must be: rules, certificate, addresses, ledger."""
+
+import errno
+import hmac
+import os
+import resource
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.ledger.group_commit import Home
+from proxy.ledger.integrity import Anchor
+from proxy.ledger.ledger import Ledger
+from proxy.ledger.postgres import LedgerDatabase
+from proxy.ledger.sqlite import LedgerFile
+from proxy.server.server_context import is_loopback
+from proxy.server.tls import Tls
+from proxy.settings import ServerSettings, Settings
+from rules.accounting.store import LedgerError
+from rules.catalog import Catalog
+from rules.policy.finding import Finding, Severity
+from rules.policy.freeze import Seen, from_text
+from rules.policy.load import load_policy
+from rules.policy.model import Policy
+from rules.policy.yaml_source import RulesError
+from rules.synopses.check import check_whole
+
+_PORT_CAUSES = {
+    errno.EADDRINUSE: "another program listens there; end it, or take another port",
+    errno.EACCES: "ports below 1024 need a right of their own; take another port",
+    errno.EADDRNOTAVAIL: "this machine does not have that address",
+}
+_OWN_FILES = 200  # ledger, database, workers, log and twins
+
+
+class ConfigurationError(Exception):
+    """What was asked for cannot be done; the text says why, in the DBA's words."""
+
+    exit_code = 1
+
+
+def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Policy:
+    """The rules file, or everything that is wrong with it."""
+    try:
+        policy = load_policy(path.read_text(encoding="utf-8"), str(path), environment)
+        conninfo_to_dict(policy.database)
+    except RulesError as error:
+        raise ConfigurationError(f"the rules have mistakes\n{error}") from None
+    except ProgrammingError:
+        raise ConfigurationError(f"{path}: database: this is no libpq connection string") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is not UTF-8") from None
+    except OSError as error:
+        raise ConfigurationError(f"the rules cannot be read: {path}: {error.strerror}") from None
+    return policy
+
+
+def check_rules(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
+    """What is to be said of rules that fit this database; ConfigurationError if they do not."""
+    findings = check_whole(policy, catalog)
+    errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        raise ConfigurationError("\n".join(["the rules do not fit the database", *errors]))
+    return findings
+
+
+def lock_of(rules: Path) -> Path:
+    """The lock file beside the rules."""
+    return rules.with_suffix(".lock")
+
+
+def read_lock(rules: Path) -> Seen | None:
+    """What the rules were written for; None where nobody has locked them."""
+    path = lock_of(rules)
+    try:
+        return from_text(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"the lock file cannot be read: {path}: {error.strerror}") from None
+    except ValueError as error:  # a UnicodeDecodeError is one
+        raise ConfigurationError(f"{path}: {error}; noisegate lock {rules} writes it again") from None
+
+
+def secret_of(settings: ServerSettings) -> bytes:
+    """What the salts of strangers are made from: the same after a restart, or theirs alone would be others then.
+
+    It must be nothing that a password goes into, since salts are shown to anybody. Without a key for TLS, with which
+    clients come from this machine alone, it is new at each start.
+    """
+    if settings.private_key is None:
+        return secrets.token_bytes(32)
+    return hmac.digest(settings.private_key.read_bytes(), b"salts of strangers", "sha256")
+
+
+def raise_open_files(settings: ServerSettings) -> None:
+    """Let this process have as many open files as its clients may need: two each, and some for itself."""
+    needed = 2 * settings.max_connections + settings.max_logins + _OWN_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            most = max(0, (hard - settings.max_logins - _OWN_FILES) // 2)
+            raise ConfigurationError(
+                f"--max-connections {settings.max_connections} needs {needed} open files, and {hard} are allowed here: "
+                f"raise the limit (ulimit -n), or take --max-connections {most}"
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def read_tls(settings: ServerSettings) -> Tls | None:
+    """The certificate, if there is one. Without one nobody else's machine may be listened to."""
+    if settings.certificate is None or settings.private_key is None:
+        if settings.client_authorities is not None:
+            raise ConfigurationError("--tls-client-ca needs --tls-certificate and --tls-key")
+        if settings.certificate or settings.private_key:
+            raise ConfigurationError("--tls-certificate and --tls-key belong together")
+        if settings.plaintext_from != "anywhere" and not is_local(settings.host):
+            raise ConfigurationError(
+                f"clients of other machines need TLS on {settings.host}: give --tls-certificate and --tls-key"
+            )
+        return None
+    try:
+        return Tls.load(settings.certificate, settings.private_key, settings.client_authorities)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise ConfigurationError(f"the certificate cannot be used: {error}") from None
+
+
+async def check_engine_settings(policy: Policy, engine: PostgresEngine) -> None:
+    """The real database must take what the rules pin there: else it would refuse every statement."""
+    refused = await engine.find_refused(policy.engine_settings)
+    if refused:
+        raise ConfigurationError(f"engine_settings: the database does not take this value of {', '.join(refused)}")
+
+
+def database_of(policy: Policy) -> str:
+    """The database's name as the connection string has it, for those who come before it has been seen."""
+    parameters = conninfo_to_dict(policy.database)
+    return str(parameters.get("dbname") or os.environ.get("PGDATABASE") or parameters.get("user") or "postgres")
+
+
+def ledger_identity(catalog: Catalog) -> str:
+    """What binds a ledger to its database: a copy of the database has a life, and a budget, of its own."""
+    return f"{catalog.system_identifier}/{catalog.database}"
+
+
+async def open_ledger(settings: Settings, identity: str) -> Ledger:
+    """The ledger of the database with this identity, checked from its first entry to its last."""
+    with told_to_the_dba():
+        return await Ledger.at(ledger_home(settings, identity))
+
+
+def ledger_home(settings: Settings, identity: str) -> Home:
+    """Where the ledger is kept."""
+    place, anchor = settings.ledger, Anchor(settings.anchor)
+    if isinstance(place, str):
+        return LedgerDatabase(place, identity, anchor)
+    return LedgerFile(place, identity, anchor)
+
+
+@contextmanager
+def told_to_the_dba() -> Iterator[None]:
+    """What is wrong with a ledger ends a command, with the hint to it."""
+    try:
+        yield
+    except LedgerError as error:
+        raise ConfigurationError(f"{error}. {error.hint}".rstrip(". ")) from None
+
+
+def make_ledger(settings: Settings, catalog: Catalog) -> None:
+    """An empty ledger for this database, where none is yet."""
+    with told_to_the_dba():
+        ledger_home(settings, ledger_identity(catalog)).create()
+
+
+def cannot_listen(port: int, error: OSError, purpose: str = "") -> ConfigurationError:
+    """Why a port cannot be had; asyncio's own words are of addresses and sockets."""
+    why = _PORT_CAUSES.get(error.errno or 0) or error.strerror or str(error)
+    return ConfigurationError(f"cannot listen on port {port}{purpose}: {why}")
+
+
+def tell(text: str) -> None:
+    """Say something to the DBA who is at the terminal, besides the events in the log."""
+    sys.stderr.write(f"noisegate: {text}\n")
+
+
+def is_local(host: str) -> bool:
+    return host == "localhost" or is_loopback(host)

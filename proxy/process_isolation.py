@@ -1,0 +1,25 @@
+"""What other processes learn from one of ours."""
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+_SET_DUMPABLE: Final = 4  # prctl(2), PR_SET_DUMPABLE
+_KEPT: Final = frozenset({"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TZDIR"})
+
+
+def bare_environment(*prefixes: str) -> Mapping[str, str]:
+    """The environment for a process that clients talk to: what programs need to run, and no secret of the proxy's.
+
+    Besides, variables with these prefixes are kept.
+    """
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(prefixes or "\0")}
+    return kept | {"LC_ALL": "C"}
+
+
+def seal() -> None:
+    """Close our environment, memory and open files to other processes of the same user. Linux alone knows of it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,0 +1,103 @@
+"""`noisegate requests`: what analysts ask for, and the answers of a DBA, which running proxies read in the ledger."""
+
+import getpass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from proxy.commands import ConfigurationError, run, say
+from proxy.execute.clock import system_clock
+from proxy.ledger.ledger import Ledger
+from proxy.ledger.requests import OperatorAnswer
+from proxy.ledger_commands import with_ledger
+from proxy.load_config import read_rules
+from proxy.settings import Settings
+from rules.accounting.budgets import Budgets, budgets_of
+from rules.accounting.store import Balances, FiledRequest
+from rules.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """How a request is answered."""
+
+    number: int
+    grants: bool
+    epsilon: Decimal | None = None  # in place of what was asked for
+    words: str = ""
+
+
+def list_requests(settings: Settings, *, lists_all: bool, as_json: bool) -> int:
+    """Print open requests, or all of them."""
+    policy = read_rules(settings.rules)
+
+    async def read(ledger: Ledger) -> Sequence[FiledRequest]:
+        return await ledger.requests(budgets_of(policy), system_clock())
+
+    found = [each for each in run(with_ledger(settings, policy, read)) if lists_all or each.state == "open"]
+    if as_json:
+        say(json.dumps([_fields(each) for each in found], ensure_ascii=False, indent=1))
+        return 0
+    if not found:
+        say("no request" if lists_all else "no request is open")
+        return 0
+    say(f"{'request':>8}  {'time (UTC)':16}  {'analyst':16}{'ε':>8}  {'state':8}  reason")
+    for each in found:
+        say(_line(each))
+    return 0
+
+
+def answer_request(settings: Settings, answering: Answering) -> int:
+    """Grant or refuse one request. A grant is in force in all proxies of the ledger with their next statement."""
+    policy = read_rules(settings.rules)
+    budgets = budgets_of(policy)
+    answered = OperatorAnswer(system_clock(), getpass.getuser(), answering.words)
+    number, epsilon = answering.number, answering.epsilon
+
+    async def work(ledger: Ledger) -> tuple[FiledRequest, Balances]:
+        if answering.grants:
+            done = await ledger.grant_request(number, answered, budgets, epsilon=epsilon)
+        else:
+            done = await ledger.refuse_request(number, answered, budgets)
+        return done, await ledger.balances(done.analyst, budgets, answered.time)
+
+    try:
+        done, balances = run(with_ledger(settings, policy, work))
+    except Refusal as refusal:
+        raise ConfigurationError(f"{refusal}. {refusal.hint}".rstrip(". ")) from None
+    if done.granted is None:
+        say(f"request {number} of {done.analyst} is refused")
+    else:
+        say(f"{done.analyst} may spend ε {done.granted.normalize():f} more{budgets.phrase or ' from now on'}")
+        say(_within(done.analyst, balances, budgets))
+    return 0
+
+
+def _within(analyst: str, balances: Balances, budgets: Budgets) -> str:
+    """What is left on each account that a statement of this analyst needs: a grant raises the own one alone."""
+    own, shared, role = balances
+    of_role = "" if role is None else f'the role "{budgets.members[analyst]}" has {role.left:.4g}, '
+    return f"left now: ε {own.left:.4g}; {of_role}all analysts together have {shared.left:.4g}"
+
+
+def _line(each: FiledRequest) -> str:
+    granted = "" if each.granted is None or each.granted == each.asked.epsilon else f" (ε {each.granted:f})"
+    answer = f" → {each.state}{granted} by {each.operator}: {each.answer}".removesuffix(": ") if each.operator else ""
+    head = f"{each.number:>8}  {each.time:%Y-%m-%d %H:%M}  {each.analyst:16}{each.asked.epsilon.normalize():>8f}"
+    return f"{head}  {each.state:8}  {each.asked.reason}{answer}"
+
+
+def _fields(each: FiledRequest) -> dict[str, str | int | None]:
+    return {
+        "request": each.number,
+        "time": each.time.isoformat(),
+        "analyst": each.analyst,
+        "period": each.period,
+        "epsilon": f"{each.asked.epsilon:f}",
+        "reason": each.asked.reason,
+        "state": each.state,
+        "granted": None if each.granted is None else f"{each.granted:f}",
+        "operator": each.operator or None,
+        "answer": each.answer or None,
+    }

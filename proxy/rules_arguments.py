@@ -1,0 +1,175 @@
+"""The options of the commands about rules files: check, suggest, lock, grants, schema."""
+
+import argparse
+import os
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from proxy import rules_commands as commands
+from proxy.suggest_command import Wanted, suggest_privately
+
+Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add them to the command line."""
+    for add in (_add_check, _add_suggest, _add_lock, _add_grants, _add_schema):
+        add(names)
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rules", type=Path, metavar="RULES", help="the rules file, YAML")
+
+
+def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "check",
+        help="hold the rules against the database, and explain them",
+        description="Verify a rules file against the real catalog and say what follows from it. No row is read.",
+    )
+    add_rules(parser)
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    parser.add_argument("--strict", action="store_true", help="exit with 3 where there are warnings, for a CI of yours")
+    parser.add_argument(
+        "--epsilon",
+        type=epsilon_of,
+        action="append",
+        default=[],
+        metavar="E",
+        help="tell the errors at this ε; may be given several times (default: the rules' default and most)",
+    )
+    parser.add_argument(
+        "--ledger",
+        metavar="PLACE",
+        default=os.environ.get("NOISEGATE_LEDGER"),
+        help="where bounds: auto are kept (default: as for serve); without such columns it is not read",
+    )
+    parser.set_defaults(
+        run=lambda given: commands.check(
+            given.rules,
+            as_json=given.json,
+            is_strict=given.strict,
+            epsilons=given.epsilon,
+            ledger=place_of(given.ledger),
+        )
+    )
+
+
+def place_of(text: str | None) -> Path | str | None:
+    """A file, or the URL of a database."""
+    return text if text is None or text.startswith(("postgresql://", "postgres://")) else Path(text)
+
+
+def epsilon_of(text: str) -> Decimal:
+    try:
+        epsilon = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+    if not (epsilon.is_finite() and 0 < epsilon <= 1000):
+        raise argparse.ArgumentTypeError("write a number above 0 and up to 1000")
+    return epsilon
+
+
+def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "suggest",
+        help="draft rules from the database's catalog",
+        description="Print a first rules file, made from the catalog alone, and no row is read; or with --epsilon also "
+        "from a private look at the rows, whose cost is charged to the ledger before.",
+    )
+    _add_look(parser)
+    parser.add_argument(
+        "unit", metavar="TABLE", nargs="?", help="the table with one row for each individual to protect"
+    )
+    parser.add_argument(
+        "--diff",
+        type=Path,
+        metavar="RULES",
+        help="instead: what this rules file needs since the schema changed, by its lock file",
+    )
+    parser.add_argument(
+        "--database", metavar="DSN", help="a libpq connection string (default: the variable NOISEGATE_DATABASE)"
+    )
+
+    def run(given: argparse.Namespace) -> int:
+        if given.diff is not None and given.unit is None:
+            return commands.suggest_diff(given.diff)
+        if given.unit is None or given.diff is not None:
+            parser.error("name a TABLE, or --diff RULES")
+        database = commands.database_given(given.database)
+        if given.epsilon is None:
+            return commands.suggest(given.unit, database)
+        place = place_of(given.ledger) or Path("rules.ledger")
+        wanted = Wanted(given.unit, database, given.epsilon, given.delta, place, given.anchor)
+        return suggest_privately(wanted)
+
+    parser.set_defaults(run=run)
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--epsilon",
+        type=epsilon_of,
+        metavar="E",
+        help="look at ranges and at rows of units, for so much ε in all",
+    )
+    parser.add_argument(
+        "--delta",
+        type=_delta_of,
+        default=Decimal(0),
+        metavar="D",
+        help="find frequent texts too, for so much δ in all",
+    )
+    parser.add_argument(
+        "--ledger",
+        metavar="PLACE",
+        default=os.environ.get("NOISEGATE_LEDGER", "rules.ledger"),
+        help="what the look is charged to; a file is made where there is none (default: the variable NOISEGATE_LEDGER, "
+        "or rules.ledger, which serves a draft that you save as rules.yaml)",
+    )
+    parser.add_argument("--anchor", type=Path, metavar="FILE", help="a second place that knows the ledger's end")
+
+
+def _delta_of(text: str) -> Decimal:
+    try:
+        delta = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+    if not (delta.is_finite() and 0 < delta <= Decimal("1e-3")):
+        raise argparse.ArgumentTypeError("write a number above 0 and up to 0.001")
+    return delta
+
+
+def _add_lock(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "lock",
+        help="write down the schema that the rules are for: what appears later is hidden",
+        description="Write a lock file beside the rules, with the columns, types and views that there are now. What "
+        "appears later is hidden from analysts, told by check, log and console, until you run this again.",
+    )
+    add_rules(parser)
+    parser.add_argument(
+        "--force", action="store_true", help="write it although the proxy would not start with it and these rules"
+    )
+    parser.set_defaults(run=lambda given: commands.lock(given.rules, is_forced=given.force))
+
+
+def _add_grants(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "grants",
+        help="print the SQL of the role that the proxy needs",
+        description="Print the SQL of a role that may read the tables of the rules and do nothing else.",
+    )
+    add_rules(parser)
+    parser.add_argument("--role", help="its name (default: that of the connection string, or noisegate_reader)")
+    parser.set_defaults(run=lambda given: commands.grants(given.rules, given.role))
+
+
+def _add_schema(names: "Names[argparse.ArgumentParser]") -> None:
+    parser = names.add_parser(
+        "schema",
+        help="print the JSON Schema of rules files, for editors",
+        description="Print the JSON Schema of rules files. Saved as rules.schema.json beside a file whose first line "
+        "names it, as drafts do, it lets editors complete keys and mark mistakes.",
+    )
+    parser.set_defaults(run=lambda given: commands.schema())

@@ -1,0 +1,187 @@
+"""What a DBA does with a rules file: draft, check and lock it, and make the role that it needs."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from psycopg.conninfo import conninfo_to_dict
+
+from proxy.check_report import CheckReport
+from proxy.commands import Look, look_at, run, say
+from proxy.engines.postgres.privileges import grants_of
+from proxy.kept_bounds import as_words, put_bounds, read_kept
+from proxy.load_config import ConfigurationError, database_of, lock_of, read_lock, read_rules
+from proxy.load_logins import find_oddities, load_accounts
+from proxy.settings import Settings
+from proxy.twin.collation import collation_notes
+from proxy.twin.server_programs import version_for
+from rules.accounting.store import KeptBounds
+from rules.catalog import Catalog, TableName
+from rules.planner.expected_error import expected_errors
+from rules.policy.finding import Finding, Severity, by_severity, error, note, warning
+from rules.policy.freeze import Seen, as_text, changes_between, find_unseen, hide_unseen, see
+from rules.policy.json_schema import rules_schema
+from rules.policy.model import Policy, table_name
+from rules.policy.suggest import suggest_rules
+from rules.policy.suggest_diff import suggest_changes
+from rules.policy.yaml_source import Source, dotted
+from rules.synopses.check import check_whole
+
+READER: Final = "noisegate_reader"
+
+
+def check(
+    rules: Path,
+    *,
+    as_json: bool = False,
+    is_strict: bool = False,
+    epsilons: Sequence[Decimal] = (),
+    ledger: Path | str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> int:
+    """Print what the rules mean for this database; 1 if they cannot hold, 3 if `is_strict` and something is odd."""
+    policy = read_rules(rules, environment)
+    _check_epsilons(epsilons, policy)
+    look = run(look_at(policy.database, policy))
+    seen = read_lock(rules)
+    place = rules.with_suffix(".ledger") if ledger is None else ledger
+    bounds = run(read_kept(Settings(rules, place), look.catalog)) if policy.auto_columns else []
+    looks = list(_looks(rules, policy, bounds))
+    policy = put_bounds(policy, look.catalog, bounds)
+    shown = policy if seen is None else hide_unseen(policy, look.catalog, seen)
+    ours = [*_findings(rules, policy, look, seen), *looks]
+    told = {each.path for each in ours if each.path != "database"}  # what is hidden, and why
+    meant = check_whole(shown, look.catalog)
+    kept = (each for each in meant if each.severity is not Severity.NOTE or each.path not in told)
+    later = () if shown is policy else _once_locked(policy, look.catalog, meant)
+    source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
+    findings = by_severity(sorted([*ours, *kept, *later], key=lambda each: source.line_of(each.path)))
+    can_start = not any(each.severity is Severity.ERROR for each in findings)
+    asked = tuple(sorted({*(epsilons or (policy.defaults.epsilon, policy.defaults.max_epsilon))}))
+    uses = tuple(expected_errors(shown, look.catalog, asked)) if can_start else ()
+    report = CheckReport(rules, source, policy, findings, uses, asked)
+    for line in (report.as_json(),) if as_json else report.as_text():
+        say(line)
+    return 1 if not can_start else 3 if is_strict and report.count(Severity.WARNING) else 0
+
+
+def _looks(rules: Path, policy: Policy, kept: Sequence[KeptBounds]) -> Iterator[Finding]:
+    """What private looks have found of columns that say bounds: auto."""
+    known = {(table_name(each.table), each.column): each for each in kept}
+    for text, of in policy.tables.items():
+        for name in (name for name, column in of.columns.items() if column.bounds is not None):
+            found, path = known.get((table_name(text), name)), dotted(("tables", text, "columns", name, "bounds"))
+            if found is None:
+                yield error(
+                    path, "auto: nobody has looked yet", f"noisegate bounds {rules} does, and charges the ledger"
+                )
+            else:
+                yield note(path, f"auto: {as_words(found)}")
+
+
+def _check_epsilons(epsilons: Sequence[Decimal], policy: Policy) -> None:
+    """An error at a price that no statement can pay would be of no use."""
+    most = policy.defaults.max_epsilon
+    if epsilons and max(epsilons) > most:
+        raise ConfigurationError(
+            f"--epsilon {max(epsilons):f} is above defaults.max_epsilon, {most:f}: no statement can have it"
+        )
+
+
+def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None) -> Iterator[Finding]:
+    """What the database, our role in it and the lock file say, besides what the rules mean."""
+    yield from map(_unreadable, look.missing.items())
+    yield from (warning("database", risk) for risk in look.risks)
+    yield from _about_twin(look.catalog)
+    accounts = load_accounts(policy, rules, secrets.token_bytes(32))
+    yield from (warning("logins", words) for words in find_oddities(policy, rules, accounts))
+    if seen is None:
+        words = f"there is no {lock_of(rules).name}: columns that appear later are given out by the next start"
+        yield warning("database", words, f"noisegate lock {rules} writes down what there is now")
+    else:
+        yield from (each.finding(lock_of(rules).name, str(rules)) for each in find_unseen(policy, look.catalog, seen))
+
+
+def _once_locked(policy: Policy, catalog: Catalog, now: Sequence[Finding]) -> Iterator[Finding]:
+    """What is no error only because what is new is hidden."""
+    known = {(each.path, each.message) for each in now if each.severity is Severity.ERROR}
+    for each in check_whole(policy, catalog):
+        if each.severity is Severity.ERROR and (each.path, each.message) not in known:
+            yield warning(each.path, f"an error once the schema is locked again: {each.message}", each.hint)
+
+
+def _unreadable(missing: tuple[TableName, str]) -> Finding:
+    return error(dotted(("tables", str(missing[0]))), "our role may not read it", missing[1])
+
+
+def lock(rules: Path, *, is_forced: bool = False) -> int:
+    """Write down the schema that the rules are for, and say what is new in it; rules that do not fit it are refused."""
+    policy = read_rules(rules)
+    catalog = run(look_at(policy.database)).catalog
+    before, now, path = read_lock(rules), see(policy, catalog), lock_of(rules)
+    errors = [each for each in check_whole(policy, catalog) if each.severity is Severity.ERROR]
+    if errors and not is_forced:
+        lines = map(str, (f"{path} is not written: with it the proxy would not start", *errors))
+        raise ConfigurationError("\n".join((*lines, "mend the rules, or write it all the same by --force")))
+    try:
+        path.write_text(as_text(now), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+    changes = () if before is None else tuple(changes_between(before, now))
+    for line in changes:
+        say(line)
+    columns = sum(len(table.columns) for table in now.tables.values())
+    words = "nothing is new" if before is not None and not changes else f"{len(now.tables)} tables, {columns} columns"
+    say(f"{path}: {words}. A running proxy takes it by SIGHUP, or RELOAD in the console")
+    return 0
+
+
+def _about_twin(catalog: Catalog) -> Iterator[Finding]:
+    real, shown = catalog.version // 10_000, version_for(catalog.version)
+    if shown != real:
+        yield note("database", f"it is PostgreSQL {real}, and clients talk to its twin, which is {shown}")
+    yield from (note("database", words) for words in collation_notes(catalog, shown))
+
+
+def suggest_diff(rules: Path) -> int:
+    """Print what a rules file needs since the schema changed."""
+    policy = read_rules(rules)
+    say(suggest_changes(policy, run(look_at(policy.database)).catalog, read_lock(rules)).rstrip("\n"))
+    return 0
+
+
+def database_given(database: str | None) -> str:
+    """The connection string of the command line, or that of the environment."""
+    dsn = database or os.environ.get("NOISEGATE_DATABASE")
+    if not dsn:
+        raise ConfigurationError("say which database: --database, or the variable NOISEGATE_DATABASE")
+    return dsn
+
+
+def suggest(unit: str, database: str) -> int:
+    """Print a draft of a rules file."""
+    catalog = run(look_at(database)).catalog
+    try:
+        say(suggest_rules(catalog, table_name(unit)).rstrip("\n"))
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of rules files."""
+    say(json.dumps(rules_schema(), ensure_ascii=False, indent=2))
+    return 0
+
+
+def grants(rules: Path, role: str | None) -> int:
+    """Print the SQL of the role that the proxy needs."""
+    policy = read_rules(rules)
+    given = conninfo_to_dict(policy.database)
+    named = role or str(given.get("user") or READER)
+    say(grants_of(policy, database_of(policy), named).rstrip("\n"))
+    return 0

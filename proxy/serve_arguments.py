@@ -1,0 +1,268 @@
+"""The options of `noisegate serve`, and the settings that they stand for."""
+
+import argparse
+from ipaddress import ip_network
+from pathlib import Path
+
+from proxy.settings import MEGABYTE, LoadLimits, ServerSettings, SessionSettings, UsageLimits, WebSettings
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Where it listens, what it may take, and what runs the twin."""
+    _add_listening(parser)
+    _add_connection_limits(parser)
+    _add_twin(parser)
+    _add_operator_port(parser)
+    _add_console(parser)
+    _add_session_limits(parser)
+    _add_load_limits(parser)
+
+
+def server_settings(given: argparse.Namespace) -> ServerSettings:
+    """Where clients come in."""
+    return ServerSettings(
+        host=given.host,
+        port=given.port,
+        certificate=given.tls_certificate,
+        private_key=given.tls_key,
+        client_authorities=given.tls_client_ca,
+        plaintext_from=given.plaintext,
+        max_logins_per_address=given.max_logins_per_address,
+        max_connections=given.max_connections,
+        max_connections_per_analyst=given.max_connections_per_analyst,
+    )
+
+
+def session_settings(given: argparse.Namespace) -> SessionSettings:
+    """Deadlines and sizes of sessions."""
+    return SessionSettings(
+        statement_timeout_seconds=given.statement_timeout,
+        inner_timeout_seconds=given.answer_timeout,
+        reading_timeout_seconds=given.reading_timeout,
+        idle_transaction_seconds=given.idle_transaction_timeout or None,
+        idle_session_seconds=given.idle_session_timeout or None,
+        usage=UsageLimits(
+            given.memory_per_analyst * MEGABYTE,
+            given.memory * MEGABYTE,
+            given.temporary_files_per_analyst * MEGABYTE,
+            given.temporary_files * MEGABYTE,
+        ),
+        most_views=given.max_views_per_session,
+        most_frame_bytes=given.max_message_megabytes * MEGABYTE,
+    )
+
+
+def web_settings(given: argparse.Namespace) -> WebSettings:
+    """Where the web console is."""
+    networks = tuple(given.console_trusted_from)
+    return WebSettings(
+        given.console_host, given.console_port, given.console_trusted_header, networks, given.console_edit_rules
+    )
+
+
+def _add_listening(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=6543, help="port to listen on (default: 6543)")
+    parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="PEM, the server's certificate first")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="PEM, the certificate's key, not encrypted")
+    parser.add_argument(
+        "--tls-client-ca", type=Path, metavar="FILE", help="PEM, who signs the certificates of clients; with their CRLs"
+    )
+    parser.add_argument(
+        "--plaintext",
+        choices=("nowhere", "loopback", "anywhere"),
+        default="loopback",
+        help="from where clients may come without TLS (default: loopback)",
+    )
+
+
+def _add_connection_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-connections", type=int, default=200, metavar="N", help="in all (default: 200)")
+    parser.add_argument(
+        "--max-connections-per-analyst", type=int, default=50, metavar="N", help="of one analyst (default: 50)"
+    )
+    parser.add_argument(
+        "--max-logins-per-address",
+        type=int,
+        default=50,
+        metavar="N",
+        help="connections from one address that have not logged in yet, of 100 in all (default: 50)",
+    )
+
+
+def _add_twin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--twins",
+        choices=("shared", "per-analyst"),
+        default="shared",
+        help="one twin for all analysts, or one for each, which costs some 40 MB: what crashes one ends nobody else's "
+        "sessions, and analysts do not see each other's names (default: shared)",
+    )
+    parser.add_argument(
+        "--max-public-rows",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="of a public table: the twin holds a copy of each, and a larger one cannot be asked (default: 100000)",
+    )
+    parser.add_argument(
+        "--twin-binaries",
+        type=Path,
+        metavar="DIR",
+        help="run the twin with the PostgreSQL of this bin directory, 16 to 18 and not older than the database, as "
+        "/usr/lib/postgresql/18/bin: its fixes come from your system (default: the wheel's)",
+    )
+
+
+def _add_operator_port(parser: argparse.ArgumentParser) -> None:
+    port = parser.add_argument_group("metrics and health")
+    port.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="answer /metrics (Prometheus), /healthz and /readyz over HTTP there (default: nowhere)",
+    )
+    port.add_argument(
+        "--metrics-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address to answer them on; there is no password, and they name analysts (default: 127.0.0.1)",
+    )
+
+
+def _add_console(parser: argparse.ArgumentParser) -> None:
+    console = parser.add_argument_group("web console")
+    console.add_argument(
+        "--console-port",
+        type=int,
+        metavar="PORT",
+        help="show operators and analysts their pages there, in a browser (default: nowhere)",
+    )
+    console.add_argument(
+        "--console-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address to show them on; one that other machines reach needs --tls-certificate (default: 127.0.0.1)",
+    )
+    console.add_argument(
+        "--console-edit-rules",
+        action="store_true",
+        help="let operators change tables in the rules file there; who can do that decides over all data",
+    )
+    console.add_argument(
+        "--console-trusted-header",
+        default="",
+        metavar="NAME",
+        help="header in which a gateway names the user that it has logged in; needs --console-trusted-from",
+    )
+    console.add_argument(
+        "--console-trusted-from",
+        type=_network,
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="address or network of that gateway; may be given several times",
+    )
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is no address and no network, as 10.0.0.0/8') from None
+
+
+def _add_session_limits(parser: argparse.ArgumentParser) -> None:
+    limits = parser.add_argument_group("limits of a session")
+    limits.add_argument(
+        "--statement-timeout",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="for what runs on the twin, whatever the client's own time-out (default: 60)",
+    )
+    limits.add_argument(
+        "--answer-timeout",
+        type=float,
+        default=300,
+        metavar="SECONDS",
+        help="for one statement over protected rows (default: 300)",
+    )
+    limits.add_argument(
+        "--reading-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="for a client to take in some more of its result (default: none; it holds a connection meanwhile)",
+    )
+    limits.add_argument(
+        "--idle-transaction-timeout",
+        type=float,
+        default=3600,
+        metavar="SECONDS",
+        help="for a transaction whose client does nothing; 0: none (default: 3600)",
+    )
+    limits.add_argument(
+        "--idle-session-timeout",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="for a session whose client does nothing; 0: none (default: 0)",
+    )
+    _add_usage_limits(limits)
+
+
+def _add_usage_limits(limits: argparse._ArgumentGroup) -> None:
+    usage = UsageLimits()
+    for name, default, what in (
+        ("memory-per-analyst", usage.memory_per_analyst, "of the twin, for sessions of one analyst"),
+        ("memory", usage.memory, "of the twin, for all sessions"),
+        ("temporary-files-per-analyst", usage.temporary_per_analyst, "of the twin's disk, for one analyst"),
+        ("temporary-files", usage.temporary, "of the twin's disk, for all"),
+    ):
+        megabytes = default // MEGABYTE
+        limits.add_argument(
+            f"--{name}", type=int, default=megabytes, metavar="MB", help=f"{what} (default: {megabytes})"
+        )
+    limits.add_argument(
+        "--max-message-megabytes",
+        type=int,
+        default=16,
+        metavar="MB",
+        help="of one message of the twin that the proxy has to look at; rows have no limit (default: 16)",
+    )
+    limits.add_argument(
+        "--max-views-per-session",
+        type=int,
+        default=10_000,
+        metavar="N",
+        help="temporary views that a session may make in its life; 100 of them at a time (default: 10000)",
+    )
+
+
+def _add_load_limits(parser: argparse.ArgumentParser) -> None:
+    limits = parser.add_argument_group("limits of what the real database is asked")
+    load = LoadLimits()
+    limits.add_argument(
+        "--max-running",
+        type=int,
+        default=load.running,
+        metavar="N",
+        help=f"statements over protected rows at once, each on a connection of its own (default: {load.running})",
+    )
+    limits.add_argument(
+        "--max-running-per-analyst", type=int, metavar="N", help="of one analyst (default: three quarters of them)"
+    )
+    limits.add_argument(
+        "--max-inner-statements",
+        type=int,
+        default=load.statements,
+        metavar="N",
+        help=f"that one statement may take inside, as each part of a UNION ALL does (default: {load.statements})",
+    )
+    limits.add_argument(
+        "--max-cost",
+        type=float,
+        metavar="COST",
+        help="that the planner may expect of one statement, as EXPLAIN shows it there; what it expects depends on the "
+        "rows, so a refusal tells a bit of them (default: none)",
+    )

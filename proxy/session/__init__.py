@@ -1,0 +1,1 @@
+"""The conversation of one logged-in client."""

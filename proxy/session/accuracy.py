@@ -1,0 +1,197 @@
+"""Statements that are asked by their error: planned with the least ε that keeps it, after a probe where one is needed.
+
+The probe and what follows are two statements, charged one after the other; which ε the second has follows from the
+plan and from what the first has released (`rules.release.within`).
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Final
+
+from proxy.execute.service import Answer
+from proxy.session.prerequisites import Prerequisites, Run
+from proxy.wire.backend import Field
+from rules.mechanisms.additive import laws_of
+from rules.mechanisms.cost import price
+from rules.mechanisms.release_plan import Block
+from rules.planner.plan import Plan, Request
+from rules.refusal import OutOfReach
+from rules.release.release import Noised
+from rules.release.within import (
+    Demand,
+    Needs,
+    are_met,
+    demands_of,
+    least_epsilon,
+    level_of_rest,
+    needs_after,
+    needs_beforehand,
+)
+from rules.sql.session_settings import SettingLimits, Within
+
+_PROBES: Final = 30  # so many have together the most that a statement may cost
+_STEP: Final = Decimal("1.05")
+_THREE: Final = Context(prec=3, rounding=ROUND_CEILING)
+_HINT: Final = (
+    "Ask for fewer and larger groups, narrow what a unit can add (SET noisegate.rows_per_unit), or allow more error."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A statement, and how far noise may move its answer."""
+
+    place: int | None
+    request: Request
+    run: Run
+    within: Within
+    limits: SettingLimits
+
+
+class Accuracy(Prerequisites):
+    """Plans statements of one session under noisegate.within."""
+
+    @abstractmethod
+    async def _released(self, plan: Plan, run: Run) -> Sequence[tuple[Block, Noised]] | None: ...
+
+    @property
+    @abstractmethod
+    def _limits(self) -> SettingLimits: ...
+
+    async def _planned_as_asked(
+        self, place: int | None, request: Request, run: Run, columns: tuple[Field, ...]
+    ) -> tuple[Plan, tuple[str, ...], Answer | None]:
+        """The plan, what is to be told of it, and its answer where a probe is enough."""
+        within = run.settings.within
+        if within is None:
+            plan, _, told = await self._planned(place, request, run)
+            return plan, told, None
+        return await self._planned_within(place, request, run, within, columns)
+
+    async def _planned_within(
+        self, place: int | None, request: Request, run: Run, within: Within, columns: tuple[Field, ...]
+    ) -> tuple[Plan, tuple[str, ...], Answer | None]:
+        asked = _Asked(place, request, run, within, self._limits)
+        plan = await self._with_epsilon(asked, asked.limits.max_epsilon)
+        blocks = plan.blocks or plan.foreseen
+        if not blocks:
+            return plan, (), None
+        demands = demands_of(plan.results, blocks)
+        needs = needs_beforehand(demands, blocks, within)
+        if needs is not None:
+            plan, epsilon = await self._least(asked, needs, plan, request.confidence, Decimal(0))
+            return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
+        asked = replace(asked, request=replace(request, delta=request.delta / 2))  # two releases share the statement's
+        probe = await self._with_epsilon(asked, _probe_epsilon(asked.limits))
+        if not probe.blocks:
+            return *await self._explained(asked, demands, probe, plan), None
+        await self._compare(probe, run.parameters.types, columns, sync=run.sync)
+        answer = await self._answer(probe, run)
+        needs, at_least = needs_after(demands, answer.released, within, request.confidence)
+        rest = level_of_rest(request.confidence)
+        known = [noised.laws for _, noised in answer.released]
+        if are_met(needs, probe.blocks, known, rest):
+            return probe, _promised(within, needs, plan), answer
+        spent = Decimal(0) if answer.is_free else probe.epsilon
+        if not needs.can_be_met:
+            most, size = asked.limits.max_epsilon, asked.limits.group_size
+            raise _too_small(asked, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
+        plan, _ = await self._least(asked, needs, plan, rest, spent, _paid(probe, answer))
+        told = (each for each in answer.notices if each not in probe.notices)  # the answer below repeats these
+        notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in told)
+        return plan, (*notices, *_promised(within, needs, plan)), None
+
+    async def _explained(
+        self, asked: _Asked, demands: Sequence[Demand], probe: Plan, plan: Plan
+    ) -> tuple[Plan, tuple[str, ...]]:
+        """What EXPLAIN shows: what would be paid beside an answer that serves as the probe, or else the probe."""
+        released = await self._released(probe, asked.run)
+        if released is None:
+            return probe, ("this is the probe; its answer tells what noisegate.within takes beside it",)
+        needs, _ = needs_after(demands, released, asked.within, asked.request.confidence)
+        rest = level_of_rest(asked.request.confidence)
+        if are_met(needs, probe.foreseen, [noised.laws for _, noised in released], rest):
+            return probe, (
+                "an answer that you have is enough: nothing is charged",
+                *_promised(asked.within, needs, plan),
+            )
+        if not needs.can_be_met:
+            return probe, ("an answer that you have is the probe, which cannot tell these numbers from noise",)
+        shown, epsilon = await self._least(asked, needs, plan, rest, Decimal(0))
+        told = f"noisegate.within = {asked.within.text} takes ε {epsilon:f} beside an answer that you have"
+        return shown, (told, *_promised(asked.within, needs, plan))
+
+    async def _with_epsilon(self, asked: _Asked, epsilon: Decimal) -> Plan:
+        plan, _, _ = await self._planned(asked.place, replace(asked.request, epsilon=epsilon), asked.run)
+        return plan
+
+    async def _least(
+        self, asked: _Asked, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
+    ) -> tuple[Plan, Decimal]:
+        """The plan with about the least ε that is enough, and that ε. Shares are rounded, so it is tried."""
+        limits = asked.limits
+        size, most = limits.group_size, limits.max_epsilon
+        epsilon = least_epsilon(needs, plan.blocks or plan.foreseen, most, level, size)
+        while epsilon is not None and (epsilon := max(epsilon, limits.min_epsilon)) + spent <= most:
+            plan = await self._with_epsilon(asked, epsilon)
+            blocks = plan.blocks or plan.foreseen
+            if are_met(needs, blocks, [laws_of(block, group_size=size) for block in blocks], level):
+                return plan, epsilon
+            epsilon = _THREE.multiply(epsilon, _STEP)
+        raise _beyond(asked, None if epsilon is None else epsilon + spent, paid)
+
+
+def _probe_epsilon(limits: SettingLimits) -> Decimal:
+    return max(limits.min_epsilon, _THREE.divide(limits.max_epsilon, Decimal(_PROBES)))
+
+
+def _promised(within: Within, needs: Needs, plan: Plan) -> tuple[str, ...]:
+    """Of how many numbers it is promised."""
+    left = needs.numbers - needs.promised
+    some = f" for {needs.promised} of {needs.numbers} numbers: the others, or their groups, are small" if left else ""
+    told = f"{some}{_inside(plan)}"
+    return (f"noisegate.within = {within.text} is promised{told}",) if told else ()
+
+
+def _inside(plan: Plan) -> str:
+    """Nothing is known of what is computed of the numbers of a subquery or CTE."""
+    names = [each.name for each in plan.results if each.item is None]
+    return f"; it is that of {', '.join(names)} inside, not of what is computed of it" if names else ""
+
+
+def _paid(probe: Plan, answer: Answer) -> str:
+    """What was charged before a refusal."""
+    if answer.is_free:
+        return "The probe is an earlier answer; nothing was charged."
+    cost = f"rho {price(probe.rho)}" if probe.rho else f"epsilon {price(probe.epsilon)}"
+    return f"The probe cost {cost}; while its answer is kept, it is not charged again."
+
+
+def _too_small(asked: _Asked, epsilon: Decimal | None, paid: str) -> OutOfReach:
+    """The probe stays, and is served again; what is bought with a larger ε serves as one too."""
+    most = asked.limits.max_epsilon
+    takes = "" if epsilon is None else f"; it takes more than epsilon {epsilon:f}"
+    hint = (
+        "RESET noisegate.within and SET noisegate.epsilon to more, then SET noisegate.within again: it starts from "
+        f"that answer. Epsilon {epsilon:f} is a lower bound, which may be far too low."
+    )
+    if epsilon is None or epsilon >= most:
+        takes, hint = f"{takes or '; no epsilon is enough'}, and the rules allow {most:f} for a statement", _HINT
+    return OutOfReach(
+        f"noisegate.within = {asked.within.text} cannot be promised: the probe cannot tell these numbers from "
+        f"noise{takes}",
+        detail=paid,
+        hint=hint,
+    )
+
+
+def _beyond(asked: _Asked, epsilon: Decimal | None, paid: str) -> OutOfReach:
+    takes = "more than any epsilon" if epsilon is None else f"epsilon {_THREE.plus(epsilon):f}"
+    return OutOfReach(
+        f"noisegate.within = {asked.within.text} takes {takes} here, and the rules allow {asked.limits.max_epsilon:f} "
+        "for a statement",
+        detail=paid,
+        hint=_HINT,
+    )

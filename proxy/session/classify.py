@@ -1,0 +1,179 @@
+"""What a statement needs before the twin may have it: nothing, a refusal, or a closer look."""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from proxy.session.encodings import is_refused
+from proxy.session.prepared_statements import RESERVED, Prepared, PreparedStatements
+from proxy.session.service_interface import StatementService
+from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex, TooMany
+from rules.sql.session_settings import check_setting, is_ours
+from rules.sql.statement import Kind, Reading, Statement
+
+READS: Final = frozenset({Kind.QUERY, Kind.DECLARE, Kind.COPY_OUT, Kind.EXPLAIN, Kind.PREPARE})
+NAMES: Final = frozenset({Kind.PREPARE, Kind.EXECUTE, Kind.DEALLOCATE, Kind.DISCARD})
+
+_HOLD: Final = re.compile(r"\bwith\s+hold\b", re.IGNORECASE)
+
+UNREADABLE: Final = NotSupported(
+    "the proxy cannot parse this statement",
+    hint="Rewrite it in standard SQL, and send one statement at a time.",
+)
+FUNCTION_CALL: Final = NotSupported(
+    "function call messages of the protocol are not supported", hint="Use SELECT function(…) instead."
+)
+TOO_MANY_PREPARED: Final = TooComplex(
+    "too many prepared statements", hint="DEALLOCATE the statements that are no longer needed, in all sessions."
+)
+LEXIS_CHANGED: Final = NotSupported(
+    "a setting that changes how strings are parsed was changed earlier in the same query string",
+    hint="Send SET in a separate query string.",
+)
+HIDDEN_SETTING: Final = NotSupported(
+    "set_config is not allowed in this statement, because the proxy cannot track its change",
+    hint="Call it in a separate SELECT.",
+)
+NESTED_EXECUTE: Final = NotSupported(
+    "a prepared EXECUTE must have an ASCII name and must not execute another prepared EXECUTE",
+    hint="EXECUTE the inner statement directly.",
+)
+TOO_MANY_VIEWS: Final = TooMany(
+    "this session has made as many temporary views as a session may make",
+    hint="Connect again: the limit is that of one session's life, since views leave dead rows in catalogs.",
+)
+RESERVED_NAME: Final = NotAllowed(f'names that begin with "{RESERVED}" are reserved for the proxy')
+
+
+def find_refusal(statement: Statement, service: StatementService, names: PreparedStatements) -> Refusal | None:
+    """Why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
+    if statement.kind is Kind.PREPARE and names.are_full:
+        return TOO_MANY_PREPARED
+    if statement.kind is Kind.VIEW and statement.name is not None and names.made_views >= names.most_views:
+        return TOO_MANY_VIEWS
+    if statement.kind is Kind.FORBIDDEN:
+        return statement.refusal or UNREADABLE
+    if (statement.name or "").startswith(RESERVED):
+        return RESERVED_NAME
+    if hides_setting(statement):
+        return HIDDEN_SETTING
+    return _setting_refusal(statement, service)
+
+
+def hides_setting(statement: Statement) -> bool:
+    """Whether set_config stands where it would run as a part of other statements: in a view, or as an argument."""
+    return bool(statement.settings) and (statement.names_prepared or statement.kind is Kind.VIEW)
+
+
+def is_nested(name: str, statement: Statement, names: PreparedStatements) -> bool:
+    """Whether a prepared EXECUTE would stand in a row with others, which PostgreSQL's EXPLAIN follows without end.
+
+    Names are ASCII here so that they are the same in every encoding.
+    """
+    target = statement.name or ""
+    return not (name + target).isascii() or names.would_nest(name, target)
+
+
+def odd_encoding(name: str) -> Refusal:
+    """For an encoding in which a backslash or a quote may be half of a character."""
+    return NotSupported(f'client_encoding "{name}" is not supported', hint="SET client_encoding = 'UTF8';")
+
+
+def odd_strings() -> Refusal:
+    """For a text that PostgreSQL reads in another way than the grammar of the proxy."""
+    return NotSupported(
+        "standard_conforming_strings = off is not supported", hint="SET standard_conforming_strings = on;"
+    )
+
+
+def is_plain(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+    """Whether the twin may have a statement untouched, and unobserved."""
+    if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith(RESERVED):
+        return False
+    if any(is_ours(name) or is_encoding(name) for name, _ in statement.settings) or hides_setting(statement):
+        return False
+    if statement.kind in READS and may_touch(statement, service, names):
+        return False
+    if statement.names_prepared or statement.kind is Kind.DEALLOCATE:
+        return statement.name is not None and names.find_prepared(statement.name) is None
+    return statement.kind not in (Kind.DISCARD, Kind.VIEW)
+
+
+def needs_transaction(statement: Statement) -> bool:
+    """Whether PostgreSQL refuses a statement outside a transaction: nothing should be paid for it there."""
+    return statement.kind is Kind.DECLARE and _HOLD.search(statement.text) is None
+
+
+def may_touch(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+    """Whether a statement names what may be closed, or a temporary view, which may read that."""
+    return service.may_touch(statement) or names_view(statement, names)
+
+
+def names_view(statement: Statement, names: PreparedStatements) -> bool:
+    return any(names.may_be_view(relation.name) for relation in statement.relations)
+
+
+def may_be_private(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+    """Whether the tables that a statement names have to be resolved before it runs."""
+    if statement.names_prepared:
+        return True  # its name may have been prepared a moment ago
+    return statement.kind in READS and statement.kind is not Kind.PREPARE and may_touch(statement, service, names)
+
+
+def needs_look(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
+    """Whether a statement, once prepared, may read protected tables or change names when it runs."""
+    return (
+        statement.kind in NAMES
+        or statement.kind is Kind.VIEW
+        or statement.names_prepared
+        or (statement.kind in READS and may_touch(statement, service, names))
+    )
+
+
+def are_plain(reading: Reading, service: StatementService, names: PreparedStatements) -> bool:
+    return not reading.unreadable and all(is_plain(each, service, names) for each in reading.statements)
+
+
+def is_encoding(name: str) -> bool:
+    return name.lower() == "client_encoding"
+
+
+def effect_of(statement: Statement, names: PreparedStatements) -> None:
+    """What a statement that has run did to the names of prepared statements."""
+    match statement.kind:
+        case Kind.PREPARE if statement.name is not None:
+            inside = replace(statement, kind=Kind.QUERY, text=statement.query, start=0, name=None, query="")
+            names.prepare(statement.name, Prepared(inside, is_as_written=False))
+        case Kind.DEALLOCATE if statement.name is not None:
+            names.prepare(statement.name, None)
+        case Kind.DEALLOCATE:
+            names.forget_prepared()
+        case Kind.DISCARD if statement.name == "all":
+            names.forget_prepared()
+
+
+def without_answer(statement: Statement) -> Refusal:
+    """Why a statement that names protected tables but holds no query of its own is refused."""
+    if statement.kind is Kind.EXPLAIN:
+        analyze = " ANALYZE" if statement.analyze else ""
+        return NotSupported(
+            f"EXPLAIN{analyze} of a statement that reads protected tables is not supported",
+            hint="Use EXPLAIN without ANALYZE, which shows the cost and the accuracy and runs nothing.",
+        )
+    return NotAllowed(
+        "COPY of a table is not allowed",
+        hint="Use COPY (SELECT …) TO STDOUT, with aggregates such as count(*) over protected rows.",
+    )
+
+
+def _setting_refusal(statement: Statement, service: StatementService) -> Refusal | None:
+    """A value that no statement could be answered with is refused when it is SET, as far as it can be seen there."""
+    try:
+        for name, value in statement.settings:
+            if is_ours(name):
+                check_setting(name, value, service.limits)
+            elif is_encoding(name) and is_refused(value or ""):
+                return odd_encoding(value or "")
+    except Refusal as refusal:
+        return refusal
+    return None

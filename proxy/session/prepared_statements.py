@@ -1,0 +1,197 @@
+"""Prepared statements and portals that need a look when they are used, by name.
+
+What is relayed untouched is not kept here. SQL's PREPARE and the protocol's Parse share one space of names.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from proxy.session.byte_quota import QuotaShare
+from proxy.session.replies import Fate
+from proxy.wire.backend import Field
+from rules.sql.statement import Kind, Statement
+
+RESERVED: Final = "_ng"
+MOST_VIEWS: Final = 1000  # names of temporary views that are kept of one session
+
+_NAME_BYTES: Final = 63  # PostgreSQL cuts what is longer
+_BESIDE_BYTES: Final = 1024  # what is kept of a statement besides its text, roughly
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared statement that reads what may be protected, or that changes names itself."""
+
+    statement: Statement
+    types: tuple[int, ...] = ()  # as Parse declared them
+    is_as_written: bool = True  # False: its text was printed from PREPARE, so that places in it mean nothing
+
+    @property
+    def size(self) -> int:
+        return len(self.statement.text) + len(self.statement.query) + _BESIDE_BYTES
+
+
+@dataclass(slots=True, eq=False)
+class Portal:
+    """A bound statement whose replies are not the twin's alone."""
+
+    columns: tuple[Field, ...] | None = None  # the description that the client gets, in place of the twin's
+    notices: bytes = b""  # frames, due before its CommandComplete; empty once they were sent
+    effect: Statement | None = None  # what it does to names when it is executed
+
+
+Kept = TypeVar("Kept", Prepared, Portal)
+Undo = Callable[[Fate], None]
+
+
+class _Weighed(dict[str, Prepared]):
+    """Prepared statements, and the room that they take."""
+
+    def __init__(self, share: QuotaShare) -> None:
+        super().__init__()
+        self._share = share
+
+    def __setitem__(self, name: str, prepared: Prepared) -> None:
+        if name in self:
+            del self[name]
+        self._share.take(prepared.size)
+        super().__setitem__(name, prepared)
+
+    def __delitem__(self, name: str) -> None:
+        self._share.take(-self[name].size)
+        super().__delitem__(name)
+
+
+class PreparedStatements:
+    """What one session knows by name. A change that turns out to have failed is undone."""
+
+    def __init__(self, share: QuotaShare, most_views: int = 10_000) -> None:
+        self._share = share
+        self.most_views = most_views  # that may be made in the session's life
+        self.made_views = 0
+        self.pending = 0  # statements on their way that may change names when they have run
+        self._views: set[str] = set()  # temporary ones that the session may have, or has had
+        self._prepared = _Weighed(share)
+        self._portals: dict[str, Portal] = {}
+
+    @property
+    def are_full(self) -> bool:
+        """Whether no other statement may be prepared: all of this is kept in the proxy, for as long as the session."""
+        return self._share.is_full
+
+    def note_view(self, name: str) -> None:
+        """One that is about to be made. It is kept when it is dropped too, for that may be taken back."""
+        if len(self._views) <= MOST_VIEWS:
+            self._views.add(_cut(name))
+
+    def makes_view(self, statement: Statement) -> bool:
+        """Whether a statement, which is run now, makes a view."""
+        makes = statement.kind is Kind.VIEW and statement.name is not None  # DROP VIEW names none
+        self.made_views += makes
+        return makes
+
+    def may_be_view(self, name: str) -> bool:
+        """After so many views every name may be one; the twin, which lets few of them live at a time, knows."""
+        return name in self._views or len(self._views) > MOST_VIEWS
+
+    def find_prepared(self, name: str) -> Prepared | None:
+        return self._prepared.get(_cut(name))
+
+    def find_portal(self, name: str) -> Portal | None:
+        return self._portals.get(_cut(name))
+
+    def would_nest(self, name: str, target: str) -> bool:
+        """Whether an EXECUTE of `target`, prepared as `name`, would be of another one, or another one of it."""
+        found = self.find_prepared(target)
+        if _cut(target) == _cut(name) or (found is not None and found.statement.kind is Kind.EXECUTE):
+            return True
+        return any(
+            _cut(each.statement.name or "") == _cut(name)
+            for each in self._prepared.values()
+            if each.statement.kind is Kind.EXECUTE
+        )
+
+    def prepare(self, name: str, prepared: Prepared | None) -> Undo | None:
+        """A Parse or PREPARE of this name; None for a statement that needs no look."""
+        return _change(self._prepared, _cut(name), prepared)
+
+    def bind(self, name: str, portal: Portal | None) -> Undo | None:
+        return _change(self._portals, _cut(name), portal)
+
+    def forget_prepared(self) -> None:
+        """DEALLOCATE ALL, DISCARD ALL."""
+        for name in list(self._prepared):
+            del self._prepared[name]
+
+    def close(self) -> None:
+        """The session is gone."""
+        self._share.close()
+
+    def portals(self) -> dict[str, Portal]:
+        """All that are known now."""
+        return dict(self._portals)
+
+    def forget_portals(self, ended: dict[str, Portal]) -> None:
+        """The transaction of these is over; others may have been bound in the next one already."""
+        for name, portal in ended.items():
+            if self._portals.get(name) is portal:
+                del self._portals[name]
+
+
+class UnnamedPortal:
+    """Whether the unnamed portal is one that a Bind has made.
+
+    PostgreSQL runs a Query in the unnamed portal too. What a failed one leaves of it, inside a transaction, points to
+    memory that is free again, and is reached by Execute and Describe.
+    """
+
+    def __init__(self) -> None:
+        self._queries = 0
+        self.is_bound = False  # by a Bind that has succeeded since the last Query
+        self.is_awaited = False  # a Bind is on its way: should it fail, the twin skips what follows up to the Sync
+
+    def queried(self) -> None:
+        self._queries += 1
+        self.is_bound = self.is_awaited = False
+
+    def synced(self) -> None:
+        self.is_awaited = False
+
+    def binding(self, undo: Undo | None) -> Undo:
+        """A Bind is sent; `undo` is told its fate too."""
+        queries, self.is_awaited = self._queries, True
+
+        def then(fate: Fate) -> None:
+            if fate is Fate.DONE and queries == self._queries:
+                self.is_bound = True
+            if undo is not None:
+                undo(fate)
+
+        return then
+
+
+def _change(kept: dict[str, Kept], name: str, new: Kept | None) -> Undo | None:
+    old = kept.get(name)
+    if new is None and old is None:
+        return None
+    _put(kept, name, new)
+
+    def undo(fate: Fate) -> None:
+        if fate is not Fate.DONE and kept.get(name) is new:
+            _put(kept, name, old)
+
+    return undo
+
+
+def _put(kept: dict[str, Kept], name: str, value: Kept | None) -> None:
+    if value is not None:
+        kept[name] = value
+    elif name in kept:
+        del kept[name]
+
+
+def _cut(name: str) -> str:
+    return (
+        name if len(name) <= _NAME_BYTES and name.isascii() else name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")
+    )

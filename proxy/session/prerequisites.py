@@ -1,0 +1,149 @@
+"""Inner queries that must be answered before the statement around them can be planned.
+
+Each is a private statement of its own on half of what the rest may spend: described and compared on the twin, charged,
+noised, and computed there. Its rows come back as text and enter the statement around it as constants.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Final
+
+from proxy.execute.service import Answer
+from proxy.session.literals import text_arrays
+from proxy.session.private_request import Parameters
+from proxy.session.relay import Message, Relay, TwinRefusal
+from proxy.session.twin_probe import TEXT_ARRAY_OID
+from proxy.wire.backend import DataRow, Field, RowDescription
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
+from rules.bind.inner_answers import FREE, InnerAnswer, stand_in
+from rules.planner.plan import NeedsInner, Plan, Request
+from rules.refusal import NotSupported, Refusal, TooComplex
+from rules.sql.session_settings import AnalystSettings
+
+_FIRST: Final = b"_ng_first"
+_MOST_FIRSTS: Final = 8
+_MOST_READINGS: Final = 20
+_MOST_ROWS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all parts of one statement have in common."""
+
+    parameters: Parameters
+    settings: AnalystSettings
+    ends: float  # when the event loop's clock says that it has taken too long
+    sync: bool
+    own: Mapping[str, tuple[str, ...]]  # the rows of virtual relations that the session itself knows
+
+
+class Prerequisites(ABC):
+    """Plans statements of one session, and answers what comes first."""
+
+    _relay: Relay
+
+    @abstractmethod
+    async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner: ...
+
+    @abstractmethod
+    async def _names_of(self, types: tuple[int, ...], *, sync: bool) -> tuple[str, ...]: ...
+
+    @abstractmethod
+    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool: ...
+
+    @abstractmethod
+    async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None: ...
+
+    @abstractmethod
+    async def _answer(self, plan: Plan, run: Run) -> Answer: ...
+
+    @abstractmethod
+    def _encoded(self, text: str) -> bytes: ...
+
+    async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, Request, tuple[str, ...]]:
+        """The plan, once all that it needs is known; how it was asked for; what is to be told of the parts before."""
+        notices: tuple[str, ...] = ()
+        asked, read = 0, 0
+        while asked <= _MOST_FIRSTS and read <= _MOST_READINGS:
+            made = await self._plan(place, request)
+            if isinstance(made, Plan):
+                return made, request, notices
+            asked, read = (asked, read + 1) if made.inner.use in FREE else (asked + 1, read)
+            request, told = await self._with_answer(made, place, request, run)
+            notices += told
+        raise TooComplex(f"more than {_MOST_FIRSTS} subqueries would have to run first")
+
+    async def _with_answer(
+        self, first: NeedsInner, place: int | None, request: Request, run: Run
+    ) -> tuple[Request, tuple[str, ...]]:
+        """The request with the rows of an inner query, and with what is left to spend."""
+        columns = await self._describe_first(first, run)
+        types = await self._names_of(tuple(column.type for column in columns), sync=run.sync)
+        names = tuple(column.name.decode(self._relay.codec) for column in columns)
+        half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
+        asked = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown)
+        plan, asked, told = await self._planned(None, asked, run)
+        rest = half if plan.blocks else request
+        if plan.blocks and run.settings.within is not None:
+            raise NotSupported(
+                "noisegate.within cannot be promised where one answer is needed for another",
+                hint="RESET noisegate.within, and SET noisegate.epsilon instead.",
+            )
+        if plan.blocks:
+            tried = replace(rest, released=(*request.released, stand_in(first.inner, names, types)))
+            if first.is_shown:
+                return replace(tried, firsts=(*request.firsts, *asked.firsts, plan)), ()
+            whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
+            if isinstance(whole, NeedsInner) and whole.inner.use in FREE:
+                return await self._with_answer(whole, place, request, run)
+            if isinstance(whole, Plan):
+                await self._check_affordable(plan, whole, run)
+        await self._compare(plan, run.parameters.types, columns, sync=run.sync)
+        answer = await self._answer(plan, run)
+        rows = await self._rows(plan, answer, len(columns), run)
+        known = InnerAnswer(first.inner, names, types, rows, _origin(plan))
+        notices = (*told, *(f"inner query: {notice}" for notice in answer.notices))
+        return replace(rest, released=(*request.released, known)), notices
+
+    async def _describe_first(self, first: NeedsInner, run: Run) -> tuple[Field, ...]:
+        parse = Parse(_FIRST, self._encoded(first.text), run.parameters.types)
+        messages: list[Message] = [Close(STATEMENT, _FIRST), parse, Describe(STATEMENT, _FIRST)]
+        try:
+            replies = await self._relay.ask(*messages, Close(STATEMENT, _FIRST), sync=run.sync)
+        except TwinRefusal:  # it was read as a part of the whole, so it needs the row around it
+            raise _correlated() from None
+        (_, columns) = replies[2]
+        return RowDescription.decode(columns.raw).fields
+
+    async def _rows(self, plan: Plan, answer: Answer, width: int, run: Run) -> tuple[tuple[str | None, ...], ...]:
+        """The outer statement of an inner query, run on the twin."""
+        columns = [f"c{number}" for number in range(width)]
+        shown = ", ".join(f"pg_catalog.noisegate_canon(a.{column})" for column in columns)
+        outer = f"({plan.outer_with_parameters()}) AS a({', '.join(columns)})"
+        text = f"SELECT {shown} FROM {outer} LIMIT {_MOST_ROWS + 1}"
+        types = run.parameters.types + (TEXT_ARRAY_OID,) * len(answer.columns)
+        values = [*run.parameters.values, *await text_arrays(answer.columns)]
+        bind = Bind(_FIRST, _FIRST, (), tuple(None if each is None else self._encoded(each) for each in values))
+        messages: list[Message] = [Close(STATEMENT, _FIRST), Parse(_FIRST, self._encoded(text), types), bind]
+        ends = Execute(_FIRST), Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST)
+        replies = await self._relay.ask(*messages, *ends, sync=run.sync)
+        found = [DataRow.decode(frame.raw).values for frame in replies[3] if frame.kind == DataRow.kind]
+        if len(found) > _MOST_ROWS:
+            raise TooComplex(f"a subquery returns more than {_MOST_ROWS} rows", hint="Add LIMIT to the subquery.")
+        codec = self._relay.codec
+        return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in found)
+
+
+def _origin(plan: Plan) -> str:
+    if not plan.blocks:
+        return ""
+    return blake2b("\0".join(block.canonical for block in plan.blocks).encode(), digest_size=16).hexdigest()
+
+
+def _correlated() -> Refusal:
+    return NotSupported(
+        "a correlated subquery over protected rows can refer to the outer query only by =",
+        hint="Write the subquery as a CTE grouped by the columns it depends on, and join it.",
+    )

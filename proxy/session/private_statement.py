@@ -1,0 +1,387 @@
+"""The path of a private statement through the twin: described as written, planned, compared, and only then answered.
+
+Each step is one exchange with the twin. In the extended protocol none of them holds a Sync, which would end the
+client's implicit transaction; in the simple protocol each ends with one.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+from proxy.execute.service import Answer
+from proxy.metrics import PRIVATE, stage
+from proxy.session.accuracy import Accuracy
+from proxy.session.classify import HIDDEN_SETTING, without_answer
+from proxy.session.literals import known_arrays
+from proxy.session.prerequisites import Run
+from proxy.session.private_request import Answered, Parameters, PrivateRequest
+from proxy.session.refusal_log import log_refusal
+from proxy.session.relay import Message, Relay, TwinRefusal
+from proxy.session.reports import moved, notice_report, nowhere, refusal_report
+from proxy.session.service_interface import StatementService
+from proxy.session.synthetic_rows import QUIET, SyntheticRows
+from proxy.session.temporary_views import read_through
+from proxy.session.twin_probe import PROBE_ROW, TEXT_ARRAY_OID, SessionState, decode_probe, run_probe
+from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescription, RowDescription
+from proxy.wire.buffer import Frame
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
+from rules.functions.guard import Styles
+from rules.mechanisms.release_plan import Block
+from rules.planner.plan import NeedsInner, Plan, Request
+from rules.refusal import Interrupted, Misfit, Mismatch, NotSupported, Refusal, Untranslatable
+from rules.release.release import Noised
+from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
+from rules.sql.setting_rows import setting_rows
+from rules.sql.statement import Kind
+
+ORIGINAL: Final = b"_ng_original"
+OUTER: Final = b"_ng_outer"
+_CANON: Final = b"_ng_canon"
+_TYPES: Final = b"_ng_types"
+
+_OID_ARRAY_OID: Final = 1028
+_MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
+_MOST_MATCHED: Final = 50
+_SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-outs
+_TYPES_SQL: Final = (
+    b"SELECT pg_catalog.format_type(t, NULL) FROM pg_catalog.unnest($1) WITH ORDINALITY AS o(t, n) ORDER BY n"
+)
+
+Result = TypeVar("Result")
+
+
+class Private(Accuracy):
+    """Answers the private statements of one session."""
+
+    def __init__(self, relay: Relay, service: StatementService, *, analyst: str, session: str, timeout_seconds: float):
+        self._relay, self._service = relay, service
+        self._analyst, self._session = analyst, session
+        self._timeout_seconds = timeout_seconds
+        self._type_names: dict[int, str] = {}  # as they are written under the search path
+        self._search_path: tuple[str, ...] = ()
+        self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
+        self._running: asyncio.Task[Any] | None = None
+        self._synthetic = SyntheticRows(service, analyst)
+        self._last: tuple[str, ...] = ()  # the rows of noisegate.last
+
+    @property
+    def _limits(self) -> SettingLimits:
+        return self._service.limits_of(self._analyst)
+
+    async def check_settings(self) -> None:
+        """Refuse settings of a client's startup that no statement could be answered with."""
+        replies = await self._relay.ask(*run_probe((), self._relay.codec), sync=True)
+        read_settings(decode_probe(replies[PROBE_ROW], self._relay.codec).settings, self._limits)
+
+    def cancel(self) -> bool:
+        """Stop what runs outside the twin; False: nothing does."""
+        if self._running is None:
+            return False
+        self._running.cancel()
+        return True
+
+    async def answer(self, asked: PrivateRequest, *, sync: bool, since: float | None = None) -> Answered | None:
+        """Answer, or return None for a statement that the twin may have as it is.
+
+        Raises Refusal, or TwinError when the twin refused one of our messages (and, without `sync`, now skips).
+        """
+        since = since or self._relay.batch_since or asyncio.get_running_loop().time()
+        if asked.explains is not None:
+            asked = replace(asked, types=await self._types_of(asked.explains, sync=sync))
+        self._synthetic.check(asked.statement)
+        with stage("describe"):
+            moment, described = await self._look(asked, sync=sync)
+        if moment.search_path != self._search_path:
+            self._type_names, self._search_path = {}, moment.search_path
+        told_rows = self._synthetic.told(asked.statement, moment)
+        views, read = await read_through(moment, self._relay, sync=sync)
+        if not any(relation and self._service.is_protected(*relation) for relation in (*moment.relations, *read)):
+            self._relay.client.write(b"".join(notice_report(each, self._relay.codec) for each in told_rows))
+            return None
+        self._relay.is_private = True
+        if asked.around is None or described is None:
+            raise without_answer(asked.statement)
+        types, columns = described
+        if not _fits(asked, types, columns):
+            return None
+        if asked.statement.settings:
+            raise HIDDEN_SETTING
+        moment.check_plain()
+        settings = read_settings(moment.settings, limits := self._limits)
+        parameters = await self._parameters(asked, types, sync=sync)
+        own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
+        run = Run(parameters, settings, self._end(moment, since), sync, own)
+        request = _request(asked.around.query, moment, settings, parameters, self._service)
+        rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
+        request = replace(request, views=views, preview_rows=rows)
+        plan, told, known = await self._planned_as_asked(asked.place, request, run, columns)
+        with stage("compare"):
+            is_parsed = await self._compare(plan, types, columns, sync=sync)
+        answer = known or await self._answer(plan, run)
+        self._last = answer.last or self._last
+        notices = told_rows + told + answer.notices if _wants_notices(moment, settings) else ()
+        arrays = await known_arrays(answer.columns)
+        PRIVATE.observe(asyncio.get_running_loop().time() - since)
+        return Answered(plan, asked.around, columns, parameters, arrays, notices, is_parsed)
+
+    async def _look(
+        self, asked: PrivateRequest, *, sync: bool
+    ) -> tuple[SessionState, tuple[tuple[int, ...], tuple[Field, ...]] | None]:
+        """The moment, and the types of parameters and columns as PostgreSQL itself finds them."""
+        messages: list[Message] = []
+        if asked.around is not None:
+            messages += self._describe_original(asked)
+        describe_at = len(messages) - 1 - (asked.name is None)
+        row_at = len(messages) + PROBE_ROW
+        messages += run_probe(asked.statement.relations, self._relay.codec)
+        try:
+            replies = await self._relay.ask(*messages, sync=sync)
+        except TwinRefusal as error:
+            place = asked.place
+            if asked.name is not None or place == 0:
+                raise
+            raise TwinRefusal(
+                moved(error.raw, nowhere if place is None else lambda position: position + place)
+            ) from None
+        moment = decode_probe(replies[row_at], self._relay.codec)
+        return moment, None if asked.around is None else _described(replies[describe_at])
+
+    async def _types_of(self, name: bytes, *, sync: bool) -> tuple[int, ...]:
+        """The types of a prepared statement's parameters."""
+        ((parameters, *_),) = await self._relay.ask(Describe(STATEMENT, name), sync=sync)
+        return ParameterDescription.decode(parameters.raw).types
+
+    def _describe_original(self, asked: PrivateRequest) -> list[Message]:
+        if asked.name is not None:
+            return [Describe(STATEMENT, asked.name)]
+        assert asked.around is not None
+        text = self._encoded(asked.around.query)
+        return [*_parse(ORIGINAL, text, asked.types), Describe(STATEMENT, ORIGINAL), Close(STATEMENT, ORIGINAL)]
+
+    async def _parameters(self, asked: PrivateRequest, types: tuple[int, ...], *, sync: bool) -> Parameters:
+        """The values as text that means the same in every session."""
+        if len(types) > _MOST_PARAMETERS:
+            raise NotSupported(f"more than {_MOST_PARAMETERS} parameters are not supported")
+        names = await self._names_of(types, sync=sync)
+        if asked.bind is not None and (types or asked.bind.portal):
+            values = await self._canonical(_bound_canon(asked.bind, types), sync=sync)
+        elif types and asked.bind is None:
+            values = await self._canonical(self._written_canon(asked.arguments, names), sync=sync)
+        else:
+            values = ()
+        return Parameters(types, names, values)
+
+    async def _names_of(self, types: tuple[int, ...], *, sync: bool) -> tuple[str, ...]:
+        unknown = tuple(dict.fromkeys(oid for oid in types if oid not in self._type_names))
+        if unknown:
+            question = f"{{{','.join(map(str, unknown))}}}".encode()
+            ask: list[Message] = [*_parse(_TYPES, _TYPES_SQL, (_OID_ARRAY_OID,)), Bind(_TYPES, _TYPES, (), (question,))]
+            replies = await self._relay.ask(
+                *ask, Execute(_TYPES), Close(PORTAL, _TYPES), Close(STATEMENT, _TYPES), sync=sync
+            )
+            rows = [DataRow.decode(frame.raw).values[0] or b"" for frame in replies[3] if frame.kind == DataRow.kind]
+            self._type_names.update(zip(unknown, (row.decode(self._relay.codec) for row in rows), strict=True))
+        return tuple(self._type_names[oid] for oid in types)
+
+    def _written_canon(self, arguments: tuple[str, ...], names: tuple[str, ...]) -> list[Message]:
+        items = (
+            f"pg_catalog.noisegate_canon(({argument})::{name})" for argument, name in zip(arguments, names, strict=True)
+        )
+        text = self._encoded(f"SELECT {', '.join(items)}")
+        bind = Bind(_CANON, _CANON)
+        return [*_parse(_CANON, text), bind, Execute(_CANON), Close(PORTAL, _CANON), Close(STATEMENT, _CANON)]
+
+    async def _canonical(self, messages: list[Message], *, sync: bool) -> tuple[str | None, ...]:
+        try:
+            replies = await self._relay.ask(*messages, sync=sync)
+        except TwinRefusal as error:
+            raise TwinRefusal(moved(error.raw, nowhere)) from None
+        values = DataRow.decode(replies[3][0].raw).values
+        return tuple(None if value is None else value.decode(self._relay.codec) for value in values)
+
+    async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner:
+        if (known := self._service.find_plan(request)) is not None:
+            return known
+        try:
+            return await self._interruptible(self._service.plan(request, self._analyst))
+        except Refusal as refusal:
+            raise _placed(refusal, place) from None
+
+    async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool:
+        """Before anything is charged: the outer statement must look to PostgreSQL as the original does.
+
+        Returns whether the twin has the outer statement as OUTER now. What has matched before is not asked again.
+        """
+        key = _digest(plan.outer, self._relay.codec), types, tuple(shape(columns))
+        if key in self._matched:
+            return False
+        text = self._encoded(plan.outer_with_parameters())
+        arrays = (TEXT_ARRAY_OID,) * (max(_holes(plan), default=plan.parameters) - plan.parameters)
+        mismatch = Mismatch("the proxy and PostgreSQL parse this statement differently, so it was not run")
+        messages = [*_parse(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
+        try:
+            replies = await self._relay.ask(*messages, *([Close(STATEMENT, OUTER)] if sync else ()), sync=sync)
+        except TwinRefusal:
+            log_refusal(self._analyst, mismatch, fingerprint=plan.fingerprint)
+            raise TwinRefusal(refusal_report(mismatch, self._relay.codec)) from None
+        if plan.parameters != len(types) or shape(_described(replies[2])[1]) != shape(columns):
+            raise mismatch
+        if len(self._matched) >= _MOST_MATCHED:
+            self._matched.clear()
+        self._matched.add(key)
+        return not sync
+
+    async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None:
+        await self._service.check_affordable(
+            first, rest, analyst=self._analyst, session=self._session, reuse=run.settings.reuse
+        )
+
+    async def _released(self, plan: Plan, run: Run) -> Sequence[tuple[Block, Noised]] | None:
+        if not run.settings.reuse:
+            return None
+        return await self._service.find_released(
+            plan.foreseen, analyst=self._analyst, session=self._session, time_zone=plan.time_zone
+        )
+
+    async def _answer(self, plan: Plan, run: Run) -> Answer:
+        left = run.ends - asyncio.get_running_loop().time()
+        if left <= 0:
+            raise Interrupted("canceling statement due to statement timeout")
+        reuse = run.settings.reuse
+        known = self._service.find_answer(plan, analyst=self._analyst, session=self._session) if reuse else None
+        if known is not None:
+            return known
+        work = self._service.answer(
+            plan, analyst=self._analyst, session=self._session, timeout_seconds=left, reuse=reuse, own=run.own
+        )
+        try:
+            async with asyncio.timeout(left + _SPARE_SECONDS) as limit:
+                return await self._interruptible(work)
+        except (Interrupted, TimeoutError):
+            if not limit.expired():
+                raise
+            raise Interrupted("canceling statement due to statement timeout") from None
+
+    async def _interruptible(self, work: Coroutine[Any, Any, Result]) -> Result:
+        self._running = task = asyncio.ensure_future(work)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise Interrupted("canceling statement due to user request") from None
+        finally:
+            self._running = None
+
+    def _end(self, moment: SessionState, since: float) -> float:
+        """By the least of the client's time-outs and ours, so that we say 57014 before the twin ends the session."""
+        limits = [moment.seconds("statement_timeout"), moment.seconds("transaction_timeout")]
+        if self._relay.state == IN_TRANSACTION:
+            limits.append(moment.seconds("idle_in_transaction_session_timeout"))
+        ours = asyncio.get_running_loop().time() + self._timeout_seconds
+        return min([ours, *(since + limit - _SPARE_SECONDS for limit in limits if limit is not None)])
+
+    def _encoded(self, text: str) -> bytes:
+        return encoded(text, self._relay.codec)
+
+
+@lru_cache(maxsize=256)
+def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
+    """Of an outer statement as the twin reads it."""
+    text = "\0".join(part if isinstance(part, str) else f"${part}" for part in outer)
+    return blake2b(encoded(text, codec), digest_size=16).digest()
+
+
+def encoded(text: str, codec: str) -> bytes:
+    """Text of ours for the twin, which reads it in the client's encoding."""
+    try:
+        return text.encode(codec)
+    except UnicodeEncodeError:
+        raise Untranslatable(
+            "the result has characters with no equivalent in your client_encoding", hint="SET client_encoding = 'UTF8';"
+        ) from None
+
+
+def _parse(name: bytes, text: bytes, types: tuple[int, ...] = ()) -> list[Message]:
+    """Parse under a name of ours, which an exchange that failed may have left behind."""
+    return [Close(STATEMENT, name), Parse(name, text, types)]
+
+
+def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:
+    """The client's own values through canon, bound to its own portal: wrong values and a portal that exists already
+    fail with PostgreSQL's own words."""
+    items = ", ".join(f"pg_catalog.noisegate_canon(${number})" for number in range(1, len(types) + 1))
+    values = Bind(bind.portal, _CANON, bind.parameter_formats, bind.parameters, ())
+    text = f"SELECT {items}".encode()
+    ends = Close(PORTAL, bind.portal), Close(STATEMENT, _CANON)
+    return [*_parse(_CANON, text, types), values, Execute(bind.portal), *ends]
+
+
+def _described(replies: list[Frame]) -> tuple[tuple[int, ...], tuple[Field, ...]]:
+    """Types of parameters and columns; a statement without result has no columns."""
+    types = ParameterDescription.decode(replies[0].raw).types
+    columns = RowDescription.decode(replies[1].raw).fields if replies[1].kind == RowDescription.kind else ()
+    return types, columns
+
+
+def _fits(asked: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
+    """Whether there are as many values as parameters; if not, the twin says so in its own words.
+
+    It would count the formats of columns only after it has looked at privileges, so that is done here.
+    """
+    if asked.bind is None:
+        return not types or len(asked.arguments) == len(types)  # EXECUTE ignores values where there are no parameters
+    formats = len(asked.bind.result_formats)
+    fits = len(asked.bind.parameters) == len(types)
+    if fits and asked.statement.kind is Kind.QUERY and formats not in (0, 1, len(columns)):
+        raise Misfit(f"bind message has {formats} result formats but query has {len(columns)} columns")
+    return fits
+
+
+def shape(columns: tuple[Field, ...]) -> list[tuple[bytes, int, int]]:
+    """What a client sees of columns: names and types."""
+    return [(column.name, column.type, column.modifier) for column in columns]
+
+
+def _holes(plan: Plan) -> list[int]:
+    return [part for part in plan.outer if isinstance(part, int)]
+
+
+def _request(
+    query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters, service: StatementService
+) -> Request:
+    return Request(
+        text=query,
+        search_path=moment.search_path,
+        parameter_types=parameters.type_names,
+        parameters=parameters.values,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        rows_per_unit=settings.rows_per_unit,
+        groups_per_unit=settings.groups_per_unit,
+        rows_auto=settings.rows_auto,
+        sums_auto=settings.sums_auto,
+        cut=settings.cut,
+        other=settings.other,
+        confidence=settings.confidence,
+        mark=settings.mark,
+        previews=settings.previews,
+        time_zone=moment.setting("TimeZone"),
+        now=moment.now,
+        styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle")),
+    )
+
+
+def _placed(refusal: Refusal, place: int | None) -> Refusal:
+    """A refusal that points into what the client sent, or nowhere."""
+    if place is not None:
+        return refusal.moved(place)
+    return type(refusal)(refusal.message, detail=refusal.detail, hint=refusal.hint)
+
+
+def _wants_notices(moment: SessionState, settings: AnalystSettings) -> bool:
+    return settings.notices and moment.setting("client_min_messages") not in QUIET

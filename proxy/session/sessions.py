@@ -1,0 +1,227 @@
+"""All sessions: how one is opened on the twin, how they are found by their backend, and who watches their time."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+from proxy.log import warn
+from proxy.session.byte_quota import ByteQuota
+from proxy.session.classify import odd_encoding
+from proxy.session.interfaces import ClientPort, Login
+from proxy.session.prepared_statements import PreparedStatements
+from proxy.session.private_statement import Private
+from proxy.session.relay import Relay, TwinLost
+from proxy.session.service_interface import StatementService
+from proxy.session.session import Session
+from proxy.session.session_context import SessionContext
+from proxy.session.startup_options import check_startup
+from proxy.session.statement_cache import StatementCache
+from proxy.session.usage_limits import Used, too_much
+from proxy.settings import SessionSettings
+from proxy.twin.link import Greeting, Link, StartupRefused, connect
+from proxy.twin.usage import memory_bytes, temporary_bytes
+from rules.refusal import Unavailable
+from rules.sql.session_settings import PREFIX
+
+_WATCH_SECONDS: Final = 1.0
+_MOST_BEGINNINGS: Final = 3  # of one session, while somebody changes the settings of its role
+_MOVE_SECONDS: Final = 60.0  # for a fresh twin to be there
+_RETRY_SECONDS: Final = 0.2
+_GRACE_SECONDS: Final = 10.0  # for a cancelled statement of the twin to stop
+
+
+class Sessions:
+    """Opens sessions, and keeps them until they are closed."""
+
+    def __init__(
+        self,
+        service: StatementService,
+        *,
+        socket: Callable[[str], Path],
+        end_backends: Callable[[Collection[int]], Awaitable[None]],
+        reset_roles: Callable[[str], Awaitable[bool]],
+        database: str,
+        settings: SessionSettings,
+    ) -> None:
+        self._service, self._socket = service, socket
+        self._end_backends, self._reset_roles = end_backends, reset_roles
+        self._database, self.settings = database, settings
+        self._readings = StatementCache()
+        self._room = ByteQuota()
+        self._by_backend: dict[int, Session] = {}
+        self.closed_tables: Callable[[], Mapping[str, str]] = dict  # public ones that the twin has no rows of, and why
+        self._left_behind: set[int] = set()  # backends that ran something when their session was closed
+
+    async def open(self, login: Login, client: ClientPort) -> Session:
+        """Connect the twin as the analyst and say its greeting: an OpenSession."""
+        check_startup(login.parameters)
+        relay, greeting = await self._begin(login, client)
+        session = self._session(login, client, relay)
+        try:
+            if not relay.lexis.is_admitted:
+                raise odd_encoding(login.parameters.get("client_encoding", ""))
+            if _has_settings_of_ours(login.parameters):
+                await session.check_settings()
+        except BaseException:
+            relay.link.close()
+            raise
+        process_id = greeting.key.process_id
+        client.write(b"".join((*greeting.reports, login.backend_key(process_id), greeting.ready)))
+        self._by_backend[process_id] = session
+        return session
+
+    async def _begin(self, login: Login, client: ClientPort) -> tuple[Relay, Greeting]:
+        """A session on the twin that begins as every other one.
+
+        Whatever a role sets for its own sessions to come is taken back, for the account may be a team's.
+        """
+        for _ in range(_MOST_BEGINNINGS):
+            try:
+                link, greeting = await self._connect(login)
+            except StartupRefused as refused:
+                if await self._reset_roles(login.user):
+                    continue
+                client.close(refused.raw)
+                raise Unavailable("the session was refused") from None
+            except (OSError, TimeoutError):
+                await self._reset_roles(login.user)
+                break
+            relay = link.receiver = Relay(link, client, greeting, closed_tables=self.closed_tables)
+            try:
+                if not await relay.has_own_settings():
+                    return relay, greeting
+            except TwinLost:
+                break
+            except BaseException:
+                link.close()
+                raise
+            link.close()
+            await self._reset_roles(login.user)
+        raise Unavailable("the twin is unavailable", hint="Try again in a moment.")
+
+    async def _connect(self, login: Login) -> tuple[Link, Greeting]:
+        return await connect(
+            self._socket(login.user),
+            user=login.user,
+            database=self._database,
+            parameters=login.parameters,
+            timeout_seconds=self.settings.connect_timeout_seconds,
+            most_frame_bytes=self.settings.most_frame_bytes,
+        )
+
+    def all(self) -> list[Session]:
+        """Those that are open now."""
+        return list(self._by_backend.values())
+
+    def numbered(self) -> list[tuple[int, Session]]:
+        """Those that are open now, by the number of their backend."""
+        return sorted(self._by_backend.items(), key=itemgetter(0))
+
+    def cancel_backend(self, process_id: int) -> None:
+        """Somebody who may do so has called pg_cancel_backend on the twin: what runs inside stops too."""
+        if session := self._by_backend.get(process_id):
+            session.cancel_inside()
+
+    def terminate_backend(self, process_id: int) -> None:
+        """The same for pg_terminate_backend."""
+        if session := self._by_backend.get(process_id):
+            session.terminate()
+
+    async def watch(self) -> None:
+        """Keep the wall-clock limit of statements on the twin, for a client may SET statement_timeout = 0."""
+        while True:
+            await asyncio.sleep(_WATCH_SECONDS)
+            for session in self.all():
+                limits = self.settings
+                session.check_time(limits.statement_timeout_seconds, _GRACE_SECONDS, limits.reading_timeout_seconds)
+                session.look()
+                session.check_idle(limits.idle_transaction_seconds, limits.idle_session_seconds)
+            self._check_usage()
+            await self._end_left_behind()
+
+    def _check_usage(self) -> None:
+        """Memory and temporary files of the twin have a limit for each analyst and in all: the largest have to go."""
+        limits = self.settings.usage
+        memory = [Used(process, each.analyst, memory_bytes(process)) for process, each in self._by_backend.items()]
+        files: Counter[int] = Counter()
+        for analyst in {each.analyst for each in self.all()}:
+            with suppress(OSError):  # its twin is just being made anew, or is gone with the analyst
+                files |= temporary_bytes(self._socket(analyst))
+        temporary = [Used(process, each.analyst, files[process]) for process, each in self._by_backend.items()]
+        for what, reason, going in (
+            ("memory", "memory", too_much(memory, limits.memory_per_analyst, limits.memory)),
+            (
+                *("room for temporary files", "temporary_files"),
+                too_much(temporary, limits.temporary_per_analyst, limits.temporary),
+            ),
+        ):
+            for process in going:
+                session = self._by_backend[process]
+                warn("session_ended", reason=reason, analyst=session.analyst)
+                self._left_behind.add(process)
+                session.end_greedy(what)
+
+    async def _end_left_behind(self) -> None:
+        """A backend sees that its client is gone when it is done with what it runs, which may be never."""
+        left, self._left_behind = self._left_behind - self._by_backend.keys(), set()
+        if left:
+            await self._end_backends(left)
+
+    def _session(self, login: Login, client: ClientPort, relay: Relay) -> Session:
+        private = Private(
+            relay,
+            self._service,
+            analyst=login.user,
+            session=secrets.token_hex(8),
+            timeout_seconds=self.settings.inner_timeout_seconds,
+        )
+        names = PreparedStatements(self._room.share(login.user), self.settings.most_views)
+        parts = SessionContext(login.user, relay, names, private, self._service, self._readings)
+
+        def closed() -> None:
+            names.close()
+            self._forget(relay, session)
+
+        async def reconnect(session: Session) -> None:
+            self._forget(relay, session)
+            await self._move(login, relay)
+            self._by_backend[relay.link.key.process_id] = session
+
+        session = Session(client, parts, closed, login.peer, reconnect)
+        relay.owner = session
+        return session
+
+    async def _move(self, login: Login, relay: Relay) -> None:
+        """Connect to the twin that takes the place of a lost one, as soon as it lets the analyst in; or TwinLost."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_MOVE_SECONDS):
+                while True:
+                    try:
+                        relay.adopt(*await self._connect(login))
+                    except (OSError, StartupRefused):
+                        await asyncio.sleep(_RETRY_SECONDS)
+                        continue
+                    if not await relay.has_own_settings():
+                        return
+                    relay.link.receiver = None
+                    relay.link.close()
+                    await self._reset_roles(login.user)
+        raise TwinLost
+
+    def _forget(self, relay: Relay, session: Session) -> None:
+        """The number of an ended backend may belong to another already."""
+        process_id = relay.link.key.process_id
+        if self._by_backend.get(process_id) is session:
+            del self._by_backend[process_id]
+            if session.is_busy:
+                self._left_behind.add(process_id)
+
+
+def _has_settings_of_ours(parameters: Mapping[str, str]) -> bool:
+    """Whether a startup may set one, by its own name or in `options`: PGOPTIONS="-c noisegate.epsilon=0.5"."""
+    return any(PREFIX in f"{name} {value}".lower() for name, value in parameters.items())

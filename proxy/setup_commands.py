@@ -1,0 +1,204 @@
+"""`noisegate init`: the way from a database to a guarded one, with a question where only the DBA knows."""
+
+import json
+import secrets
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from proxy.causes import cause_of
+from proxy.certificate import write_certificate
+from proxy.commands import Unreachable, look_at, run, say
+from proxy.engines.postgres.privileges import grants_of
+from proxy.load_config import ConfigurationError, lock_of, make_ledger
+from proxy.rules_commands import check
+from proxy.settings import Settings
+from proxy.wire.scram import Verifier
+from rules.catalog import Catalog, Table
+from rules.policy.freeze import as_text, see
+from rules.policy.json_schema import FILE, rules_schema
+from rules.policy.load import load_policy
+from rules.policy.model import Policy, table_name
+from rules.policy.suggest import find_ways, suggest_rules
+
+_PORT: Final = 6543
+_ANALYST: Final = '  ada: {password: "${ADA_VERIFIER}", epsilon: 5}'
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line says; None is asked."""
+
+    database: str
+    folder: Path
+    role: str
+    unit: str | None
+    analyst: str | None
+    grant: bool | None
+    bi_tools: bool | None
+    asks_nothing: bool
+
+    def ask(self, question: str, proposed: str) -> str:
+        """One answer; an empty one takes what is proposed."""
+        if self.asks_nothing:
+            return proposed
+        sys.stdout.write(f"{question} [{proposed}] ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise ConfigurationError("the input ended before this was answered; --yes takes what is proposed")
+        return line.strip() or proposed
+
+    def is_so(self, given: bool | None, question: str, *, proposed: bool) -> bool:
+        if given is not None:
+            return given
+        return self.ask(question, "yes" if proposed else "no").lower().startswith("y")
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What is made up: a password for the proxy's role, and one for the first analyst."""
+
+    role: str
+    analyst: str
+
+    @classmethod
+    def new(cls) -> "Secrets":
+        return cls(secrets.token_urlsafe(18), secrets.token_urlsafe(12))
+
+
+def init(wishes: Wishes) -> int:
+    """Write the folder, and say how to start and to connect; 1 where the rules do not fit yet."""
+    folder = wishes.folder
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigurationError(f"{folder} is not empty: name a new folder by --folder")
+    catalog = run(look_at(wishes.database)).catalog
+    say(f"{catalog.database}: {len(catalog.tables)} tables and views; no row is read")
+    unit = wishes.unit or wishes.ask("Which table has one row for each individual to protect?", _likely_unit(catalog))
+    analyst = wishes.analyst or wishes.ask("Who may ask first?", "ada")
+    bi_tools = wishes.is_so(wishes.bi_tools, "Will BI tools connect?", proposed=True)
+    made = Secrets.new()
+    try:
+        text = _rules(suggest_rules(catalog, table_name(unit)), analyst, bi_tools=bi_tools)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    is_granted = wishes.is_so(
+        wishes.grant, f"Make the role {wishes.role} now, by the SQL of grants.sql?", proposed=True
+    )
+    if is_granted:
+        _check_role(wishes)
+    guarded = make_conninfo(wishes.database, user=wishes.role, password=made.role)
+    verifier = str(Verifier.of_password(made.analyst, secrets.token_bytes(16)))
+    variables = {"NOISEGATE_DATABASE": guarded, "ANALYST_VERIFIER": verifier}
+    policy = load_policy(text, "rules.yaml", variables)
+    sql = grants_of(
+        policy, catalog.database, wishes.role, str(Verifier.of_password(made.role, secrets.token_bytes(16)))
+    )
+    _write(folder, text, sql, variables)
+    _make(folder, policy, catalog)
+    if is_granted:
+        _run_grants(wishes.database, sql)
+    return _finish(wishes, variables, analyst, made, is_granted=is_granted)
+
+
+def _check_role(wishes: Wishes) -> None:
+    """A role that exists may be another proxy's, which a new password would lock out."""
+    try:
+        with psycopg.connect(wishes.database) as connection:
+            is_there = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (wishes.role,)).rowcount
+    except psycopg.Error as error:
+        raise Unreachable(cause_of(error).advice) from None
+    question = f'The role "{wishes.role}" already exists. Change its password?'
+    if is_there and not wishes.is_so(None, question, proposed=False):
+        raise ConfigurationError(
+            f'the role "{wishes.role}" already exists, and grants.sql would change its password; '
+            "name another role by --role, or change nothing in the database by --no-grant"
+        )
+
+
+def _likely_unit(catalog: Catalog) -> str:
+    """The table to which most tables lead: a guess, which is why it is asked."""
+
+    def followers(table: Table) -> int:
+        (key,) = next(key.columns for key in table.keys if key.primary and len(key.columns) == 1)
+        return len(find_ways(catalog, table.name, key))
+
+    tables = [
+        table
+        for table in catalog.tables
+        if table.kind in ("table", "partitioned") and any(key.primary and len(key.columns) == 1 for key in table.keys)
+    ]
+    if not tables:
+        raise ConfigurationError("no table has a primary key of one column, so no rows can be units")
+    words = ("customer", "patient", "person", "people", "user", "member", "client", "student", "employee", "account")
+    likely = [table for table in tables if any(word in table.name.name.lower() for word in words)]
+    return str(max(likely or tables, key=followers).name)
+
+
+def _rules(draft: str, analyst: str, *, bi_tools: bool) -> str:
+    """The draft with the analyst's name, and previews for tools that need columns of any query."""
+    name = json.dumps(analyst, ensure_ascii=False)
+    text = draft.replace(_ANALYST, f'  {name}: {{password: "${{ANALYST_VERIFIER}}", epsilon: 5}}')
+    return text + (
+        "previews: empty              # for BI tools: SELECT * … LIMIT n has columns and no rows\n" * bi_tools
+    )
+
+
+def _write(folder: Path, rules: str, sql: str, variables: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rules.yaml").write_text(rules, encoding="utf-8")
+    (folder / FILE).write_text(json.dumps(rules_schema(), ensure_ascii=False, indent=2), encoding="utf-8")
+    for name, text in (
+        ("grants.sql", sql),
+        ("secrets.env", "".join(f"{key}={shlex.quote(value)}\n" for key, value in variables.items())),
+    ):
+        path = folder / name
+        path.touch(0o600)
+        path.write_text(text, encoding="utf-8")
+
+
+def _make(folder: Path, policy: Policy, catalog: Catalog) -> None:
+    """Certificate, lock file and ledger."""
+    rules = folder / "rules.yaml"
+    write_certificate(folder)
+    lock_of(rules).write_text(as_text(see(policy, catalog)), encoding="utf-8")
+    make_ledger(Settings(rules, rules.with_suffix(".ledger")), catalog)
+
+
+def _run_grants(database: str, sql: str) -> None:
+    try:
+        with psycopg.connect(database) as connection:
+            connection.execute(sql.encode())
+    except psycopg.Error as error:
+        cause = cause_of(error)
+        raise ConfigurationError(
+            f"grants.sql could not be run: {error.diag.message_primary or cause.advice}; run it as a superuser"
+        ) from None
+
+
+def _finish(
+    wishes: Wishes, variables: dict[str, str], analyst: str, made: Secrets, *, is_granted: bool
+) -> int:  # fmt: skip
+    folder, code = wishes.folder, 0
+    rules = folder / "rules.yaml"
+    if is_granted:
+        say("")
+        code = check(rules, environment=variables)
+    else:
+        say(f"\nRun {folder / 'grants.sql'} in the database before you start.")
+    name = conninfo_to_dict(variables["NOISEGATE_DATABASE"]).get("dbname", "")
+    place = shlex.quote(str(folder))
+    tls = f"--tls-certificate {place}/server.crt --tls-key {place}/server.key"
+    target = make_conninfo("", host="127.0.0.1", port=_PORT, dbname=name, user=analyst, sslmode="require")
+    say(f"""
+{folder} has rules.yaml (read it, it is a draft), its lock file and ledger, grants.sql, secrets.env and a certificate.
+Start:    (set -a; . {place}/secrets.env; noisegate serve {place}/rules.yaml --port {_PORT} {tls})
+Connect:  PGPASSWORD={made.analyst} psql {shlex.quote(target)}
+This password is shown once.
+After each change of rules.yaml: noisegate grants (run its SQL), noisegate check, and noisegate lock.""")
+    return code

@@ -1,0 +1,239 @@
+"""`noisegate shadow`: which of a day's statements of a tool would be refused, and why. None of them is run.
+
+A whole proxy is started by the same rules, with a ledger that nobody keeps, and each statement is explained by it. That
+reads the catalog and public tables, as any start does, and charges nothing. Of protected tables no row is read.
+"""
+
+import asyncio
+import re
+import secrets
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from proxy.app import App
+from proxy.load_config import ConfigurationError, ledger_identity, lock_of, make_ledger, open_ledger, read_rules
+from proxy.settings import ServerSettings, Settings
+from proxy.wire.scram import Verifier
+from rules.accounting.store import KeptBounds
+from rules.catalog import Catalog
+from rules.policy.edit_yaml import CannotEdit, put, remove
+from rules.policy.freeze import as_text, see
+from rules.sql.grammar import fingerprint, parse, shape
+from rules.sql.read import read
+from rules.sql.statement import Kind, Statement
+
+Session = psycopg.AsyncConnection[tuple[object, ...]]
+
+_NAME: Final = "shadow"
+_EXPLAINED: Final = frozenset({Kind.QUERY, Kind.DECLARE})
+_TYPES: Final = "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'shadowed'"
+_COST: Final = re.compile(r"Private answer  \(epsilon=([0-9.eE+-]+)")
+_PARAMETER: Final = re.compile(r"\$[0-9]+")
+_END: Final = re.compile(r";[ \t]*(?:\n|\Z)")
+_CONSTANTS: Final = re.compile(r"'(?:[^']|'')*'|(?<![\w.$])[0-9]+(?:\.[0-9]+)?\b")
+_VALUES: Final = re.compile(rf'"[^"]*"|{_CONSTANTS.pattern}')
+_EXAMPLES: Final = {
+    **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "real", "double precision"), "1"),
+    **dict.fromkeys(("text", "character varying", "character", "name"), "'a'"),
+    **dict.fromkeys(("date", "timestamp without time zone", "timestamp with time zone"), "'2025-01-01'"),
+    "boolean": "true",
+    "interval": "'1 day'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A kind of refusal, without constants of any statement."""
+
+    sqlstate: str
+    message: str
+    hint: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """What became of the statements."""
+
+    statements: int = 0
+    different: int = 0
+    private: int = 0
+    exact: int = 0
+    session: int = 0
+    epsilon: Decimal = Decimal(0)  # of all different private ones, asked once
+    priced: set[str] = field(default_factory=set)  # the texts of these
+    refused: dict[Refused, Counter[str]] = field(default_factory=dict)  # by kind: shapes, with how many there are
+
+    def refuse(self, kind: Refused, shown: str, count: int) -> None:
+        self.refused.setdefault(kind, Counter())[shown] += count
+
+
+def statements_in(text: str) -> list[tuple[Statement | None, str]]:
+    """The statements of a text, each with its own text; None for one that PostgreSQL's grammar cannot read."""
+    found: list[tuple[Statement | None, str]] = []
+    for piece in _END.split(text):
+        if not piece.strip():
+            continue
+        reading = read(piece)
+        if reading.unreadable:
+            found.append((None, piece.strip()))
+        found += [(each, each.text.rstrip().rstrip(";")) for each in reading.statements if each.text.strip()]
+    return found
+
+
+async def shadow(rules: Path, catalog: Catalog, text: str, kept: Sequence[KeptBounds] = ()) -> Findings:
+    """Explain every different statement; ConfigurationError where no proxy could be started by these rules."""
+    whole = statements_in(text)
+    counts = Counter(own for _, own in whole)
+    made = Findings(statements=len(whole), different=len(counts))
+    with tempfile.TemporaryDirectory(prefix="noisegate-shadow-") as folder:
+        async with _session(rules, Path(folder), catalog, kept) as session:
+            for statement, own in dict(zip((own for _, own in whole), whole, strict=True)).values():
+                await _ask(session, statement, own, counts[own], made)
+    return made
+
+
+@asynccontextmanager
+async def _session(rules: Path, folder: Path, catalog: Catalog, kept: Sequence[KeptBounds]) -> AsyncIterator[Session]:
+    """A session of a proxy that lives as long."""
+    password = secrets.token_urlsafe(18)
+    settings = _settings(rules, folder, password, catalog)
+    make_ledger(settings, catalog)
+    ledger = await open_ledger(settings, ledger_identity(catalog))
+    for each in kept:  # of bounds: auto: nothing is looked at here
+        await ledger.keep_bounds(each)
+    await ledger.close()
+    ready = asyncio.Event()
+    app = App(settings, on_ready=ready.set, warns_of_zones=False)
+    running, waiting = asyncio.create_task(app.run()), asyncio.create_task(ready.wait())
+    await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if running.done():
+            running.result()
+            raise ConfigurationError("the proxy was ended")
+        place = make_conninfo("", host="127.0.0.1", port=app.listener.port, dbname=catalog.database, sslmode="disable")
+        login = make_conninfo(place, user=_NAME, password=password)
+        async with await psycopg.AsyncConnection.connect(login, autocommit=True) as session:
+            yield session
+    finally:
+        waiting.cancel()
+        app.stop()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def _settings(rules: Path, folder: Path, password: str, catalog: Catalog) -> Settings:
+    """The rules with one analyst alone, beside an empty ledger."""
+    policy, text, path = read_rules(rules), rules.read_text(encoding="utf-8"), folder / "rules.yaml"
+    verifier = Verifier.of_password(password, secrets.token_bytes(16))
+    try:
+        text = put(text, ("analysts",), f'{{{_NAME}: {{password: "{verifier}"}}}}')
+        for key in ("operators", "logins", "synopses"):  # to make a synopsis would read rows
+            text = remove(text, (key,)) if key in policy.model_fields_set else text
+        if policy.previews == "synopsis":
+            text = put(text, ("previews",), "empty")
+    except CannotEdit as error:
+        raise ConfigurationError(str(error)) from None
+    path.write_text(text, encoding="utf-8")
+    if lock_of(rules).exists():
+        shutil.copyfile(lock_of(rules), lock_of(path))
+    else:
+        lock_of(path).write_text(as_text(see(policy, catalog)), encoding="utf-8")
+    return Settings(path, folder / "rules.ledger", server=ServerSettings(port=0))
+
+
+async def _ask(
+    session: Session,
+    statement: Statement | None,
+    own: str,
+    count: int,
+    made: Findings,
+) -> None:
+    """What would become of one statement."""
+    if statement is None:
+        made.refuse(Refused("42601", "PostgreSQL's grammar cannot read this statement", ""), _opening(own), count)
+        return
+    if statement.refusal is not None:
+        kind = Refused(statement.refusal.sqlstate, statement.refusal.message, statement.refusal.hint)
+        made.refuse(_without_constants(kind), shape_of(own), count)
+        return
+    query = _query_in(statement, own)
+    if query is None:
+        made.session += count
+        return
+    try:
+        plan = await _explained(session, query)
+    except psycopg.Error as error:
+        diagnosis = error.diag
+        words = diagnosis.message_primary or "the connection was lost"
+        kind = Refused(error.sqlstate or "", words, diagnosis.message_hint or "")
+        made.refuse(_without_constants(kind), shape_of(query), count)
+        return
+    if (cost := _COST.match(plan)) is not None:
+        made.private += count
+        made.epsilon += Decimal(0) if query.strip() in made.priced else Decimal(cost[1])
+        made.priced.add(query.strip())
+    else:
+        made.exact += count
+
+
+def _query_in(statement: Statement, own: str) -> str | None:
+    """The query of a statement; None for what is the session's own business."""
+    if statement.kind in (Kind.PREPARE, Kind.EXPLAIN):
+        return statement.query or None
+    if statement.kind is Kind.COPY_OUT:
+        found = re.match(r"\s*copy\s*\((.*)\)\s*to\s+stdout", own, re.IGNORECASE | re.DOTALL)
+        return own if found is None else found[1]
+    return own if statement.kind in _EXPLAINED else None
+
+
+async def _explained(session: Session, query: str) -> str:
+    """The first line of a plan. Statements of pg_stat_statements have parameters where constants were."""
+    if _PARAMETER.search(query) is None:
+        return await _first(session, f"EXPLAIN {query}")
+    await session.execute(f"PREPARE shadowed AS {query}".encode())
+    try:
+        cursor = await session.execute(
+            "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'shadowed'"
+        )
+        (types,) = await cursor.fetchone() or ([],)
+        assert isinstance(types, list), "an array comes as a list"
+        values = ", ".join(f"{_EXAMPLES.get(str(each), 'NULL')}::{each}" for each in types)
+        return await _first(session, f"EXPLAIN EXECUTE shadowed{f' ({values})' if values else ''}")
+    finally:
+        await session.execute("DEALLOCATE shadowed")
+
+
+async def _first(session: Session, text: str) -> str:
+    cursor = await session.execute(text.encode())
+    (line, *_) = await cursor.fetchone() or ("",)
+    return str(line)
+
+
+def shape_of(text: str) -> str:
+    """A statement without its constants, and for one that cannot be printed so its fingerprint."""
+    return next((shape(piece.tree) for piece in parse(text)), "") or f"statement {fingerprint(text)}"
+
+
+def _without_constants(kind: Refused) -> Refused:
+    """A value that PostgreSQL cannot read stands in double quotes, as names do elsewhere."""
+    constants = _VALUES if kind.sqlstate.startswith("22") else _CONSTANTS
+    return replace(kind, message=constants.sub("?", kind.message), hint=constants.sub("?", kind.hint))
+
+
+def _opening(text: str) -> str:
+    """The first word of what cannot be read: the rest may hold constants."""
+    return f"{text.split(maxsplit=1)[0].upper()} …"
+
+
+def most_frequent(refused: dict[Refused, Counter[str]]) -> Sequence[tuple[Refused, Counter[str]]]:
+    """Kinds of refusal, the most frequent first."""
+    return sorted(refused.items(), key=lambda each: (-each[1].total(), each[0].message))

@@ -1,0 +1,1 @@
+"""Synopses: made, kept, fitted, and shown in the twin."""

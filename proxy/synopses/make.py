@@ -1,0 +1,121 @@
+"""How a synopsis is measured: planned, charged, looked at, noised, kept. In this order, as every statement is.
+
+It is charged to an account of its own and to the budget of all; its readers are charged when they may read it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from proxy.engines.engine import Engine, EngineError, Snapshot
+from proxy.execute.clock import Clock
+from proxy.execute.faults import Faults, failures_of
+from proxy.execute.rulebook import Rulebook
+from proxy.execute.statement_context import StatementContext
+from rules.accounting.store import Charge, KeptRelease, LedgerStore, ReleaseQuery
+from rules.kernel.statement import Marginals
+from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.draw import Noise
+from rules.policy.synopses import account_name
+from rules.refusal import AnalystStopped, BudgetSpent
+from rules.synopses.plan import SynopsisPlan, plan_synopsis
+from rules.synopses.release import Measured, measured, release_synopsis
+from rules.synopses.shares import price_of
+
+SECONDS = 3600.0  # that the database may take for one synopsis
+_EVER = datetime(1, 1, 1, tzinfo=UTC)
+_SESSION = "synopsis"
+_ANY_PRICE = Decimal(0)  # what was paid is what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """What it takes to make synopses."""
+
+    engine: Engine
+    ledger: LedgerStore
+    noise: Noise
+    clock: Clock
+
+    async def make(self, name: str, rulebook: Rulebook) -> KeptRelease:
+        """Measure a synopsis, and keep its noised counts; raises a Refusal or an EngineError."""
+        plan = plan_synopsis(name, rulebook.policy, rulebook.catalog)
+        price = price_of(plan.rules.epsilon, rulebook.policy)
+        statements = [rulebook.kernel.marginals(each.statement) for each in plan.tables]
+        faults, context = Faults(self.ledger, self.clock), _context(plan, rulebook)
+        found = [rulebook.catalog.find_table(each) for each in plan.reads]
+        async with self.engine.snapshot(
+            time_zone="UTC",
+            timeout_seconds=SECONDS,
+            tables=[table for table in found if table is not None],
+            statements=statements,
+        ) as snapshot:
+            receipt = await self.ledger.charge(self._charge(plan, price), rulebook.budgets)
+            try:
+                tables = await _look(plan, statements, snapshot)
+                release = await asyncio.to_thread(release_synopsis, plan, tables, price, self.noise)
+                await self.ledger.settle(receipt.charge, [release])
+            except Exception as error:  # noqa: BLE001 - after the charge whatever it is
+                raise await faults.note(receipt, context, error) from None
+        kept = await self.find(plan, rulebook)
+        if kept is None:
+            raise EngineError("the synopsis was not kept")
+        return kept
+
+    async def find(self, plan: SynopsisPlan, rulebook: Rulebook) -> KeptRelease | None:
+        """The newest release of a plan."""
+        account = account_name(plan.name)
+        wanted = ReleaseQuery(account, plan.digest, _ANY_PRICE, None)
+        (found,) = await self.ledger.find_releases(
+            [wanted], analyst=account, budgets=rulebook.budgets, now=self.clock(), since=_EVER
+        )
+        kept = [*found.own, *([] if found.other is None else [found.other])]
+        return max(kept, key=lambda each: each.id, default=None)
+
+    async def admit(
+        self, kept: KeptRelease, readers: Sequence[str], rulebook: Rulebook, plan: SynopsisPlan
+    ) -> list[str]:
+        """Charge each reader who has not paid yet, and return those who may read."""
+        paid = await self.ledger.payers(kept.id, readers, rulebook.budgets)
+        admitted = []
+        for reader in readers:
+            if reader not in paid:
+                charge = replace(
+                    self._charge(plan, kept.release.mechanism), analyst=reader, mechanisms=(), sights=(kept.id,)
+                )
+                try:
+                    await self.ledger.charge(charge, rulebook.budgets)
+                except (BudgetSpent, AnalystStopped):
+                    continue
+            admitted.append(reader)
+        return admitted
+
+    def _charge(self, plan: SynopsisPlan, price: Mechanism) -> Charge:
+        name = account_name(plan.name)
+        return Charge(
+            time=self.clock(),
+            analyst=name,
+            session=_SESSION,
+            fingerprint=f"{name} {plan.digest}",
+            unit=plan.unit,
+            tables=tuple(map(str, plan.reads)),
+            mechanisms=(price,),
+            statement=name,
+            shape=name,
+        )
+
+
+async def _look(plan: SynopsisPlan, statements: Sequence[Marginals], snapshot: Snapshot) -> list[Measured]:
+    found = []
+    for table, statement in zip(plan.tables, statements, strict=True):
+        with failures_of(statement.sql):
+            rows = await snapshot.run(statement)
+            found.append(await asyncio.to_thread(measured, table, statement, rows))
+    return found
+
+
+def _context(plan: SynopsisPlan, rulebook: Rulebook) -> StatementContext:
+    name = account_name(plan.name)
+    return StatementContext(name, _SESSION, rulebook, "UTC", asyncio.get_running_loop().time() + SECONDS, name, name)

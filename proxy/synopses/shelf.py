@@ -1,0 +1,244 @@
+"""The synopses of a running proxy: found in the ledger, made when they are due, fitted, and shown in the twins.
+
+What was released is kept by the ledger, so a restart, another proxy, or a new fit costs nothing: the same release makes
+the same rows.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, Protocol
+from zoneinfo import ZoneInfo
+
+import psycopg
+
+from proxy.causes import cause_of
+from proxy.engines.engine import EngineError
+from proxy.execute.rulebook import Rulebook
+from proxy.execute.synopses import SynopsisState
+from proxy.log import event, warn
+from proxy.synopses.fit_process import run_fit
+from proxy.synopses.make import Maker
+from proxy.twin.synthetic import SyntheticSchema, SyntheticTable
+from rules.accounting.accountant import Limit, epsilon_of
+from rules.accounting.store import KeptRelease
+from rules.catalog import Table
+from rules.planner.plan import PreviewRows
+from rules.policy.model import Policy
+from rules.policy.synopses import account_name
+from rules.refusal import Refusal
+from rules.synopses.plan import SynopsisPlan, plan_synopsis
+from rules.synopses.release import job_of
+from rules.synopses.shown import domain_conditions, links_of, shown_tables
+from rules.synthesis.model import Job, Limits, PairReport
+from rules.synthesis.values import shown_columns
+
+FOLLOW_SECONDS: Final = 10.0
+_AGAIN: Final = timedelta(hours=1)  # after a make that failed
+
+
+Tell = Callable[[Mapping[str, SynopsisState]], None]
+
+
+class Stage(Protocol):
+    """Where synthetic rows are shown."""
+
+    async def show_synopsis(self, schema: SyntheticSchema) -> None: ...
+
+    async def drop_synopsis(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is shown of a synopsis: of which release, by which plan, and for whom."""
+
+    release: int
+    digest: str
+    unit: tuple[str, int]
+    schema: SyntheticSchema
+
+
+class Shelf:
+    """All synopses of the rules in force."""
+
+    def __init__(self, maker: Maker, stage: Stage, tell: Tell) -> None:
+        self._maker, self._stage, self._tell = maker, stage, tell
+        self._shown: dict[str, Shown] = {}
+        self._failed: dict[str, datetime] = {}
+        self._working = asyncio.Lock()
+
+    @property
+    def shown(self) -> dict[str, Shown]:
+        """What is shown now, by name."""
+        return dict(self._shown)
+
+    async def follow(self, rulebook: Rulebook) -> None:
+        """Bring what is shown in line with the rules and the ledger. A failure leaves what is there, and is told."""
+        async with self._working:
+            for name in set(self._shown) - set(rulebook.policy.synopses):
+                await self._drop(name)
+            for name in rulebook.policy.synopses:
+                try:
+                    await self._follow(name, rulebook)
+                except Exception as error:  # noqa: BLE001 - the proxy goes on without a synopsis
+                    self._failed[name] = self._maker.clock()
+                    warn("synopsis_failed", place=name, kind=type(error).__name__, **_fields(error))
+
+    async def withdraw(self, policy: Policy) -> None:
+        """Take away at once what was made for another unit, or is in the rules no more; a make is not waited for."""
+        for name, shown in self.shown.items():
+            if name not in policy.synopses or shown.unit != (policy.unit, policy.group_size):
+                await self._drop(name)
+
+    async def _follow(self, name: str, rulebook: Rulebook) -> None:
+        plan = plan_synopsis(name, rulebook.policy, rulebook.catalog)
+        shown = self._shown.get(name)
+        if shown is not None and shown.unit != (plan.unit, plan.group_size):
+            await self._drop(name)
+            shown = None
+        kept = await self._maker.find(plan, rulebook)
+        failed = self._failed.get(name)
+        if (failed is None or self._maker.clock() - failed > _AGAIN) and await self.is_due(plan, rulebook):
+            kept = await self._maker.make(name, rulebook)
+            event("synopsis_made", place=name)
+        self._failed.pop(name, None)
+        if kept is None:
+            await self._outdated(name, shown)
+            return
+        readers = tuple(await self._maker.admit(kept, plan.rules.readers(rulebook.policy.analysts), rulebook, plan))
+        if shown is None or (shown.release, shown.digest) != (kept.id, plan.digest):
+            await self._show(plan, kept, readers, rulebook)
+        elif shown.schema.readers != readers:
+            await self._put(shown, _with(shown.schema, readers=readers))
+
+    async def is_due(self, plan: SynopsisPlan, rulebook: Rulebook) -> bool:
+        """Whether nothing was charged for it since it had to be made last; what failed after its charge is not due."""
+        name = account_name(plan.name)
+        now = self._maker.clock()
+        review = await self._maker.ledger.review(name, rulebook.budgets, now, most_charges=1)
+        begins = period_start(now, plan.rules.refresh, rulebook.policy.budget.time_zone)
+        if review.charges:
+            return begins is not None and review.charges[-1].time < begins
+        return begins is not None or not review.analyst.lifetime
+
+    async def _outdated(self, name: str, shown: Shown | None) -> None:
+        if shown is not None and shown.schema.state != "outdated":
+            await self._put(shown, _with(shown.schema, state="outdated"))
+
+    async def _drop(self, name: str) -> None:
+        await self._stage.drop_synopsis(name)
+        self._shown.pop(name, None)
+        self._announce()
+        event("synopsis_dropped", place=name)
+
+    async def _show(self, plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook) -> None:
+        schema = await fitted_schema(plan, kept, readers, rulebook)
+        await self._stage.show_synopsis(schema)
+        self._shown[plan.name] = Shown(kept.id, plan.digest, (plan.unit, plan.group_size), schema)
+        self._announce()
+        event("synopsis_shown", place=plan.name, seconds=round(schema.seconds, 1))
+
+    async def _put(self, shown: Shown, schema: SyntheticSchema) -> None:
+        await self._stage.show_synopsis(schema)
+        self._shown[schema.name] = Shown(shown.release, shown.digest, shown.unit, schema)
+        self._announce()
+
+    def _announce(self) -> None:
+        """Tell sessions what there is now."""
+        self._tell({name: _state(each.schema) for name, each in self._shown.items()})
+
+
+def _fields(error: Exception) -> dict[str, str]:
+    """What the log may say of a failure: a code or a cause, and no text."""
+    match error:
+        case Refusal():
+            return {"sqlstate": error.sqlstate}
+        case EngineError():
+            return error.cause.fields
+        case psycopg.Error():
+            return cause_of(error).fields
+    return {}
+
+
+def _state(schema: SyntheticSchema) -> SynopsisState:
+    rows = tuple(PreviewRows(each.real, each.table.name, each.columns, _order(each.table)) for each in schema.tables)
+    return SynopsisState(schema.name, schema.epsilon, schema.made_at, schema.readers, rows)
+
+
+def _order(table: Table) -> tuple[str, ...]:
+    return next((key.columns for key in table.keys if key.primary), ())
+
+
+def _with(schema: SyntheticSchema, *, readers: tuple[str, ...] | None = None, state: str = "ready") -> SyntheticSchema:
+    return replace(schema, readers=schema.readers if readers is None else readers, state=state)
+
+
+def job_for(plan: SynopsisPlan, kept: KeptRelease, rulebook: Rulebook) -> Job:
+    """What the synthesizer is given."""
+    made = [rulebook.kernel.marginals(each.statement) for each in plan.tables]
+    return job_of(plan, made, kept.release, Limits())
+
+
+async def fitted_schema(
+    plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook
+) -> SyntheticSchema:  # fmt: skip
+    """The rows of a release, as the twin takes them."""
+    job = job_for(plan, kept, rulebook)
+    report, texts = await run_fit(job)
+    tables = tuple(
+        SyntheticTable(
+            table, shown_columns(given), rows, planned.table.name, domain_conditions(table, rulebook.catalog), link
+        )
+        for table, given, rows, planned, link in zip(
+            shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), strict=True
+        )
+    )
+    price = kept.release.mechanism
+    return SyntheticSchema(
+        plan.name, tables, readers, kept.time, told_epsilon(kept, rulebook), price.rho, report.seconds,
+        pairs=tuple(map(_told, report.pairs)),
+    )  # fmt: skip
+
+
+def told_epsilon(kept: KeptRelease, rulebook: Rulebook) -> Decimal:
+    """What a release has cost as ε: its own, or what its ρ means at the δ of the budget."""
+    price, budget = kept.release.mechanism, rulebook.policy.budget
+    if price.epsilon is not None:
+        return price.epsilon
+    delta = Limit(budget.epsilon, budget.delta).conversion_delta
+    return round(epsilon_of(price.rho, delta), 4).normalize() if delta else Decimal("Infinity")
+
+
+def period_start(now: datetime, refresh: str, time_zone: str) -> datetime | None:
+    """When the period that a refresh is for began; None where there is none.
+
+    Example:
+        >>> str(period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))
+        '2026-11-01 00:00:00+00:00'
+    """
+    local = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
+    match refresh:
+        case "day":
+            return local
+        case "week":
+            return local - timedelta(days=local.weekday())
+        case "month":
+            return local.replace(day=1)
+    return None
+
+
+def _told(report: PairReport) -> dict[str, object]:
+    first, *second = report.columns
+    return {
+        "table": report.table,
+        "column_1": first,
+        "column_2": second[0] if second else None,
+        "cells": report.cells,
+        "noise_sd": round(report.noise_sd, 3),
+        "expected_distance": round(report.expected, 4),
+        "low": round(report.low, 4),
+        "high": round(report.high, 4),
+        "fit_residual": round(report.residual, 4),
+    }

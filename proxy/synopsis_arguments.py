@@ -1,0 +1,48 @@
+"""The arguments of `noisegate synopsis make`, `report` and `export`."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from proxy import synopsis_commands
+from proxy.settings import Settings
+
+Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+Add = Callable[[argparse.ArgumentParser], None]
+
+
+def add_to(
+    names: "Names[argparse.ArgumentParser]",
+    add_rules: Add,
+    add_place: Add,
+    settings: Callable[[argparse.Namespace], Settings],
+) -> None:
+    """Add them to the command line."""
+    parser = names.add_parser("synopsis", help="synthetic rows: make them now, see how good they are, write them out")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    make = actions.add_parser(
+        "make",
+        help="measure a synopsis now, and charge it",
+        description="Charge the budget of all analysts, then count, add noise and keep the counts in the ledger. A "
+        "running proxy shows the new rows within some seconds, and charges each reader before.",
+    )
+    report = actions.add_parser(
+        "report",
+        help="how far each pair of columns may be from the data",
+        description="Fit the rows of the newest release again, and tell from noised counts alone how far each pair of "
+        "columns may be from the data. Costs nothing.",
+    )
+    export = actions.add_parser(
+        "export",
+        help="write the rows into a folder, as CSV",
+        description="Write one CSV file a table, and synopsis.json: what was measured, with which noise, and how good "
+        "the rows are. They are the very rows that the proxy shows. Costs nothing.",
+    )
+    for each in (make, report, export):
+        add_rules(each)
+        each.add_argument("name", metavar="NAME", help="of the synopsis")
+        add_place(each)
+    export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")
+    make.set_defaults(run=lambda given: synopsis_commands.make(settings(given), given.name))
+    report.set_defaults(run=lambda given: synopsis_commands.report(settings(given), given.name))
+    export.set_defaults(run=lambda given: synopsis_commands.export(settings(given), given.name, given.folder))

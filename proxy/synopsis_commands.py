@@ -1,0 +1,188 @@
+"""Synopses at the command line: made now, reported on, written out. A running proxy goes on meanwhile."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from proxy.commands import ConfigurationError, Unreachable, run, say
+from proxy.engines.engine import EngineError
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.execute.clock import system_clock
+from proxy.execute.rulebook import Rulebook
+from proxy.freeze import Freeze
+from proxy.load_config import check_rules, ledger_identity, open_ledger, read_rules
+from proxy.settings import Settings
+from proxy.synopses.fit_process import FitFailed
+from proxy.synopses.make import Maker
+from proxy.synopses.shelf import fitted_schema, told_epsilon
+from proxy.twin.sql_text import qualified
+from proxy.twin.synthetic import SyntheticSchema
+from proxy.twin.twin import ClusterError, Twin, TwinError
+from rules.accounting.store import KeptRelease
+from rules.catalog import TableName
+from rules.mechanisms.cost import price
+from rules.mechanisms.draw import OpenDPNoise
+from rules.refusal import Refusal
+from rules.synopses.plan import SynopsisPlan, plan_synopsis
+from rules.synopses.release import seed_of
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What a command works with."""
+
+    rulebook: Rulebook
+    maker: Maker
+    engine: PostgresEngine
+
+    async def newest(self, name: str) -> tuple[SynopsisPlan, KeptRelease]:
+        """The plan of a synopsis, and its newest release."""
+        plan = plan_synopsis(name, self.rulebook.policy, self.rulebook.catalog)
+        kept = await self.maker.find(plan, self.rulebook)
+        if kept is None:
+            raise ConfigurationError(f"synopsis {name} was not made by these rules: noisegate synopsis make makes it")
+        return plan, kept
+
+
+def make(settings: Settings, name: str) -> int:
+    """Measure a synopsis, charge it, and keep it for all proxies with this ledger."""
+
+    async def work() -> str:
+        async with _opened(settings, name) as found:
+            kept = await found.maker.make(name, found.rulebook)
+            epsilon, cost = told_epsilon(kept, found.rulebook), kept.release.mechanism
+            words = f"ε {price(epsilon)}" + (f", paid as ρ {price(cost.rho)}" if cost.epsilon is None else "")
+            return f"made {name}: {len(kept.release.values):,} counts, charged to the budget of all ({words})"
+
+    say(run(work()))
+    say("a running proxy shows its rows within some seconds, and charges each reader once")
+    return 0
+
+
+def report(settings: Settings, name: str) -> int:
+    """Print how far each pair of columns may be from the data."""
+
+    async def work() -> SyntheticSchema:
+        async with _opened(settings, name) as found:
+            plan, kept = await found.newest(name)
+            return await fitted_schema(plan, kept, (), found.rulebook)
+
+    for line in report_lines(run(work())):
+        say(line)
+    return 0
+
+
+def report_lines(schema: SyntheticSchema) -> list[str]:
+    """The report as a table: shares of rows that lie in another cell, from noised counts alone."""
+    lines = [
+        f"{schema.name}, made {schema.made_at:%Y-%m-%d %H:%M} UTC at ε {schema.epsilon:f}",
+        "Expected distance: the share of rows that lie in another cell (total variation), by five fits to noise that",
+        "is drawn likewise. Patterns of three columns are a guess, and rows beyond rows_per_unit are missing.",
+        "",
+        f"{'table':16}{'columns':44}{'cells':>7}{'noise':>9}{'distance':>10}  {'from':>6} {'to':>6}",
+    ]
+    for pair in schema.pairs:
+        columns = " × ".join(str(each) for each in (pair["column_1"], pair["column_2"]) if each is not None)
+        lines.append(
+            f"{pair['table']!s:16}{columns:44}{pair['cells']!s:>7}{_number(pair['noise_sd']):9.1f}"
+            f"{_number(pair['expected_distance']):10.3f}  {_number(pair['low']):6.3f} {_number(pair['high']):6.3f}"
+        )
+    return lines
+
+
+def _number(value: object) -> float:
+    return float(str(value))
+
+
+def export(settings: Settings, name: str, folder: Path) -> int:
+    """Write the rows that the proxy shows, by a twin of their own that holds their constraints."""
+
+    async def work() -> None:
+        async with _opened(settings, name) as found:
+            plan, kept = await found.newest(name)
+            schema = await fitted_schema(plan, kept, (), found.rulebook)
+            _make_folder(folder)
+            policy, catalog = found.rulebook.policy, found.rulebook.catalog
+            twin = await Twin.open(catalog, policy, found.engine)
+            try:
+                await twin.show_synopsis(schema)
+                await _write_tables(twin, schema, folder)
+            finally:
+                await twin.close()
+            _write(folder / "synopsis.json", json.dumps(_about(schema, kept), indent=2).encode() + b"\n")
+
+    run(work())
+    say(f"{folder}: synthetic rows, one file a table, and synopsis.json about them")
+    return 0
+
+
+async def _write_tables(twin: Twin, schema: SyntheticSchema, folder: Path) -> None:
+    async with await psycopg.AsyncConnection.connect(twin.owner_dsn, autocommit=True) as owner:
+        for each in schema.tables:
+            pieces: list[bytes] = []
+            async with owner.cursor() as cursor, cursor.copy(_copy_of(each.table.name)) as copy:
+                async for piece in copy:
+                    pieces.append(bytes(piece))
+            _write(folder / f"{each.table.name.name}.csv", b"".join(pieces))
+
+
+def _about(schema: SyntheticSchema, kept: KeptRelease) -> dict[str, object]:
+    """What a reader of the files has to know."""
+    return {
+        "name": schema.name,
+        "rows": "synthetic: made from noised counts, not data",
+        "made_at": schema.made_at.isoformat(),
+        "epsilon": str(schema.epsilon),
+        "rho": str(schema.rho),
+        "noise": "discrete Gaussian" if kept.release.mechanism.epsilon is None else "discrete Laplace",
+        "seed": seed_of(kept.release),
+        "pairs": list(schema.pairs),
+    }
+
+
+def _copy_of(table: TableName) -> bytes:
+    return f"COPY {qualified(table)} TO STDOUT (FORMAT csv, HEADER)".encode()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be made: {error.strerror}") from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
+    """The database, the rules as analysts meet them, and the ledger; what fails is told to the DBA."""
+    policy = read_rules(settings.rules)
+    if name not in policy.synopses:
+        known: Sequence[str] = sorted(policy.synopses)
+        raise ConfigurationError(f"the rules have no synopsis {name}" + (f": {', '.join(known)}" if known else ""))
+    engine = PostgresEngine(policy.database, settings=policy.engine_settings)
+    try:
+        catalog = await engine.catalog()
+        shown = Freeze(settings.rules).read_again(policy, catalog).hide(policy, catalog)
+        check_rules(shown, catalog)
+        ledger = await open_ledger(settings, ledger_identity(catalog))
+        try:
+            yield Open(Rulebook.of(shown, catalog, 0), Maker(engine, ledger, OpenDPNoise(), system_clock), engine)
+        finally:
+            await ledger.close()
+    except Refusal as refusal:
+        words = ". ".join(filter(None, [refusal.message, refusal.detail.rstrip("."), refusal.hint]))
+        raise ConfigurationError(words) from None
+    except (FitFailed, TwinError, ClusterError) as error:
+        raise ConfigurationError(f"synopsis {name}: {error}") from None
+    except EngineError as error:
+        raise Unreachable(str(error) or f"the database cannot be read: {error.cause.advice}") from None
+    finally:
+        await engine.close()

@@ -1,0 +1,221 @@
+"""Schemas of synthetic rows in the twin: real tables with keys and constraints, which their readers alone may read.
+
+Rows come as texts of COPY. They are tried in tables without constraints; what breaks a CHECK is replaced by a row that
+holds, so that no load can fail for a row. A refresh is one transaction that keeps the tables: who reads meanwhile sees
+the old rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from proxy.twin import ddl
+from proxy.twin.sql_text import Step, literal, qualified, quoted
+from proxy.twin.sync import OWNER_SETTINGS, apply
+from rules.catalog import Table, TableName
+from rules.synopses.shown import condition_of
+from rules.values.types import type_of
+
+COMMENT = "synthetic rows; not data"
+_STRIDE = 7919  # a prime, so that rows that are near one another take the values of rows that are not
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticTable:
+    """One table: its definition in the synopsis' schema, its rows, and how its rows refer to others."""
+
+    table: Table
+    columns: tuple[str, ...]  # in the order of the rows
+    rows: bytes  # lines of COPY: a number, then these columns
+    real: TableName  # whose rows these might be
+    conditions: tuple[str, ...] = ()  # that rows must hold, besides its CHECKs: those of domains
+    link: tuple[str, TableName, str] | None = None  # a column, the table that it refers to, and the column there
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticSchema:
+    """All of a synopsis."""
+
+    name: str
+    tables: tuple[SyntheticTable, ...]
+    readers: tuple[str, ...]
+    made_at: datetime
+    epsilon: Decimal
+    rho: Decimal
+    seconds: float
+    state: str = "ready"
+    pairs: tuple[dict[str, object], ...] = field(default=(), compare=False)
+
+    @property
+    def shape(self) -> tuple[Table, ...]:
+        """What its tables are; rows of the same shape take the place of others."""
+        return tuple(each.table for each in self.tables)
+
+
+def create_registry() -> Iterator[Step]:
+    """noisegate.synopses and noisegate.synopsis_pairs: what their readers may know, which is free."""
+    yield Step("SET LOCAL allow_system_table_mods = on")
+    yield Step(
+        "CREATE TABLE pg_catalog.noisegate_synopses (name text, state text, made_at timestamptz, epsilon numeric, "
+        "rho numeric, tables text[], rows bigint, replaced bigint, seconds numeric, pairs jsonb)"
+    )
+    yield Step("REVOKE ALL ON pg_catalog.noisegate_synopses FROM PUBLIC")
+    yield Step("SET LOCAL allow_system_table_mods = off")
+    mine = "pg_catalog.has_schema_privilege(s.name, 'USAGE')"
+    yield Step(
+        "CREATE VIEW noisegate.synopses WITH (security_barrier) AS SELECT s.name, s.state, s.made_at, s.epsilon, "
+        f"s.rho, s.tables, s.rows, s.replaced, s.seconds FROM pg_catalog.noisegate_synopses AS s WHERE {mine}"
+    )
+    yield Step(
+        "CREATE VIEW noisegate.synopsis_pairs WITH (security_barrier) AS SELECT s.name, p.* "
+        'FROM pg_catalog.noisegate_synopses AS s, pg_catalog.jsonb_to_recordset(s.pairs) AS p ("table" text, '
+        "column_1 text, column_2 text, cells integer, noise_sd numeric, expected_distance numeric, low numeric, "
+        f"high numeric, fit_residual numeric) WHERE {mine}"
+    )
+    for name, words in _COMMENTS.items():
+        view, _, column = name.partition(".")
+        if not column:
+            yield Step(f"GRANT SELECT ON noisegate.{view} TO PUBLIC")
+        place = f"COLUMN noisegate.{view}.{quoted(column)}" if column else f"VIEW noisegate.{view}"
+        yield Step(f"COMMENT ON {place} IS {literal(words)}")
+
+
+_COMMENTS = {
+    "synopses": "the schemas of synthetic rows that you may read; reading this is free",
+    "synopses.name": "the schema",
+    "synopses.made_at": "when its counts were taken from the data",
+    "synopses.tables": "its tables",
+    "synopses.state": "ready, or outdated: the rules have changed since it was made",
+    "synopses.epsilon": "what it cost, once, each of its readers and all together",
+    "synopses.rho": "the same as zCDP's rho, where it was paid so",
+    "synopses.rows": "of all its tables",
+    "synopses.replaced": "rows that broke a CHECK, and have the values of others that hold",
+    "synopses.seconds": "that the fit took",
+    "synopsis_pairs": "how far each pair of columns may be from the data; told from noised counts alone, free",
+    "synopsis_pairs.name": "the synopsis",
+    "synopsis_pairs.table": "the table, as the rules name it",
+    "synopsis_pairs.column_1": "a column, in its bins",
+    "synopsis_pairs.column_2": "another one; NULL where the table has one column",
+    "synopsis_pairs.cells": "the cells of the two columns that were counted",
+    "synopsis_pairs.noise_sd": "the standard deviation of the noise of each count",
+    "synopsis_pairs.expected_distance": "the share of rows that lie in another cell (total variation), expected",
+    "synopsis_pairs.low": "the least distance of five fits to noise that was drawn likewise",
+    "synopsis_pairs.high": "the greatest one",
+    "synopsis_pairs.fit_residual": "the distance of the rows from the counts that they were fitted to",
+}
+
+
+def drop_synthetic(name: str) -> Iterator[Step]:
+    """Remove a schema, and what is said of it."""
+    yield Step(f"DROP SCHEMA IF EXISTS {quoted(name)} CASCADE")
+    yield Step(f"DELETE FROM pg_catalog.noisegate_synopses WHERE name = {literal(name)}")
+
+
+def grant_readers(name: str, readers: Sequence[str]) -> Iterator[Step]:
+    """Let these roles read it, and nobody else."""
+    schema = quoted(name)
+    yield Step(f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC")
+    for reader in readers:
+        yield Step(f"GRANT USAGE ON SCHEMA {schema} TO {quoted(reader)}")
+        yield Step(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {quoted(reader)}")
+
+
+async def show_synthetic(
+    connection: AsyncConnection[Any], schema: SyntheticSchema, before: SyntheticSchema | None, patience_seconds: float
+) -> None:
+    """Put a schema, or its new rows, in the place of what is there: all at once."""
+    if before is None or before.shape != schema.shape:
+        steps = [*drop_synthetic(schema.name), *_create(schema)]
+        await apply(connection, steps, patience_seconds)
+    async with connection.transaction():
+        await connection.execute(OWNER_SETTINGS)
+        for each in reversed(schema.tables):
+            await connection.execute(f"DELETE FROM {qualified(each.table.name)}")
+        counts = [
+            await _load(connection, each, f"noisegate_stage_{number}") for number, each in enumerate(schema.tables)
+        ]
+        await _register(connection, schema, *map(sum, zip(*counts, strict=True)))
+        for step in grant_readers(schema.name, schema.readers):
+            await connection.execute(step.sql)
+
+
+async def _load(connection: AsyncConnection[Any], given: SyntheticTable, stage: str) -> tuple[int, int]:
+    """The rows of one table by way of one without constraints; returns how many there are, and were replaced."""
+    name, table = qualified(given.table.name), given.table
+    columns = ", ".join(map(quoted, given.columns))
+    types = ", ".join(f"{quoted(column.name)} {type_of(column).sql}" for column in table.columns)  # below domains
+    await connection.execute(f"CREATE TEMP TABLE {stage} (noisegate_row integer, {types}) ON COMMIT DROP")
+    async with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY pg_temp.{stage} (noisegate_row, {columns}) FROM STDIN") as copy,
+    ):
+        await copy.write(given.rows)
+    replaced = await _hold_checks(connection, given, stage)
+    if given.link is not None:
+        column, target, key = given.link
+        missing = f"NOT EXISTS (SELECT FROM {qualified(target)} AS t WHERE t.{quoted(key)} = s.{quoted(column)})"
+        await connection.execute(f"DELETE FROM pg_temp.{stage} AS s WHERE {missing}")
+    found = await connection.execute(
+        f"INSERT INTO {name} ({columns}) SELECT {columns} FROM pg_temp.{stage} ORDER BY noisegate_row"
+    )
+    return found.rowcount, replaced
+
+
+async def _hold_checks(connection: AsyncConnection[Any], given: SyntheticTable, stage: str) -> int:
+    """Give each row that breaks a CHECK the values of one that holds; its key and its parent stay. Returns how many.
+
+    So rows come from the distribution that was fitted, on the condition that they hold. What still breaks one is left
+    out.
+    """
+    table = given.table
+    conditions = [*(condition_of(check.definition) for check in table.checks), *given.conditions]
+    broken = " OR ".join(f"(({each}) IS FALSE)" for each in conditions)
+    kept = {name for key in table.keys for name in key.columns} | ({given.link[0]} if given.link else set())
+    values = [quoted(name) for name in given.columns if name not in kept]
+    if not broken:
+        return 0
+    replaced = 0
+    if values:
+        taken = ", ".join(f"{name} = g.{name}" for name in values)
+        cursor = await connection.execute(
+            "WITH g AS (SELECT *, row_number() OVER (ORDER BY noisegate_row) - 1 AS noisegate_place, "
+            f"count(*) OVER () AS noisegate_count FROM pg_temp.{stage} WHERE NOT ({broken})), "
+            "b AS (SELECT noisegate_row AS r, row_number() OVER (ORDER BY noisegate_row) AS j "
+            f"FROM pg_temp.{stage} WHERE {broken}) UPDATE pg_temp.{stage} AS s SET {taken} "
+            f"FROM b JOIN g ON g.noisegate_place = b.j * {_STRIDE} % g.noisegate_count "
+            "WHERE s.noisegate_row = b.r"
+        )
+        replaced = cursor.rowcount
+    await connection.execute(f"DELETE FROM pg_temp.{stage} WHERE {broken}")
+    return replaced
+
+
+async def _register(connection: AsyncConnection[Any], schema: SyntheticSchema, rows: int, replaced: int) -> None:
+    await connection.execute("DELETE FROM pg_catalog.noisegate_synopses WHERE name = %s", (schema.name,))
+    await connection.execute(
+        "INSERT INTO pg_catalog.noisegate_synopses VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (
+            schema.name, schema.state, schema.made_at, schema.epsilon, schema.rho,
+            [each.table.name.name for each in schema.tables], rows, replaced, round(schema.seconds, 1),
+            Jsonb(list(schema.pairs)),
+        ),
+    )  # fmt: skip
+
+
+def _create(schema: SyntheticSchema) -> Iterator[Step]:
+    yield Step(f"CREATE SCHEMA {quoted(schema.name)}")
+    yield ddl.comment_on_schema(schema.name, COMMENT)
+    for each in schema.tables:
+        yield from ddl.create_table(each.table)
+        yield Step(f"REVOKE ALL ON {qualified(each.table.name)} FROM PUBLIC")
+        yield from ddl.constraints(each.table).values()
+    for each in schema.tables:
+        for key in each.table.foreign_keys:
+            yield ddl.add_foreign_key(each.table.name, key)
+        if each.link is not None:
+            yield Step(f"CREATE INDEX ON {qualified(each.table.name)} ({quoted(each.link[0])})")

@@ -1,0 +1,63 @@
+"""The arguments of `noisegate user`."""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+from proxy import user_commands as commands
+from proxy.rules_arguments import add_rules, epsilon_of
+
+Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add it, with its four actions."""
+    parser = names.add_parser(
+        "user",
+        help="add, rotate, expire and remove analysts",
+        description="Change analysts in the rules file, and their passwords there or in the file of verifiers that it "
+        "names. Comments stay. A password is asked for, read from standard input, or made up and shown once.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add(actions)
+    _rotate(actions)
+    expire = _action(actions, "expire", "let nobody log in with a name any more")
+    expire.add_argument("--at", type=_moment, metavar="TIME", help="from then on, as 2027-01-31 (default: now)")
+    expire.set_defaults(run=lambda given: commands.expire(given.rules, given.name, given.at))
+    removed = _action(actions, "remove", "take an analyst out; the ledger keeps what was spent")
+    removed.set_defaults(run=lambda given: commands.remove_user(given.rules, given.name))
+
+
+def _add(actions: "Names[argparse.ArgumentParser]") -> None:
+    parser = _action(actions, "add", "add an analyst")
+    parser.add_argument("--role", help="one of the roles of the rules")
+    parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="ε of this analyst in a period")
+    parser.add_argument("--until", type=_moment, metavar="TIME", help="until when the name can log in")
+    parser.set_defaults(
+        run=lambda given: commands.add(
+            given.rules, commands.NewUser(given.name, given.role, given.epsilon, given.until)
+        )
+    )
+
+
+def _rotate(actions: "Names[argparse.ArgumentParser]") -> None:
+    parser = _action(actions, "rotate", "give a new password, beside the old one for a while")
+    parser.add_argument(
+        "--grace", type=_days, default=commands.GRACE, metavar="DAYS", help="how long the old one is valid (default: 7)"
+    )
+    parser.set_defaults(run=lambda given: commands.rotate(given.rules, given.name, grace=given.grace))
+
+
+def _action(actions: "Names[argparse.ArgumentParser]", action: str, words: str) -> argparse.ArgumentParser:
+    parser = actions.add_parser(action, help=words, description=f"{words[0].upper()}{words[1:]}.")
+    add_rules(parser)
+    parser.add_argument("name", metavar="NAME", help="of the analyst")
+    return parser
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _days(text: str) -> timedelta:
+    return timedelta(days=int(text))

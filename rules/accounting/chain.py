@@ -1,0 +1,297 @@
+"""The ledger's entries as text, each sealed with the one before it, and all that follows from them.
+
+An entry is canonical JSON. Its seal is SHA-256 over the seal before it and its own text, so that an entry that was
+edited, cut out or put in breaks every seal after it. Entries say what was paid, and by their seals which releases were
+kept; accounts, and who has seen what, are sums of entries.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from rules.accounting.accountant import Totals
+from rules.accounting.store import BudgetRequest, Charge, Grant, KeptBounds
+from rules.mechanisms.cost import Mechanism
+
+DATASET = "dataset"
+NOBODY = ""  # whose entries are the DBA's
+EVER = "ever"  # the period of a budget that is never new
+LIFETIME = "lifetime"  # of which all periods are parts
+Account = tuple[str, str]  # whose, and in which period
+Cost = list[str | None]
+Fields = Mapping[str, Any]  # of an entry
+
+
+def account_of(analyst: str) -> str:
+    """An analyst's account. The prefix keeps an analyst called "dataset" apart."""
+    return f"analyst:{analyst}"
+
+
+def account_of_role(role: str) -> str:
+    """The account of all analysts of a role."""
+    return f"role:{role}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A release shown again to an analyst who had not paid for it in this period."""
+
+    release: int
+    mechanism: Mechanism
+    is_first: bool  # nobody had seen it in this period, so that the dataset pays for it too
+    is_first_of_role: bool = False  # nobody of the analyst's role had, so that the role pays for it too
+
+
+def charge_entry(charge: Charge, period: str, sights: Sequence[Sight], role: str | None = None) -> str:
+    """The text of a charge; with the analyst's role, if there is one, as it was then."""
+    of_role = {"role": role, "first_of_role": [each.release for each in sights if each.is_first_of_role]}
+    return _canonical(
+        {
+            **({} if role is None else of_role),
+            "kind": "charge",
+            "time": stamp(charge.time),
+            "period": period,
+            "analyst": charge.analyst,
+            "session": charge.session,
+            "statement": charge.fingerprint,
+            "unit": charge.unit,
+            "tables": list(charge.tables),
+            "mechanisms": [cost(mechanism) for mechanism in charge.mechanisms],
+            "sights": [[sight.release, cost(sight.mechanism)] for sight in sights],
+            "first": [sight.release for sight in sights if sight.is_first],
+            "fingerprint": charge.statement,
+            "shape": charge.shape,
+        }
+    )
+
+
+def settle_entry(charge: int, fields: Fields, releases: Sequence[tuple[int, str]]) -> str:
+    """The text of what was kept for a charge with these fields: releases by their numbers, with their seals."""
+    of_charge = {name: fields[name] for name in ("time", "period", "analyst", "role") if name in fields}
+    return _canonical({"kind": "settle", "charge": charge, **of_charge, "releases": [list(each) for each in releases]})
+
+
+def fault_entry(charge: int, analyst: str, time: datetime, *, cause: str, stops: bool) -> str:
+    """The text of a failure after a charge. One that stops its analyst is of a kind of its own."""
+    kind = "stop" if stops else "fault"
+    return _canonical({"kind": kind, "time": stamp(time), "analyst": analyst, "charge": charge, "cause": cause})
+
+
+def forgive_entry(analyst: str, time: datetime) -> str:
+    """The text of a DBA's word that an analyst may ask again."""
+    return _canonical({"kind": "forgive", "time": stamp(time), "analyst": analyst})
+
+
+def grant_entry(given: Grant, period: str) -> str:
+    """The text of an operator's word that an analyst may spend more in a period, within the budget of all."""
+    about = {"kind": "grant", "time": stamp(given.time), "analyst": given.analyst}
+    answers = {} if given.request is None else {"request": given.request, "answer": given.answer}
+    return _canonical({**about, "period": period, "epsilon": str(given.epsilon), "operator": given.operator, **answers})
+
+
+def grant_of(fields: Fields) -> Grant:
+    """The grant of an entry."""
+    about = datetime.fromisoformat(fields["time"]), fields["analyst"], Decimal(fields["epsilon"]), fields["operator"]
+    return Grant(*about, fields.get("request"), fields.get("answer", ""))
+
+
+def request_entry(analyst: str, time: datetime, *, period: str, asked: BudgetRequest, number: int | None = None) -> str:
+    """The text of a request for more budget; with its number where that is not the entry's own."""
+    about = {"kind": "request", "time": stamp(time), "analyst": analyst, "period": period}
+    own = {} if number is None else {"request": number}
+    return _canonical({**about, "epsilon": str(asked.epsilon), "reason": asked.reason, **own})
+
+
+def refuse_entry(analyst: str, time: datetime, *, request: int, operator: str, answer: str) -> str:
+    """The text of an operator's word that a request is not granted."""
+    about = {"kind": "refuse", "time": stamp(time), "analyst": analyst, "request": request}
+    return _canonical({**about, "operator": operator, "answer": answer})
+
+
+def bounds_entry(kept: KeptBounds) -> str:
+    """The text of what a look of the DBA has found of a column; the newest of a column counts."""
+    about = {"kind": "bounds", "time": stamp(kept.time), "analyst": NOBODY, "table": kept.table, "column": kept.column}
+    return _canonical({**about, "lower": kept.lower, "upper": kept.upper, "epsilon": str(kept.epsilon)})
+
+
+def bounds_of(fields: Fields) -> KeptBounds:
+    """The bounds of an entry."""
+    place, ends = (fields["table"], fields["column"]), (fields["lower"], fields["upper"])
+    return KeptBounds(datetime.fromisoformat(fields["time"]), *place, *ends, Decimal(fields["epsilon"]))
+
+
+def move_entry(time: datetime, *, before: str, after: str) -> str:
+    """The text of a DBA's word that the ledger is that of another database from now on."""
+    return _canonical({"kind": "move", "time": stamp(time), "analyst": NOBODY, "from": before, "identity": after})
+
+
+def restore_entry(time: datetime, *, number: int, seal: str, missing: int) -> str:
+    """The text of a restore: from which entry on, and how many the anchor knew that the copy did not have."""
+    fields = {"number": number, "seal": seal, "missing": missing}
+    return _canonical({"kind": "restore", "time": stamp(time), "analyst": NOBODY, **fields})
+
+
+def heading(entry: str) -> tuple[str, str, str]:
+    """Kind, time and analyst of an entry, by which it is found."""
+    return heading_of(json.loads(entry))
+
+
+def heading_of(fields: Fields) -> tuple[str, str, str]:
+    return fields["kind"], fields["time"], fields["analyst"]
+
+
+def stamp(time: datetime) -> str:
+    """A moment as text, in one zone and with one precision, so that texts sort as moments do."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def seal(previous: str, entry: str) -> str:
+    """The seal of an entry."""
+    return hashlib.sha256(f"{previous}\n{entry}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The beginning of a chain as one sum: what follows from all entries up to one, which need not be kept."""
+
+    number: int = 0  # of the last entry that is closed
+    seal: str = ""  # its seal; before the first entry the identity of the database that the ledger was made for
+    identity: str = ""  # of the database that the ledger belonged to then
+    charges: int = 0
+    release: int = 0  # the last release that an entry up to there vouches for: none of these is kept
+    accounts: Mapping[Account, Totals] = field(default_factory=dict)
+
+    def entry(self, time: datetime) -> str:
+        """The text by which the chain vouches for the sum. The newest such entry counts.
+
+        Example:
+            >>> paid = {("dataset", "month:2026-10"): Totals(Decimal("0.5"), Decimal(0), Decimal("0.125"))}
+            >>> closed = Closed(7, "5ea1", "1/shop", 3, 2, paid)
+            >>> closed_by(json.loads(closed.entry(datetime(2026, 11, 1, tzinfo=UTC)))) == closed
+            True
+        """
+        sums = [
+            [*account, str(paid.epsilon), str(paid.delta), str(paid.rho), paid.pure]
+            for account, paid in sorted(self.accounts.items())
+        ]
+        numbers = {"number": self.number, "charges": self.charges, "release": self.release}
+        about = {"kind": "close", "time": stamp(time), "analyst": NOBODY, "seal": self.seal, "identity": self.identity}
+        return _canonical({**about, **numbers, "accounts": sums})
+
+
+def closed_by(fields: Fields) -> Closed:
+    """The sum that an entry vouches for."""
+    accounts = {
+        (account, period): Totals(Decimal(epsilon), Decimal(delta), Decimal(rho), pure)
+        for account, period, epsilon, delta, rho, pure in fields["accounts"]
+    }
+    numbers = fields["number"], fields["seal"], fields["identity"], fields["charges"], fields["release"]
+    return Closed(*numbers, accounts)
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What follows from the entries alone."""
+
+    identity: str
+    charges: int = 0
+    accounts: dict[Account, Totals] = field(default_factory=dict)  # in every period that was charged, and in all
+    sights: dict[tuple[str, str, int], int] = field(default_factory=dict)  # by account, period, release: the entry
+    releases: dict[int, tuple[int, str]] = field(default_factory=dict)  # the entry, and the seal that it has
+    last_release: int = 0
+    stops: dict[str, tuple[int, Fields]] = field(default_factory=dict)  # by analyst: the last word, and its entry
+    grants: list[Fields] = field(default_factory=list)
+    requests: dict[int, Fields] = field(default_factory=dict)  # that are open
+    bounds: dict[tuple[str, str], KeptBounds] = field(default_factory=dict)  # by table and column, the newest
+
+
+def replay(entries: Iterable[tuple[int, Fields]], closed: Closed) -> Replayed:
+    """All entries after those that are closed, by their numbers, to the last."""
+    replayed = Replayed(closed.identity, closed.charges, dict(closed.accounts), last_release=closed.release)
+    for number, fields in entries:
+        match fields["kind"]:
+            case "charge":
+                replayed.charges += 1
+                _add(replayed.accounts, fields)
+            case "stop" | "forgive":
+                replayed.stops[fields["analyst"]] = number, fields
+            case "bounds":
+                kept = bounds_of(fields)
+                replayed.bounds[kept.table, kept.column] = kept
+            case "request":
+                replayed.requests[fields.get("request", number)] = fields
+            case "grant":
+                replayed.grants.append(fields)
+                replayed.requests.pop(fields.get("request", 0), None)
+            case "refuse":
+                replayed.requests.pop(fields["request"], None)
+            case "move":
+                replayed.identity = fields["identity"]
+        for sight in seen_by(fields):
+            if sight[2] > closed.release:
+                replayed.sights[sight] = number
+        for release, sealed in seals_in(fields).items():
+            replayed.releases[release] = number, sealed
+            replayed.last_release = max(replayed.last_release, release)
+    return replayed
+
+
+def _add(accounts: dict[Account, Totals], fields: Fields) -> None:
+    paid = [mechanism(each) for each in fields["mechanisms"]]
+    seen, first = sights_of(fields)
+    payers = [(DATASET, paid + first), (account_of(fields["analyst"]), paid + seen)]
+    if (role := fields.get("role")) is not None:
+        costs = {release: mechanism(each) for release, each in fields["sights"]}
+        payers.append((account_of_role(role), paid + [costs[release] for release in fields["first_of_role"]]))
+    for account, costs_of in payers:
+        for period in (fields["period"], LIFETIME):
+            accounts[account, period] = accounts.get((account, period), Totals()).plus(costs_of)
+
+
+def counted_in(period: str) -> str:
+    """Where the sum stands that a budget is held against: one for ever has what was paid by the month in it too."""
+    return LIFETIME if period == EVER else period
+
+
+def seen_by(fields: Fields) -> list[tuple[str, str, int]]:
+    """Which releases come by this entry to be on whose account, and of which period."""
+    shown = {"charge": "sights", "settle": "releases"}.get(fields["kind"])
+    if shown is None:
+        return []
+    releases, role = [release for release, _ in fields[shown]], fields.get("role")
+    found = [(account_of(fields["analyst"]), fields["period"], release) for release in releases]
+    if role is not None:
+        of_role = fields.get("first_of_role", releases)
+        found += [(account_of_role(role), fields["period"], release) for release in of_role]
+    return found
+
+
+def seals_in(fields: Fields) -> dict[int, str]:
+    """The seals of the releases that were kept by this entry."""
+    return dict(fields["releases"]) if fields["kind"] == "settle" else {}
+
+
+def sights_of(fields: Fields) -> tuple[list[Mechanism], list[Mechanism]]:
+    """What a charge has for releases shown again, and for those of them that the dataset pays for too."""
+    seen = {release: mechanism(each) for release, each in fields["sights"]}
+    return list(seen.values()), [seen[release] for release in fields.get("first", ())]  # version 1 had none
+
+
+def cost(mechanism: Mechanism) -> Cost:
+    """A draw's cost as text, exactly."""
+    epsilon = None if mechanism.epsilon is None else str(mechanism.epsilon)
+    return [epsilon, str(mechanism.delta), str(mechanism.rho)]
+
+
+def mechanism(cost: Cost) -> Mechanism:
+    """A draw's cost from its text."""
+    epsilon, delta, rho = cost
+    return Mechanism(None if epsilon is None else Decimal(epsilon), Decimal(delta or 0), Decimal(rho or 0))
+
+
+def _canonical(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

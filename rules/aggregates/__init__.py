@@ -1,0 +1,1 @@
+"""Aggregates: the integer measures of which each is made."""

@@ -1,0 +1,87 @@
+"""What one row adds to a measure, and how an aggregate is made of measures.
+
+Measures are the kernel's, which bounds what all rows of a unit add. A recipe says which of them an aggregate needs and
+what is shown of their noised sums.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from rules.bind.expression import Binding
+from rules.functions.comparison import is_null
+from rules.kernel.blocks import BlockValue
+from rules.kernel.keys import Bins, Listed
+from rules.kernel.measures import Measure
+from rules.kernel.summand import Summand
+from rules.mechanisms.release_plan import End, Output, Text
+from rules.values.expression import TRUE, Apply, Constant, Expression, all_of
+from rules.values.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One of a list of candidates, chosen by how many rows lie where: each row's candidate by its number, from 0."""
+
+    candidate: Bins | Listed
+    candidates: tuple[Text, ...]
+    fraction: Fraction | None = None  # the candidate that this share of the rows lies below
+    largest: bool | None = None  # or the largest, or the smallest; neither: the most frequent one
+    end: End | None = None  # or an end of the error bar around any of these
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """One of a list of candidates, chosen by how many blocks of units say a value below and above it."""
+
+    value: BlockValue
+    candidates: tuple[Text, ...]
+    blocks: int | None = None  # None: as many as ε needs
+    level: Decimal | None = None  # of the error bar around it, if there is one
+    end: End | None = None  # or an end of that bar
+
+
+Selection = Pick | Typical
+Contribution = Measure | Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The measures of an aggregate, and its output once they have numbers."""
+
+    parts: tuple[Contribution, ...]
+    output: Callable[[tuple[int, ...]], Output]
+    type: Type
+    is_array: bool = False  # of the type
+    barred: "Callable[[Decimal], Recipe] | None" = None  # with what error bars of a level need; None: nothing more
+    centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
+
+
+def where(summand: Summand, tested: Expression) -> Summand:
+    """The summand where the FILTER is true."""
+    return replace(summand, expression=value_where(summand.expression, tested))
+
+
+def value_where(expression: Expression, tested: Expression) -> Expression:
+    """Any value where the FILTER is true."""
+    if tested == TRUE:
+        return expression
+    return Apply(
+        "case", "CASE WHEN {0} THEN {1} END", (tested, expression), expression.type, expression.domain, strict=False
+    )
+
+
+def both_true(first: Expression, second: Expression) -> Expression:
+    return all_of(tuple(each for each in (first, second) if each != TRUE))
+
+
+def present(argument: Expression, binding: Binding) -> Expression:
+    """The condition that a value is there."""
+    return is_null(argument, binding.setting, negated=True) if argument.nullable else TRUE
+
+
+def is_always_there(summand: Summand) -> bool:
+    """Whether every row has an integer: NULL and NaN have none."""
+    expression = summand.expression
+    return not expression.nullable and (expression.type.kind == "integer" or isinstance(expression, Constant))

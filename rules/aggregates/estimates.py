@@ -1,0 +1,248 @@
+"""noisegate.estimate(column, value): how many hold a value, from reports that people randomized themselves.
+
+An estimate is a linear function of counts of reports, so these are measured as any counts, and chance is undone of what
+was released. Its law is that of all reports: conditions on the randomized column itself would choose among them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rules.aggregates.contributions import Contribution, Pick, Recipe, both_true, present
+from rules.algebra.nodes import (
+    Filter,
+    Gathered,
+    Join,
+    Node,
+    PerUnit,
+    Project,
+    SemiJoin,
+    Union,
+    Windowed,
+    below,
+    scans_in,
+)
+from rules.bind.expression import Binding
+from rules.functions.coerce import typed
+from rules.functions.comparison import compare
+from rules.kernel.keys import Bins, Listed
+from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Products, Sum, Units, Values
+from rules.mechanisms.release_plan import Estimate
+from rules.policy.model import Policy
+from rules.policy.randomized import Randomized
+from rules.refusal import BadSetting, NotSupported
+from rules.sql import syntax as s
+from rules.values import domain
+from rules.values.expression import TRUE, Column, Constant, Expression, Literal, columns_in, condition, ids_in
+from rules.values.types import FLOAT8
+from rules.values.value import find_value, text_of
+
+_HINT = "Write the column, and the value that is asked for: noisegate.estimate(mood, 'glad')."
+_WHOLE = "An estimate undoes the chance in all reports. Conditions on other columns are answered."
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The randomized column of an estimate, and what is asked of it."""
+
+    column: Column
+    law: Randomized
+    call: s.Call
+    tested: Expression  # its FILTER
+    binding: Binding
+
+    @property
+    def present(self) -> Count:
+        """All its reports."""
+        return Count(both_true(present(self.column, self.binding), self.tested))
+
+
+def estimate(call: s.Call, binding: Binding, node: Node, keys: Sequence[Expression]) -> Recipe:
+    """The recipe of an estimate: of one value, of the values that are groups, or of a mean."""
+    asked = _asked(call, binding, node)
+    key = next((place for place, each in enumerate(keys) if asked.column.id in ids_in(each)), None)
+    if len(call.arguments) == 1:
+        return _mean(asked) if asked.law.by == "mean" else _of_group(asked, key, keys)
+    if key is not None or asked.law.by == "mean":
+        hint = f"Write noisegate.estimate({asked.column.name})."
+        what = "is a group here" if key is not None else "was randomized for means"
+        raise NotSupported(f'"{asked.column.name}" {what}, so no value of it can be asked for', hint=hint)
+    return _unary(asked) if asked.law.by == "unary" else _of_one(asked)
+
+
+def _check_listed(recipes: Sequence[Recipe]) -> None:
+    """Refuse estimates of values that are groups where groups are found: those that are left out are missing in it."""
+    if any((found := _find_estimate(each)) is not None and found.key is not None for each in recipes):
+        message = "an estimate of a group needs all groups to be known, and these are found in the data"
+        raise NotSupported(message, hint="GROUP BY columns whose values the rules list.", about="estimate")
+
+
+def _find_estimate(recipe: Recipe) -> Estimate | None:
+    output = recipe.output(tuple(range(len(recipe.parts))))
+    return output if isinstance(output, Estimate) else None
+
+
+def notices_of_reports(
+    recipes: Sequence[Recipe], keys: Sequence[Expression], node: Node, policy: Policy, *, is_listed: bool
+) -> tuple[str, ...]:  # fmt: skip
+    """Said of each randomized column that something else than an estimate is made of: the chance is in it."""
+    if not is_listed:
+        _check_listed(recipes)
+    plain = [each for each in recipes if _find_estimate(each) is None]
+    if recipes and not plain:
+        return ()
+    used = ids_in(*keys, *_conditions(node), *(each for recipe in plain for part in recipe.parts for each in _in(part)))
+    known = randomized_columns(node, policy)
+    names = {number: name for scan in scans_in(node) for number, name in scan.names}
+    return tuple(
+        f'"{names[number]}" was randomized at epsilon {known[number].epsilon:f}: this counts reports; '
+        f"noisegate.estimate({names[number]}) undoes it"
+        for number in sorted(used & known.keys())
+    )
+
+
+def _in(part: Contribution) -> tuple[Expression, ...]:
+    """What a measure or a choice looks at."""
+    match part:
+        case Count(condition=holding) | Units(condition=holding):
+            return (holding,)
+        case Distinct(expression=expression):
+            return (expression,)
+        case Products(first=first, second=second):
+            return first.expression, second.expression
+        case Values(summand=summand) | Sum(summand=summand) | DistinctValues(summand=summand):
+            return (summand.expression,)
+        case DistinctSum(summand=summand) | Pick(candidate=Bins(summand=summand)):
+            return (summand.expression,)
+        case Pick(candidate=Listed(expressions=expressions)):
+            return expressions
+    return ()
+
+
+def randomized_columns(node: Node, policy: Policy) -> dict[int, Randomized]:
+    """The columns of a relation that people randomized, by number."""
+    found: dict[int, Randomized] = {}
+    for scan in scans_in(node):
+        rules = policy.find_table(scan.table)
+        for number, name in scan.names if rules is not None else ():
+            given = rules.columns.get(name) if rules is not None else None
+            if given is not None and given.randomized is not None:
+                found[number] = given.randomized
+    return found
+
+
+def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
+    if call.star or call.distinct or not 1 <= len(call.arguments) <= 2:
+        raise NotSupported("noisegate.estimate takes a column and a value", hint=_HINT)
+    column = binding.bind(call.arguments[0])
+    known = randomized_columns(node, binding.context.policy)
+    if not isinstance(column, Column) or column.id not in known:
+        name = f'"{column.name}"' if isinstance(column, Column) else "this expression"
+        raise NotSupported(f"{name} was not randomized, so it has no estimate", hint="Count it as it is.")
+    tested = TRUE if call.filter is None else binding.condition(call.filter)
+    for used in (tested, *_conditions(node)):
+        if chosen := next((each for each in columns_in(used) if each.id in known), None):
+            message = f'an estimate needs all reports: "{chosen.name}" cannot be filtered here'
+            raise NotSupported(message, hint=_WHOLE)
+    if any(isinstance(each, PerUnit | Windowed | Gathered | Union) for each in _nodes(node)):
+        raise NotSupported("an estimate over rows of a subquery is not supported", hint="Ask it of the table itself.")
+    return _Asked(column, known[column.id], call, tested, binding)
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for part in below(node):
+        yield from _nodes(part)
+
+
+def _conditions(node: Node) -> Iterator[Expression]:
+    """What decides over rows."""
+    for each in _nodes(node):
+        match each:
+            case Filter(condition=holding) | Join(condition=holding) | SemiJoin(condition=holding):
+                yield holding
+            case Project(computed=computed):
+                yield from (made for _, made in computed)
+
+
+def _of_one(asked: _Asked) -> Recipe:
+    """One of k values. All k cells are measured, in which a report lies in one at most: they pay ε once."""
+    values = _values(asked)
+    wanted = _place(asked, values)
+    parts = tuple(Count(both_true(_matches(asked, each), asked.tested)) for each in values)
+    p, q = asked.law.law.p, asked.law.law.q
+    return Recipe(parts, lambda numbers: Estimate(numbers[wanted], numbers, p, q), FLOAT8)
+
+
+def _of_group(asked: _Asked, key: int | None, keys: Sequence[Expression]) -> Recipe:
+    """Of the group's value: the other reports are those of the groups of other values."""
+    if key is None or not isinstance(keys[key], Column) or asked.law.by == "unary":
+        hint = _HINT if asked.law.by == "unary" else f"GROUP BY {asked.column.name}, or write the value."
+        raise NotSupported(f'no value of "{asked.column.name}" is asked for', hint=hint)
+    p, q, groups = asked.law.law.p, asked.law.law.q, len(_values(asked))
+    parts = (asked.present,)
+    return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers, p, q, key=key, groups=groups), FLOAT8)
+
+
+def _unary(asked: _Asked) -> Recipe:
+    """The reports whose bit for the value is set, and all reports."""
+    values = list(map(str, asked.law.values or ()))
+    bound = typed(asked.binding.operand(asked.call.arguments[1]), asked.binding.setting)
+    text = bound.text if isinstance(bound, Constant) else None
+    if text is None or text not in values:
+        raise _off_list(asked, text)
+    place = values.index(text) + 1
+    is_set = condition("randomized bit", f"(substr(({{0}})::text, {place}, 1) = '1')", asked.column)
+    parts = (Count(both_true(is_set, asked.tested)), asked.present)
+    p, q = asked.law.law.p, asked.law.law.q
+    return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
+
+
+def _mean(asked: _Asked) -> Recipe:
+    given = asked.law
+    assert given.lower is not None and given.upper is not None, "a mean has bounds"
+    bounds = Fraction(given.lower), Fraction(given.upper)
+    is_true = compare("=", asked.column, _truth(asked, True), asked.binding.setting)
+    parts = (Count(both_true(is_true, asked.tested)), asked.present)
+    p, q = given.law.p, given.law.q
+    return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q, bounds), FLOAT8)
+
+
+def _values(asked: _Asked) -> tuple[Constant, ...]:
+    """The values of the list, or yes and no."""
+    if asked.law.by == "bit":
+        return _truth(asked, True), _truth(asked, False)
+    kind = asked.column.type
+    items = domain.items_of(asked.column.declared, len(asked.law.values or ())) or ()
+    plain = kind if kind.kind == "enum" else kind.plain()
+    return tuple(Constant(plain, text_of(each, kind), each) for each in items)
+
+
+def _truth(asked: _Asked, value: bool) -> Constant:
+    kind = asked.column.type.plain()
+    return Constant(kind, text_of(value, kind), value)
+
+
+def _matches(asked: _Asked, value: Constant) -> Expression:
+    return compare("=", asked.column, value, asked.binding.setting)
+
+
+def _place(asked: _Asked, values: tuple[Constant, ...]) -> int:
+    """Which of the values is asked for."""
+    kind = asked.column.type
+    plain = kind if kind.kind == "enum" else kind.plain()
+    given = asked.binding.operand(asked.call.arguments[1])
+    if isinstance(given, Literal) and find_value(given.text, plain) is None:
+        raise _off_list(asked, given.text)
+    bound = typed(given, asked.binding.setting, plain)
+    wanted = bound.value if isinstance(bound, Constant) else None
+    found = next((place for place, each in enumerate(values) if wanted is not None and each.value == wanted), None)
+    if found is None:
+        raise _off_list(asked, bound.text if isinstance(bound, Constant) else None)
+    return found
+
+
+def _off_list(asked: _Asked, text: str | None) -> BadSetting:
+    listed = ", ".join(str(each) for each in asked.law.values or ("true", "false"))
+    shown = "NULL" if text is None else f'"{text[:60]}"'
+    return BadSetting(f'{shown} is not among the values of "{asked.column.name}"', hint=f"They are: {listed[:200]}.")

@@ -1,0 +1,165 @@
+"""Medians, quantiles, smallest, largest and most frequent values: one of a list of candidates, chosen by its rank.
+
+The candidates follow from the bounds, never from the data: every value that the bounds allow, or the middles of equal
+bins where these are too many. Which candidate each row has is a number, counted as one more key of the block.
+"""
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from rules.aggregates.contributions import Pick, Recipe, value_where, where
+from rules.aggregates.sum_bounds import clip
+from rules.bind.expression import Binding
+from rules.functions.guard import as_passed, as_value
+from rules.kernel.keys import Bins, Listed
+from rules.kernel.lattice import Lattice
+from rules.kernel.summand import Summand
+from rules.mechanisms.release_plan import Chosen, ChosenList, End, Ends, Text
+from rules.refusal import NotAllowed, NotSupported
+from rules.sql import syntax as s
+from rules.values import domain
+from rules.values.domain import Range
+from rules.values.expression import Constant, Expression
+from rules.values.types import FLOAT8, Type
+from rules.values.value import text_of
+
+MOST_CANDIDATES = 4096
+_FINEST = 10**6  # parts of the rows: ranks are whole numbers of such parts, and stay in the range of scores
+_DAY_HINT = (
+    "Ask your DBA to set lower and upper in the rules, or limit it in WHERE: x BETWEEN '2024-01-01' AND '2024-12-31'."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Bins over the bounds, and the values that each of them stands for."""
+
+    bins: Bins
+    lowest: tuple[Fraction, ...]
+    values: tuple[Fraction, ...]
+    highest: tuple[Fraction, ...]
+
+
+def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    """percentile_cont and percentile_disc, of one fraction or of an array of them."""
+    argument, descending = ordered(call, binding)
+    (written,) = call.arguments
+    asked = written.items if isinstance(written, s.Array) else (written,)
+    fractions = tuple(fraction_of(each, call, binding) for each in asked)
+    if call.name == "percentile_cont" and not argument.type.is_number:
+        raise NotSupported(
+            "percentile_cont of dates is not supported", hint="Use percentile_disc, which returns a date."
+        )
+    found = _candidates(argument, tested, binding, rows, call.name)
+    result = FLOAT8 if call.name == "percentile_cont" else argument.type.plain()
+    texts = _texts(found, result)
+    picks = tuple(Pick(found.bins, texts, 1 - each if descending else each) for each in fractions)
+    if not isinstance(written, s.Array):
+        return _recipe(picks[0], found, result)
+    return Recipe(picks, lambda numbers: ChosenList(numbers, texts), result, is_array=True, barred=_no_bars_of_lists)
+
+
+def extreme(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    """min and max: the value at a place, counted from that end, that is not one unit's alone."""
+    result = argument.type.plain()
+    found = _candidates(argument, tested, binding, rows, name)
+    return _recipe(Pick(found.bins, _texts(found, result), largest=name == "max"), found, result)
+
+
+def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
+    """mode() over values that the rules or the type list."""
+    argument, _ = ordered(call, binding)
+    listed_argument = as_passed(argument, replace(binding.setting, as_key=True))
+    listed = domain.items_of(listed_argument.domain, MOST_CANDIDATES)
+    if not listed or argument.type.is_time:
+        hint = "Group by it and order by count(*), or ask your DBA to list its values in the rules file."
+        raise NotAllowed(
+            "mode() over protected rows needs a column whose values are listed in the rules file", hint=hint
+        )
+    texts = tuple(text_of(value, argument.type) for value in listed)
+    constants = tuple((Constant(argument.type.plain(), text),) for text in texts)
+    pick = Pick(Listed((value_where(listed_argument, tested),), constants), texts)
+    return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.plain(), barred=_no_bars_of_modes)
+
+
+def _recipe(pick: Pick, found: _Candidates, result: Type) -> Recipe:
+    def barred(level: Decimal) -> Recipe:
+        """How far the choice may be off depends on how dense the rows lie, which only more choices can tell."""
+        low, high = replace(pick, end=End(-1, level)), replace(pick, end=End(1, level))
+        lowest, highest = (tuple(text_of(each, result) for each in edge) for edge in (found.lowest, found.highest))
+
+        def output(numbers: tuple[int, ...]) -> Chosen:
+            return Chosen(numbers[0], pick.candidates, Ends(numbers[1], numbers[2], lowest, highest))
+
+        return Recipe((pick, low, high), output, result)
+
+    return Recipe((pick,), lambda numbers: Chosen(numbers[0], pick.candidates), result, barred=barred)
+
+
+def _no_bars_of_lists(level: Decimal) -> Recipe:
+    hint = "Select each fraction separately, with its own error bar."
+    raise NotSupported("error bars of an array of quantiles are not supported", hint=hint)
+
+
+def _no_bars_of_modes(level: Decimal) -> Recipe:
+    hint = "Group by the values, and select the error bars of count(*)."
+    raise NotSupported("error bars of mode() are not supported", hint=hint)
+
+
+def ordered(call: s.Call, binding: Binding) -> tuple[Expression, bool]:
+    """What an ordered-set aggregate looks at, and whether from the largest down."""
+    if len(call.within_group) != 1:
+        raise NotSupported(f"{call.name} needs one sort expression, as in WITHIN GROUP (ORDER BY x)")
+    (item,) = call.within_group
+    return binding.bind(item.expression), item.descending
+
+
+def fraction_of(written: s.Expression, call: s.Call, binding: Binding) -> Fraction:
+    """0.333…, with however many digits, is a third: what lies below a millionth of the rows is not told."""
+    bound = binding.bind(written)
+    value = bound.value if isinstance(bound, Constant) else None
+    if not isinstance(value, Fraction) or not 0 <= value <= 1:
+        raise NotSupported(f"the fraction of {call.name} must be a constant between 0 and 1")
+    return value.limit_denominator(_FINEST)
+
+
+def _candidates(argument: Expression, tested: Expression, binding: Binding, rows: int, name: str) -> _Candidates:
+    find = _moment if argument.type.is_time else _number
+    summand = where(find(argument, binding, rows, name), tested)
+    lattice = summand.lattice
+    width = -(-(lattice.high - lattice.low + 1) // MOST_CANDIDATES)
+    bins = Bins(summand, width)
+
+    def values(inside: int) -> tuple[Fraction, ...]:
+        places = (lattice.low + width * place + inside for place in range(bins.count))
+        return tuple(min(place, lattice.high) * lattice.step for place in places)
+
+    return _Candidates(bins, values(0), values((width - 1) // 2), values(width - 1))
+
+
+def _number(argument: Expression, binding: Binding, rows: int, name: str) -> Summand:
+    if not argument.type.is_number:
+        hint = "Group by it and count, or use min and max of a number or date."
+        raise NotAllowed(f"{name} of {argument.type.sql} would reveal the value of a single row", hint=hint)
+    return clip(as_value(argument, binding.setting), rows, name)
+
+
+def _moment(argument: Expression, binding: Binding, rows: int, name: str) -> Summand:
+    """Dates are days and timestamps microseconds since 1970, as in `rules.values.value`."""
+    given = as_value(argument, binding.setting)
+    bounds = domain.range_of(given.domain)
+    if bounds.low is None or bounds.high is None or not _is_declared(argument, bounds):
+        raise NotAllowed(f"{name} over protected rows needs bounds for its dates", hint=_DAY_HINT)
+    return Summand(given, Lattice(Fraction(1), int(bounds.low), int(bounds.high)))
+
+
+def _is_declared(argument: Expression, bounds: Range) -> bool:
+    """Return whether more than the calendar bounds it: the years 1 to 9999 would hide every answer."""
+    assert bounds.low is not None and bounds.high is not None
+    days = 1 if argument.type.kind == "date" else 86_400_000_000
+    return bounds.high - bounds.low < 200 * 366 * days
+
+
+def _texts(found: _Candidates, result: Type) -> tuple[Text, ...]:
+    return tuple(text_of(value, result) for value in found.values)

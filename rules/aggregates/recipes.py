@@ -1,0 +1,201 @@
+"""Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one."""
+
+from dataclasses import replace
+from functools import partial
+
+from rules.aggregates.contributions import (
+    Contribution,
+    Recipe,
+    both_true,
+    is_always_there,
+    present,
+    value_where,
+    where,
+)
+from rules.aggregates.quantiles import extreme, most_frequent, quantile
+from rules.aggregates.rows_as_texts import distinct_argument
+from rules.aggregates.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of_two
+from rules.aggregates.sum_bounds import clip
+from rules.aggregates.typical import typical
+from rules.algebra.nodes import Facts
+from rules.bind.expression import Binding
+from rules.bind.walk_syntax import is_typical
+from rules.functions.datetime.intervals import part_of_span
+from rules.functions.guard import as_value
+from rules.kernel import measures as k
+from rules.kernel.summand import Summand
+from rules.mechanisms.release_plan import Average, CentredSum, Count, Sum
+from rules.refusal import NotAllowed, NotSupported
+from rules.sql import syntax as s
+from rules.values.expression import TRUE, Column, Expression
+from rules.values.types import FLOAT8, INT8, INTERVAL, KEY_KINDS, NUMERIC, Type
+
+_AVERAGE_DIGITS = 16  # as avg of integers prints them
+
+
+class ValuesCollected(NotAllowed):
+    """An aggregate that would collect the values of single rows; the count of each value is answered."""
+
+
+def split(call: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
+    """The recipe of one aggregate. `rows` is how many rows are counted at most of those who are protected together."""
+    if is_typical(call):
+        return typical(call, binding)
+    _check(call)
+    tested = TRUE if call.filter is None else binding.condition(call.filter)
+    if call.star:
+        return _count(tested)
+    if call.name in ("percentile_cont", "percentile_disc"):
+        return quantile(call, tested, binding, rows)
+    if call.name == "mode":
+        return most_frequent(call, tested, binding)
+    bind = binding.bind if (call.name, call.distinct) != ("count", True) else partial(distinct_argument, binding)
+    arguments = tuple(map(bind, call.arguments))
+    if call.name in ("sum", "avg") and len(arguments) == 1 and arguments[0].type.kind == "interval":
+        seconds = part_of_span("epoch", arguments[0], NUMERIC)
+        found = _of_numbers(call, (seconds,), tested, binding, facts, rows)
+        return replace(found, type=INTERVAL, centred=found.centred and replace(found.centred, type=INTERVAL))
+    return _of_numbers(call, arguments, tested, binding, facts, rows)
+
+
+def _of_numbers(
+    call: s.Call, arguments: tuple[Expression, ...], tested: Expression, binding: Binding, facts: Facts, rows: int
+) -> Recipe:
+    """The recipe for arguments that are known; a number of seconds is read as an interval where one is shown."""
+    match call.name, arguments:
+        case "count", (argument,) if call.distinct:
+            return _distinct(argument, tested, facts)
+        case "count", (argument,):
+            return _count(both_true(present(argument, binding), tested))
+        case "sum", (argument,):
+            return (_distinct_sum if call.distinct else _sum)(argument, tested, binding, rows)
+        case "avg", (argument,):
+            return _average(argument, tested, binding, rows, distinct=call.distinct)
+        case (("min" | "max"), (argument,)):
+            return extreme(call.name, argument, tested, binding, rows)
+        case name, (argument,) if name in OF_ONE and not call.distinct:
+            return spread_of_one(name, argument, tested, binding, rows)
+        case name, (first, second) if name in OF_TWO and not call.distinct:
+            return spread_of_two(name, first, second, tested, binding, rows)
+    raise _unknown(call)
+
+
+_HINTS = {
+    "array_agg": "Group by the values instead, or count them.",
+    "string_agg": "Group by the values instead, or count them.",
+    "bool_or": "Count the rows for which it is true: count(*) FILTER (WHERE …).",
+    "bool_and": "Count the rows for which it is false: count(*) FILTER (WHERE NOT …).",
+    "every": "Count the rows for which it is false: count(*) FILTER (WHERE NOT …).",
+}
+
+
+_ANSWERED = "Use count, sum, avg, min, max, variance, stddev, covar_…, corr, regr_…, percentile_… or mode."
+
+
+def _check(call: s.Call) -> None:
+    if call.order_by and call.name not in _HINTS:
+        raise NotSupported(f"ORDER BY inside {call.name} is not supported over protected rows")
+
+
+def _unknown(call: s.Call) -> NotAllowed | NotSupported:
+    hint = _HINTS.get(call.name, _ANSWERED)
+    if call.name in _HINTS or call.name.startswith(("json", "xml", "range", "bit", "any_value")):
+        hint = _HINTS.get(call.name, _HINTS["array_agg"])
+        return ValuesCollected(f'the aggregate "{call.name}" would reveal values of single rows', hint=hint)
+    distinct = "DISTINCT " if call.distinct else ""
+    return NotSupported(f'the aggregate "{call.name}({distinct}…)" is not supported over protected rows', hint=hint)
+
+
+def _count(condition: Expression) -> Recipe:
+    return Recipe((k.Count(condition),), lambda numbers: Count(numbers[0], adds_up=True), INT8)
+
+
+def _distinct(argument: Expression, tested: Expression, facts: Facts) -> Recipe:
+    """Units are counted from the groups that are kept; of any other value a unit brings at most as many as its rows."""
+    if is_unit(argument, facts):
+        return Recipe((k.Units(tested),), lambda numbers: Count(numbers[0]), INT8)
+    if argument.type.kind not in KEY_KINDS:
+        hint = "Cast it to a type such as text or numeric."
+        raise NotSupported(f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint)
+    part = k.Distinct(value_where(argument, tested))
+    return Recipe((part,), lambda numbers: Count(numbers[0]), INT8)
+
+
+def is_unit(argument: Expression, facts: Facts) -> bool:
+    """Whether a column has one value for each unit and another for every other."""
+    if not isinstance(argument, Column) or facts.unit is None:
+        return False
+    if argument.id == facts.unit.column:
+        return True
+    return argument.id in facts.determined and frozenset([argument.id]) in facts.determinants and not argument.nullable
+
+
+def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    summand = clip(as_value(argument, binding.setting), rows, "sum")
+    lattice, result = summand.lattice, _sum_type(argument.type)
+    part = k.Sum(where(summand, tested))
+    middle, positive = lattice.low + lattice.high, lattice.low >= 0
+    centred = Recipe(
+        _centred(argument, summand, tested, binding),
+        lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, lattice.digits, positive),
+        result,
+    )
+    better = None if middle == 0 else centred
+    return Recipe(
+        (part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits, positive), result, centred=better
+    )
+
+
+def _distinct_sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    """Of each unit at most as many values as rows of it count. Values are those of the lattice."""
+    summand = clip(as_value(argument, binding.setting), rows, "sum")
+    lattice = summand.lattice
+    part = k.DistinctSum(where(summand, tested))
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), _sum_type(argument.type))
+
+
+def _centred(
+    argument: Expression, summand: Summand, tested: Expression, binding: Binding
+) -> tuple[Contribution, ...]:  # fmt: skip
+    """Σ(2q − (low + high)), never further from zero than the range is wide, and the rows that have a value.
+
+    A bare column that is not double precision is counted where it is not NULL, as count(x) counts it, so that both
+    are one measure: a NaN among them stands in the middle of the bounds.
+    """
+    tested_summand = where(summand, tested)
+    total = k.Sum(tested_summand, centred=True)
+    if isinstance(argument, Column) and argument.type.kind != "float":
+        return total, k.Count(both_true(present(argument, binding), tested))
+    return total, k.Count() if is_always_there(tested_summand) else k.Values(tested_summand)
+
+
+def _sum_type(sql_type: Type) -> Type:
+    if sql_type.kind == "float":
+        return sql_type.plain()
+    return INT8 if sql_type.base in ("int2", "int4") else NUMERIC
+
+
+def _average(argument: Expression, tested: Expression, binding: Binding, rows: int, *, distinct: bool) -> Recipe:
+    summand = clip(as_value(argument, binding.setting), rows, "avg")
+    lattice = summand.lattice
+    low, high = lattice.low * lattice.step, lattice.high * lattice.step
+    result = FLOAT8 if argument.type.kind == "float" else NUMERIC
+    digits = max(_AVERAGE_DIGITS, lattice.digits + 4)
+    parts = _centred(argument, summand, tested, binding)
+    if distinct:
+        tested_summand = where(summand, tested)
+        parts = k.DistinctSum(tested_summand, centred=True), k.DistinctValues(tested_summand)
+    return Recipe(parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits), result)
+
+
+def choose(recipes: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
+    """Sums from centred halves where their count is a measure anyway.
+
+    Their noise is then that of (halves + middle · count) / 2, whose variance is (low² + high²) / 2 at equal ε, against
+    max(low², high²) of a sum alone.
+    """
+    needed = {part for recipe in recipes if recipe.centred is None for part in recipe.parts}
+    return tuple(
+        recipe.centred if recipe.centred is not None and recipe.centred.parts[1] in needed else recipe
+        for recipe in recipes
+    )

@@ -1,0 +1,154 @@
+"""The public rows that each row of a relation is made of: a superset of what the relation's public columns can be.
+
+A row of a join has a row of each public table that is joined, and these meet as the join says. So the public part of a
+relation, evaluated by itself, has every combination of public values that a row can have. It follows from the text and
+the public tables alone. Whether it is complete is a matter of meaning: the kernel counts what is listed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, Scan, SemiJoin, Windowed
+from rules.values.expression import Apply, Column, Constant, Expression, columns_in, conjuncts, ids_in
+from rules.values.types import have_one_equality
+
+_DAYS_OR_MORE = (
+    "year", "isoyear", "decade", "century", "millennium", "quarter", "month", "week", "day", "doy", "dow", "isodow",
+)  # fmt: skip
+_FIELD = re.compile(r"(?:date_trunc\('|extract\()(\w+)")
+_PASSING = frozenset(("clamp", "within"))
+_FINE_PATTERN = re.compile(r"HH|MI|SS|MS|US|FF|AM|PM|A\.M|P\.M|TZ|OF|J", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What is known of the rows of a relation from public rows, and from what they are computed of."""
+
+    public: tuple[Scan, ...] = ()
+    partners: tuple["Partner", ...] = ()
+    protected: tuple[Scan, ...] = ()
+    conditions: tuple[Expression, ...] = ()  # that hold of every row
+    computed: Mapping[int, Expression] = field(default_factory=dict)
+
+    def scans(self) -> Iterator[Scan]:
+        """All protected tables whose rows may be there."""
+        yield from self.protected
+        for partner in self.partners:
+            yield from partner.cover.scans()
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """Rows that an outer join may have found: public ones that meet the condition, or NULLs."""
+
+    cover: Cover
+    conditions: tuple[Expression, ...] = ()
+
+
+def cover_of(node: Node) -> Cover:
+    """The public part of a relation; of a union nothing is known."""
+    match node:
+        case Scan():
+            return Cover(public=(node,)) if node.facts.unit is None else Cover(protected=(node,))
+        case Filter(source=source, condition=condition):
+            found = cover_of(source)
+            return replace(found, conditions=(*found.conditions, *conjuncts(condition)))
+        case Project(source=source, computed=computed):
+            found = cover_of(source)
+            return replace(found, computed={**found.computed, **dict(computed)})
+        case PerUnit(source=source, keys=keys):
+            found = cover_of(source)
+            return replace(found, computed={**found.computed, **dict(keys)})
+        case SemiJoin(source=source) | Gathered(source=source) | Windowed(source=source):
+            return cover_of(source)
+        case Join():
+            return _joined(node)
+    return Cover()
+
+
+def _joined(node: Join) -> Cover:
+    """Where public rows stay without partners (`absent`), the protected side is like that of an outer join."""
+    left, right, holding = cover_of(node.left), cover_of(node.right), tuple(conjuncts(node.condition))
+    if node.kind == "inner" and node.facts.absent:
+        kept, lost = (left, right) if node.left.facts.unit is None else (right, left)
+        return _extended(kept, Partner(lost))
+    match node.kind:
+        case "inner":
+            return _together(left, right, holding)
+        case "left":
+            return _extended(left, Partner(right, holding))
+        case "right":
+            return _extended(right, Partner(left, holding))
+        case "full":
+            return _extended(_extended(Cover(), Partner(left)), Partner(right))
+
+
+def _together(left: Cover, right: Cover, holding: tuple[Expression, ...]) -> Cover:
+    return Cover(
+        (*left.public, *right.public),
+        (*left.partners, *right.partners),
+        (*left.protected, *right.protected),
+        (*left.conditions, *right.conditions, *holding),
+        {**left.computed, **right.computed},
+    )
+
+
+def _extended(kept: Cover, partner: Partner) -> Cover:
+    """What is computed of a partner's columns is NULL without a partner, whatever it is of NULLs."""
+    same = {number: each for number, each in partner.cover.computed.items() if isinstance(each, Column)}
+    return replace(kept, partners=(*kept.partners, partner), computed={**kept.computed, **same})
+
+
+def equal_columns(conditions: tuple[Expression, ...], computed: Mapping[int, Expression]) -> dict[int, frozenset[int]]:
+    """For each column those that surely have its value: equated by a condition, or the same under another number."""
+    pairs = [(number, each.id) for number, each in computed.items() if isinstance(each, Column)]
+    for each in conditions:
+        match each:
+            case Apply(name="=", arguments=(Column() as one, Column() as two)) if have_one_equality(one.type, two.type):
+                pairs.append((one.id, two.id))
+    groups: dict[int, frozenset[int]] = {}
+    for first, second in pairs:
+        merged = groups.get(first, frozenset([first])) | groups.get(second, frozenset([second]))
+        groups.update(dict.fromkeys(merged, merged))
+    return groups
+
+
+def types_of(scan: Scan) -> dict[int, Column]:
+    """The columns of a public table that can be read: of types whose values have a text that means them."""
+    return {each.id: each for each in scan.facts.columns if each.type.kind not in ("other", "unknown")}
+
+
+def is_over(expression: Expression, numbers: frozenset[int] | set[int]) -> bool:
+    """Whether an expression reads these columns alone, and one at least."""
+    found = {column.id for column in columns_in(expression)}
+    return bool(found) and found <= numbers
+
+
+def is_of_days(expression: Expression, number: int) -> bool:
+    """Whether all that an expression takes of a column is the day, by the session's clock."""
+    match expression:
+        case Column(id=own, type=kind):
+            return own != number or kind.kind == "date"
+        case Constant():
+            return True
+        case Apply(name="date_trunc" | "extract", arguments=(inner,)) if _is_plain(inner, number):
+            found = _FIELD.match(expression.sql)
+            return (found is not None and found[1] in _DAYS_OR_MORE) or is_of_days(inner, number)
+        case Apply(name="to_char", arguments=(inner, Constant(text=str() as text))) if _is_plain(inner, number):
+            return _FINE_PATTERN.search(text) is None or is_of_days(inner, number)
+        case Apply(name="cast", type=kind, arguments=(inner,)) if kind.kind == "date" and _is_plain(inner, number):
+            return True
+    return all(is_of_days(each, number) for each in expression.arguments)
+
+
+def _is_plain(expression: Expression, number: int) -> bool:
+    """The column's own moment, on the session's clock, held between bounds perhaps."""
+    match expression:
+        case Column():
+            return True
+        case Apply(name=name, arguments=(inner, *bounds)) if name in _PASSING and not ids_in(*bounds):
+            return _is_plain(inner, number)
+        case Apply(name="cast", type=kind, arguments=(inner,)) if kind.is_time:
+            return _is_plain(inner, number)
+    return False

@@ -1,0 +1,226 @@
+"""What a condition that holds says of columns: the domains of a Filter's rows."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from rules.values import domain
+from rules.values.domain import Domain, Range, Values
+from rules.values.expression import Apply, Column, Constant, Expression, conjuncts
+from rules.values.value import DAY
+
+_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
+
+
+def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, ...]:
+    """The columns as they are in the rows for which a condition is true.
+
+    The conjuncts are taken one after the other; what one of them does not say, the type and the source still do.
+    """
+    known = {column.id: column for column in columns}
+    for conjunct in conjuncts(holding):
+        for number in never_null(conjunct):
+            if number in known:
+                known[number] = replace(known[number], nullable=False)
+        known |= _equated(conjunct, known)
+        if (excluded := _excluded(conjunct)) is not None and excluded[0] in known:
+            known[excluded[0]] = _without(known[excluded[0]], excluded[1])
+        found = _said(conjunct)
+        if found is not None and found[0] in known:
+            column = known[found[0]]
+            known[column.id] = replace(column, domain=met(column, found[1]))
+    return tuple(known[column.id] for column in columns)
+
+
+def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column]:
+    """x = y: each is one of the other's values, where these are listed."""
+    match conjunct:
+        case Apply(name="=", arguments=(Column(id=first), Column(id=second))) if {first, second} <= known.keys():
+            one, two = known[first], known[second]
+            if one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base):
+                pairs = ((one, two), (two, one))
+                return {each.id: replace(each, domain=met(each, of.domain)) for each, of in pairs if _is_listed(of)}
+    return {}
+
+
+def _is_listed(column: Column) -> bool:
+    return isinstance(column.domain, Values)
+
+
+def met(column: Column, said: Domain) -> Domain:
+    """Of doubles nothing finer than a range is kept; steps come from the type. NaN passes where no number is left."""
+    met = domain.intersect(column.domain, said)
+    if isinstance(said, Range) and isinstance(column.domain, Range):
+        if isinstance(met, Range):
+            return Range(met.low, met.high, column.domain.step)
+        return column.domain if column.type.kind in ("numeric", "float") else met
+    return met
+
+
+def never_null(condition: Expression, *, holds: bool = True) -> Iterable[int]:
+    """Columns that cannot be NULL where this is true, or where it is false: those of strict conditions on them."""
+    match condition:
+        case Column(id=number):
+            return (number,)
+        case Apply(name="not", arguments=(inner,)):
+            return never_null(inner, holds=not holds)
+        case Apply(name="in" | "not in" as name, arguments=(tested, *items)):
+            # One equal item decides: where x is 1, x IN (y, 1) is true and x NOT IN (y, 1) false, whatever y is.
+            strict = (tested, *items) if holds == (name == "not in") else (tested,)
+        case Apply(name="is not null" | "is null" as name, arguments=arguments) if holds == (name == "is not null"):
+            strict = arguments
+        case Apply(strict=True, arguments=arguments):
+            strict = arguments
+        case _:
+            return ()
+    return tuple(each.id for each in strict if isinstance(each, Column))
+
+
+def _said(conjunct: Expression) -> tuple[int, Domain] | None:
+    """A column and a domain that holds all values for which the conjunct is true."""
+    match conjunct:
+        case Column(type=given, id=number) if given.kind == "boolean":
+            return number, Values((True,))
+        case Apply(name="not", arguments=(Column(type=given, id=number),)) if given.kind == "boolean":
+            return number, Values((False,))
+        case Apply(name="is null", arguments=(Column(id=number),)):
+            return number, Values(())
+        case Apply(name=name, arguments=(Column() as column, Constant() as constant)) if name in _MIRRORED:
+            return _compared(column, name, constant)
+        case Apply(name=name, arguments=(Constant() as constant, Column() as column)) if name in _MIRRORED:
+            return _compared(column, _MIRRORED[name], constant)
+        case Apply(name="in", arguments=(Column() as column, *items)):
+            return _listed(column, items)
+        case Apply(name="or", arguments=arguments):
+            return _either(arguments)
+        case Apply(name="and", arguments=arguments):
+            return _together(arguments)
+    return None
+
+
+def _excluded(conjunct: Expression) -> tuple[int, Values] | None:
+    """Values that a column does not have where the conjunct is true: x <> 1, x NOT IN (1, 2), the same OR x IS NULL."""
+    match conjunct:
+        case Apply(name="<>", arguments=(Column() as column, Constant() as constant)):
+            return _one_of(column, [constant])
+        case Apply(name="<>", arguments=(Constant() as constant, Column() as column)):
+            return _one_of(column, [constant])
+        case Apply(name="not in", arguments=(Column() as column, *items)):
+            return _one_of(column, items)
+        case Apply(name="not", arguments=(Apply(name="=" | "in", arguments=(Column() as column, *items)),)):
+            return _one_of(column, items)
+        case Apply(name="or", arguments=(inner, Apply(name="is null", arguments=(Column(id=number),)))):
+            found = _excluded(inner)
+            return found if found is not None and found[0] == number else None
+    return None
+
+
+def _one_of(column: Column, items: list[Expression]) -> tuple[int, Values] | None:
+    found = _listed(column, items)
+    return (found[0], found[1]) if found is not None and isinstance(found[1], Values) else None
+
+
+def _without(column: Column, excluded: Values) -> Column:
+    """Only what is listed can be left out; of a range nothing is."""
+    left = [
+        Values(tuple(item for item in each.items if item not in excluded.items)) if isinstance(each, Values) else each
+        for each in (column.domain, column.declared)
+    ]
+    return replace(column, domain=left[0], declared=left[1])
+
+
+def _together(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
+    """x >= 1 AND x < 9 inside an OR: what they say of the column that all speak of."""
+    said = [each for each in map(_said, arguments) if each is not None]
+    if not said or len({number for number, _ in said}) != 1:
+        return None
+    found = said[0][1]
+    for _, each in said[1:]:
+        found = domain.intersect(found, each)
+    return said[0][0], found
+
+
+def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domain] | None:
+    item = _told(column, constant)
+    if not _comparable(column, constant) or item is None:
+        return None
+    if name == "=":
+        return column.id, domain.values(_that_can_be(column, (item,)))
+    if not isinstance(item, Fraction):
+        return None
+    below = name in ("<", "<=")
+    inside = _inside(item, name, column)
+    return column.id, Range(None, inside) if below else Range(inside, None)
+
+
+def _told(column: Column, constant: Constant) -> Fraction | str | bool | None:
+    """The constant on the column's scale: of dates, noon lies between two of them."""
+    item = constant.value
+    if column.type.kind == "date" and constant.type.kind == "timestamp" and isinstance(item, Fraction):
+        return item / DAY
+    return item if isinstance(item, Fraction | str | bool) else None
+
+
+def _that_can_be(column: Column, items: Iterable[Fraction | str | bool]) -> Iterable[Fraction | str | bool]:
+    """No date is noon."""
+    is_date = column.type.kind == "date"
+    return (item for item in items if not (is_date and isinstance(item, Fraction) and item.denominator > 1))
+
+
+def _inside(bound: Fraction, name: str, column: Column) -> Fraction:
+    """x < 10 is x <= 9 on whole numbers, and a moment less on timestamps."""
+    step = column.domain.step if isinstance(column.domain, Range) else None
+    if column.type.is_time:
+        step = domain.ONE  # a day, or a microsecond
+    if step is None or column.type.kind == "float":
+        return bound
+    below = (bound / step).__ceil__() - 1 if name == "<" else (bound / step).__floor__()
+    above = (bound / step).__floor__() + 1 if name == ">" else (bound / step).__ceil__()
+    return step * (below if name in ("<", "<=") else above)
+
+
+def _comparable(column: Column, constant: Constant) -> bool:
+    """Instants and local times are different scales, and a double is compared inexactly."""
+    if column.type.is_number and constant.type.is_number:
+        return column.type.kind != "float" and _is_exact(constant)
+    if (column.type.kind, constant.type.kind) == ("date", "timestamp"):
+        return True
+    return column.type.kind == constant.type.kind  # a character(n) is read without the blanks that do not count
+
+
+def _is_exact(constant: Constant) -> bool:
+    """Beside a double whole numbers are rounded: beyond 2^53 many equal one. A real is not what was written."""
+    if constant.type.kind != "float":
+        return True
+    is_small = isinstance(constant.value, Fraction) and abs(constant.value) < _WHOLE_DOUBLES
+    return is_small and constant.type.base == "float8"
+
+
+def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:
+    constants = [each for each in items if isinstance(each, Constant) and _comparable(column, each)]
+    found = [item for item in (_told(column, each) for each in constants) if item is not None]
+    if len(constants) < len(items) or len(found) < len([each for each in constants if each.text is not None]):
+        return None
+    return column.id, domain.values(_that_can_be(column, found))
+
+
+def _either(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
+    """x = 1 OR x = 2: only where every arm speaks of the same column."""
+    said = [_said(each) for each in _arms(arguments)]
+    known = [each for each in said if each is not None]
+    if len(known) < len(said) or len({number for number, _ in known}) != 1:
+        return None
+    return known[0][0], domain.union_of([each for _, each in known])
+
+
+def _arms(arguments: tuple[Expression, ...]) -> list[Expression]:
+    """The arms of an OR, and of those that stand in it, in the order of the text."""
+    waiting, found = list(reversed(arguments)), []
+    while waiting:
+        match waiting.pop():
+            case Apply(name="or", arguments=inside):
+                waiting.extend(reversed(inside))
+            case arm:
+                found.append(arm)
+    return found

@@ -1,0 +1,77 @@
+"""How many rows of a unit a unique key leaves whose columns have few values: a proof, not a promise."""
+
+from dataclasses import replace
+
+from rules.algebra.nodes import Facts, Rows
+from rules.values import domain
+from rules.values.domain import Values
+from rules.values.expression import Apply, Column, Expression, conjuncts, ids_in
+from rules.values.types import Type, have_one_equality
+
+MOST_ROWS = 1000  # that a key's values are worth counting for
+
+
+def fewer(facts: Facts, holding: Expression) -> Facts:
+    """What a condition says of a unit's rows: of row_number() = 1 there is one, of id = (its largest id) too."""
+    if facts.unit is None:
+        return facts
+    facts = replace(facts, determined=_settled(facts, holding))
+    left = _rows_left(facts)
+    facts = replace(facts, keys=facts.keys | _keys_left(facts))
+    if left is None:
+        return facts
+    rows = Rows(*(left if each is None else min(each, left) for each in (facts.rows.proved, facts.rows.cap)))
+    every = frozenset(column.id for column in facts.columns)
+    return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
+
+
+def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
+    """The columns that have one value for all rows of a unit, with those that equal something made of such columns.
+
+    5.0 and 5.000 are equal, and two groups by their texts: so only where equal values are one and the same.
+    """
+    found = facts.determined
+    for each in conjuncts(holding):
+        match each:
+            case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
+                for column, other in ((one, two), (two, one)):
+                    if isinstance(column, Column) and ids_in(other) and ids_in(other) <= found:
+                        found |= {column.id} if _has_one_spelling(column.type) else set()
+    return found
+
+
+def _has_one_spelling(sql_type: Type) -> bool:
+    return sql_type.kind not in ("float", "interval") and (sql_type.kind != "numeric" or sql_type.scale is not None)
+
+
+def _rows_left(facts: Facts) -> int | None:
+    """How many rows of one unit a unique key leaves whose other columns have few values; None where none does.
+
+    Columns that the unit determines have one value there.
+    """
+    columns = {column.id: column for column in facts.columns}
+    keys = ([columns[number] for number in key] for key in facts.keys)
+    sizes = (_size(key, facts.determined) for key in keys)
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _size(columns: list[Column], alone: frozenset[int] = frozenset()) -> int | None:
+    """How many values the columns have together; a NULL is equal to none, so any number of rows may have it."""
+    size = 1
+    for column in columns:
+        items = domain.items_of(column.domain, MOST_ROWS) if column.id not in alone else (True,)
+        if items is None or column.nullable:
+            return None
+        size *= max(1, len(items) + (column.id not in alone and _may_be_nan(column)))
+    return size if size <= MOST_ROWS else None
+
+
+def _may_be_nan(column: Column) -> bool:
+    """NaN has any precision and passes x >= 9; only a list of values leaves it out."""
+    return column.type.kind == "numeric" and not isinstance(column.domain, Values)
+
+
+def _keys_left(facts: Facts) -> frozenset[frozenset[int]]:
+    """The keys without the columns that have but one value: where rn = 1 is left, {unit, rn} is {unit}."""
+    alone = frozenset(column.id for column in facts.columns if _size([column]) == 1)
+    return frozenset(key - alone for key in facts.keys if key & alone and key - alone)

@@ -1,0 +1,339 @@
+"""How facts move through nodes: whose rows they are, how many one unit can have, which columns tell the unit.
+
+Every node but a Scan is made here. A join, union or grouping of which nothing is known is refused. No declared
+number is believed: `proved` comes from unique keys alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice, pairwise
+
+from rules.algebra.case_domains import refined
+from rules.algebra.narrow import narrowed
+from rules.algebra.nodes import (
+    Aggregate,
+    Facts,
+    Filter,
+    Gathered,
+    Join,
+    JoinKind,
+    KnownRows,
+    Node,
+    Project,
+    Rows,
+    SemiJoin,
+    Union,
+    Unit,
+)
+from rules.algebra.outer_public_rows import after_filter, after_join, check_computed, check_whole
+from rules.algebra.rows_per_key import fewer
+from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, tied
+from rules.refusal import NotAllowed, NotSupported
+from rules.values.domain import ANYTHING, TRUTHS, Domain
+from rules.values.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in
+from rules.values.types import BOOLEAN, find_common, have_one_equality
+
+MOST_KEYS = 32  # of one relation: fewer proofs are sound, too many take too long
+
+
+def known(rows: tuple[tuple[Constant, ...], ...], columns: tuple[Column, ...], keys: frozenset[frozenset[int]]) -> Node:
+    """Rows that were released before: as public as the analyst's own constants."""
+    return KnownRows(rows, Facts(columns, keys=keys))
+
+
+def filtered(source: Node, holding: Expression) -> Node:
+    """Rows for which a condition is true."""
+    if holding == TRUE:
+        return source
+    absent = after_filter(source.facts.absent, holding)
+    columns = narrowed(source.facts.columns, holding)
+    return Filter(source, holding, fewer(replace(source.facts, columns=columns, absent=absent), holding))
+
+
+def projected(
+    source: Node, computed: tuple[tuple[int, Expression], ...], declared: Mapping[int, Domain] | None = None
+) -> Node:
+    """Computed columns beside the source's own. What follows from determined columns is determined."""
+    if not computed:
+        return source
+    facts = source.facts
+    computed = tuple((number, refined(each, source)) for number, each in computed)
+    said = declared or {}
+    columns = tuple(
+        Column(number, each.type, each.domain, said.get(number, ANYTHING), each.nullable) for number, each in computed
+    )
+    determined = {number for number, each in computed if facts.unit and ids_in(each) <= facts.determined}
+    absent = {number for number, each in computed if check_computed(each, facts.absent)}
+    made = replace(
+        facts,
+        columns=(*facts.columns, *columns),
+        determined=facts.determined | determined,
+        absent=facts.absent | absent,
+    )
+    return Project(source, computed, made)
+
+
+def joined(
+    kind: JoinKind, left: Node, right: Node, holding: Expression, *, number: int, inner_where: Expression = TRUE
+) -> Node:
+    """A join of two relations; `inner_where` may link the units too where no rows are extended with NULLs.
+
+    `number` is free for the unit of a full join, which is the left one's or the right one's.
+    """
+    one, two = left.facts, right.facts
+    if _keeps_public_rows(kind, one, two):
+        return _with_absent(left, right, holding, number)
+    links = tuple(conjuncts(holding)) + (tuple(conjuncts(inner_where)) if kind == "inner" else ())
+    is_tied = False
+    if one.unit is None or two.unit is None:
+        unit = one.unit or two.unit
+    else:
+        holding, links, is_tied = tied(holding, links, one, two)
+        unit = two.unit if kind == "right" else one.unit
+    equal = equalities(links, one, two)
+    left_unique = _is_unique(one, {first for first, _ in equal} | _pinned(links, one, two))
+    right_unique = _is_unique(two, {second for _, second in equal} | _pinned(links, two, one))
+    rows = _joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
+    facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
+    facts = replace(facts, determined=facts.determined | _found_by_determined(kind, one, two, equal, holding))
+    if kind == "inner":
+        facts = fewer(replace(facts, columns=narrowed(facts.columns, holding)), holding)
+    facts = replace(facts, absent=after_join(kind, one, two, holding))
+    made = Join(kind, left, right, holding, facts, tied=is_tied)
+    return made if kind != "full" or unit is None else _with_either_unit(made, one, two, number)
+
+
+def _with_either_unit(made: Join, one: Facts, two: Facts, number: int) -> Node:
+    assert one.unit is not None and two.unit is not None
+    if one.unit.column is None or two.unit.column is None:
+        raise NotSupported("FULL JOIN of a table without a primary key is not supported")
+    first, second = one.column(one.unit.column), two.column(two.unit.column)
+    common = (find_common([first.type, second.type]) or first.type).plain()
+    only = frozenset([number])
+    facts = replace(
+        made.facts,
+        columns=(*made.facts.columns, Column(number, common, nullable=False)),
+        unit=Unit(one.unit.kind, number),
+        aliases=one.unit_columns | two.unit_columns,
+        determined=only,
+        determinants=frozenset([only]),
+    )
+    return replace(made, facts=facts, either=number)
+
+
+def _keeps_public_rows(kind: JoinKind, one: Facts, two: Facts) -> bool:
+    """Return whether public rows stay that have no protected partner, which would tell that there is none."""
+    if (one.unit is None) == (two.unit is None):
+        return False
+    if kind == "full":
+        hint = "Use LEFT JOIN, or aggregate the protected table first and join the public table to the result."
+        raise NotAllowed("FULL JOIN of protected and public tables would reveal protected rows", hint=hint)
+    return (kind == "left" and one.unit is None) or (kind == "right" and two.unit is None)
+
+
+def _with_absent(left: Node, right: Node, holding: Expression, number: int) -> Node:
+    """The inner join, whose public columns are known no better than before: all their groups are asked for."""
+    public, protected = (left, right) if left.facts.unit is None else (right, left)
+    check_whole(public.facts)
+    check_whole(protected.facts)
+    made = joined("inner", left, right, holding, number=number)
+    kept = {column.id: column for column in public.facts.columns}
+    columns = tuple(kept.get(column.id, column) for column in made.facts.columns)
+    absent = frozenset(column.id for column in protected.facts.columns)
+    return replace(made, facts=replace(made.facts, columns=columns, absent=absent))
+
+
+def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[int]:
+    """Columns that a conjunct makes equal to something computed from the other side's row."""
+    own, others = ({column.id for column in each.columns} for each in (facts, other))
+    found: set[int] = set()
+    for link in links:
+        match link:
+            case Apply(name="=", arguments=(one, two)):
+                for column, computed in ((one, two), (two, one)):
+                    known = ids_in(computed)
+                    if isinstance(column, Column) and column.id in own and known and known <= others:
+                        found |= {column.id} if have_one_equality(column.type, computed.type) else set()
+    return found
+
+
+def _is_unique(facts: Facts, columns: set[int]) -> bool:
+    return any(key <= columns for key in facts.keys)
+
+
+def _product(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first * second
+
+
+def _sum(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+def _most(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else max(first, second)
+
+
+def _joined_rows(kind: JoinKind, one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> Rows:
+    """Rows of one unit, for `proved` and `cap` alike."""
+    if one.unit is None or two.unit is None:
+        protected, unique = (one, right_unique) if one.unit else (two, left_unique)
+        return protected.rows if unique or (one.unit is None and two.unit is None) else Rows()
+
+    def count(first: int | None, second: int | None) -> int | None:
+        match kind:
+            case "inner" | "left":
+                narrow, wide = (first if right_unique else None), _product(first, second)
+                if kind == "inner" and left_unique and second is not None:
+                    narrow = second if narrow is None else min(narrow, second)
+                return narrow if narrow is not None else wide if kind == "inner" else _most(first, wide)
+            case "right":
+                return second if left_unique else _most(second, _product(first, second))
+            case "full":
+                total = _sum(first, second)
+                return total if left_unique or right_unique else _most(_product(first, second), total)
+
+    return Rows(count(one.rows.proved, two.rows.proved), count(one.rows.cap, two.rows.cap))
+
+
+def _merged(
+    kind: JoinKind, one: Facts, two: Facts, unit: Unit | None, rows: Rows, *, left_unique: bool, right_unique: bool
+) -> Facts:
+    """An outer join erases the keys, NOT NULLs and dependencies of the side that it extends with NULLs."""
+    left_kept, right_kept = kind in ("inner", "left"), kind in ("inner", "right")
+    columns = (*_extended(one.columns, kept=left_kept), *_extended(two.columns, kept=right_kept))
+    keys: set[frozenset[int]] = set()
+    if right_unique and left_kept:
+        keys |= one.keys
+    if left_unique and right_kept:
+        keys |= two.keys
+    if kind == "inner" and not keys:  # else each pair holds one of these, and pairs of pairs would never end
+        keys = set(islice((first | second for first in one.keys for second in two.keys), MOST_KEYS))
+    both_protected = one.unit is not None and two.unit is not None
+    determined = (one.determined if left_kept else frozenset()) | (two.determined if right_kept else frozenset())
+    determinants = (one.determinants if left_kept else frozenset()) | (two.determinants if right_kept else frozenset())
+    if kind == "inner" and not both_protected and unit is not None:
+        determined = _followed(one, two, left_unique=left_unique, right_unique=right_unique)
+    return Facts(
+        columns=columns,
+        unit=unit,
+        rows=rows,
+        keys=frozenset(keys),
+        determined=frozenset(determined),
+        determinants=frozenset(determinants),
+        aliases=one.unit_columns | two.unit_columns,
+        steps=(*one.steps, *two.steps),
+        anchors=(*one.anchors, *two.anchors),
+        refers=(*one.refers, *two.refers),
+    )
+
+
+def _followed(one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> frozenset[int]:
+    """A public row found through its key by a unit's only row is determined by the unit too."""
+    protected, public, unique = (one, two, right_unique) if one.unit else (two, one, left_unique)
+    if unique and protected.rows.proved == 1:
+        return protected.determined | {column.id for column in public.columns}
+    return protected.determined
+
+
+def _found_by_determined(
+    kind: JoinKind, one: Facts, two: Facts, equal: list[tuple[int, int]], holding: Expression
+) -> frozenset[int]:
+    """Public columns of the row that a key finds, where the key and all that is asked follow from the unit."""
+    if kind not in ("inner", "left") or (one.unit is None) == (two.unit is None):
+        return frozenset()
+    protected, public = (one, two) if one.unit is not None else (two, one)
+    pairs = equal if one.unit is not None else [(second, first) for first, second in equal]
+    found = frozenset(column.id for column in public.columns)
+    is_same = kind == "inner" or ids_in(holding) - found <= protected.determined
+    key = {other for own, other in pairs if own in protected.determined}
+    return found if is_same and _is_unique(public, key) else frozenset()
+
+
+def _extended(columns: tuple[Column, ...], *, kept: bool) -> tuple[Column, ...]:
+    return columns if kept else tuple(replace(column, nullable=True, filled=False) for column in columns)
+
+
+def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool, mark: int | None = None) -> Node:
+    """EXISTS and NOT EXISTS of rows of the same unit; of public rows any condition will do."""
+    facts, is_tied = source.facts, False
+    if facts.unit is None and other.facts.unit is not None:
+        raise NotAllowed("filtering public rows by protected rows would reveal protected rows", hint=CROSS_UNIT_HINT)
+    if facts.unit is not None and other.facts.unit is not None:
+        holding, _, is_tied = tied(holding, tuple(conjuncts(holding)), facts, other.facts)
+    check_whole(other.facts)
+    if mark is None and not negated:
+        absent = after_filter(facts.absent, holding)
+        return SemiJoin(source, other, holding, negated, None, replace(facts, absent=absent), is_tied)
+    if facts.absent & ids_in(holding):
+        check_whole(facts)
+    if mark is None:
+        return SemiJoin(source, other, holding, negated, None, facts, is_tied)
+    column = Column(mark, BOOLEAN, TRUTHS, nullable=False, name="exists")
+    asked = ids_in(holding) - {each.id for each in other.facts.columns}
+    determined = facts.determined | {mark} if asked <= facts.determined else facts.determined
+    made = replace(facts, columns=(*facts.columns, column), determined=determined)
+    return SemiJoin(source, other, holding, negated, mark, made, is_tied)
+
+
+def gathered(
+    source: Node, other: Node, holding: Expression, made: tuple[tuple[int, Aggregate, Column], ...]
+) -> Node:  # fmt: skip
+    """Aggregates of the rows of the same unit that a condition ties to each row: one value for it, of that unit's."""
+    facts = source.facts
+    assert facts.unit is not None and other.facts.unit is not None
+    check_linked(equalities(tuple(conjuncts(holding)), facts, other.facts), facts, other.facts)
+    check_whole(other.facts)
+    if facts.absent & ids_in(holding):
+        check_whole(facts)
+    columns = tuple(column for _, _, column in made)
+    asked = ids_in(holding) - {each.id for each in other.facts.columns}
+    same = frozenset(each.id for each in columns) if asked <= facts.determined else frozenset()
+    held = replace(facts, columns=(*facts.columns, *columns), determined=facts.determined | same)
+    return Gathered(source, other, holding, tuple((number, each) for number, each, _ in made), held)
+
+
+def find_partner(source: Node, other: Node, holding: Expression, number: int, *, always: bool = False) -> Node | None:
+    """Each row with the one row of another relation that belongs to it, or NULLs; None when there may be several.
+
+    `always`: a foreign key says that there is one.
+    """
+    links = tuple(conjuncts(holding))
+    equal = equalities(links, source.facts, other.facts)
+    if not _is_unique(other.facts, {second for _, second in equal} | _pinned(links, other.facts, source.facts)):
+        return None
+    made = joined("inner" if always else "left", source, other, holding, number=number)
+    found = frozenset(column.id for column in other.facts.columns)
+    if made.facts.unit is None or not ids_in(holding) - found <= source.facts.determined:
+        return made
+    return replace(made, facts=replace(made.facts, determined=made.facts.determined | found))  # the same for all rows
+
+
+def united(
+    branches: tuple[Node, ...], sources: tuple[tuple[int, ...], ...], columns: tuple[Column, ...], unit: int | None
+) -> Node:
+    """UNION ALL of rows of units of one kind: a unit's rows add up, keys and dependencies are gone."""
+    for branch in branches:
+        check_whole(branch.facts)
+    for one, two in pairwise(branches):
+        kinds = [branch.facts.unit.kind if branch.facts.unit else None for branch in (one, two)]
+        if kinds[0] != kinds[1]:
+            message = "UNION ALL of rows of different units is not supported over protected rows"
+            raise NotSupported(message, hint="Aggregate each branch first, then combine the results with UNION ALL.")
+    first = branches[0].facts.unit
+    rows = branches[0].facts.rows
+    for branch in branches[1:]:
+        rows = Rows(_sum(rows.proved, branch.facts.rows.proved), _sum(rows.cap, branch.facts.rows.cap))
+    facts = Facts(
+        columns=columns,
+        unit=None if first is None else Unit(first.kind, unit),
+        rows=rows,
+        determined=frozenset() if unit is None else frozenset([unit]),
+        determinants=frozenset() if unit is None else frozenset([frozenset([unit])]),
+    )
+    return Union(branches, tuple(column.id for column in columns), sources, facts)
+
+
+def tells_unit(facts: Facts, keys: tuple[Expression, ...]) -> bool:
+    """Return whether rows with equal keys are surely of one unit; NULLs stand in one group, whosever they are."""
+    plain = {each.id for each in keys if isinstance(each, Column) and not facts.column(each.id).nullable}
+    return any(each <= plain for each in facts.determinants)

@@ -1,0 +1,105 @@
+"""How facts move through what is computed from the rows of one unit: its groups, and windows over its rows.
+
+Both are rendered with the unit in front of their keys, whether or not these are known to tell it.
+"""
+
+from dataclasses import dataclass, replace
+
+from rules.algebra.nodes import Aggregate, Facts, Node, PerUnit, Rows, Window, WindowCall, Windowed
+from rules.algebra.outer_public_rows import check_whole
+from rules.algebra.unit_facts import tells_unit
+from rules.refusal import NotSupported
+from rules.values.expression import Column, Expression, ids_in
+
+_TEXTS = ("text", "character")  # with a collation of their own, without which they are read
+
+
+def per_unit(
+    source: Node, keys: tuple[tuple[int, Expression], ...], aggregates: tuple[tuple[int, Aggregate, Column], ...]
+) -> Node:
+    """One row for each unit and keys. Keys that the unit determines leave one row of each unit."""
+    facts = source.facts
+    assert facts.unit is not None and facts.unit.column is not None
+    check_whole(facts)
+    unit = facts.unit.column
+    by_unit = all(ids_in(each) <= facts.determined for _, each in keys)
+    numbers, bound = frozenset(number for number, _ in keys), tuple(each for _, each in keys)
+    key_columns = tuple(_key_column(number, each) for number, each in keys)
+    columns = (
+        facts.column(unit),
+        *(each for each in key_columns if each.id != unit),
+        *(each for _, _, each in aggregates),
+    )
+    plain = {each.id: number for number, each in keys if isinstance(each, Column)}
+    determined = {number for number, each in keys if ids_in(each) <= facts.determined} | {unit}
+    made = Facts(
+        columns=columns,
+        unit=facts.unit,
+        rows=Rows(1, 1) if by_unit else facts.rows,
+        keys=frozenset([frozenset([unit, *numbers])] + ([numbers] if tells_unit(facts, bound) else [])),
+        determined=frozenset(column.id for column in columns) if by_unit else frozenset(determined),
+        determinants=frozenset([frozenset([unit])]) | _carried(facts, plain),
+        aliases=frozenset(plain[number] for number in facts.aliases & plain.keys()),
+        steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
+        anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
+    )
+    return PerUnit(source, keys, tuple((number, each) for number, each, _ in aggregates), made)
+
+
+def _key_column(number: int, expression: Expression) -> Column:
+    if expression.type.kind in ("other", "interval") and not expression.type.name.startswith(_TEXTS):
+        # Which of several equal documents, ranges or intervals stands for a group is up to the plan.
+        message = (
+            f"values of type {expression.type.sql} cannot be grouped, because equal values can differ in their text"
+        )
+        raise NotSupported(message, hint="Group by a text value in it, such as (document ->> 'key').")
+    if isinstance(expression, Column):
+        return replace(expression, id=number)
+    return Column(number, expression.type, expression.domain, nullable=expression.nullable)
+
+
+def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
+    kept = [each for each in facts.determinants if each <= plain.keys()]
+    return frozenset(frozenset(plain[number] for number in each) for each in kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A window function and its column: whether it numbers the rows of its partition, whether all rows have it."""
+
+    call: WindowCall
+    column: Column
+    is_key: bool = False
+    is_same: bool = False
+
+
+def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
+    """Columns that follow from the rows of the unit; the partition tells it, and is rendered with it."""
+    facts = source.facts
+    assert facts.unit is not None and facts.unit.column is not None
+    check_whole(facts)
+    keys = set(facts.keys)
+    for parts in (window.partition, tuple(each for each in window.partition if not ids_in(each) <= facts.determined)):
+        if all(isinstance(each, Column) for each in parts):
+            whole = ids_in(*parts) if parts == window.partition else ids_in(*parts) | {facts.unit.column}
+            keys |= {whole | {each.column.id} for each in made if each.is_key}
+    held = replace(
+        facts,
+        columns=(*facts.columns, *(each.column for each in made)),
+        keys=frozenset(keys),
+        determined=facts.determined | {each.column.id for each in made if each.is_same or facts.rows.proved == 1},
+    )
+    return Windowed(source, window, tuple((each.column.id, each.call) for each in made), held)
+
+
+def one_of_equals(expression: Expression, sql: str) -> str:
+    """One of the values that are equal to this one and not identical, whichever of them comes first."""
+    match expression.type.kind:
+        case "numeric" if expression.type.scale is None or not isinstance(expression, Column):
+            return f"trim_scale({sql})"
+        case "float":
+            # Without a cast back, which a number that was computed might not fit: real + real is real.
+            is_real = isinstance(expression, Column) and expression.type.base == "float4"
+            return f"({sql} + {'0::real' if is_real else '0.0'})"
+        case _:
+            return sql

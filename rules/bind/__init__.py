@@ -1,0 +1,1 @@
+"""Bind names, types and units: from the planner's syntax to a tree of relations."""

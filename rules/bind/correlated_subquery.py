@@ -1,0 +1,145 @@
+"""Scalar subqueries that depend on the row around them by equalities: x > (SELECT avg(y) … WHERE a = outer.a).
+
+The inner query is answered first for all values of a, by GROUP BY a. Where the row around it stands, the answer of its
+own a is looked up; a value that has no answer gets what an aggregate of no rows gives.
+"""
+
+from dataclasses import dataclass
+
+from rules.bind.inner_answers import Links
+from rules.bind.scope import PlannerContext
+from rules.bind.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
+from rules.catalog import TableName
+from rules.refusal import NotSupported
+from rules.sql import syntax as s
+
+CORRELATED_HINT = (
+    "Use = in the WHERE clause of the subquery, or write it as a CTE grouped by the columns it depends on, and join it."
+)
+
+PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
+
+
+class Correlated(Exception):
+    """A block for each row of a query around it: one block grouped by what it depends on says the same."""
+
+    def __init__(self, select: int, links: Links) -> None:
+        super().__init__(select, links)
+        self.select, self.links = select, links
+
+
+def links_of(query: s.Query, context: PlannerContext) -> Links:
+    """The conditions by which a scalar subquery depends on the row around it; none when it does not."""
+    if not isinstance(query, s.Select):
+        return ()
+    inside = _Inside.of(query, context)
+    if not any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
+        return ()
+    found = tuple(link for each in conjuncts(query.where) if (link := inside.link(each)) is not None)
+    linking = [condition for condition, _ in found]
+    rest = [each for each in conjuncts(query.where) if each not in linking]
+    others = (query.items, query.group_by, query.having, query.order_by, rest)
+    depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
+    if found and not depends and not _is_one_aggregate(query):
+        hint = "Compare a count instead: (SELECT count(*) … WHERE a = outer.a) > 0, whose result includes noise."
+        raise NotSupported("a correlated subquery over protected rows must select a single aggregate", hint=hint)
+    if not found or depends:
+        raise NotSupported(
+            "a correlated subquery over protected rows can refer to the outer query only by =", hint=CORRELATED_HINT
+        )
+    return found
+
+
+def check_alone(query: s.Query, context: PlannerContext) -> None:
+    """An answer that comes first cannot depend on a row: as EXISTS in the ON of an outer join may."""
+    if not isinstance(query, s.Select):
+        return
+    inside = _Inside.of(query, context)
+    if any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
+        raise NotSupported("a correlated subquery is not supported in this clause", hint=PLACE_HINT)
+
+
+def outside_of(links: Links) -> tuple[s.Expression, ...]:
+    """Return the outer sides of the links of a correlated subquery."""
+    return tuple(each.arguments[inside_first] for each, inside_first in links if isinstance(each, s.Operator))
+
+
+def of_nothing(query: s.Query) -> s.Expression:
+    """Return the value of a subquery without rows: 0 for a bare count, else NULL."""
+    assert isinstance(query, s.Select), "only a SELECT has links"
+    item = query.items[0].expression
+    if isinstance(item, s.Call) and item.name == "count":
+        return s.Constant("number", "0")
+    if any(call.name == "count" for call in aggregates(item)):
+        hint = "Select the count alone in the subquery, and compute with it in the outer query."
+        raise NotSupported("an expression over count() is not supported in a correlated subquery", hint=hint)
+    return s.Constant("null")
+
+
+def _is_one_aggregate(query: s.Select) -> bool:
+    plain = not (query.ctes or query.group_by or query.having or query.distinct or query.distinct_on or query.locking)
+    plain = plain and query.limit is None and query.offset is None and not has_window(query.items)
+    return plain and len(query.items) == 1 and any(is_aggregate(part) for part in parts(query.items[0].expression))
+
+
+def _clauses(query: s.Select) -> tuple[object, ...]:
+    return (query.items, query.where, query.group_by, query.having, query.order_by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """The names that the inner query's own FROM brings."""
+
+    tables: frozenset[str]
+    columns: frozenset[str] | None  # None: not all are known here, so a bare name is taken for one of its own
+
+    @classmethod
+    def of(cls, query: s.Select, context: PlannerContext) -> "_Inside":
+        tables: set[str] = set()
+        columns: set[str] | None = set()
+        for source in _sources(query.source):
+            tables.add(source.alias or (source.name if isinstance(source, s.TableSource) else ""))
+            known = _columns(source, context)
+            columns = None if columns is None or known is None else columns | known
+        return cls(frozenset(tables), None if columns is None else frozenset(columns))
+
+    def lacks(self, name: s.Name) -> bool:
+        """Return whether a name means something outside."""
+        *qualifier, last = name.parts
+        if qualifier:
+            return qualifier[-1] not in self.tables
+        return self.columns is not None and last not in self.columns
+
+    def link(self, condition: s.Expression) -> tuple[s.Expression, bool] | None:
+        match condition:
+            case s.Operator(name="=", arguments=(one, two)):
+                sides = [self._side(each) for each in (one, two)]
+                if sorted(sides, key=str) == ["inside", "outside"]:
+                    return condition, sides[0] == "inside"
+        return None
+
+    def _side(self, expression: s.Expression) -> str | None:
+        names = [part for part in parts(expression) if isinstance(part, s.Name)]
+        lacking = [self.lacks(name) for name in names]
+        if not names or any(isinstance(part, s.Select | s.SetOperation | s.Values) for part in parts(expression)):
+            return None
+        return "outside" if all(lacking) else None if any(lacking) else "inside"
+
+
+def _sources(source: s.Source | None) -> list[s.TableSource | s.QuerySource | s.FunctionSource]:
+    match source:
+        case None:
+            return []
+        case s.Join(left=left, right=right):
+            return [*_sources(left), *_sources(right)]
+    return [source]
+
+
+def _columns(source: s.TableSource | s.QuerySource | s.FunctionSource, context: PlannerContext) -> set[str] | None:
+    if not isinstance(source, s.TableSource) or source.columns:
+        return None
+    for schema in (source.schema,) if source.schema else context.search_path:
+        table = context.catalog.find_table(TableName(schema, source.name))
+        if table is not None and context.policy.find_table(table.name) is not None:
+            return {column.name for column in table.columns}
+    return None

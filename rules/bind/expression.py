@@ -1,0 +1,300 @@
+"""Expressions of the analyst's text as typed expressions of the registry."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rules.bind import in_subquery
+from rules.bind.correlated_subquery import check_alone, links_of, of_nothing, outside_of
+from rules.bind.inner_answers import Links
+from rules.bind.scope import PlannerContext
+from rules.bind.walk_syntax import word_of
+from rules.functions import arrays, comparison, conditional
+from rules.functions.casts import cast
+from rules.functions.coerce import folded, literal, literals, number, typed
+from rules.functions.guard import EvalContext
+from rules.functions.registry import call, operate
+from rules.refusal import NotAllowed, NotSupported, Refusal
+from rules.sql import syntax as s
+from rules.sql.aggregate_names import AGGREGATES
+from rules.values.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
+from rules.values.types import UNKNOWN, Type, find_type
+
+# What an expression means by itself: a column, a grouping key, an aggregate. None: look into it.
+Leaf = Callable[[s.Expression], Operand | None]
+
+_MOST_COMPARED = 100  # items of an array that are compared one by one
+_LONG_CHAIN = 48  # alternatives: fewer keep the shape in which they were written, and so the keys of what was released
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How the names of one place are read."""
+
+    leaf: Leaf
+    context: PlannerContext
+    setting: EvalContext
+
+    def bind(self, expression: s.Expression) -> Expression:
+        """A whole expression; an open literal in the end is a text."""
+        return typed(self.operand(expression), self.setting)
+
+    def condition(self, expression: s.Expression) -> Expression:
+        return comparison.boolean(self.operand(expression), self.setting)
+
+    def operand(self, expression: s.Expression) -> Operand:
+        try:
+            found = self.leaf(expression)
+            return folded(self._computed(expression), self.setting) if found is None else found
+        except Refusal as refusal:
+            refusal.about = refusal.about or word_of(expression)
+            raise
+
+    def _computed(self, expression: s.Expression) -> Operand:
+        match expression:
+            case s.Constant():
+                return _constant(expression)
+            case s.Parameter(number=index):
+                return self._parameter(index)
+            case s.Cast(argument=argument, type=written):
+                return self._cast(argument, written)
+            case s.Operator(name="subscript", arguments=(array, place)):
+                return self._item(array, place)
+            case s.Operator(name=name, arguments=(left, right)) if name in arrays.SIGNS:
+                return self._sets(name, left, right)
+            case s.Operator(name=name):
+                return operate(name, tuple(map(self.operand, _operands(expression))), self.setting)
+            case s.Call():
+                return self._call(expression)
+            case s.Case():
+                return self._case(expression)
+            case s.InList(argument=argument, items=items, negated=negated):
+                return self._in(argument, items, negated=negated)
+            case s.Quantified():
+                return self._quantified(expression)
+            case s.ScalarQuery() | s.Exists() | s.InQuery():
+                return self._answered(expression)
+        raise _refusal(expression)
+
+    def _item(self, array: s.Expression, place: s.Expression) -> Expression:
+        """array[n], and the pieces of a text that are made as an array."""
+        match array:
+            case s.Call(name="string_to_array", arguments=(_, _) as given):
+                return arrays.piece(tuple(map(self.operand, given)), self.operand(place), self.setting)
+            case s.Call(name="regexp_match", arguments=(_, _) as given) if place == s.Constant("number", "1"):
+                return call("substring", tuple(map(self.operand, given)), self.setting)
+        found = self.operand(array)
+        if isinstance(found, Literal) or arrays.element_of(found) is None:
+            raise NotSupported("a subscript of this expression is not supported over protected rows")
+        return arrays.item(found, self.operand(place), self.setting)
+
+    def _sets(self, name: str, left: s.Expression, right: s.Expression) -> Expression:
+        """a @> b, a <@ b and a && b, where one may be written as a constant."""
+        sides = [None if _is_written(each) else self.operand(each) for each in (left, right)]
+        element = next((found for each in sides if each is not None and (found := arrays.element_of(each))), None)
+        if element is None:  # documents
+            return operate(name, (self._document(left), self._document(right)), self.setting)
+        one, other = (
+            arrays.listed(self._array(written), element, self.setting) if side is None else side
+            for side, written in zip(sides, (left, right), strict=True)
+        )
+        return operate(name, (one, other), self.setting)
+
+    def _document(self, expression: s.Expression) -> Operand:
+        match expression:
+            case s.Cast(argument=s.Constant(kind="string", text=text), type="jsonb"):
+                return Literal(text)
+        return self.operand(expression)
+
+    def _parameter(self, index: int) -> Operand:
+        if not 0 < index <= len(self.context.parameters):
+            raise NotSupported(f"parameter ${index} has no value")
+        written, text = self.context.parameter_types[index - 1], self.context.parameters[index - 1]
+        if self._is_enum(written):
+            return null_of(UNKNOWN) if text is None else Literal(text)
+        given = find_type(written)
+        if given is None or given.kind == "other":
+            raise NotSupported(f"a parameter of type {written} is not supported over protected rows")
+        return literal(text, given, self.setting)
+
+    def _cast(self, argument: s.Expression, written: str) -> Operand:
+        given = self.operand(argument)
+        if isinstance(given, Literal) and self._is_enum(written):
+            return given  # a label takes its type from what it is compared with
+        if isinstance(given, Constant) and given.type.kind == "text" and self._is_enum(written):
+            return null_of(UNKNOWN) if given.text is None else Literal(given.text)
+        return cast(given, written, self.setting)
+
+    def _call(self, function: s.Call) -> Expression:
+        if function.over is not None:
+            hint = "Use a window function over aggregates, such as sum(count(*)) OVER ()."
+            raise NotSupported(f'window function "{function.name}" is not supported over protected rows', hint=hint)
+        if (
+            function.name in AGGREGATES
+            or function.star
+            or function.distinct
+            or function.filter
+            or function.within_group
+        ):
+            raise NotSupported(f'aggregate "{function.name}" is not allowed in this clause')
+        if function.schema is not None:
+            raise NotSupported(f'the function "{function.schema}.{function.name}" is not supported over protected rows')
+        if function.name == "width_bucket" and len(function.arguments) == 2:
+            return self._bucket(*function.arguments)
+        return call(function.name, tuple(map(self.operand, function.arguments)), self.setting)
+
+    def _bucket(self, argument: s.Expression, array: s.Expression) -> Expression:
+        """width_bucket(x, array of constants in their order): how many of them are not above x."""
+        given, bounds = self.operand(argument), self._array(array)
+        values = [each.value for each in bounds if isinstance(each, Constant) and isinstance(each.value, Fraction)]
+        if not 0 < len(values) == len(bounds) <= _MOST_COMPARED or values != sorted(values):
+            raise NotSupported(f"width_bucket needs 1 to {_MOST_COMPARED} constant numbers in ascending order")
+        below = ((operate("<", (given, bound), self.setting), number(str(at))) for at, bound in enumerate(bounds))
+        is_null = operate("is null", (given,), self.setting)
+        branches = ((is_null, null_of(UNKNOWN)), *below)
+        return conditional.case(branches, number(str(len(bounds))), self.setting)
+
+    def _case(self, case: s.Case) -> Expression:
+        branches = tuple((self.operand(test), self.operand(result)) for test, result in case.branches)
+        default = null_of(UNKNOWN) if case.default is None else self.operand(case.default)
+        if case.operand is None:
+            return conditional.case(branches, default, self.setting)
+        return conditional.simple_case(self.operand(case.operand), branches, default, self.setting)
+
+    def _answered(self, subquery: s.ScalarQuery | s.Exists | s.InQuery) -> Operand:
+        """A subquery over answers, whose rows are known before protected ones are asked for."""
+        match subquery:
+            case s.ScalarQuery(query=query):
+                links = links_of(query, self.context)
+                return self._lookup(query, links) if links else self.context.released_value(query, "value")
+            case s.Exists(query=query):
+                check_alone(query, self.context)
+                return self.context.released_value(query, "exists")
+            case s.InQuery(query=query):
+                check_alone(query, self.context)
+                rows = self.context.released_list(query)
+                return in_subquery.among(
+                    tuple(map(self.operand, in_subquery.written(subquery))), subquery, rows, self.setting
+                )
+
+    def _lookup(self, query: s.Query, links: Links) -> Operand:
+        """The answer for what the row around the subquery has."""
+        outside = tuple(map(self.operand, outside_of(links)))
+        rows = self.context.released_rows(query, links)
+        branches = []
+        for *keys, answer in rows:
+            pairs = zip(outside, keys, strict=True)
+            tests = tuple(comparison.compare("=", one, other, self.setting) for one, other in pairs)
+            branches.append((all_of(tests), answer))
+        return conditional.case(tuple(branches), self.operand(of_nothing(query)), self.setting)
+
+    def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
+        found = tuple(map(self.operand, items))
+        return comparison.in_list(self.operand(argument), found, self.setting, negated=negated)
+
+    def _quantified(self, given: s.Quantified) -> Expression:
+        """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN; with other operators it is OR and AND."""
+        if not _is_written(given.array):
+            array = self.bind(given.array)
+            if given.operator in comparison.COMPARISONS and arrays.element_of(array) is not None:
+                operand, sign = self.operand(given.argument), given.operator
+                return arrays.compared(operand, sign, array, self.setting, every=given.all)
+        items = self._array(given.array)
+        if (given.operator, given.all) in (("=", False), ("<>", True)):
+            return comparison.in_list(self.operand(given.argument), items, self.setting, negated=given.all)
+        if len(items) > _MOST_COMPARED:
+            raise NotSupported(f"{given.operator} with more than {_MOST_COMPARED} items is not supported")
+        argument = self.operand(given.argument)
+        tests = tuple(operate(given.operator, (argument, item), self.setting) for item in items)
+        if not tests:
+            return TRUE if given.all else FALSE
+        return (comparison.both if given.all else comparison.either)(*tests, setting=self.setting)
+
+    def _array(self, expression: s.Expression) -> tuple[Operand, ...]:
+        match expression:
+            case s.Array(items=items):
+                return tuple(map(self.operand, items))
+            case s.Cast(argument=s.Array(items=items), type=written) if self._has_enums(written):
+                return tuple(map(self.operand, items))
+            case s.Cast(argument=s.Array(items=items), type=written):
+                element = _element(written)
+                return tuple(cast(self.operand(item), element.sql, self.setting) for item in items)
+            case s.Constant(kind="string", text=text):
+                return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in arrays.items_of(text))
+            case s.Cast(argument=s.Constant(kind="string", text=text), type=written):
+                return self._items(text, written)
+            case s.Cast(argument=s.Parameter() as parameter):
+                return self._array(parameter)
+            case s.Parameter(number=index) if 0 < index <= len(self.context.parameters):
+                bound = self.context.parameters[index - 1]
+                return () if bound is None else self._items(bound, self.context.parameter_types[index - 1])
+        raise NotSupported("an array that is not constant is not supported over protected rows")
+
+    def _items(self, text: str, written: str) -> tuple[Operand, ...]:
+        """The items of an array's text; a label of an enum takes its type from what it is compared with."""
+        if self._has_enums(written):
+            return tuple(null_of(UNKNOWN) if item is None else Literal(item) for item in arrays.items_of(text))
+        return literals(arrays.items_of(text), _element(written), self.setting)
+
+    def _has_enums(self, written: str) -> bool:
+        return written.endswith("[]") and self._is_enum(written.removesuffix("[]"))
+
+    def _is_enum(self, written: str) -> bool:
+        """Return whether a type is an enum of the database; the twin has checked which one it is."""
+        name = written.replace('"', "")
+        known = {
+            text
+            for each in self.context.catalog.enums
+            for text in (each.name.name, f"{each.name.schema}.{each.name.name}")
+        }
+        return name in known
+
+
+def _is_written(expression: s.Expression) -> bool:
+    """Return whether an array stands in the text, or in a parameter."""
+    while isinstance(expression, s.Cast):
+        expression = expression.argument
+    return isinstance(expression, s.Array | s.Constant | s.Parameter)
+
+
+def _element(written: str) -> Type:
+    found = find_type(written.removesuffix("[]")) if written.endswith("[]") else None
+    if found is None:
+        raise NotSupported(f"an array of type {written} is not supported over protected rows")
+    return found
+
+
+def _operands(operator: s.Operator) -> Sequence[s.Expression]:
+    """What an operator stands between; of a long chain of ORs all alternatives, in the order of the text."""
+    if operator.name != "or":
+        return operator.arguments
+    waiting: list[s.Expression] = [operator]
+    found: list[s.Expression] = []
+    while waiting:
+        match waiting.pop():
+            case s.Operator(name="or", arguments=arguments):
+                waiting.extend(reversed(arguments))
+            case arm:
+                found.append(arm)
+    return found if len(found) > _LONG_CHAIN else operator.arguments
+
+
+def _constant(constant: s.Constant) -> Operand:
+    match constant.kind:
+        case "number":
+            return number(constant.text)
+        case "boolean":
+            return TRUE if constant.text.lower() in ("true", "t") else FALSE
+        case "null":
+            return null_of(UNKNOWN)
+        case "string":
+            return Literal(constant.text)
+
+
+def _refusal(expression: s.Expression) -> NotSupported | NotAllowed:
+    match expression:
+        case s.Star():
+            return NotAllowed("* is not allowed in this clause over protected rows")
+        case s.Array():
+            return NotSupported("arrays are not supported over protected rows")
+    return NotSupported("this expression is not supported over protected rows")

@@ -1,0 +1,82 @@
+"""The keys of GROUP BY, DISTINCT and DISTINCT ON, with numbers and names of the select list resolved."""
+
+from dataclasses import dataclass
+
+from rules.bind.scope import Scope
+from rules.bind.walk_syntax import column_name, unnumbered
+from rules.refusal import NotAllowed, NotSupported
+from rules.sql import syntax as s
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A grouping expression with ordinals and aliases resolved, and where it stands."""
+
+    expression: s.Expression
+    item: int | None = None
+    element: int | None = None
+
+
+def keys_of(select: s.Select, scope: Scope) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+    """GROUP BY resolved as PostgreSQL does: numbers, then input columns, then aliases."""
+    keys: list[Key] = []
+    sets: list[tuple[int, ...]] = [()]
+    has_sets = False
+    for place, element in enumerate(select.group_by):
+        if isinstance(element, s.GroupingSets):
+            has_sets = True
+            places = [tuple(_place(keys, _key(each, place, select, scope)) for each in one) for one in element.sets]
+            sets = [(*before, *added) for before in sets for added in places]
+        else:
+            at = _place(keys, _key(element, place, select, scope))
+            sets = [(*before, at) for before in sets]
+    return tuple(keys), tuple(sets) if has_sets else ()
+
+
+def _key(element: s.Expression, place: int, select: s.Select, scope: Scope) -> Key:
+    match element:
+        case s.Constant(kind="number", text=text):
+            return _item_key(select, int(text) - 1)
+        case s.Name(parts=(name,)) if scope.find((name,)) is None:
+            named = [at for at, item in enumerate(select.items) if (item.alias or column_name(item.expression)) == name]
+            if named:
+                return _item_key(select, named[0])
+    return Key(element, element=place)
+
+
+def distinct_keys(select: s.Select) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+    """SELECT DISTINCT groups by its whole list."""
+    if any(isinstance(item.expression, s.Star) for item in select.items):
+        raise NotAllowed(
+            "SELECT DISTINCT * would return protected rows", hint="List the columns whose values you need instead of *."
+        )
+    keys: list[Key] = []
+    for place, item in enumerate(select.items):
+        _place(keys, Key(item.expression, item=place))
+    return tuple(keys), ()
+
+
+def output_of(written: s.Expression, select: s.Select) -> s.Expression:
+    """Resolve a key of ORDER BY or DISTINCT ON: a number or a name of the select list comes first."""
+    match written:
+        case s.Constant(kind="number", text=text):
+            return _item_key(select, int(text) - 1).expression
+        case s.Name(parts=(name,)):
+            named = (each.expression for each in select.items if each.alias == name)
+            return next(named, written)
+    return written
+
+
+def _place(keys: list[Key], key: Key) -> int:
+    """Where a key stands in the list; equal ones are one."""
+    for at, known in enumerate(keys):
+        if unnumbered(known.expression) == unnumbered(key.expression):
+            return at
+    keys.append(key)
+    return len(keys) - 1
+
+
+def _item_key(select: s.Select, at: int) -> Key:
+    if not 0 <= at < len(select.items) or any(isinstance(item.expression, s.Star) for item in select.items[: at + 1]):
+        raise NotSupported(f"GROUP BY position {at + 1} is not in the select list")
+    return Key(select.items[at].expression, item=at)

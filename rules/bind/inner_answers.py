@@ -1,0 +1,225 @@
+"""Answers that enter another query: a private average in its WHERE, a ranking that chooses its groups.
+
+What is computed from released values is the twin's work and free. Where protected rows meet it, its rows must be known
+before these can be asked for. So a statement is planned until the first such place (`InnerQueryNeeded`), that inner
+query is answered as a statement of its own, and the whole is planned again with the rows at hand. To the second part
+they are constants, as if the analyst had written them.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Literal
+
+from rules.catalog import Catalog, EnumType, TableName
+from rules.functions.coerce import literal
+from rules.functions.guard import EvalContext, LiteralText
+from rules.refusal import NotSupported
+from rules.sql import syntax as s
+from rules.values import domain
+from rules.values.domain import ANYTHING, Domain, Range, Values
+from rules.values.expression import Column, Constant, null_of
+from rules.values.types import Type, find_type
+
+Use = Literal["rows", "value", "exists", "lookup", "groups", "bounds", "reading"]
+FREE: frozenset[Use] = frozenset(("groups", "bounds", "reading"))  # which no block can stand in
+Links = tuple[tuple[s.Expression, bool], ...]
+
+_WIDEST_KEY = 3  # columns; a proof that is not looked for costs rows, never privacy
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_EXAMPLES = {
+    "integer": "0",
+    "numeric": "0",
+    "float": "0",
+    "boolean": "true",
+    "date": "2000-01-01",
+    "timestamp": "2000-01-01 00:00:00",
+    "timestamptz": "2000-01-01 00:00:00+00",
+    "interval": "00:00:00",
+    "text": "?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PublicColumn:
+    """A column of a public table, and what its values are read as."""
+
+    table: TableName
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class InnerQuery:
+    """A query inside a statement, and what is asked of it."""
+
+    select: int = -1  # its first SELECT
+    depth: int = 0  # how many set operations stand around that one
+    use: Use = "rows"
+    columns: tuple[PublicColumn, ...] = ()  # for bounds: a row for each, which no query asks for either
+    sql: str = ""  # for the groups of public rows: a statement of our own, which no query asks for
+    type: str = ""  # for a reading: what the literals are read as
+    literals: tuple[str, ...] = ()  # which no query asks for either
+    links: Links = ()  # for a lookup: inside = outside, and whether in this order
+    rewritten: int = 0  # how many subqueries had become queries in FROM when the SELECTs were numbered
+
+
+@dataclass(frozen=True, slots=True)
+class InnerAnswer:
+    """The rows of an inner query in canonical text, as the twin computed them from what was released."""
+
+    inner: InnerQuery
+    names: tuple[str, ...]
+    types: tuple[str, ...]  # format_type of each
+    rows: tuple[tuple[str | None, ...], ...]
+    origin: str = ""  # which private blocks they were made of; "" of public rows
+
+
+class InnerQueryNeeded(Exception):
+    """Not a refusal: the rows of an inner query must be known before the planner can go on."""
+
+    def __init__(self, inner: InnerQuery) -> None:
+        super().__init__(inner)
+        self.inner = inner
+
+
+def find_released(query: s.Query, use: Use, known: tuple[InnerAnswer, ...], links: Links = ()) -> InnerAnswer:
+    """The rows of an inner query, or a demand for them."""
+    inner = _inner(query, use, links)
+    for released in known:
+        if released.inner == inner:
+            return released
+    raise InnerQueryNeeded(inner)
+
+
+def readings(known: tuple[InnerAnswer, ...]) -> tuple[LiteralText, ...]:
+    """What PostgreSQL has read in literals: the second column."""
+    return tuple(
+        LiteralText(released.inner.type, text, read)
+        for released in known
+        if released.inner.use == "reading"
+        for text, (_, read) in zip(released.inner.literals, released.rows, strict=True)
+    )
+
+
+def renumbered(known: tuple[InnerAnswer, ...], rewritten: tuple[int, ...]) -> tuple[InnerAnswer, ...]:
+    """The answers by the numbers that SELECTs have now: each of those that were rewritten has become two.
+
+    What was asked for after more of them had been rewritten will be found then.
+    """
+    found = (each for each in known if each.inner.rewritten <= len(rewritten))
+    return tuple(replace(each, inner=_renumbered(each.inner, rewritten)) for each in found)
+
+
+def _renumbered(inner: InnerQuery, rewritten: tuple[int, ...]) -> InnerQuery:
+    select = inner.select
+    for number in rewritten[inner.rewritten :]:
+        select += select > number
+    return replace(inner, select=select, rewritten=0)
+
+
+def stand_in(inner: InnerQuery, names: tuple[str, ...], types: tuple[str, ...]) -> InnerAnswer:
+    """One row of examples: enough to see whether the rest of the statement can be planned."""
+    found = (find_type(written) for written in types)
+    row = tuple(None if each is None else _EXAMPLES.get(each.kind) for each in found)
+    return InnerAnswer(inner, names, types, (row,))
+
+
+def constants(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> tuple[tuple[Constant, ...], ...]:
+    """The rows as typed constants."""
+    types = _types(released, catalog)
+    return tuple(
+        tuple(literal(text, given, setting) for text, given in zip(row, types, strict=True)) for row in released.rows
+    )
+
+
+def value(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> Constant:
+    """The one value of a scalar subquery."""
+    rows = constants(released, catalog, setting)
+    return rows[0][0] if rows else null_of(_types(released, catalog)[0])
+
+
+def columns(
+    released: InnerAnswer, rows: tuple[tuple[Constant, ...], ...], numbers: tuple[int, ...], catalog: Catalog
+) -> tuple[Column, ...]:
+    """What is known of each column, which is all of it."""
+    made = []
+    for place, (number, given) in enumerate(zip(numbers, _types(released, catalog), strict=True)):
+        cells = [row[place] for row in rows]
+        shown = cells[0].type if cells else given
+        nullable = any(cell.text is None for cell in cells)
+        made.append(Column(number, shown, _domain(shown, cells), nullable=nullable, name=released.names[place]))
+    return tuple(made)
+
+
+def keys(rows: tuple[tuple[Constant, ...], ...], numbers: tuple[int, ...]) -> frozenset[frozenset[int]]:
+    """Columns on which no two of the rows agree; of one row alone that is none."""
+    if len(rows) <= 1:
+        return frozenset((frozenset(),))
+    found: set[frozenset[int]] = set()
+    for width in range(1, _WIDEST_KEY + 1):
+        for places in combinations(range(len(numbers)), width):
+            key = frozenset(numbers[place] for place in places)
+            if not any(known < key for known in found) and _are_distinct(rows, places):
+                found.add(key)
+    return frozenset(found)
+
+
+def _are_distinct(rows: tuple[tuple[Constant, ...], ...], places: tuple[int, ...]) -> bool:
+    """Return whether the rows differ in values whose equality is PostgreSQL's own; a NULL equals nothing."""
+    cells = [tuple(row[place] for place in places) for row in rows]
+    equal = [tuple(cell.value for cell in each) for each in cells if all(cell.text is not None for cell in each)]
+    plain = all(isinstance(item, Fraction | str | bool) for each in equal for item in each)
+    return plain and len(set(equal)) == len(equal)
+
+
+def _domain(sql_type: Type, cells: list[Constant]) -> Domain:
+    known = [cell.value for cell in cells if cell.text is not None]
+    items = [item for item in known if isinstance(item, Fraction | str | bool)]
+    if len(items) < len(known):
+        return ANYTHING
+    if sql_type.kind == "enum":
+        return Values(tuple(label for label in sql_type.labels if label in items))
+    if sql_type.kind == "float":  # the planner keeps no list of doubles
+        numbers = [item for item in items if isinstance(item, Fraction)]
+        return Range(min(numbers), max(numbers)) if numbers else Values(())
+    return domain.values(items)
+
+
+def _inner(query: s.Query, use: Use, links: Links) -> InnerQuery:
+    depth = 0
+    while isinstance(query, s.SetOperation):
+        query, depth = query.left, depth + 1
+    if isinstance(query, s.Values):
+        hint = "Use SELECT … UNION ALL SELECT … instead."
+        raise NotSupported("comparing protected rows with VALUES is not supported", hint=hint)
+    return InnerQuery(query.index, depth, use, links=links)
+
+
+def _types(released: InnerAnswer, catalog: Catalog) -> tuple[Type, ...]:
+    return tuple(_type(name, written, catalog) for name, written in zip(released.names, released.types, strict=True))
+
+
+def _type(name: str, written: str, catalog: Catalog) -> Type:
+    found = find_type(written)
+    if found is None:
+        plain = written.replace('"', "")
+        found = next((_enum(each) for each in catalog.enums if plain in (each.name.name, _dotted(each.name))), None)
+    if found is None or found.kind in ("other", "unknown"):
+        hint = "Cast it to a type such as text or numeric."
+        raise NotSupported(
+            f'column "{name}" of the subquery has type {written}, which is not supported over protected rows', hint=hint
+        )
+    return found
+
+
+def _enum(enum: EnumType) -> Type:
+    """The type as PostgreSQL writes it with an empty search path."""
+    parts = (enum.name.schema, enum.name.name)
+    shown = (part if _PLAIN_NAME.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in parts)
+    return Type("enum", name=".".join(shown), labels=enum.labels)
+
+
+def _dotted(name: TableName) -> str:
+    return f"{name.schema}.{name.name}"

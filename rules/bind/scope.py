@@ -1,0 +1,144 @@
+"""Names of the analyst's text and the columns that they mean, as PostgreSQL resolves them."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
+from rules.bind.walk_syntax import unnumbered
+from rules.catalog import Catalog
+from rules.functions.guard import PLAIN, EvalContext, Styles
+from rules.policy.model import Policy
+from rules.refusal import NotAllowed, NotSupported
+from rules.sql.syntax import Expression, Query
+from rules.values.expression import Constant
+
+Names = tuple[tuple[str, int], ...]
+
+SYSTEM_COLUMNS = frozenset(("ctid", "oid", "tableoid", "xmin", "xmax", "cmin", "cmax"))
+ROW_HINT = "Select an aggregate such as count(*) or avg(x) instead of rows."
+
+
+class RowsSelected(NotAllowed):
+    """A query whose result would be rows of a protected table; their count is answered."""
+
+
+class UnknownName(NotAllowed):
+    """A name that means no column where it stands; in a subquery it may mean one of the row around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerContext:
+    """Everything outside the text that its meaning depends on."""
+
+    policy: Policy
+    catalog: Catalog
+    search_path: tuple[str, ...] = ("public",)
+    parameter_types: tuple[str, ...] = ()
+    parameters: tuple[str | None, ...] = ()
+    time_zone: str = "UTC"
+    now: str = ""
+    styles: Styles = PLAIN
+    released: tuple[InnerAnswer, ...] = ()  # the answers of inner queries that must be known before
+    other: bool = False  # whether values that are not as the rules declare make a group too
+
+    def find_released(self, query: Query, use: Use = "rows") -> InnerAnswer:
+        """The rows of an inner query; raises InnerQueryNeeded when they are not known yet."""
+        return find_released(query, use, self.released)
+
+    def released_rows(self, query: Query, links: Links) -> tuple[tuple[Constant, ...], ...]:
+        """What a scalar subquery gives for each value of what it depends on: these, and then the answer."""
+        found = find_released(query, "lookup", self.released, links)
+        return constants(found, self.catalog, self.setting())
+
+    def released_value(self, query: Query, use: Use) -> Constant:
+        """What a scalar subquery or EXISTS over released answers says."""
+        return value(self.find_released(query, use), self.catalog, self.setting())
+
+    def released_list(self, query: Query) -> tuple[tuple[Constant, ...], ...]:
+        """The rows that IN (SELECT …) compares with, each once and in one order."""
+        rows = constants(self.find_released(query), self.catalog, self.setting())
+        return tuple(
+            dict.fromkeys(sorted(rows, key=lambda row: [(cell.text is None, cell.text or "") for cell in row]))
+        )
+
+    def setting(self, *, as_key: bool = False) -> EvalContext:
+        now = datetime.fromisoformat(self.now) if self.now else None
+        there = self.catalog.version, self.catalog.time_zones, self.catalog.encoding
+        return EvalContext(self.time_zone, now, as_key, self.styles, readings(self.released), *there)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One item of FROM: a table or subquery under its name."""
+
+    name: str | None
+    columns: Names
+    schema: str | None = None  # of a table without alias, which may be named with it
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The items of FROM, the columns that USING made one of two, and the subqueries that became columns."""
+
+    entries: tuple[Entry, ...] = ()
+    merged: Names = ()
+    subqueries: tuple[tuple[Expression, int], ...] = ()
+
+    def find(self, parts: tuple[str, ...]) -> int | None:
+        """The column that a name means; None when there is none here."""
+        *qualifier, name = parts
+        if not qualifier:
+            found = [number for each, number in self.merged if each == name]
+            if not found:
+                found = [number for entry in self.entries for each, number in entry.columns if each == name]
+        else:
+            found = [number for entry in self._named(qualifier) for each, number in entry.columns if each == name]
+        if len(found) > 1:
+            raise NotSupported(
+                f'column reference "{name}" is ambiguous', hint="Qualify the column with its table, as in table.column."
+            )
+        return found[0] if found else None
+
+    def find_subquery(self, expression: Expression) -> int | None:
+        """The column that a subquery became, wherever it is read again."""
+        wanted = unnumbered(expression) if self.subqueries else expression
+        return next((number for each, number in self.subqueries if each == wanted), None)
+
+    def with_subquery(self, expression: Expression, number: int) -> "Scope":
+        return replace(self, subqueries=(*self.subqueries, (unnumbered(expression), number)))
+
+    def _named(self, qualifier: list[str]) -> tuple[Entry, ...]:
+        schema = qualifier[-2] if len(qualifier) > 1 else None
+        named = (entry for entry in self.entries if entry.name == qualifier[-1])
+        return tuple(entry for entry in named if schema is None or schema == entry.schema)
+
+    def star(self, qualifier: tuple[str, ...]) -> Names:
+        """What * stands for: merged columns first, then the rest of each item."""
+        if qualifier:
+            return tuple(column for entry in self._named(list(qualifier)) for column in entry.columns)
+        names = {name for name, _ in self.merged}
+        rest = tuple(column for entry in self.entries for column in entry.columns if column[0] not in names)
+        return (*self.merged, *rest)
+
+    def refuse(self, parts: tuple[str, ...]) -> NotAllowed:
+        """Why a name that means no column is refused."""
+        name = parts[-1]
+        if any(entry.name == name for entry in self.entries) and len(parts) == 1:
+            return NotAllowed(f'whole-row reference "{name}" cannot be used over protected rows', hint=ROW_HINT)
+        if name in SYSTEM_COLUMNS:
+            return NotAllowed(f'system column "{name}" would identify single rows', hint=ROW_HINT)
+        hint = "The rules file may hide it; \\d lists the visible columns."
+        return UnknownName(f'column "{".".join(parts)}" does not exist or is hidden', hint=hint)
+
+
+def merge(left: Scope, right: Scope, merged: Names = ()) -> Scope:
+    """The scope of a join. Columns that an inner USING merged stay merged unless a new one has their name."""
+    names = {name for name, _ in merged}
+    kept = tuple(column for column in (*left.merged, *right.merged) if column[0] not in names)
+    return Scope((*left.entries, *right.entries), (*merged, *kept))
+
+
+def single(name: str | None, columns: Names, aliases: tuple[str, ...] = (), schema: str | None = None) -> Scope:
+    """The scope of one item of FROM; `AS t(a, b)` renames its first columns."""
+    renamed = tuple((alias, number) for alias, (_, number) in zip(aliases, columns, strict=False))
+    return Scope((Entry(name, (*renamed, *columns[len(renamed) :]), schema),))

@@ -1,0 +1,127 @@
+"""What a subquery is made of, as it is written: rows, aggregates, conditions and tests, and what its names mean."""
+
+from dataclasses import replace
+
+from rules.algebra.rows_per_key import MOST_ROWS
+from rules.bind.expression import Leaf
+from rules.bind.scope import Scope
+from rules.bind.walk_syntax import aggregates, conjuncts, has_window, parts
+from rules.refusal import NotAllowed, NotSupported
+from rules.sql import syntax as s
+from rules.values.expression import Column, Operand
+
+Test = s.Exists | s.InQuery
+Written = s.ScalarQuery | s.Exists | s.InQuery
+
+
+def has_subquery(expression: s.Expression) -> bool:
+    return any(isinstance(part, Written) for part in parts(expression))
+
+
+def hoisted(select: s.Select) -> s.Select:
+    """The same SELECT with the subqueries of its inner joins' conditions in WHERE, where they mean the same."""
+    source, moved = _without_subqueries(select.source)
+    if not moved:
+        return select
+    return replace(select, source=source, where=_all_of((*conjuncts(select.where), *moved)))
+
+
+def _without_subqueries(source: s.Source | None) -> tuple[s.Source | None, tuple[s.Expression, ...]]:
+    if not isinstance(source, s.Join) or source.kind not in ("inner", "cross"):
+        return source, ()
+    left, first = _without_subqueries(source.left)
+    right, second = _without_subqueries(source.right)
+    assert left is not None and right is not None
+    kept = tuple(each for each in conjuncts(source.on) if not has_subquery(each))
+    moved = tuple(each for each in conjuncts(source.on) if has_subquery(each))
+    on = _all_of(kept) if moved else source.on
+    return replace(source, left=left, right=right, on=on), (*first, *second, *moved)
+
+
+def _all_of(conditions: tuple[s.Expression, ...]) -> s.Expression:
+    match conditions:
+        case ():
+            return s.Constant("boolean", "true")
+        case (only,):
+            return only
+    return s.Operator("and", conditions)
+
+
+def is_more(query: s.Select, most: int | None = 1) -> bool:
+    """Whether a subquery is more than aggregates, or rows, of FROM and WHERE; of rows the first may be chosen."""
+    limit = number_of(query.limit)
+    first = limit is not None and (most is None or limit <= most) and not aggregates(query.items)
+    limited = (query.limit is not None and not first) or query.offset is not None
+    chosen = query.group_by or query.having or query.distinct or query.distinct_on or query.locking
+    return bool(limited or chosen or has_window(query.items))
+
+
+def number_of(expression: s.Expression | None) -> int | None:
+    """A positive whole number of the text."""
+    match expression:
+        case s.Constant("number", text) if text.isdigit() and 0 < int(text) <= MOST_ROWS:
+            return int(text)
+    return None
+
+
+def is_computed(query: s.Select) -> bool:
+    """Return whether more is done than choosing rows."""
+    if query.locking:
+        raise NotAllowed("row locks would reveal protected rows")
+    chosen = query.distinct or query.distinct_on or query.limit is not None or query.offset is not None
+    return bool(query.group_by or query.having or aggregates(query.items) or chosen or has_window(query.items))
+
+
+def depends(query: s.Select, scope: Scope) -> bool:
+    """Return whether a name in it means something outside."""
+    names = (part for part in parts((query.items, query.where, query.order_by)) if isinstance(part, s.Name))
+    return any(scope.find(name.parts) is None for name in names)
+
+
+def sorted_conditions(where: s.Expression | None) -> tuple[tuple[s.Expression, ...], tuple[tuple[Test, bool], ...]]:
+    """The plain conditions, and the tests by subquery with whether NOT stands before them."""
+    plain: list[s.Expression] = []
+    tests: list[tuple[Test, bool]] = []
+    for each in conjuncts(where):
+        match each:
+            case s.Exists() | s.InQuery():
+                tests.append((each, False))
+            case s.Operator(name="not", arguments=((s.Exists() | s.InQuery()) as inner,)):
+                tests.append((inner, True))
+            case _:
+                plain.append(each)
+    return tuple(plain), tuple(tests)
+
+
+def calls_leaf(values: dict[s.Call, Column]) -> Leaf:
+    """In what is computed from aggregates, names mean nothing: the subquery has one row."""
+
+    def leaf(expression: s.Expression) -> Operand | None:
+        if isinstance(expression, s.Name):
+            message = f'column "{expression.parts[-1]}" must be used in an aggregate'
+            raise NotSupported(message, hint="Move it out of the subquery.")
+        return values.get(expression) if isinstance(expression, s.Call) else None
+
+    return leaf
+
+
+def either_leaf(scope: Scope, columns: dict[int, Column], outer: Scope, outside: dict[int, Column]) -> Leaf:
+    """In a correlated subquery a name is first looked for inside, then outside."""
+
+    def leaf(expression: s.Expression) -> Operand | None:
+        if isinstance(expression, Written):
+            found = scope.find_subquery(expression)
+            return None if found is None else columns[found]
+        if not isinstance(expression, s.Name):
+            return None
+        number = scope.find(expression.parts)
+        if number is not None:
+            return columns[number]
+        number = outer.find(expression.parts)
+        if number is None:
+            raise scope.refuse(expression.parts)
+        if number not in outside:
+            raise NotSupported(f'column "{expression.parts[-1]}" must appear in GROUP BY or be used in an aggregate')
+        return outside[number]
+
+    return leaf

@@ -1,0 +1,266 @@
+"""A table as a relation: what the catalog proves of its rows, what the rules declare, and whose rows they are."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor
+
+from rules import catalog as real
+from rules.algebra.check_constraints import bounds_of_checks
+from rules.algebra.cover import cover_of
+from rules.algebra.nodes import Facts, Node, Rows, Scan, Step, Unit, scans_in
+from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded, PublicColumn
+from rules.bind.scope import Names, PlannerContext
+from rules.catalog import Catalog, Table
+from rules.kernel.unit_path import follow
+from rules.policy.model import Bound, ColumnRules, Policy, TableRules, UnitStep
+from rules.policy.model import Value as DeclaredValue
+from rules.refusal import NotAllowed
+from rules.values import domain
+from rules.values.domain import ANYTHING, TRUTHS, Domain, Range, Values
+from rules.values.expression import Column, Expression, columns_in
+from rules.values.types import TEXT, Type, integer_range, type_of
+from rules.values.value import DAY, days_of, find_value, microseconds_of
+
+Fresh = Callable[[], int]
+
+
+def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fresh: Fresh) -> tuple[Scan, Names]:
+    """The rows of a table that the rules name, and the columns that exist for analysts."""
+    _check_foreign(table, rules)
+    _check_view(table, rules)
+    stored = tuple(each for each in table.columns if each.generated != "v")  # what computes when it is read can fail
+    columns = tuple(_column(each, table, rules, fresh()) for each in stored)
+    own = zip(columns, stored, strict=True)
+    shown = tuple((each.name, each.id) for each, real_one in own if not rules.hides(real_one))
+    numbers = tuple((each.id, each.name) for each in columns)
+    keys = frozenset(
+        frozenset(each.id for each in columns if each.name in key.columns)
+        for key in table.keys
+        if key.proves and not table.has_children
+    )
+    facts = Facts(columns=columns, keys=keys)
+    if rules.public:
+        return Scan(table.name, numbers, (), facts), shown
+    if policy.unit == "row":
+        return _rows_as_units(table, numbers, facts, fresh), shown
+    return _with_unit(table, rules, policy, catalog, numbers, facts, fresh), shown
+
+
+def _check_foreign(table: Table, rules: TableRules) -> None:
+    """A row that its server cannot send fails the statement, and which rows are asked for can depend on other rows."""
+    if table.foreign and rules.foreign is None:
+        message = f'table "{table.name}" has rows on a foreign server, where reading a row can fail'
+        raise NotAllowed(message, hint="Ask your DBA to set foreign: trusted in the rules file.")
+
+
+def _check_view(table: Table, rules: TableRules) -> None:
+    """What a public view computes may fail on a row, and which of its rows are computed can depend on other rows."""
+    if rules.public and table.kind in ("view", "materialized view"):
+        message = f'the public view "{table.name}" cannot be read together with protected tables'
+        raise NotAllowed(message, hint="Read it alone, or ask for the table below it.")
+
+
+def _rows_as_units(table: Table, numbers: tuple[tuple[int, str], ...], facts: Facts, fresh: Fresh) -> Scan:
+    """Every row is its own unit; its primary key is its identity, as one text where it has several columns."""
+    primary = next((key for key in table.keys if key.primary and key.proves), None)
+    ids = {name: number for number, name in numbers}
+    every, own, columns = frozenset(ids.values()), facts.columns, () if primary is None else primary.columns
+    if table.has_children or any(facts.column(ids[name]).type.kind == "other" for name in columns):
+        columns = ()
+    identity = ids[columns[0]] if len(columns) == 1 else None
+    if len(columns) > 1:
+        identity = fresh()
+        own, numbers = (*own, Column(identity, TEXT, nullable=False)), (*numbers, (identity, ""))
+    unit = Unit(str(table.name), identity)
+    told = facts.keys if identity is None else facts.keys | {frozenset([identity])}
+    made = replace(facts, columns=own, keys=told, unit=unit, rows=Rows(1, 1), determined=every, determinants=told)
+    return Scan(table.name, numbers, (), made)
+
+
+def _with_unit(
+    table: Table, rules: TableRules, policy: Policy, catalog: Catalog, numbers: tuple[tuple[int, str], ...],
+    facts: Facts, fresh: Fresh,
+) -> Scan:  # fmt: skip
+    if rules.unit is None or table.kind not in ("table", "partitioned", "foreign table"):
+        raise NotAllowed(f'the rules file names no unit for table "{table.name}"')
+    step = rules.unit_step()
+    path = follow(table, step, policy, catalog)
+    proved = 1 if path.is_unique else None
+    first = next(each for each in facts.columns if each.name == step.column)
+    unit, columns = first.id, facts.columns
+    if path.hops:
+        unit = fresh()
+        columns = (*columns, Column(unit, path.type, nullable=False))
+    columns = tuple(replace(each, nullable=False) if each.id in (unit, first.id) else each for each in columns)
+    cap = rules.rows_per_unit if rules.rows_per_unit is not None else proved
+    every = frozenset(each.id for each in columns)
+    made = replace(
+        facts,
+        columns=columns,
+        unit=Unit(policy.unit, unit),
+        rows=Rows(proved, cap),
+        determined=every if path.is_unique else frozenset([unit]),
+        determinants=frozenset([frozenset([unit]), frozenset([first.id])]) | facts.keys,
+        steps=_first_step(step, first),
+        anchors=_anchors(table, facts),
+        refers=_refers(table, facts),
+    )
+    names = (*numbers, (unit, "")) if path.hops else numbers
+    return Scan(table.name, names, tuple(hop.target for hop in path.hops), made, path.nullable)
+
+
+def _first_step(step: UnitStep, column: Column) -> tuple[Step, ...]:
+    return () if step.target is None else (Step(column.id, step.target, step.target_column),)
+
+
+def _anchors(table: Table, facts: Facts) -> tuple[Step, ...]:
+    return tuple(Step(each.id, table.name, each.name) for each in facts.columns if table.is_unique((each.name,)))
+
+
+def _refers(table: Table, facts: Facts) -> tuple[Step, ...]:
+    numbers = {each.name: each.id for each in facts.columns}
+    return tuple(
+        Step(numbers[key.columns[0]], key.target, key.target_columns[0])
+        for key in table.foreign_keys
+        if len(key.columns) == 1 and key.columns[0] in numbers
+    )
+
+
+def _column(column: real.Column, table: Table, rules: TableRules, number: int) -> Column:
+    kind = type_of(column)
+    declared = rules.columns.get(column.name)
+    proved = domain.intersect(type_domain(kind), bounds_of_checks(table, column, kind))
+    return Column(
+        number,
+        kind,
+        proved,
+        ANYTHING if declared is None else _declared(declared, kind),
+        nullable=not column.not_null,
+        name=column.name,
+        filled=declared is not None and (not declared.nullable or declared.randomized is not None),
+        other=declared is not None and declared.other,
+    )
+
+
+def type_domain(sql_type: Type) -> Domain:
+    """What a type alone says. A double or a numeric without precision can be anything, NaN included."""
+    match sql_type.kind:
+        case "integer":
+            first, last = integer_range(sql_type.base)
+            return Range(Fraction(first), Fraction(last), domain.ONE)
+        case "numeric" if sql_type.size is not None and sql_type.scale is not None:
+            step = Fraction(10) ** -sql_type.scale
+            largest = step * (10**sql_type.size - 1)
+            return Range(-largest, largest, step)
+        case "numeric" | "float" | "timestamp" | "timestamptz":
+            return domain.UNBOUNDED
+        case "date":
+            return Range(None, None, domain.ONE)
+        case "boolean":
+            return TRUTHS
+        case "enum":
+            return Values(sql_type.labels)
+        case _:
+            return ANYTHING
+
+
+def _declared(rules: ColumnRules, sql_type: Type) -> Domain:
+    values = rules.values if rules.randomized is None or rules.randomized.by != "k-ary" else rules.randomized.values
+    if values is not None:
+        known = [found for each in values if (found := _value(each, sql_type)) is not None]
+        return Values(tuple(known)) if sql_type.kind == "enum" else domain.values(known)
+    if rules.lower is None or rules.upper is None:
+        return ANYTHING
+    low, high = _bound(rules.lower, sql_type, last=False), _bound(rules.upper, sql_type, last=True)
+    if sql_type.kind == "integer":
+        low, high = Fraction(ceil(low)), Fraction(floor(high))
+    return Range(low, high, _step(sql_type))
+
+
+def _step(sql_type: Type) -> Fraction | None:
+    return domain.ONE if sql_type.kind in ("integer", "date") else None
+
+
+def _value(each: DeclaredValue, sql_type: Type) -> Fraction | str | bool | None:
+    match each:
+        case str() if sql_type.base == "bpchar":
+            return each.rstrip(" ")
+        case bool() | str():
+            return each
+        case int() | Decimal():
+            return Fraction(each)
+        case date():
+            return _bound(each, sql_type, last=False)
+
+
+def _bound(bound: Bound, sql_type: Type, *, last: bool) -> Fraction:
+    """A bound in the planner's numbers. A date bounds timestamps from its first moment to its last, in UTC."""
+    match bound:
+        case datetime():
+            naive = bound.astimezone(UTC).replace(tzinfo=None) if bound.tzinfo else bound
+            return Fraction(microseconds_of(naive) if sql_type.kind != "date" else days_of(naive.date()))
+        case date():
+            if sql_type.kind == "date":
+                return Fraction(days_of(bound))
+            moment = datetime(bound.year, bound.month, bound.day)
+            return Fraction(microseconds_of(moment)) + (DAY - 1 if last else 0)
+        case _:
+            number = Fraction(bound)
+            return Fraction(float(number)) if sql_type.kind == "float" else number
+
+
+def with_public_bounds(node: Scan, context: PlannerContext) -> Scan:
+    """A public table whose columns lie between the ends that were asked for this statement."""
+    known = {
+        column: tuple(row)
+        for released in context.released
+        if released.inner.use == "bounds"
+        for column, row in zip(released.inner.columns, released.rows, strict=False)
+    }
+    if node.facts.unit is not None or not known:
+        return node
+    names = dict(node.names)
+    found = (known.get(_public(node, column, names)) for column in node.facts.columns)
+    columns = tuple(
+        column if ends is None else _bounded(column, ends)
+        for column, ends in zip(node.facts.columns, found, strict=True)
+    )
+    return replace(node, facts=replace(node.facts, columns=columns))
+
+
+def demand_bounds(node: Node, summed: tuple[Expression, ...], context: PlannerContext) -> None:
+    """Ask for the ends of the public columns that are read by what is summed, if they were not asked for yet."""
+    computed = cover_of(node).computed
+    read = {column.id for each in summed for column in _read(each, computed)}
+    wanted = [
+        _public(scan, column, dict(scan.names))
+        for scan in scans_in(node)
+        if scan.facts.unit is None
+        for column in scan.facts.columns
+        if column.id in read and (column.type.is_number or column.type.is_time)
+    ]
+    asked = {column for released in context.released for column in released.inner.columns}
+    if not set(wanted) <= asked:
+        raise InnerQueryNeeded(InnerQuery(use="bounds", columns=tuple(dict.fromkeys(wanted))))
+
+
+def _public(scan: Scan, column: Column, names: Mapping[int, str]) -> PublicColumn:
+    return PublicColumn(scan.table, names[column.id], column.type.plain().sql)
+
+
+def _read(expression: Expression, computed: Mapping[int, Expression]) -> Iterator[Column]:
+    for column in columns_in(expression):
+        yield column
+        if column.id in computed and computed[column.id] != column:
+            yield from _read(computed[column.id], computed)
+
+
+def _bounded(column: Column, ends: tuple[str | None, ...]) -> Column:
+    """The column between its ends; as it was where these are no numbers, as of an empty table."""
+    low, high = (None if end is None else find_value(end, column.type.plain()) for end in ends)
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction):
+        return column
+    return replace(column, domain=domain.intersect(column.domain, Range(low, high)))

@@ -1,0 +1,215 @@
+"""Windows over the rows of one unit, below a block: what they say of a row follows from that unit's rows alone.
+
+Functions that tell equal rows apart (row_number, lag, first_value, a sum over ROWS) see them in a total order, which
+`ties` makes; the others (rank, a sum over RANGE) treat equal rows alike and need none.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rules.algebra.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
+from rules.algebra.unit_facts import filtered, tells_unit
+from rules.algebra.within_unit import Computed, windowed
+from rules.bind.expression import Binding
+from rules.bind.unit_aggregates import KNOWN, unit_aggregate
+from rules.bind.window_frames import Frame, frame_of
+from rules.functions.casts import real
+from rules.functions.comparison import compare
+from rules.functions.conditional import alike
+from rules.refusal import NotAllowed, NotSupported, pointing_at
+from rules.sql import syntax as s
+from rules.values import domain
+from rules.values.domain import ANYTHING, Domain, Range
+from rules.values.expression import Column, Constant, Expression, ids_in
+from rules.values.types import FLOAT8, INT4, INT8
+
+_RANKS = {"row_number": True, "rank": False, "dense_rank": False}  # and whether they tell equal rows apart
+_SHARES = frozenset(("percent_rank", "cume_dist"))
+_PICKS = frozenset(("first_value", "last_value", "nth_value"))
+_MOST_STEPS = 1_000_000
+_UNITS_HINT = (
+    "Use PARTITION BY with the unit column first, or a window function over aggregates, such as sum(count(*)) OVER ()."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a window function is computed."""
+
+    binding: Binding
+    facts: Facts
+    window: Window
+    frame: Frame
+
+    @property
+    def is_same_for_all(self) -> bool:
+        """Return whether all rows of a unit lie in one partition."""
+        return ids_in(*self.window.partition) <= self.facts.determined
+
+
+def with_windows(
+    node: Node, calls: tuple[s.Call, ...], binding: Binding, fresh: Callable[[], int]
+) -> tuple[Node, dict[s.Call, int]]:
+    """The rows with a column for each call. Those of one OVER see one order, as PostgreSQL promises for equal ones."""
+    numbers = {call: fresh() for call in calls}
+    for over in dict.fromkeys(call.over for call in calls):
+        assert over is not None
+        facts = node.facts
+        alike = tuple((call, number) for call, number in numbers.items() if call.over == over)
+        with pointing_at(alike[0][0].name):
+            window = _window(over, binding, facts)
+            frame, order = frame_of(over, window.order, binding)
+            place = _Place(binding, facts, replace(window, order=order), frame)
+            made = tuple(_computed(call, number, place) for call, number in alike)
+        node = windowed(node, place.window, made)
+    return node, numbers
+
+
+def first_of_each(
+    node: Node,
+    keys: tuple[Expression, ...],
+    order: tuple[s.OrderItem, ...],
+    binding: Binding,
+    number: int,
+    most: int = 1,
+) -> Node:
+    """The rows that come first among those with the same keys, which tell the unit."""
+    facts = node.facts
+    window = _checked(keys, order, binding, facts)
+    made = _rank("row_number", number, _Place(binding, facts, window, Frame()))
+    node = windowed(node, window, (made,))
+    last = Constant(INT4, str(most), Fraction(most))
+    return filtered(node, compare("=" if most == 1 else "<=", made.column, last, binding.setting))
+
+
+def _window(over: s.Window, binding: Binding, facts: Facts) -> Window:
+    return _checked(tuple(map(binding.bind, over.partition_by)), over.order_by, binding, facts)
+
+
+def _checked(
+    partition: tuple[Expression, ...], written: tuple[s.OrderItem, ...], binding: Binding, facts: Facts
+) -> Window:
+    if facts.unit is None or facts.unit.column is None:
+        raise NotSupported("a window function over the rows of a unit needs a table with a primary key")
+    if not tells_unit(facts, partition):
+        message = "a window function over rows of different units would let one unit change the values of others"
+        raise NotAllowed(message, hint=_UNITS_HINT)
+    order = tuple(Order(binding.bind(each.expression), each.descending, each.nulls_first) for each in written)
+    return Window(
+        tuple(_sortable(each) for each in partition if ids_in(each)),
+        tuple(each for each in order if ids_in(_sortable(each.expression))),
+    )
+
+
+def _sortable(expression: Expression) -> Expression:
+    if expression.type.kind in ("other", "unknown"):
+        raise NotSupported(f"values of type {expression.type.sql} cannot be ordered over protected rows")
+    return expression
+
+
+def _computed(call: s.Call, number: int, place: _Place) -> Computed:
+    if call.schema is not None or call.distinct or call.order_by or call.within_group:
+        raise _unknown(call)
+    match call.name:
+        case name if name in _RANKS and not call.arguments:
+            return _rank(name, number, place)
+        case name if name in _SHARES and not call.arguments:
+            column = Column(number, FLOAT8, Range(Fraction(0), Fraction(1)), nullable=False, name=name)
+            return Computed(WindowCall(Aggregate(f"{name}(){{over}}", ())), column)
+        case "ntile":
+            return _tile(call, number, place)
+        case "lag" | "lead":
+            return _neighbour(call, number, place)
+        case name if name in _PICKS:
+            return _pick(call, number, place)
+        case name if name in KNOWN:
+            return _aggregate(call, number, place)
+    raise _unknown(call)
+
+
+def _unknown(call: s.Call) -> NotSupported:
+    known = sorted((*_RANKS, *_SHARES, *_PICKS, "ntile", "lag", "lead", *KNOWN))
+    hint = f"Functions that are supported over the rows of one unit: {', '.join(known)}."
+    return NotSupported(f'window function "{call.name}" is not supported over protected rows', hint=hint)
+
+
+def _rank(name: str, number: int, place: _Place) -> Computed:
+    """A unit's rows from 1. No more of them than the rules count are told apart where the number is a key."""
+    cap = place.facts.rows.cap
+    image = Range(domain.ONE, Fraction(2**63 - 1), domain.ONE)
+    declared = ANYTHING if cap is None else Range(domain.ONE, Fraction(max(cap, 1)), domain.ONE)
+    column = Column(number, INT8, image, declared, nullable=False, name=name)
+    call = WindowCall(Aggregate(f"{name}(){{over}}", ()), is_ordinal=_RANKS[name])
+    return Computed(call, column, is_key=name == "row_number")
+
+
+def _tile(function: s.Call, number: int, place: _Place) -> Computed:
+    count = _whole(function, 0, place, least=1)
+    image = Range(domain.ONE, Fraction(count), domain.ONE)
+    call = WindowCall(Aggregate(f"ntile({count}){{over}}", ()), is_ordinal=True)
+    return Computed(call, Column(number, INT4, image, nullable=False, name=function.name))
+
+
+def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
+    """The value of a row before or after, as it is; with a default, clamped as an operand is."""
+    if not 1 <= len(call.arguments) <= 3:
+        raise _unknown(call)
+    steps = 1 if len(call.arguments) == 1 else _whole(call, 1, place, least=-_MOST_STEPS)
+    sql = f"{call.name}({{0}}, {steps}){{over}}"
+    if len(call.arguments) < 3:
+        argument = _sortable(place.binding.bind(call.arguments[0]))
+        return Computed(WindowCall(Aggregate(sql, (argument,)), is_ordinal=True), _taken(call, number, argument))
+    setting = place.binding.setting
+    operands = tuple(place.binding.operand(each) for each in (call.arguments[0], call.arguments[2]))
+    held, common = alike(operands, setting, call.name)
+    if common.base == "float4":
+        held = tuple(map(real, held))
+    image = domain.union(held[0].domain, held[1].domain)
+    column = Column(number, common, image, nullable=held[0].nullable or held[1].nullable, name=call.name)
+    same = common.plain().sql  # before PostgreSQL 14 there is no lag of two types
+    sql = f"{call.name}(({{0}})::{same}, {steps}, ({{1}})::{same}){{over}}"
+    return Computed(WindowCall(Aggregate(sql, held), is_ordinal=True), column)
+
+
+def _taken(call: s.Call, number: int, argument: Expression) -> Column:
+    """A column of values that another row has, or NULL where there is no such row."""
+    declared: Domain = argument.declared if isinstance(argument, Column) else ANYTHING
+    kind = argument.type if argument.type.name else argument.type.plain()
+    return Column(number, kind, argument.domain, declared, nullable=True, name=call.name)
+
+
+def _pick(function: s.Call, number: int, place: _Place) -> Computed:
+    """The value of the first, last or n-th row of the frame. Frames that end at equal rows would leave it open."""
+    count = 2 if function.name == "nth_value" else 1
+    if len(function.arguments) != count:
+        raise _unknown(function)
+    frame = place.frame
+    open_start, open_end = frame.start == "UNBOUNDED PRECEDING", frame.end == "UNBOUNDED FOLLOWING"
+    settled = {"first_value": open_start, "last_value": open_end, "nth_value": frame.is_whole}[function.name]
+    if frame.mode != "ROWS" and (not settled or frame.without or frame.has_offset):
+        hint = f"Use {function.name}(…) OVER (… ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)."
+        raise NotSupported(
+            f"{function.name} over this frame depends on the order of rows with equal ORDER BY values", hint=hint
+        )
+    argument = _sortable(place.binding.bind(function.arguments[0]))
+    place_sql = f", {_whole(function, 1, place, least=1)}" if count == 2 else ""
+    call = WindowCall(Aggregate(f"{function.name}({{0}}{place_sql}){{over}}", (argument,)), frame.text, is_ordinal=True)
+    is_same = settled and frame.is_never_empty and place.is_same_for_all
+    return Computed(call, _taken(function, number, argument), is_same=is_same)
+
+
+def _aggregate(given: s.Call, number: int, place: _Place) -> Computed:
+    _, function, column = unit_aggregate(replace(given, over=None), number, place.binding, place.facts)
+    is_whole = place.frame.is_whole or not (place.frame.text or place.window.order)
+    call = WindowCall(function, place.frame.text, is_ordinal=place.frame.mode == "ROWS")
+    return Computed(call, column, is_same=is_whole and place.is_same_for_all)
+
+
+def _whole(call: s.Call, at: int, place: _Place, *, least: int) -> int:
+    """A whole number that is the same for all rows: one that differs could be wrong for some."""
+    bound = place.binding.bind(call.arguments[at]) if at < len(call.arguments) else None
+    value = bound.value if isinstance(bound, Constant) else None
+    if not isinstance(value, Fraction) or value.denominator != 1 or not least <= value <= _MOST_STEPS:
+        raise NotSupported(f"{call.name} needs a constant integer of at least {max(least, 0)}")
+    return int(value)

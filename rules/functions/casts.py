@@ -1,0 +1,303 @@
+"""Explicit casts: those that no value can make fail, or NULL where it would."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from rules.functions.coerce import literal
+from rules.functions.facts import Operands, function
+from rules.functions.guard import LONGEST_TEXT, EvalContext, as_double, as_passed, as_value, within
+from rules.functions.text.text_input import find_in_document, find_read
+from rules.refusal import NotSupported
+from rules.values import domain, value
+from rules.values.domain import ANYTHING, Domain, Range, Values
+from rules.values.enforced import UNSURE, Sure, of_type
+from rules.values.expression import Apply, Constant, Expression, Literal, Operand
+from rules.values.types import DATE, FLOAT4, FLOAT8, TIMESTAMP, WIDTHS, Type, find_type, integer_range
+from rules.values.value import DAY, round_half_away
+
+_LONGEST_NAME = 64  # bytes, with the one that ends it
+_HELD_DIGITS = 20  # of the bounds of what was a double
+_SECOND = 1_000_000  # microseconds
+_FURTHEST_ZONE = 8 * DAY  # from UTC: PostgreSQL reads no zone that is a week away
+_LIMIT = 10_000  # values of a finite domain that are carried through a cast one by one
+
+
+def cast(operand: Operand, written: str, setting: EvalContext) -> Expression:
+    """`operand::written`."""
+    target = find_type(written)
+    if target is None:
+        raise NotSupported(f"a cast to {written} is not supported over protected rows")
+    return cast_to(operand, target, setting)
+
+
+def cast_to(operand: Operand, target: Type, setting: EvalContext) -> Expression:
+    if isinstance(operand, Literal):
+        return _literal(operand.text, target, setting)
+    if isinstance(operand, Constant) and operand.text is None:
+        return Constant(target, None)
+    if isinstance(operand, Constant) and operand.type.kind == "text" and target.kind not in ("text", "enum"):
+        return literal(operand.text, target, setting)
+    _check_target(target, setting)
+    if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
+        return operand
+    return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
+
+
+def _check_target(target: Type, setting: EvalContext) -> None:
+    """Refuse types that the real database does not have, and those whose values are all too long."""
+    if target.base == "bpchar" and (target.size or 0) > LONGEST_TEXT:
+        raise NotSupported(f"a cast to {target.sql} is not supported over protected rows", hint="Cast it to text.")
+    is_usual = target.size is None or 0 <= (target.scale or 0) <= target.size
+    if target.base == "numeric" and not is_usual and setting.server_version < 150000:
+        raise NotSupported(f"{target.sql} needs PostgreSQL 15 or newer, and the real database is older")
+
+
+def _literal(text: str, target: Type, setting: EvalContext) -> Expression:
+    _check_target(target, setting)
+    found = literal(text, target, setting)
+    if target.kind == "text" and target.size is not None:
+        return Constant(target, _cut(text, target), _cut(text, target))
+    return found
+
+
+def _cast(expression: Expression, target: Type, setting: EvalContext) -> Expression:
+    match expression.type.kind, target.kind:
+        case (("integer" | "numeric" | "float"), ("integer" | "numeric" | "float")):
+            return _number(expression, target)
+        case ("boolean", "integer") if target.base == "int4":
+            return _apply(expression, target, Values((Fraction(0), Fraction(1))))
+        case (("date" | "timestamp" | "timestamptz"), ("date" | "timestamp" | "timestamptz")):
+            return _moment(expression, target, setting)
+        case (("timestamp" | "timestamptz"), "time"):
+            return _time_of_day(expression, target, setting)
+        case "other", _ if (found := find_in_document(expression, target)) is not None:
+            return cast_to(found, target, setting)
+        case "text", _ if (read := find_read(expression, target)) is not None:
+            return cast_to(read, target, setting)
+        case _, "text" if expression.type.kind not in ("other", "interval", "unknown"):
+            return _text(expression, target, setting)
+    message = f"a cast from {expression.type.sql} to {target.sql} could fail on some rows, so it is not supported"
+    raise NotSupported(message, hint="Ask your DBA to store the value in a column of that type.")
+
+
+def _apply(
+    expression: Expression, target: Type, image: Domain, *, nullable: bool | None = None, held: Sure = UNSURE
+) -> Apply:  # fmt: skip
+    may_be_null = expression.nullable if nullable is None else nullable
+    return Apply("cast", f"({{0}})::{target.sql}", (expression,), target, image, may_be_null, held)
+
+
+def _number(expression: Expression, target: Type) -> Expression:
+    found = domain.range_of(expression.domain)
+    if target.kind == "integer":
+        return _integer(expression, target)
+    if target.kind == "float":
+        return _double(as_double(expression), target)
+    if target.scale is None:
+        if expression.type.kind == "float":
+            return _held(expression, target, _outward(found, 14))  # rounded to 15 digits
+        return _apply(
+            expression, target, expression.domain if found.step else Range(found.low, found.high), held=expression.sure
+        )
+    assert target.size is not None
+    return _scaled(expression, target, Fraction(10) ** -target.scale, target.size)
+
+
+def _double(expression: Expression, target: Type) -> Expression:
+    """real holds less than double precision does, at both ends."""
+    found = domain.range_of(expression.domain)
+    if target.base == "float8":
+        return _apply(
+            expression, target, Range(found.low, found.high), held=Sure(expression.sure.low, expression.sure.high)
+        )
+    return real(expression)
+
+
+def real(expression: Expression) -> Expression:
+    """A double or integer as a real: NULL beyond the largest, zero below the least."""
+    if expression.type.kind == "integer":
+        return _apply(expression, FLOAT4, _outward(domain.range_of(expression.domain), 6))
+    sql = "(CASE WHEN abs({0}) <= 3.4e38 THEN CASE WHEN abs({0}) >= 1e-45 THEN {0} ELSE 0 END END)::real"
+    limit = Fraction(10) ** 39
+    image = domain.intersect(_outward(domain.range_of(expression.domain), 6), Range(-limit, limit))
+    return Apply("cast", sql, (expression,), FLOAT4, image, nullable=True)
+
+
+def _outward(bounds: Range, digits: int) -> Range:
+    """What a range becomes when its values are rounded to so many digits and one more."""
+    slack = Fraction(1, 10**digits)
+    low = None if bounds.low is None else bounds.low - abs(bounds.low) * slack
+    return Range(low, None if bounds.high is None else bounds.high + abs(bounds.high) * slack)
+
+
+def _scaled(expression: Expression, target: Type, step: Fraction, precision: int) -> Expression:
+    """numeric(p, s) fails above 10^(p-s): a value that would round up to it is NULL."""
+    largest = step * (10**precision - 1)
+    fitting = _kept(expression, Range(-largest, largest))
+    found = domain.range_of(fitting.domain)
+    image = Range(_to_step(found.low, step), _to_step(found.high, step), step)
+    if expression.type.kind == "float":
+        return _held(fitting, target, image)
+    return _apply(fitting, target, image, nullable=fitting.nullable, held=of_type(target))
+
+
+def _to_step(bound: Fraction | None, step: Fraction) -> Fraction | None:
+    return None if bound is None else step * round_half_away(bound / step)
+
+
+def _integer(expression: Expression, target: Type) -> Expression:
+    first, last = integer_range(target.base)
+    if expression.type.kind == "integer" and WIDTHS[expression.type.base] <= WIDTHS[target.base]:
+        return _apply(expression, target, expression.domain, held=expression.sure)
+    limits = Range(Fraction(first), Fraction(last))
+    fitting = _kept(expression, limits)
+    found = domain.range_of(fitting.domain)
+    if expression.type.kind == "float":  # a double rounds ties to even, a numeric away from zero
+        near = _outward(found, 14)
+        low, high = (None if bound is None else Fraction(round(bound)) for bound in (near.low, near.high))
+        return _held(fitting, target, domain.range_of(domain.intersect(Range(low, high, domain.ONE), limits)))
+    low, high = (_to_step(bound, domain.ONE) for bound in (found.low, found.high))
+    image = fitting.domain if expression.type.kind == "integer" else Range(low, high, domain.ONE)
+    low, high = (_to_step(bound, domain.ONE) for bound in (fitting.sure.low, fitting.sure.high))
+    return _apply(fitting, target, image, nullable=fitting.nullable, held=Sure(low, high, 0))
+
+
+def _held(expression: Expression, target: Type, found: Range) -> Expression:
+    """A double as another number, held within what is known of it: where doubles are rounded, more than that can be.
+
+    0.7 is less than seven tenths, and five times as much is 3.5, which is rounded up; (x + 1e16) - 1e16 is anything.
+    """
+    low = None if found.low is None else _outer(found.low, math.floor)
+    high = None if found.high is None else _outer(found.high, math.ceil)
+    sql = f"({{0}})::{target.sql}"
+    sql = sql if low is None else f"greatest({sql}, '{value.decimal_text(low)}'::{target.sql})"
+    sql = sql if high is None else f"least({sql}, '{value.decimal_text(high)}'::{target.sql})"
+    text = f"CASE WHEN {{0}} IS NOT NULL THEN {sql} END"
+    held = Sure(low, high) if low is None or high is None or low <= high else UNSURE
+    return Apply("cast", text, (expression,), target, Range(low, high, found.step), expression.nullable, held)
+
+
+def _outer(bound: Fraction, move: Callable[[Fraction], int]) -> Fraction:
+    """A bound of few digits that is not nearer."""
+    scale = Fraction(10) ** (_HELD_DIGITS - len(str(int(abs(bound)))))
+    return Fraction(move(bound * scale)) / scale
+
+
+def _kept(expression: Expression, limits: Range) -> Expression:
+    """The value where it fits, looked at unless it surely does. A double is nowhere exact, so it always is."""
+    assert limits.low is not None and limits.high is not None
+    if expression.type.kind == "float":
+        inward = Fraction(999_999, 1_000_000)  # the double next to a limit may lie beyond it
+        return within(expression, limits.low * inward, limits.high * inward)
+    if expression.sure.is_within(limits.low, limits.high):
+        return expression
+    return within(expression, limits.low, limits.high)
+
+
+def _moment(expression: Expression, target: Type, setting: EvalContext) -> Expression:
+    pure = "timestamptz" not in (expression.type.kind, target.kind)
+
+    def image(item: Fraction) -> Fraction | None:
+        if pure:
+            local: int | None = int(item) * DAY if expression.type.kind == "date" else int(item)
+        elif expression.type.kind == "timestamptz":
+            local = value.to_local(int(item), setting.time_zone)
+        else:
+            naive = int(item) * DAY if expression.type.kind == "date" else int(item)
+            local = value.to_instant(naive, setting.time_zone)
+        if local is None:
+            return None
+        return Fraction(local // DAY if target.kind == "date" else local)
+
+    held = _surely_moved(expression, target, is_pure=pure)
+    found = domain.range_of(expression.domain)
+    items = domain.items_of(expression.domain, _LIMIT) if target.size is None else None
+    moved = [image(item) for item in items if isinstance(item, Fraction)] if items is not None else []
+    known = [each for each in moved if each is not None]
+    if items is not None and len(known) == len(items):
+        return _apply(expression, target, domain.values(known), held=held)
+    low, high = (None if bound is None else image(bound) for bound in (found.low, found.high))
+    step = Fraction(1) if target.kind == "date" else None
+    if found.low is None or found.high is None or low is None or high is None:
+        return _apply(expression, target, Range(None, None, step), held=held)
+    rounded = 0 if target.size is None else _SECOND
+    if pure:
+        return _apply(expression, target, Range(low - rounded, high + rounded, step), held=held)
+    scale = DAY if expression.type.kind == "date" else 1
+    before, after = (value.unevenness(int(bound) * scale, setting.time_zone) for bound in (found.low, found.high))
+    if target.kind == "date":
+        before, after = -(-before // DAY), -(-after // DAY)
+    return _apply(expression, target, Range(low - before - rounded, high + after + rounded, step), held=held)
+
+
+def _surely_moved(expression: Expression, target: Type, *, is_pure: bool) -> Sure:
+    """A time zone moves a moment by less than some days, and rounding by less than a second."""
+    scale, slack = DAY if expression.type.kind == "date" else 1, _SECOND if is_pure else _FURTHEST_ZONE
+    unit = DAY if target.kind == "date" else 1
+    low, high = expression.sure.low, expression.sure.high
+    return Sure(
+        None if low is None else Fraction(math.floor((low * scale - slack) / unit)),
+        None if high is None else Fraction(math.ceil((high * scale + slack) / unit)),
+    )
+
+
+def _time_of_day(expression: Expression, target: Type, setting: EvalContext) -> Expression:
+    """What the clock shows; of moments that are listed, as hours are, the times are listed too."""
+    zone = setting.time_zone if expression.type.kind == "timestamptz" else None
+    items = [item for item in domain.items_of(expression.domain, _LIMIT) or () if isinstance(item, Fraction)]
+    local = [int(item) if zone is None else value.to_local(int(item), zone) for item in items]
+    texts = [value.text_of(Fraction(each), TIMESTAMP) for each in local if each is not None]
+    known = [text.partition(" ")[2] for text in texts if text is not None]
+    return _apply(expression, target, domain.values(known) if known and len(known) == len(items) else ANYTHING)
+
+
+def _text(expression: Expression, target: Type, setting: EvalContext) -> Expression:
+    """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone.
+
+    A character(n) is its text without the blanks at the end, which PostgreSQL does not compare: 'a ' and 'a' are one.
+    """
+    if expression.type.is_time and not setting.styles.date.startswith("ISO"):
+        hint = "SET DateStyle = 'ISO', or use to_char(x, 'YYYY-MM-DD')."
+        raise NotSupported("casting a date to text over protected rows needs DateStyle ISO", hint=hint)
+    image: Domain = ANYTHING
+    items = domain.items_of(expression.domain, _LIMIT)
+    if items is not None and expression.type.kind != "float" and _prints_exactly(expression):
+        texts = [value.text_of(item, expression.type, setting.time_zone) for item in items]
+        known = [_cut(text, target) for text in texts if text is not None]
+        image = domain.values(known) if len(known) == len(texts) and _are_whole(known, target) else ANYTHING
+    if target.base != "bpchar":
+        return _apply(expression, target, image)
+    sql = "rtrim(({0})::text, ' ')" if target.size is None else f"({{0}})::{target.sql}::text"
+    return Apply("cast", sql, (expression,), target, image, expression.nullable)
+
+
+def _cut(text: str, target: Type) -> str:
+    """As varchar(n) and character(n) keep it. The blanks that fill up a character(n) are no part of it."""
+    found = text if target.size is None else text[: target.size]
+    return found.rstrip(" ") if target.base == "bpchar" else found
+
+
+def _are_whole(texts: list[str], target: Type) -> bool:
+    """Return whether none is too long to be a name, which is cut by its bytes."""
+    return target.base != "name" or all(len(text.encode()) < _LONGEST_NAME for text in texts)
+
+
+def _prints_exactly(expression: Expression) -> bool:
+    """Return whether the text of a value follows from the value: numeric keeps the zeros of each row."""
+    is_part = (
+        isinstance(expression, Apply)
+        and expression.name == "extract"
+        and domain.range_of(expression.domain).step == domain.ONE
+    )
+    return expression.type.kind != "numeric" or expression.type.scale is not None or is_part
+
+
+@function("date", arguments=1, examples="date(tz) | date(ts)")
+def to_date(operands: Operands, setting: EvalContext) -> Expression:
+    return cast_to(operands[0], DATE, setting)
+
+
+@function("float8", arguments=1, examples="float8(n) | float8(i8)")
+def to_double(operands: Operands, setting: EvalContext) -> Expression:
+    return cast_to(operands[0], FLOAT8, setting)

@@ -1,0 +1,214 @@
+"""Literals and parameters become typed constants; operands that meet become comparable.
+
+Python reads what means the same in every session. Dates, times and intervals have many more spellings, whose meaning
+depends on the session's styles and clock ('1/2/2023', 'today'): these are read by PostgreSQL itself, on the twin.
+"""
+
+import re
+from fractions import Fraction
+
+from rules.functions.guard import EvalContext
+from rules.refusal import NotSupported
+from rules.values import domain, value
+from rules.values.expression import Apply, Constant, Expression, Literal, Operand, has_column, null_of
+from rules.values.types import INT4, INT8, INTERVAL, NUMERIC, TEXT, Type, find_common, integer_range
+from rules.values.value import Span
+
+_EXAMPLES = {
+    "date": "'2024-01-31'",
+    "timestamp": "'2024-01-31 13:45:00'",
+    "timestamptz": "'2024-01-31 13:45:00+01'",
+    "interval": "'1 month 2 days 03:00:00'",
+    "boolean": "true",
+    "time": "'13:45:00'",
+    "uuid": "'00000000-0000-0000-0000-000000000000'",
+}
+_UNITS: dict[str, Span] = {
+    "year": Span(months=12),
+    "month": Span(months=1),
+    "mon": Span(months=1),
+    "week": Span(days=7),
+    "day": Span(days=1),
+    "hour": Span(microseconds=3_600_000_000),
+    "minute": Span(microseconds=60_000_000),
+    "min": Span(microseconds=60_000_000),
+    "second": Span(microseconds=1_000_000),
+    "sec": Span(microseconds=1_000_000),
+    "millisecond": Span(microseconds=1_000),
+    "microsecond": Span(microseconds=1),
+}
+_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d{1,6})?))?")
+
+
+class Unread(Exception):
+    """Not a refusal: literals that PostgreSQL must read before the planner can go on."""
+
+    def __init__(self, texts: tuple[str, ...], sql_type: Type) -> None:
+        super().__init__(texts, sql_type)
+        self.texts, self.type = texts, sql_type
+
+
+def number(text: str) -> Constant:
+    """A bare number of the text, typed as PostgreSQL types it."""
+    found = Fraction(text)
+    if found.denominator == 1 and text.removeprefix("-").isdigit():
+        for given in (INT4, INT8):
+            first, last = integer_range(given.base)
+            if first <= found <= last:
+                return Constant(given, str(int(found)), found)
+    shown = value.decimal_text(found)
+    if shown is None or abs(found) > Fraction(10) ** 300:
+        raise NotSupported(f"the number {text[:40]} is out of the supported range")
+    return Constant(NUMERIC, text if "e" not in text.lower() else shown, found)
+
+
+def literal(text: str | None, sql_type: Type, setting: EvalContext) -> Constant:
+    """A string literal or a parameter's text, read as a value of this type."""
+    if text is None:
+        return null_of(sql_type.plain())
+    if sql_type.kind == "interval":
+        return _interval(text, setting)
+    if sql_type.kind == "text":
+        plain = _checked(text.rstrip(" ") if sql_type.base == "bpchar" else text)
+        return Constant(TEXT, plain, plain)
+    if sql_type.is_time:
+        return _moment(text, sql_type, setting)
+    found_value = value.find_value(text, sql_type, setting.time_zone)
+    shown = None if found_value is None else value.text_of(found_value, sql_type.plain(), setting.time_zone)
+    if found_value is None or shown is None:
+        raise unreadable(text, sql_type)
+    return Constant(sql_type if sql_type.kind == "enum" else sql_type.plain(), shown, found_value)
+
+
+def literals(texts: tuple[str | None, ...], sql_type: Type, setting: EvalContext) -> tuple[Constant, ...]:
+    """Several texts of one type; what PostgreSQL must read of them is asked for at once."""
+    found, unread = list[Constant](), list[str]()
+    for text in texts:
+        try:
+            found.append(literal(text, sql_type, setting))
+        except Unread as missing:
+            unread += missing.texts
+    if unread:
+        raise Unread(tuple(unread), sql_type)
+    return tuple(found)
+
+
+def _moment(text: str, sql_type: Type, setting: EvalContext) -> Constant:
+    """A date or timestamp; of what is later or earlier than all others no more is known than that."""
+    is_rounded = sql_type.size is not None and "." in text
+    found = None if is_rounded else value.find_value(text, sql_type, setting.time_zone)
+    if found is None:
+        text = _read(text, sql_type, setting)
+        if text in ("infinity", "-infinity"):
+            return Constant(sql_type.plain(), text)
+        found = value.find_value(text, sql_type, setting.time_zone)
+    zones = (setting.time_zone, "UTC")  # long ago clocks were apart by seconds too, which is not told
+    texts = () if found is None else (value.text_of(found, sql_type.plain(), zone) for zone in zones)
+    shown = next((each for each in texts if each is not None), None)
+    if shown is None:
+        raise NotSupported(f"{sql_type.sql} '{text[:60]}' is outside the supported years 1 to 9999")
+    return Constant(sql_type.plain(), shown, found)
+
+
+def _interval(text: str, setting: EvalContext) -> Constant:
+    """In the SQL standard's style one sign may stand for all that follows."""
+    is_plain = setting.styles.interval != "sql_standard" or "-" not in text
+    found = find_span(text) if is_plain else None
+    if found is None:
+        text = _read(text, INTERVAL, setting)
+        found = find_span(text)
+    if found is None:
+        raise unreadable(text, INTERVAL)
+    if max(abs(found.months), abs(found.days), abs(found.microseconds) // value.DAY) > 4_000_000:
+        raise NotSupported(f"the interval '{text[:60]}' is longer than the supported 9999 years")
+    return Constant(INTERVAL, str(found), found)
+
+
+def _read(text: str, sql_type: Type, setting: EvalContext) -> str:
+    """Return what PostgreSQL has read; raise Unread before it was asked."""
+    for reading in setting.readings:
+        if (reading.type, reading.literal) == (sql_type.sql, text):
+            if reading.text is None:
+                raise unreadable(text, sql_type)
+            return reading.text
+    raise Unread((text,), sql_type)
+
+
+def unreadable(text: str, sql_type: Type) -> NotSupported:
+    example = _EXAMPLES.get(sql_type.kind)
+    hint = f"Write it as {example}." if example else ""
+    return NotSupported(f"'{text[:60]}' is not a supported literal of type {sql_type.sql}", hint=hint)
+
+
+def find_span(text: str) -> Span | None:
+    """An interval in PostgreSQL's own style, '1 year 2 days 03:00:00'; None of other spellings."""
+    months, days, microseconds, rest = 0, 0, 0, text.strip().lower()
+    backwards = rest.endswith(" ago")
+    for found in _PART.finditer(rest.removesuffix(" ago")):
+        part = _one_part(found)
+        if part is None:
+            return None
+        months, days = months + part.months, days + part.days
+        microseconds += part.microseconds
+    if not rest or _PART.sub("", rest.removesuffix(" ago")).strip():
+        return None
+    total = Span(months, days, microseconds)
+    return total.negated() if backwards else total
+
+
+def _one_part(found: re.Match[str]) -> Span | None:
+    if found[2] is None:
+        seconds = Fraction(found[6] or 0) + int(found[4]) * 3600 + int(found[5]) * 60
+        return Span(microseconds=int(seconds * 1_000_000) * (-1 if found[3] == "-" else 1))
+    unit = _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s"))
+    amount = Fraction(found[1])
+    if unit is None or (amount.denominator != 1 and not unit.microseconds):
+        return None
+    return Span(
+        int(amount * unit.months), int(amount * unit.days), int(amount * unit.microseconds)
+    )  # fmt: skip
+
+
+def _checked(text: str) -> str:
+    if "\x00" in text:
+        raise NotSupported("a text value cannot contain the character with code 0")
+    return text
+
+
+def typed(operand: Operand, setting: EvalContext, sql_type: Type = TEXT) -> Expression:
+    """An operand that is no open literal any more."""
+    return literal(operand.text, sql_type, setting) if isinstance(operand, Literal) else operand
+
+
+def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:
+    """Operands that meet in one place (a comparison, CASE, COALESCE …), and their common type."""
+    known = [operand.type for operand in operands if not isinstance(operand, Literal) and not _is_open(operand)]
+    common = find_common(known)
+    if common is None or common.kind in ("other", "unknown"):
+        types = " and ".join(dict.fromkeys(each.sql for each in known))
+        raise NotSupported(f"{what} of {types} is not supported over protected rows")
+    bare = next((each for each in known if each.kind == common.kind), common)
+    return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
+
+
+def _is_open(operand: Expression) -> bool:
+    """NULL without a cast takes the type of what it meets."""
+    return isinstance(operand, Constant) and operand.type.kind == "unknown"
+
+
+def _closed(operand: Operand, common: Type) -> Operand:
+    return null_of(common) if isinstance(operand, Constant) and operand.type.kind == "unknown" else operand
+
+
+def folded(operand: Operand, setting: EvalContext) -> Operand:
+    """date_trunc('month', timestamp '2025-01-15') as timestamp '2025-01-01'; what reads a column as it is."""
+    if (
+        not isinstance(operand, Apply)
+        or operand.nullable
+        or operand.type.kind in ("float", "other")
+        or has_column(operand)
+    ):
+        return operand
+    items = domain.items_of(operand.domain, 1)
+    shown = value.text_of(items[0], operand.type, setting.time_zone) if items else None
+    return operand if not items or shown is None else Constant(operand.type, shown, items[0])

@@ -1,0 +1,178 @@
+"""Conditions: comparisons, NULL tests, AND, OR, NOT, IN and LIKE. None of them fails on any row."""
+
+from fractions import Fraction
+
+from rules.functions.coerce import typed, unified
+from rules.functions.datetime.comparison import constant_beside
+from rules.functions.guard import EvalContext, as_double, as_value, check_unicode, padded, short
+from rules.refusal import NotSupported
+from rules.values import value
+from rules.values.expression import (
+    FALSE,
+    TRUE,
+    Apply,
+    Constant,
+    Expression,
+    Literal,
+    Operand,
+    all_of,
+    condition,
+)
+from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT, Type, integer_range
+
+COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+_LIKES = {
+    "like": "LIKE", "~~": "LIKE", "!~~": "NOT LIKE", "ilike": "ILIKE", "~~*": "ILIKE", "!~~*": "NOT ILIKE",
+}  # fmt: skip
+_TESTS = {
+    "is true": "IS TRUE", "is not true": "IS NOT TRUE", "is false": "IS FALSE", "is not false": "IS NOT FALSE",
+}  # fmt: skip
+LIKE_NAMES = frozenset(_LIKES)
+TEST_NAMES = frozenset(_TESTS)
+_LONGEST_PATTERN = 1000
+
+
+def compare(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
+    """left < right and its kin; a bare column is compared as it is, without its clamp."""
+    (first, second), common = unified((left, right), setting, f'the comparison "{name}"')
+    _check_comparable(common)
+    first, second = _as_float(first, second), _as_float(second, first)
+    first, second = beside(first, second, setting), beside(second, first, setting)
+    return condition(name, f"({{0}} {name} {{1}})", first, second)
+
+
+def _check_comparable(sql_type: Type) -> None:
+    if sql_type.kind in ("other", "unknown"):
+        raise NotSupported(f"values of type {sql_type.sql} cannot be compared over protected rows")
+
+
+def _as_float(expression: Expression, other: Expression) -> Expression:
+    """A numeric that meets a double is converted to it."""
+    return as_double(expression) if other.type.kind == "float" else expression
+
+
+def distinct_from(left: Operand, right: Operand, setting: EvalContext, *, negated: bool) -> Expression:
+    (first, second), common = unified((left, right), setting, "IS DISTINCT FROM")
+    _check_comparable(common)
+    first, second = _as_float(first, second), _as_float(second, first)
+    words = "IS NOT DISTINCT FROM" if negated else "IS DISTINCT FROM"
+    return condition(words.lower(), f"({{0}} {words} {{1}})", first, second, nullable=False, strict=False)
+
+
+def is_null(operand: Operand, setting: EvalContext, *, negated: bool) -> Expression:
+    given = typed(operand, setting)
+    words = "IS NOT NULL" if negated else "IS NULL"
+    return condition(words.lower(), f"({{0}} {words})", given, nullable=False, strict=False)
+
+
+def both(*operands: Operand, setting: EvalContext) -> Expression:
+    given = tuple(boolean(operand, setting) for operand in operands)
+    flat = [
+        part
+        for each in given
+        for part in (each.arguments if isinstance(each, Apply) and each.name == "and" else (each,))
+    ]
+    return all_of(tuple(flat))
+
+
+def either(*operands: Operand, setting: EvalContext) -> Expression:
+    given = tuple(boolean(operand, setting) for operand in operands)
+    holes = " OR ".join(f"{{{place}}}" for place in range(len(given)))
+    return condition("or", f"({holes})", *given, strict=False)
+
+
+def negation(operand: Operand, setting: EvalContext) -> Expression:
+    given = boolean(operand, setting)
+    if given in (TRUE, FALSE):
+        return FALSE if given == TRUE else TRUE
+    return condition("not", "(NOT {0})", given)
+
+
+def boolean(operand: Operand, setting: EvalContext) -> Expression:
+    given = typed(operand, setting, BOOLEAN)
+    if isinstance(given, Constant) and given.text is None:
+        return Constant(BOOLEAN, None)
+    if given.type.kind != "boolean":
+        raise NotSupported(f"the condition must be of type boolean, not {given.type.sql}")
+    return given
+
+
+def test(name: str, operand: Operand, setting: EvalContext) -> Expression:
+    """x IS TRUE and its kin, which are never NULL."""
+    return condition(name, f"({{0}} {_TESTS[name]})", boolean(operand, setting), nullable=False, strict=False)
+
+
+def between_symmetric(operand: Operand, low: Operand, high: Operand, setting: EvalContext) -> Expression:
+    """x BETWEEN SYMMETRIC a AND b is true in either order of the bounds."""
+    return either(between(operand, low, high, setting), between(operand, high, low, setting), setting=setting)
+
+
+def between(operand: Operand, low: Operand, high: Operand, setting: EvalContext) -> Expression:
+    """x BETWEEN a AND b is x >= a AND x <= b."""
+    return both(compare(">=", operand, low, setting), compare("<=", operand, high, setting), setting=setting)
+
+
+def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, *, negated: bool) -> Expression:
+    if not items:
+        return TRUE if negated else FALSE
+    given, common = unified((operand, *items), setting, "IN")
+    _check_comparable(common)
+    given = (given[0], *(beside(each, given[0], setting) for each in given[1:]))
+    if any(each.type.kind == "float" for each in given):
+        given = tuple(as_double(each) for each in given)
+    holes = ", ".join(f"{{{place}}}" for place in range(1, len(given)))
+    name = "not in" if negated else "in"
+    return condition(name, f"({{0}} {name.upper()} ({holes}))", *given, strict=False)
+
+
+def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) -> Expression:
+    """LIKE with a constant pattern that is whole: a lone escape at its end fails only on some rows."""
+    text = (
+        pattern.text
+        if isinstance(pattern, Literal) or (isinstance(pattern, Constant) and pattern.text is not None)
+        else None
+    )
+    if text is None:
+        hint = "Use a constant or a parameter as the pattern."
+        raise NotSupported("a LIKE pattern that is not constant is not supported over protected rows", hint=hint)
+    given = padded(typed(operand, setting, TEXT))
+    if given.type.kind != "text":
+        raise NotSupported(f"LIKE needs a value of type text, not {given.type.sql}", hint="Cast it: x::text LIKE '…'.")
+    _check_pattern(text)
+    insensitive = _LIKES[name].endswith("ILIKE")
+    if insensitive:
+        check_unicode("ILIKE", setting)
+    seen = short(as_value(given, setting)) if insensitive else given
+    return condition(name, f"({{0}} {_LIKES[name]} {{1}})", seen, Constant(TEXT, text, text))
+
+
+def _check_pattern(pattern: str) -> None:
+    trailing = len(pattern) - len(pattern.rstrip("\\"))
+    if trailing % 2:
+        raise NotSupported("a LIKE pattern must not end with a lone backslash", hint="Write two backslashes: 'a\\\\'.")
+    if len(pattern) > _LONGEST_PATTERN:
+        raise NotSupported(f"a LIKE pattern of more than {_LONGEST_PATTERN} characters is not supported")
+
+
+def beside(expression: Expression, other: Expression, setting: EvalContext) -> Expression:
+    """A constant as it is told beside another operand; anything else as it is."""
+    if not isinstance(expression, Constant) or expression.text is None or isinstance(other, Constant):
+        return expression
+    match expression.type.kind, other.type.kind:
+        case "integer", "integer":
+            return _number(expression, is_whole=True)
+        case (("integer" | "numeric"), "numeric"):
+            return _number(expression, is_whole=False)
+        case "text", "text" if expression.type.base in ("text", "varchar") and other.type.base in ("text", "varchar"):
+            return Constant(TEXT, expression.text, expression.value)
+    return constant_beside(expression, other, setting)
+
+
+def _number(constant: Constant, *, is_whole: bool) -> Constant:
+    """The smallest type that holds a whole number; a numeric without zeros at its end."""
+    if not isinstance(constant.value, Fraction) or (shown := value.decimal_text(constant.value)) is None:
+        return constant
+    if not is_whole:
+        return Constant(NUMERIC, shown, constant.value)
+    least, most = integer_range(INT4.base)
+    return Constant(INT4 if least <= constant.value <= most else INT8, shown, constant.value)

@@ -1,0 +1,150 @@
+"""CASE, COALESCE, NULLIF, GREATEST and LEAST."""
+
+from fractions import Fraction
+
+from rules.functions.casts import cast_to
+from rules.functions.coerce import typed, unified
+from rules.functions.comparison import boolean, compare
+from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.guard import EvalContext, as_double, as_passed
+from rules.values import domain, enforced, interval_arithmetic
+from rules.values.domain import Domain
+from rules.values.enforced import Sure, between
+from rules.values.expression import FALSE, Apply, Constant, Expression, Operand
+from rules.values.types import INT4, Type
+
+
+def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: EvalContext) -> Expression:
+    """CASE WHEN … THEN … ELSE … END; a branch whose condition is constantly false is left out."""
+    kept = [(boolean(test, setting), result) for test, result in branches if test != FALSE]
+    results, common = alike((*(result for _, result in kept), default), setting, "CASE")
+    parts = [f"WHEN {{{2 * place}}} THEN {{{2 * place + 1}}}" for place in range(len(kept))]
+    arguments = [each for (test, _), result in zip(kept, results, strict=False) for each in (test, result)]
+    arguments.append(results[-1])
+    if not parts:
+        return results[-1]
+    sql = f"CASE {' '.join(parts)} ELSE {{{len(arguments) - 1}}} END"
+    nullable = any(each.nullable for each in results)
+    return Apply("case", sql, tuple(arguments), common, _image(results), nullable, _sure(results), strict=False)
+
+
+def simple_case(
+    operand: Operand, branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: EvalContext
+) -> Expression:
+    """CASE x WHEN v THEN … is CASE WHEN x = v THEN …"""
+    tests = tuple((compare("=", operand, value, setting), result) for value, result in branches)
+    return case(tests, default, setting)
+
+
+@function(
+    "coalesce",
+    arguments=(1, 100),
+    examples="""
+    coalesce(i4, 0) | coalesce(i4, n, f8) | coalesce(t, vc) | coalesce(tm, '12:00') | coalesce(d, ts)
+    """,
+)
+def coalesce(operands: Operands, setting: EvalContext) -> Expression:
+    given, common = alike(operands, setting, "COALESCE")
+    nullable = all(each.nullable for each in given)
+    return Apply(
+        "coalesce", f"coalesce({_holes(given)})", given, common, _image(given), nullable, _sure(given), strict=False
+    )
+
+
+@function("nullif", arguments=2, examples="nullif(i4, 7) | nullif(n, f8) | nullif(t, 'a') | nullif(d, '2024-02-29')")
+def nullif(operands: Operands, setting: EvalContext) -> Expression:
+    """x unless it equals y; typed as x, and as both where numbers of several kinds are made alike to be compared."""
+    test = compare("=", operands[0], operands[1], setting)
+    (first, _), common = unified(operands, setting, "NULLIF")
+    given = as_passed(first, setting)
+    if given.type.is_number and given.type.kind != common.kind:
+        given = cast_to(given, common, setting)
+    sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
+    return Apply(
+        "nullif", sql, (test, given), given.type.plain(), given.domain, nullable=True, held=given.sure, strict=False
+    )
+
+
+@function_of_name(
+    "greatest",
+    arguments=(1, 100),
+    examples="""
+    greatest(i4, i8, 0) | greatest(t, vc) | greatest(tm, ts::time) | greatest(ts, tz)
+    """,
+)
+@function_of_name("least", arguments=(1, 100), examples="least(n, f8) | least(i4, 5)")
+def extreme(name: str, operands: Operands, setting: EvalContext) -> Expression:
+    """greatest(…) or least(…), which leave NULLs out: a clamp by the analyst narrows what a sum can be."""
+    given, common = alike(operands, setting, name.upper())
+    nullable = all(each.nullable for each in given)
+    found, held = _extreme_image(name, given), _extreme_sure(name, given)
+    return Apply(name, f"{name}({_holes(given)})", given, common, found, nullable, held, strict=False)
+
+
+def _extreme_sure(name: str, expressions: tuple[Expression, ...]) -> Sure:
+    """NULLs are left out, but a constant is always there: nothing greatest is below it."""
+    found = _sure(expressions)
+    for each in expressions:
+        if isinstance(each, Constant) and isinstance(each.value, Fraction):
+            limit = each.value
+            found = between(found, limit, None) if name == "greatest" else between(found, None, limit)
+    return found
+
+
+def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:
+    """Where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
+    if not expressions[0].type.is_number and not expressions[0].type.is_time:
+        return _image(expressions)
+    present = [each for each in expressions if not _is_null(each)] or [expressions[0]]
+    found = interval_arithmetic.hull(*(domain.range_of(each.domain) for each in present))
+    for each in (domain.range_of(each.domain) for each in present if not each.nullable):
+        limit = domain.Range(None, each.high) if name == "least" else domain.Range(each.low, None)
+        narrowed = domain.range_of(domain.intersect(found, limit))
+        found = domain.Range(narrowed.low, narrowed.high, found.step)
+    return found
+
+
+@function_of_name("num_nulls", arguments=(1, 100), examples="num_nulls(b, d) > 0")
+@function_of_name("num_nonnulls", arguments=(1, 100), examples="num_nonnulls(i4, t, u) = 2")
+def counted(name: str, operands: Operands, setting: EvalContext) -> Expression:
+    """num_nulls(…) and num_nonnulls(…)."""
+    given = tuple(typed(operand, setting) for operand in operands)
+    found = domain.Range(Fraction(0), Fraction(len(given)), domain.ONE)
+    return Apply(name, f"{name}({_holes(given)})", given, INT4, found, nullable=False, strict=False)
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.text is None
+
+
+def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:
+    """Operands of which one is handed on, so that none fails where it is made the type of the others."""
+    given, common = unified(operands, setting, what)
+    passed = tuple(_same_time(as_passed(each, setting), common, setting) for each in given)
+    if any(each.type != common for each in passed):  # a bound of numeric(10,2) has no zeros after the point
+        common = common.plain()
+    return tuple(as_double(each) for each in passed) if common.kind == "float" else passed, common
+
+
+def _same_time(expression: Expression, common: Type, setting: EvalContext) -> Expression:
+    """Days and microseconds are not mixed: a date among timestamps becomes one."""
+    return (
+        cast_to(expression, common, setting)
+        if expression.type.is_time and expression.type.kind != common.kind
+        else expression
+    )
+
+
+def _image(expressions: tuple[Expression, ...]) -> Domain:
+    found: Domain = domain.Values(())
+    for each in expressions:
+        found = domain.union(found, each.domain)
+    return found
+
+
+def _sure(expressions: tuple[Expression, ...]) -> Sure:
+    return enforced.either(*(each.sure for each in expressions))
+
+
+def _holes(expressions: tuple[Expression, ...]) -> str:
+    return ", ".join(f"{{{place}}}" for place in range(len(expressions)))

@@ -1,0 +1,206 @@
+"""Rounding, signs, remainders, width_bucket and bits of numbers: outside their domain they are NULL, not errors."""
+
+import math
+from fractions import Fraction
+
+from rules.functions.coerce import typed
+from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.guard import LARGEST_FLOAT, EvalContext, as_double, as_value, finite
+from rules.functions.math.arithmetic import absolute, arithmetic
+from rules.refusal import NotSupported
+from rules.values import domain, enforced, interval_arithmetic
+from rules.values.domain import Domain, Range
+from rules.values.enforced import Sure
+from rules.values.expression import Apply, Constant, Expression, Operand
+from rules.values.types import FLOAT8, INT4, NUMERIC, TEXT, Type, integer_range, wider_number
+
+SIGNS = frozenset(("&", "|", "#"))
+
+
+def number(operand: Operand, setting: EvalContext, sql_type: Type = FLOAT8) -> Expression:
+    found = as_value(typed(operand, setting, sql_type), setting)
+    if not found.type.is_number:
+        raise NotSupported(f"the argument must be a number, not {found.type.sql}")
+    return found
+
+
+def as_numeric_or_float(expression: Expression) -> Expression:
+    """Integers are taken as double precision by functions that know both (float8 is the preferred type)."""
+    if expression.type.kind != "integer":
+        return expression
+    return Apply(
+        "cast",
+        "({0})::double precision",
+        (expression,),
+        FLOAT8,
+        expression.domain,
+        expression.nullable,
+        expression.sure,
+    )
+
+
+@function("abs", arguments=1, examples="abs(i2) | abs(f8)")
+def absolute_of(operands: Operands, setting: EvalContext) -> Expression:
+    return absolute(number(operands[0], setting))
+
+
+@function_of_name(
+    "round",
+    arguments=(1, 2),
+    examples="""
+    round(n) | round(f8) | round(n, 2) | round(i8, -3) | round(n, -100)
+    """,
+)
+@function_of_name("trunc", arguments=(1, 2), examples="trunc(n) | trunc(n, 3) | trunc(f8)")
+@function_of_name("floor", arguments=1, examples="floor(n) | floor(f8)")
+@function_of_name("ceil", arguments=1, examples="ceil(n)")
+@function_of_name("ceiling", arguments=1, same_as="ceil", examples="ceiling(f8)")
+def rounding(name: str, operands: Operands, setting: EvalContext) -> Expression:
+    """floor, ceil, round and trunc to whole numbers; round and trunc of numeric also to n digits."""
+    given = as_numeric_or_float(number(operands[0], setting))
+    if len(operands) == 2:
+        return _to_digits(name, given, operands[1], setting)
+    found, held = _rounded_range(name, given), _rounded(given.sure, 0)
+    return Apply(name, f"{name}({{0}})", (given,), given.type.plain(), found, given.nullable, held)
+
+
+def _rounded(sure: Sure, places: int) -> Sure:
+    """Any rounding moves a number by less than one of its last place."""
+    step = Fraction(10) ** -places
+    moved = enforced.plus(sure, Sure(-step, step, 0))
+    return Sure(moved.low, moved.high, max(places, 0))
+
+
+def _rounded_range(name: str, expression: Expression) -> Range:
+    """What is known of a double is not exact, so it is taken outward."""
+    found = domain.range_of(expression.domain)
+    if expression.type.kind == "float" or name not in ("floor", "ceil", "ceiling"):
+        return interval_arithmetic.rounded(found, Fraction(1))
+    move = math.floor if name == "floor" else math.ceil
+    low, high = (None if bound is None else Fraction(move(bound)) for bound in (found.low, found.high))
+    return Range(low, high, domain.ONE)
+
+
+def _to_digits(name: str, expression: Expression, digits: Operand, setting: EvalContext) -> Expression:
+    places = typed(digits, setting, INT4)
+    if not isinstance(places, Constant) or not isinstance(places.value, Fraction) or not -100 <= places.value <= 100:
+        raise NotSupported(f"{name} needs a constant number of digits between -100 and 100")
+    number = expression
+    if expression.type.kind == "float":
+        if not isinstance(expression, Apply) or expression.name != "cast":
+            raise NotSupported(f"{name}(double precision, integer) does not exist", hint="Cast to numeric first.")
+        number = expression.arguments[0]  # an integer becomes numeric here, not double precision
+    found = interval_arithmetic.rounded(domain.range_of(number.domain), Fraction(10) ** -int(places.value))
+    held = _rounded(number.sure, int(places.value))
+    return Apply(name, f"{name}({{0}}::numeric, {{1}})", (number, places), NUMERIC, found, number.nullable, held)
+
+
+@function("sign", arguments=1, examples="sign(n) | sign(i4)")
+def sign(operands: Operands, setting: EvalContext) -> Expression:
+    given = as_numeric_or_float(number(operands[0], setting))
+    found = domain.values((Fraction(-1), Fraction(0), Fraction(1)))
+    held = Sure(-domain.ONE, domain.ONE, 0)
+    return Apply("sign", "sign({0})", (given,), given.type.plain(), found, given.nullable, held)
+
+
+@function("mod", arguments=2, examples="mod(i8, i8_) | mod(n, n_)")
+def modulo(operands: Operands, setting: EvalContext) -> Expression:
+    return arithmetic("%", operands[0], operands[1], setting)
+
+
+@function("div", arguments=2, examples="div(n, n_) | div(i8, i8_)")
+def whole_quotient(operands: Operands, setting: EvalContext) -> Expression:
+    """div(a, b) of numeric."""
+    first, second = (finite(number(operand, setting, NUMERIC)) for operand in operands)
+    if "float" in (first.type.kind, second.type.kind):
+        raise NotSupported("div of double precision does not exist", hint="Cast to numeric first.")
+    found = interval_arithmetic.rounded(
+        interval_arithmetic.divide(domain.range_of(first.domain), domain.range_of(second.domain)), Fraction(1)
+    )
+    return Apply(
+        "div", "div({0}::numeric, nullif({1}::numeric, 0))", (first, second), NUMERIC, found, held=Sure(digits=0)
+    )
+
+
+@function(
+    "width_bucket",
+    arguments=4,
+    examples="""
+    width_bucket(n, 0, 100, 5) | width_bucket(n, ARRAY[-1, 0, 2.5]) | width_bucket(f8, ARRAY[0, 1.5])
+    width_bucket(f8, 0, 100, 5) | width_bucket(i4, 10, 0, 3) | width_bucket(n2, 0, 99.5, 7)
+    """,
+)
+def width_bucket(operands: Operands, setting: EvalContext) -> Expression:
+    """width_bucket(x, low, high, count) with constants for all but x: a histogram's bin, 0 to count + 1.
+
+    Before PostgreSQL 16 differences of doubles overflow in it, and the bin is any number. Those of numbers and bounds
+    that are far from the largest double do not.
+    """
+    given = as_numeric_or_float(number(operands[0], setting))
+    low, high = (typed(operand, setting, given.type) for operand in operands[1:3])
+    count = typed(operands[3], setting, INT4)
+    bounds = [each.value for each in (low, high, count) if isinstance(each, Constant)]
+    if len(bounds) < 3 or not all(isinstance(bound, Fraction) for bound in bounds):
+        raise NotSupported("width_bucket needs constant bounds and a constant number of buckets")
+    first, last, buckets = (Fraction(bound) for bound in bounds if isinstance(bound, Fraction))
+    if first == last or not 1 <= buckets <= 100_000:
+        raise NotSupported("width_bucket needs two different bounds and 1 to 100000 buckets")
+    if max(abs(first), abs(last)) > LARGEST_FLOAT:
+        raise NotSupported("width_bucket needs bounds of at most 150 digits")
+    found: Domain = Range(Fraction(0), buckets + 1, Fraction(1))
+    cast = "double precision" if "float" in (given.type.kind, low.type.kind, high.type.kind) else "numeric"
+    if given.type.kind == "float" and isinstance(given, Apply) and given.name == "cast" and cast == "numeric":
+        given = given.arguments[0]
+    fitting = finite(as_double(given) if cast == "double precision" else given)
+    sql = f"width_bucket({{0}}::{cast}, {{1}}::{cast}, {{2}}::{cast}, {{3}})"
+    return Apply("width_bucket", sql, (fitting, low, high, count), INT4, found, fitting.nullable)
+
+
+def combined(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
+    """x & y, x | y and x # y."""
+    (first, second), result = _whole(name, (left, right), setting)
+    image = _combined_image(name, domain.range_of(first.domain), domain.range_of(second.domain), result)
+    return Apply(name, f"({{0}} {name} {{1}})", (first, second), result, image, first.nullable or second.nullable)
+
+
+def _combined_image(name: str, one: Range, other: Range, result: Type) -> Range:
+    """Of numbers that are not negative no bit is set that is higher than all of theirs."""
+    lows, highs = [each.low for each in (one, other)], [each.high for each in (one, other)]
+    known = [high for low, high in zip(lows, highs, strict=True) if low is not None and low >= 0 and high is not None]
+    if name == "&" and known:
+        return Range(Fraction(0), min(known), domain.ONE)
+    if len(known) == 2:
+        return Range(Fraction(0), Fraction((1 << int(max(known)).bit_length()) - 1), domain.ONE)
+    first, last = integer_range(result.base)
+    return Range(Fraction(first), Fraction(last), domain.ONE)
+
+
+@function_of_name("gcd", arguments=2, examples="gcd(i4, 30) | gcd(i8, i8_)")
+@function_of_name("lcm", arguments=2, examples="lcm(i2, i4)")
+def divisor(name: str, operands: Operands, setting: EvalContext) -> Expression:
+    """gcd and lcm, computed wider: NULL where the result does not fit."""
+    given, result = _whole(name, operands, setting)
+    last = integer_range(result.base)[1]
+    wide = f"{name}({{0}}::numeric, {{1}}::numeric)"
+    sql = f"CASE WHEN {wide} <= {last} THEN {wide}::{result.sql} END"
+    return Apply(name, sql, given, result, Range(Fraction(0), Fraction(last), domain.ONE), nullable=True)
+
+
+@function("to_hex", arguments=1, examples="to_hex(i4) | to_hex(i8)")
+def to_hex(operands: Operands, setting: EvalContext) -> Expression:
+    (given,), kind = _whole("to_hex", operands, setting)
+    if kind.base == "int2":  # PostgreSQL has no such function either
+        raise NotSupported("to_hex of smallint is not supported", hint="Cast it: to_hex(x::integer).")
+    return Apply("to_hex", "to_hex({0})", (given,), TEXT, nullable=given.nullable)
+
+
+def _whole(name: str, operands: Operands, setting: EvalContext) -> tuple[tuple[Expression, ...], Type]:
+    kinds = [each.type for each in operands if not isinstance(each, str) and hasattr(each, "type")]
+    known = next((each for each in kinds if isinstance(each, Type) and each.kind == "integer"), INT4)
+    given = tuple(as_value(typed(each, setting, known), setting) for each in operands)
+    result = given[0].type
+    for each in given:
+        if each.type.kind != "integer":
+            raise NotSupported(f"{name} needs integers, not {each.type.sql}", hint="Cast it: x::bigint.")
+        result = wider_number(result, each.type)
+    return given, result.plain()

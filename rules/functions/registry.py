@@ -1,0 +1,129 @@
+"""Names to functions: the one list of what may stand over protected rows. What is not on it is refused by name."""
+
+from rules.functions import arrays, casts, comparison, conditional, json
+from rules.functions.coerce import typed
+from rules.functions.datetime import ages, extraction, to_char
+from rules.functions.datetime.arithmetic import shifted
+from rules.functions.datetime.intervals import over, times
+from rules.functions.facts import FUNCTIONS, Function, Operands
+from rules.functions.guard import EvalContext, as_value
+from rules.functions.math import numbers, transcendental
+from rules.functions.math.arithmetic import arithmetic, negative
+from rules.functions.text import patterns, pieces, strings
+from rules.refusal import NotSupported
+from rules.values.expression import Expression, Operand
+from rules.values.types import FLOAT8
+
+__all__ = ("CLOCKS", "FAMILIES", "FUNCTIONS", "OPERATORS", "call", "operate")
+
+FAMILIES = (  # whose functions are registered by importing them
+    numbers, transcendental, patterns, pieces, strings, ages, extraction, to_char, arrays,
+    casts, conditional, json,
+)  # fmt: skip
+CLOCKS = frozenset(
+    ("now", "current_date", "current_timestamp", "localtimestamp", "transaction_timestamp", "statement_timestamp")
+)
+_ARITHMETIC = frozenset(("+", "-", "*", "/", "%"))
+_NULL_TESTS = {"is null": False, "is not null": True}
+_DISTINCT = {"is distinct from": False, "is not distinct from": True}
+OPERATORS = (
+    frozenset(("and", "or", "not", "@", "||", "^", "between", "between symmetric"))
+    | _ARITHMETIC
+    | comparison.COMPARISONS
+    | comparison.LIKE_NAMES
+    | patterns.MATCHES.keys()
+    | json.SIGNS
+    | arrays.SIGNS
+    | numbers.SIGNS
+    | comparison.TEST_NAMES
+    | _NULL_TESTS.keys()
+    | _DISTINCT.keys()
+)
+
+
+def call(name: str, operands: Operands, setting: EvalContext) -> Expression:
+    """A function by the name that PostgreSQL resolves."""
+    if name in CLOCKS and not operands:
+        return extraction.clock(name, setting)
+    if name not in FUNCTIONS:
+        hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
+        raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
+    found = FUNCTIONS[name]
+    _check_server(found, setting)
+    if not found.least <= len(operands) <= found.most:
+        raise NotSupported(f'the function "{name}" with {len(operands)} arguments is not supported over protected rows')
+    return found.make(operands, setting)
+
+
+def _check_server(found: Function, setting: EvalContext) -> None:
+    """Refuse, before anything is charged, what the twin knows and an older real database does not."""
+    if setting.server_version < found.since * 10_000:
+        ours = setting.server_version // 10_000
+        hint = (
+            "Only functions of the real database are supported over protected rows; apply it to the aggregated result."
+        )
+        message = f'function "{found.name}" needs PostgreSQL {found.since}, and the real database is PostgreSQL {ours}'
+        raise NotSupported(message, hint=hint)
+
+
+def operate(name: str, operands: Operands, setting: EvalContext) -> Expression:
+    """An operator, infix or before its operand."""
+    match name, operands:
+        case "and", _:
+            return comparison.both(*operands, setting=setting)
+        case "or", _:
+            return comparison.either(*operands, setting=setting)
+        case "not", (only,):
+            return comparison.negation(only, setting)
+        case "-", (only,):
+            return negative(only, setting)
+        case "+", (only,):
+            return as_value(typed(only, setting, FLOAT8), setting)
+        case "@", (only,):
+            return numbers.absolute_of((only,), setting)
+        case _, (first, second):
+            return _binary(name, first, second, setting)
+        case "between", (given, low, high):
+            return comparison.between(given, low, high, setting)
+        case "between symmetric", (given, low, high):
+            return comparison.between_symmetric(given, low, high, setting)
+        case _, (only,) if name in _NULL_TESTS:
+            return comparison.is_null(only, setting, negated=_NULL_TESTS[name])
+        case _, (only,) if name in comparison.TEST_NAMES:
+            return comparison.test(name, only, setting)
+    raise _no_operator(name)
+
+
+def _binary(name: str, first: Operand, second: Operand, setting: EvalContext) -> Expression:
+    if name in comparison.COMPARISONS:
+        return comparison.compare(name, first, second, setting)
+    if name in _DISTINCT:
+        return comparison.distinct_from(first, second, setting, negated=_DISTINCT[name])
+    if name in comparison.LIKE_NAMES:
+        return comparison.like(name, first, second, setting)
+    if name in patterns.MATCHES:
+        return patterns.matches(name, first, second, setting)
+    if name in arrays.SIGNS and arrays.element_of(first) is not None and arrays.element_of(second) is not None:
+        return arrays.meets(name, first, second)
+    if name in numbers.SIGNS:
+        return numbers.combined(name, first, second, setting)
+    if name in json.SIGNS:
+        return json.part(name, first, second, setting)
+    if name == "^":
+        return transcendental.power((first, second), setting)
+    if name == "||":
+        return strings.joined((first, second), setting)
+    if name in _ARITHMETIC:
+        of_times = shifted(name, first, second, setting) if name in ("+", "-") else None
+        of_spans = {"*": times, "/": over}.get(name, _no_span)(first, second, setting)
+        return of_times or of_spans or arithmetic(name, first, second, setting)
+    raise _no_operator(name)
+
+
+def _no_span(_first: Operand, _second: Operand, _setting: EvalContext) -> Expression | None:
+    return None
+
+
+def _no_operator(name: str) -> NotSupported:
+    hint = "Only operators that cannot fail are supported over protected rows; apply it to the aggregated result."
+    return NotSupported(f'the operator "{name}" is not supported over protected rows', hint=hint)

@@ -1,0 +1,247 @@
+"""Statistics of blocks: units are hashed into so many blocks, and a statistic of each block's rows is one value.
+
+Sample and aggregate (Nissim, Raskhodnikova, Smith 2007). All rows of a unit lie in the block of its hash, and what a
+block says is a function of its own rows. Without one unit exactly one block of each group has other rows, so one value
+is replaced, by whatever, and a histogram over the values moves by at most 2: one less in a cell, one more in another.
+A unit counts in K groups at most, which is cut by rank, so L1 ≤ 2K. Rows of a unit need no cap.
+
+The value of a block depends on nothing but its rows: not on their order, nor on the plan, which other units' rows may
+tip. So numbers are summed as integers of a lattice, in numeric, and never as doubles. None of it fails: a block without
+a value is in no cell.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Literal
+
+from rules.kernel.canonical import canonical_key
+from rules.kernel.expressions import check_columns, expression_sql
+from rules.kernel.forms import saturated
+from rules.kernel.keys import Found, Key, Listed
+from rules.kernel.parts import grouped
+from rules.kernel.rows import Rows
+from rules.kernel.sensitivity import Sensitivity
+from rules.kernel.source import Columns, source_of
+from rules.kernel.statement import _KERNEL, Bounded, KeyColumn, Measured, Ordinals, Texts
+from rules.kernel.summand import Summand
+from rules.refusal import NotSupported
+from rules.values.expression import TRUE, Expression
+from rules.values.types import FLOAT8, INT8, NUMERIC, Type
+from rules.values.value import decimal_text
+
+MOST_BLOCKS = 4096
+MOST_CELLS = 4096
+_FURTHEST = Fraction(10) ** 30  # of an end of the cells from zero, and how many of their widths fit into one
+_LARGEST_INTEGER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """How many rows of a block fulfil a condition."""
+
+    condition: Expression = TRUE
+
+    @property
+    def type(self) -> Type:
+        return INT8
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDistinct:
+    """How many different values a block has."""
+
+    expression: Expression
+
+    @property
+    def type(self) -> Type:
+        return INT8
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMoment:
+    """The sum of products of powers of summands, over the rows of a block that have all of them; of no powers 1."""
+
+    summands: tuple[Summand, ...]
+    powers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.summands or len(self.powers) != len(self.summands):
+            raise NotSupported("a moment needs a power for each of its summands")
+        if any(type(power) is not int or not 0 <= power <= 2 for power in self.powers):
+            raise NotSupported("the powers of a moment must be 0, 1 or 2")
+
+    @property
+    def type(self) -> Type:
+        return NUMERIC
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlace:
+    """The integer at a place in the order of a block's, or the most frequent one; between two of them a double."""
+
+    summand: Summand
+    place: Literal["min", "max", "mode", "percentile_disc", "percentile_cont"]
+    fraction: Fraction = Fraction(0)
+    descending: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fraction <= 1:
+            raise NotSupported("the fraction of a percentile must be a constant between 0 and 1")
+
+    @property
+    def type(self) -> Type:
+        return FLOAT8 if self.place == "percentile_cont" else NUMERIC
+
+
+BlockAggregate = BlockRows | BlockDistinct | BlockMoment | BlockPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Evenly spaced values from low to high; any other value stands for the nearest of them."""
+
+    low: Fraction
+    high: Fraction
+    count: int
+
+    def __post_init__(self) -> None:
+        if type(self.count) is not int or not 2 <= self.count <= MOST_CELLS:
+            raise NotSupported(f"a block's value must be one of 2 to {MOST_CELLS:,}")
+        ends, width = max(abs(self.low), abs(self.high)), self.high - self.low
+        if width <= 0 or ends > _FURTHEST or ends > width * _FURTHEST:
+            raise NotSupported("the lower bound must be below the upper bound, and both within 10^30")
+
+    @property
+    def values(self) -> tuple[Fraction, ...]:
+        width = (self.high - self.low) / (self.count - 1)
+        return tuple(self.low + width * place for place in range(self.count))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockValue:
+    """What a block says: an expression over its aggregates, whose columns are their places, and cells for its value."""
+
+    aggregates: tuple[BlockAggregate, ...]
+    expression: Expression
+    cells: Cells
+
+
+def block_values(
+    rows: Rows, keys: Sequence[Key], value: BlockValue, *, blocks: int, salt: int, groups_per_unit: int
+) -> Bounded:
+    """How many blocks each group has in each cell: the last key column, as its number."""
+    _check(rows, value, blocks, salt, groups_per_unit)
+    groups = None if any(isinstance(key, Found) for key in keys) else prod(map(_size, keys))
+    most = 1 if rows.proved_one else min(groups_per_unit, groups_per_unit if groups is None else max(groups, 1))
+    terms: list[str] = []
+
+    def read(columns: Columns) -> None:
+        terms.extend(_aggregate(each, columns) for each in value.aggregates)
+
+    source = source_of(rows, keys, (), (), also=read)
+    is_cut = not rows.proved_one and (groups is None or most < groups)
+    steps = [("r", source.sql)]
+    if is_cut:
+        order = ", ".join([source.hashed(), *source.names])
+        steps.append(("k", f"SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY {order}) AS rn FROM r"))
+    block = f"((hash_array_extended(ARRAY[u], {salt}::int8) & {_LARGEST_INTEGER}) % {blocks})::int4"
+    said = ", ".join([*source.names, f"{block} AS b", *(f"{each} AS a{place}" for place, each in enumerate(terms))])
+    by = grouped([str(place + 1) for place in range(len(source.names) + 1)])
+    steps.append(("b", f"SELECT {said} FROM {f'k WHERE rn <= {most}' if is_cut else 'r'}{by}"))
+    steps.append(("v", f"SELECT {', '.join([*source.names, f'{_value(value)} AS v'])} FROM b"))
+    steps.append(("c", f"SELECT {', '.join([*source.names, f'{_cell(value)} AS cell'])} FROM v"))
+    shown = [f"{name}::text" if isinstance(key, Found) else name for key, name in zip(keys, source.names, strict=True)]
+    earlier = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
+    names = [*source.names, "cell"]
+    counted = ", ".join([*shown, "cell", saturated("count(*)")])
+    sql = f"WITH {earlier} SELECT {counted} FROM c WHERE cell IS NOT NULL{grouped(names)}"
+    columns = (*(map(_key_column, keys)), Ordinals(value.cells.count))
+    return Bounded(sql, columns, (Measured(Sensitivity(1, 2 * most, 2 * most, 2)),), None, _KERNEL)
+
+
+def _check(rows: Rows, value: BlockValue, blocks: int, salt: int, groups_per_unit: int) -> None:
+    if type(blocks) is not int or not 1 <= blocks <= MOST_BLOCKS:
+        raise NotSupported(f"the number of blocks must lie between 1 and {MOST_BLOCKS:,}")
+    if type(salt) is not int or not 0 <= salt <= _LARGEST_INTEGER:
+        raise NotSupported("the salt of a hash must be a bigint that is not below 0")
+    if type(groups_per_unit) is not int or groups_per_unit < 1:
+        raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")
+    if not rows.has_identity:
+        raise NotSupported("rows of a table without a primary key cannot be told apart, so they make no blocks")
+    check_columns(value.expression, {place: each.type for place, each in enumerate(value.aggregates)})
+
+
+def _size(key: Key) -> int:
+    if not isinstance(key, Listed):
+        raise NotSupported("the groups of blocks must be listed or found")
+    return len(key.labels)
+
+
+def _key_column(key: Key) -> KeyColumn:
+    return Texts() if isinstance(key, Found) else Ordinals(_size(key))
+
+
+def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:
+    """One aggregate over the rows of a block: whole numbers alone, so that neither order nor plan can show."""
+    match aggregate:
+        case BlockRows(condition=condition):
+            return f"count(*){_filter(filter(None, [columns.condition(condition)]))}"
+        case BlockDistinct(expression=expression):
+            return f"count(DISTINCT {columns.read(expression, canonical_key(expression.type, '{0}'))})"
+        case BlockMoment(summands=summands, powers=powers):
+            names = [columns.summand(each) for each in summands]
+            factors = [f"{name}::numeric" for name, power in zip(names, powers, strict=True) for _ in range(power)]
+            there = _filter(f"{name} IS NOT NULL" for name in dict.fromkeys(names))
+            return f"coalesce(sum({' * '.join(factors) or '1::numeric'}){there}, 0)"
+    return _place(aggregate, columns.summand(aggregate.summand))
+
+
+def _filter(conditions: Iterator[str] | Sequence[str]) -> str:
+    where = " AND ".join(conditions)
+    return f" FILTER (WHERE {where})" if where else ""
+
+
+def _place(place: BlockPlace, name: str) -> str:
+    order = f"WITHIN GROUP (ORDER BY {{}}{' DESC' if place.descending else ''})"
+    match place.place:
+        case "min" | "max":
+            return f"{place.place}({name})::numeric"
+        case "mode":
+            return f"mode() {order.format(name)}::numeric"
+        case "percentile_disc":
+            return f"percentile_disc({_share(place)}) {order.format(name)}::numeric"
+    return f"percentile_cont({_share(place)}) {order.format(f'{name}::float8')}"
+
+
+def _share(place: BlockPlace) -> str:
+    return f"({place.fraction.numerator}::numeric / {place.fraction.denominator})::float8"
+
+
+def _value(value: BlockValue) -> str:
+    """The value of a block, as a number of which any two can be compared."""
+    sql = expression_sql(value.expression, {place: f"a{place}" for place in range(len(value.aggregates))})
+    match value.expression.type.kind:
+        case "float":
+            return f"({sql})::float8"
+        case "integer" | "numeric":
+            return f"({sql})::numeric"
+    raise NotSupported(f"a value of type {value.expression.type.sql} has no place between two bounds")
+
+
+def _cell(value: BlockValue) -> str:
+    """The nearest cell of a value, clamped before it is computed with and at the end; NULL and NaN have none."""
+    kind = "float8" if value.expression.type.kind == "float" else "numeric"
+    low, high = (f"'{_decimal(each)}'" for each in (value.cells.low, value.cells.high))
+    width, last = f"'{_decimal(value.cells.high - value.cells.low)}'::numeric", value.cells.count - 1
+    clamped = f"least(greatest(v, {low}::{kind}), {high}::{kind})::numeric"
+    place = f"least(greatest(round(({clamped} - {low}::numeric) * {last} / {width}), 0), {last})::int4"
+    return f"CASE WHEN v IS NOT NULL AND v <> 'NaN' THEN {place} END"
+
+
+def _decimal(number: Fraction) -> str:
+    text = decimal_text(number)
+    if text is None:
+        raise NotSupported("the bounds of a block's value must be decimal numbers")
+    return text

@@ -1,0 +1,96 @@
+"""What the kernel knows of tables: from the rules and the catalog of the process that runs statements, not from a plan.
+
+Which tables are protected, on which way a row finds its unit, and which keys PostgreSQL enforces. The catalog is held
+against the database in each statement's own snapshot, so what is said here is true there or nothing is run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rules.catalog import Catalog, Table, TableName
+from rules.kernel.unit_path import UnitPath, find_column, follow
+from rules.policy.model import Policy, TableRules
+from rules.refusal import NotAllowed
+from rules.values.types import Type, is_collated, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class RowAsUnit:
+    """Every row is a unit of its own; its primary key tells it. Without one rows cannot be told apart."""
+
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroundTable:
+    """One table that the rules name."""
+
+    name: TableName
+    types: Mapping[str, Type]
+    collated: frozenset[str]  # columns with a collation of their own
+    is_plain: bool  # has no children now: read with ONLY, none that is attached later is read
+    keys: tuple[frozenset[str], ...]  # unique now
+    unit: UnitPath | RowAsUnit | None  # None: public
+
+
+class Ground:
+    """All tables that the rules name, and the unit that they protect. Tables are looked at when they are asked for."""
+
+    __slots__ = ("_catalog", "_policy", "_tables")
+
+    def __init__(self, policy: Policy, catalog: Catalog) -> None:
+        self._policy, self._catalog = policy, catalog
+        self._tables: dict[TableName, GroundTable] = {}
+
+    @property
+    def unit(self) -> str:
+        return self._policy.unit
+
+    def table(self, name: TableName) -> GroundTable:
+        """A table of the rules; raises a Refusal where there is none, or where its rules do not lead to a unit."""
+        known = self._tables.get(name)
+        if known is None:
+            table, rules = self._catalog.find_table(name), self._policy.find_table(name)
+            if table is None or rules is None or rules.view:
+                raise NotAllowed(f'table "{name}" is not in the rules file')
+            known = self._tables[name] = ground_table(table, rules, self._policy, self._catalog)
+        return known
+
+
+def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> GroundTable:
+    """One table; raises a Refusal where its rules do not lead to a unit, or where reading its rows may fail.
+
+    A column that is computed when it is read can fail on some rows, so it does not exist here.
+    """
+    if table.foreign and rules.foreign is None:
+        raise NotAllowed(f'table "{table.name}" has rows on a foreign server, where reading a row can fail')
+    keys = () if table.has_children else tuple(frozenset(key.columns) for key in table.keys if key.proves)
+    return GroundTable(
+        table.name,
+        {each.name: type_of(each) for each in table.columns if each.generated != "v"},
+        frozenset(each.name for each in table.columns if is_collated(each)),
+        table.kind == "table" and not table.has_children,
+        keys,
+        _unit(table, rules, policy, catalog),
+    )
+
+
+def _unit(table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> UnitPath | RowAsUnit | None:
+    if rules.public and table.kind in ("view", "materialized view"):
+        raise NotAllowed(f'"{table.name}" is a view: what it computes may fail on rows that a join chooses')
+    if rules.public:
+        return None
+    if table.kind not in ("table", "partitioned", "foreign table"):
+        raise NotAllowed(f'the rules file names no unit for table "{table.name}"')
+    if policy.unit == "row":
+        return _row_as_unit(table)
+    if rules.unit is None:
+        raise NotAllowed(f'the rules file names no unit for table "{table.name}"')
+    return follow(table, rules.unit_step(), policy, catalog)
+
+
+def _row_as_unit(table: Table) -> RowAsUnit:
+    primary = next((key for key in table.keys if key.primary and key.proves), None)
+    columns = () if primary is None or table.has_children else primary.columns
+    known = all(type_of(find_column(table, name)).kind != "other" for name in columns)
+    return RowAsUnit(columns if known else ())

@@ -1,0 +1,132 @@
+"""The keys of a bounded statement: labels that are listed, values that are found, and bins of a histogram.
+
+A listed label leaves as its place in the list and never as text. The list is made a function of the value by GROUP BY,
+in which PostgreSQL's own equality decides what is one label, so a label that is listed twice doubles no rows. A row
+whose values are not in the list is not counted, wherever it came from: membership is tested before any row is counted.
+"""
+
+from dataclasses import dataclass
+
+from rules.kernel.canonical import canonical_key, label_sql
+from rules.kernel.summand import Summand
+from rules.refusal import NotSupported
+from rules.values.expression import Constant, Expression
+
+LONGEST_KEY = 8192  # octets of a found key
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Combinations of values that are known beforehand; NULL is a value. One of them is known by its place."""
+
+    expressions: tuple[Expression, ...]
+    labels: tuple[tuple[Constant, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.expressions or any(len(label) != len(self.expressions) for label in self.labels):
+            raise NotSupported("every label must have a value for each expression of its list")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Values that only the rows know. They leave as text, if enough units have them."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Bins of so many steps each over a summand's bounds, the last of which may be shorter. NULL is in no bin."""
+
+    summand: Summand
+    width: int
+
+    def __post_init__(self) -> None:
+        if type(self.width) is not int or self.width < 1 or self.count > 2**31 - 1:
+            raise NotSupported("a bin must be at least one step wide, and there must be fewer than 2^31 bins")
+
+    @property
+    def count(self) -> int:
+        return (self.summand.lattice.high - self.summand.lattice.low) // self.width + 1
+
+    @property
+    def wrap(self) -> str:
+        """The number of a row's bin, from 0: q is clamped to its bounds in this very text, and NULL stays NULL."""
+        return f"((({self.summand.wrap()}) - ({self.summand.lattice.low})) / {self.width})::int4"
+
+
+Key = Listed | Found | Bins
+
+
+@dataclass(frozen=True, slots=True)
+class KeySql:
+    """A key as one column, over rows whose columns are named: joins that bring it, and conditions that rows keep."""
+
+    value: str
+    joins: tuple[str, ...] = ()
+    condition: str = ""
+
+
+def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
+    """The place of a row's values in the list.
+
+    NULL is equal to nothing, and IS NOT DISTINCT FROM is not hashed. So labels are joined by which of their values are
+    NULL: a row fits the labels of one such pattern only.
+    """
+    patterns: dict[tuple[bool, ...], list[str]] = {}
+    for place, label in enumerate(key.labels):
+        pattern = tuple(value.text is None for value in label)
+        values = [
+            label_sql(value, expression.type)
+            for value, expression in zip(label, key.expressions, strict=True)
+            if value.text is not None
+        ]
+        patterns.setdefault(pattern, []).append(f"({', '.join([*values, str(place)])})")
+    found, joins = [], []
+    for number, (pattern, rows) in enumerate(patterns.items()):
+        nulls = " AND ".join(f"{column} IS NULL" for column, null in zip(columns, pattern, strict=True) if null)
+        if all(pattern):
+            first = next(place for place, label in enumerate(key.labels) if all(each.text is None for each in label))
+            found.append(f"CASE WHEN {nulls} THEN {first} END")
+            continue
+        here = [column for column, null in zip(columns, pattern, strict=True) if not null]
+        kind = "JOIN" if len(patterns) == 1 else "LEFT JOIN"
+        joins.append(_join(kind, f"{name}_{number}", here, rows, nulls))
+        found.append(f"{name}_{number}.place")
+    if not found:
+        return KeySql("NULL::int4", condition="false")
+    value = f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
+    return KeySql(value, tuple(joins), "" if len(patterns) == 1 and joins and not nulls else f"{value} IS NOT NULL")
+
+
+def _join(kind: str, name: str, columns: list[str], rows: list[str], nulls: str) -> str:
+    values = ", ".join(f"k{place}" for place in range(len(columns)))
+    function = f"SELECT {values}, min(place)::int4 AS place FROM (VALUES {', '.join(rows)}) AS v ({values}, place)"
+    equal = [f"{name}.k{place} = {column}" for place, column in enumerate(columns)]
+    on = " AND ".join([*equal, *([nulls] if nulls else [])])
+    return f"{kind} ({function} GROUP BY {values}) AS {name} ON {on}"
+
+
+def found_wrap(key: Found) -> str:
+    return canonical_key(key.expression.type, "{0}")
+
+
+def found_condition(key: Found, column: str) -> str:
+    """Keys that are too long are dropped with their rows, so that no key is too long to be hashed, sorted or sent."""
+    if key.expression.type.kind not in ("text", "numeric"):
+        return ""
+    return f"(octet_length({column}::text) <= {LONGEST_KEY}) IS NOT FALSE"
+
+
+def hash_sql(key: Key, column: str, seed: str) -> str:
+    """A hash of a key and of all that the seed is made of, by the type's own hash function; NULL passes the seed on."""
+    if not isinstance(key, Found):
+        return f"hashint4extended({column}, {seed})"
+    match key.expression.type.kind:
+        case "text":
+            hashed = f"hashtextextended({column}, {seed})"
+        case "integer":
+            hashed = f"hashint8extended({column}::int8, {seed})"
+        case _:
+            hashed = f"hash_array_extended(ARRAY[{column}], {seed})"
+    return f"coalesce({hashed}, {seed})"

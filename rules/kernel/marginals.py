@@ -1,0 +1,108 @@
+"""Marginals: many tables of counts over the bins of one relation's columns, from one reading and one cut of each unit.
+
+Let a unit have rows R_u, each a tuple of bins. Where they are more than m, m of them are kept, the first by a hash of
+unit and bins: rows with equal bins may stand for each other, so which tuples are kept follows from R_u alone. They are
+cut once, for all marginals, so that all marginals count the same rows.
+
+To each marginal the unit then adds a vector v of whole numbers, v_c ≥ 0 and Σv_c ≤ m. Its L1 distance is at most m, and
+so is its L2 distance, reached where all rows are in one cell. With a *cell cap* s at most s rows of a unit count in one
+cell, which the statement writes as least(n, s): then 0 ≤ v_c ≤ s, and
+
+    ‖v‖² = Σ v_c² ≤ s·Σ v_c ≤ s·m,
+
+so the L2 distance is at most √(s·m). It is reached by m/s cells with s rows each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from rules.kernel.bins import ColumnBins
+from rules.kernel.forms import saturated
+from rules.kernel.rows import Item, Rows
+from rules.kernel.sensitivity import Sensitivity
+from rules.kernel.statement import _KERNEL, Marginal, Marginals, mask_of
+from rules.refusal import NotSupported
+
+MOST_COLUMNS = 24
+MOST_MARGINALS = 500
+MOST_ROWS = 2**29  # of a unit: the square of it is far below 2^60
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The columns of a marginal by their places, and how many rows of a unit count in one of its cells."""
+
+    columns: tuple[int, ...]
+    rows_per_cell: int | None = None  # None: as many as of the unit in all
+
+
+def bounded_marginals(
+    rows: Rows, bins: Sequence[ColumnBins], counted: Sequence[Counted], *, rows_per_unit: int
+) -> Marginals:
+    """Counts of at most so many rows of each unit over the bins of each of these sets of columns."""
+    _check(bins, counted, rows_per_unit)
+    if not rows.has_identity and not rows.proved_one:
+        raise NotSupported("rows of a table without a primary key cannot be duplicated by a join")
+    most = 1 if rows.proved_one else rows_per_unit
+    names = tuple(f"b{place}" for place in range(1, len(bins) + 1))
+    read = [each.read() for each in bins]
+    items = [Item(name, expression, wrap) for name, (expression, wrap) in zip(names, read, strict=True)]
+    caps = [min(most, each.rows_per_cell or most) for each in counted]
+    sets = ", ".join(f"({', '.join(names[place] for place in each.columns)})" for each in counted)
+    steps = _steps(rows.select(items), names, most, has_identity=rows.has_identity, is_cut=not rows.proved_one)
+    listed = ", ".join(names)
+    capped = {mask_of(each.columns, len(names)): cap for each, cap in zip(counted, caps, strict=True) if cap < most}
+    if not capped:
+        total, source = "count(*)", f"cut GROUP BY GROUPING SETS ({sets})"
+        sql = f"SELECT GROUPING({listed}), {listed}, {saturated(total)} FROM {source}"
+    else:
+        cells = (
+            f"SELECT GROUPING({listed}) AS g, u, {listed}, count(*) AS n FROM cut GROUP BY u, GROUPING SETS ({sets})"
+        )
+        branches = " ".join(f"WHEN {mask} THEN {cap}" for mask, cap in capped.items())
+        total = saturated(f"sum(least(n, CASE g {branches} ELSE n END))")
+        sql = f"SELECT g, {listed}, {total} FROM ({cells}) AS t GROUP BY g, {listed}"
+    marginals = tuple(
+        Marginal(each.columns, Sensitivity(1, most, most * cap, cap)) for each, cap in zip(counted, caps, strict=True)
+    )
+    return Marginals(f"{steps} {sql}", tuple(each.count for each in bins), marginals, _KERNEL)
+
+
+def _steps(select: str, names: Sequence[str], most: int, *, has_identity: bool, is_cut: bool) -> str:
+    """The rows that are counted, with their units where they have any: of each unit at most so many."""
+    listed = ", ".join(names)
+    if not has_identity:
+        return f"WITH cut AS MATERIALIZED ({select})"
+    read = f"SELECT u, {listed} FROM ({select}) AS s WHERE u IS NOT NULL"
+    if not is_cut:
+        return f"WITH cut AS MATERIALIZED ({read})"
+    hashed = reduce(lambda seed, name: f"hashint4extended({name}, {seed})", names, "hash_array_extended(ARRAY[u], 0)")
+    ranked = (
+        f"SELECT r.*, row_number() OVER (PARTITION BY u ORDER BY {hashed}, {listed}) AS rn FROM r JOIN over_m USING (u)"
+    )
+    few = f"SELECT u, {listed} FROM r WHERE NOT EXISTS (SELECT 1 FROM over_m WHERE over_m.u = r.u)"
+    return (
+        f"WITH r AS MATERIALIZED ({read}), "
+        f"over_m AS MATERIALIZED (SELECT u FROM r GROUP BY u HAVING count(*) > {most}), "
+        f"cut AS MATERIALIZED ({few} UNION ALL SELECT u, {listed} FROM ({ranked}) AS k WHERE rn <= {most})"
+    )
+
+
+def _check(bins: Sequence[ColumnBins], counted: Sequence[Counted], rows_per_unit: int) -> None:
+    """Refuse what is no such statement."""
+    if not 1 <= len(bins) <= MOST_COLUMNS or not 1 <= len(counted) <= MOST_MARGINALS:
+        raise NotSupported("there are too many columns or marginals, or none")
+    if type(rows_per_unit) is not int or not 1 <= rows_per_unit <= MOST_ROWS:
+        raise NotSupported("the limit of rows per unit must be an integer of at least 1")
+    places = range(len(bins))
+    if len({each.columns for each in counted}) < len(counted):
+        raise NotSupported("a marginal is listed twice")
+    if {place for each in counted for place in each.columns} != set(places):
+        raise NotSupported("each column must be in a marginal")
+    for each in counted:
+        rising = all(one < two for one, two in zip(each.columns, each.columns[1:], strict=False))
+        if not rising or any(type(place) is not int or place not in places for place in each.columns):
+            raise NotSupported("the columns of a marginal must be places of columns in ascending order")
+        if each.rows_per_cell is not None and (type(each.rows_per_cell) is not int or each.rows_per_cell < 1):
+            raise NotSupported("the limit of rows per cell must be an integer of at least 1")

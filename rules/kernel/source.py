@@ -1,0 +1,165 @@
+"""The rows that are counted, as the first common table expression of every bounded statement.
+
+Its columns are the unit `u`, the keys `g1`, `g2`, …, the cases of pivots `p1`, … and the values of measures `v1`, …
+Units are NOT NULL here, labels are in their list, and found keys are short: what is counted, capped and scaled later is
+the rows that pass these tests and no others.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from rules.kernel.canonical import canonical_key
+from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, found_condition, found_wrap, hash_sql, listed_sql
+from rules.kernel.measures import (
+    Case,
+    Count,
+    Distinct,
+    DistinctSum,
+    DistinctValues,
+    Measure,
+    Products,
+    Sum,
+    Units,
+    Values,
+)
+from rules.kernel.rows import Item, Rows
+from rules.kernel.summand import Summand
+from rules.refusal import NotSupported
+from rules.values.expression import TRUE, Expression
+
+Pivots = Sequence[Sequence[Expression]]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One measure over columns of the rows: its value, and the condition under which a row has one."""
+
+    value: str
+    where: str
+
+    @property
+    def filtered(self) -> str:
+        return f" FILTER (WHERE {self.where})" if self.where else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The counted rows, and how keys and measures are named in them."""
+
+    sql: str
+    keys: tuple[Key, ...]
+    terms: tuple[Term, ...]
+    has_identity: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"g{place}" for place in range(1, len(self.keys) + 1))
+
+    def hashed(self, *more: str) -> str:
+        """A hash of unit, keys and more: seeded by the unit, or else all units would keep the same groups."""
+        seed = "hash_array_extended(ARRAY[u], 0)"
+        for key, name in zip(self.keys, self.names, strict=True):
+            seed = hash_sql(key, name, seed)
+        return reduce(lambda seed, column: f"hash_array_extended(ARRAY[{column}], {seed})", more, seed)
+
+
+class Columns:
+    """The columns that are read: each expression once."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._aliases: dict[tuple[Expression, str], str] = {}
+
+    def read(self, expression: Expression, wrap: str = "{0}") -> str:
+        """The name of a column with this expression, seen from the rows that are counted."""
+        return self._aliases.setdefault((expression, wrap), f"v{len(self._aliases) + 1}")
+
+    def summand(self, given: Summand) -> str:
+        """The name of a column with the integer of a summand."""
+        return self.read(given.expression, given.wrap(is_stored=self._rows.is_stored(given.expression)))
+
+    def condition(self, expression: Expression) -> str:
+        """A condition as SQL; nothing where it is always true."""
+        if expression.type.kind != "boolean":
+            raise NotSupported(f"the condition must be of type boolean, not {expression.type.sql}")
+        return "" if expression == TRUE else self.read(expression)
+
+    @property
+    def items(self) -> list[Item]:
+        return [Item(alias, expression, wrap) for (expression, wrap), alias in self._aliases.items()]
+
+
+def source_of(
+    rows: Rows,
+    keys: Sequence[Key],
+    measures: Sequence[Measure],
+    pivots: Pivots,
+    also: Callable[[Columns], None] | None = None,
+) -> Source:
+    """The counted rows with all that the measures need, and what else is to be read."""
+    columns = Columns(rows)
+    keyed = [_key(key, columns, f"l{place}") for place, key in enumerate(keys, start=1)]
+    cases = [_cases(conditions, columns) for conditions in pivots]
+    terms = tuple(_term(measure, columns, pivots) for measure in measures)
+    if also is not None:
+        also(columns)
+    outputs = ["u"] if rows.has_identity else []
+    outputs += [f"{key.value} AS g{place}" for place, key in enumerate(keyed, start=1)]
+    outputs += [f"{case} AS p{place}" for place, case in enumerate(cases, start=1)]
+    outputs += [item.alias for item in columns.items]
+    source = " ".join([f"({rows.select(columns.items)}) AS s", *(join for key in keyed for join in key.joins)])
+    conditions = ["u IS NOT NULL"] if rows.has_identity else []
+    conditions += [key.condition for key in keyed if key.condition]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return Source(f"SELECT {', '.join(outputs)} FROM {source}{where}", tuple(keys), terms, rows.has_identity)
+
+
+def _key(key: Key, columns: Columns, name: str) -> KeySql:
+    match key:
+        case Listed(expressions=expressions):
+            read = tuple(columns.read(each, canonical_key(each.type, "{0}")) for each in expressions)
+            return listed_sql(key, read, name)
+        case Found(expression=expression):
+            column = columns.read(expression, found_wrap(key))
+            return KeySql(column, condition=found_condition(key, column))
+        case Bins(summand=summand):
+            column = columns.read(summand.expression, key.wrap)
+            return KeySql(column, condition=f"{column} IS NOT NULL")
+
+
+def _cases(conditions: Sequence[Expression], columns: Columns) -> str:
+    """The first condition that is true, by its place: a row is in one case, whether they exclude each other or not."""
+    tested = [columns.condition(each) or "true" for each in conditions]
+    branches = " ".join(f"WHEN {each} THEN {place}" for place, each in enumerate(tested))
+    return f"CASE {branches} END" if tested else "NULL::int4"
+
+
+def _term(measure: Measure, columns: Columns, pivots: Pivots) -> Term:
+    where = _case(measure.case, pivots)
+    match measure:
+        case Count(condition=condition) | Units(condition=condition):
+            return Term("*", " AND ".join(filter(None, [where, columns.condition(condition)])))
+        case Values(summand=summand) | DistinctValues(summand=summand):
+            return Term(columns.summand(summand), where)
+        case Sum(summand=summand, centred=centred) | DistinctSum(summand=summand, centred=centred):
+            return Term(_value(summand, columns, centred=centred), where)
+        case Products(first=first, second=second):
+            values = (_value(each, columns, centred=True) for each in (first, second))
+            return Term(" * ".join(f"({each})" for each in values), where)
+        case Distinct(expression=expression):
+            return Term(columns.read(expression, canonical_key(expression.type, "{0}")), where)
+
+
+def _value(summand: Summand, columns: Columns, *, centred: bool) -> str:
+    """q, or 2q − (low + high), both of which are bigints by the clamp; NULL stays NULL."""
+    column = columns.summand(summand)
+    return f"2 * {column} - ({summand.lattice.low + summand.lattice.high})" if centred else column
+
+
+def _case(case: Case | None, pivots: Pivots) -> str:
+    if case is None:
+        return ""
+    if not (0 <= case.pivot < len(pivots) and 0 <= case.number < len(pivots[case.pivot])):
+        raise NotSupported("there is no such case of a pivot")
+    return f"p{case.pivot + 1} = {int(case.number)}"

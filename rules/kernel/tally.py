@@ -1,0 +1,127 @@
+"""Tallies: how far units reach up a ladder of caps, so that a cap can be chosen privately.
+
+A unit's total T is a number of that unit alone: its rows in the counted groups, the groups that they are in, or Σ|g|
+of a sum over its groups. It needs the lowest rung that is not below T, or the last one. It passes every step below that
+rung whole, and of the step to it the part that T has of it, in 64ths and rounded down:
+
+    height of step j = Σ_u min(64, max(0, ⌊64·(min(T, b_(j+1)) − b_j)/(b_(j+1) − b_j)⌋))
+
+So a unit is in one rung of each ladder, whatever its rows are, and moves the height of every step by 0 to 64, upwards.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rules.kernel.bounded import caps_of
+from rules.kernel.forms import saturated
+from rules.kernel.keys import Key
+from rules.kernel.measures import Measure, Sum
+from rules.kernel.pairs import per_pair
+from rules.kernel.parts import Column, Frame
+from rules.kernel.rows import Rows
+from rules.kernel.sensitivity import sensitivity
+from rules.kernel.source import Pivots, source_of
+from rules.kernel.statement import _KERNEL, Tally
+from rules.refusal import NotSupported
+
+
+@dataclass(frozen=True, slots=True)
+class RowLadder:
+    """Rising caps of a unit's rows."""
+
+    rungs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLadder:
+    """Rising caps of the groups in which a unit counts."""
+
+    rungs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SumLadder:
+    """Rising caps of what a unit adds to a sum over all groups, in steps of its lattice."""
+
+    measure: Sum
+    rungs: tuple[int, ...]
+
+
+Ladder = RowLadder | GroupLadder | SumLadder
+
+PARTS = 64  # of a step, in which heights are counted
+_LARGEST_INTEGER = 2**55  # of a rung, so that a bigint holds 64 times it
+
+
+def tally(
+    rows: Rows, keys: Sequence[Key], ladders: Sequence[Ladder], *, rows_per_unit: int, pivots: Pivots = ()
+) -> Tally:
+    """Units by the rung that each needs, and their parts of the step to it, over the groups that would be counted."""
+    if not ladders or any(not _rises(each.rungs) for each in ladders):
+        raise NotSupported("the candidates for a bound must be integers of at least 1 in ascending order")
+    if not rows.has_identity and not rows.proved_one:
+        raise NotSupported("rows of a table without a primary key cannot be duplicated by a join")
+    caps = caps_of(rows, keys, rows_per_unit, None)
+    sums: tuple[Measure, ...] = tuple(each.measure for each in ladders if isinstance(each, SumLadder))
+    for each in sums:
+        sensitivity(each, caps)  # refuses what a bigint does not hold
+    source = source_of(rows, keys, sums, pivots)
+    columns = tuple(Column(*each, factor=1) for each in zip(range(len(sums)), sums, source.terms, strict=True))
+    needed = ", ".join(_needed(number, each.rungs) for number, each in enumerate(ladders))
+    passed, step = f"{PARTS} * (least(total, rungs[rung + 1]) - rungs[rung])", "(rungs[rung + 1] - rungs[rung])"
+    fits = max(each.rungs[-1] for each in ladders) <= _LARGEST_INTEGER
+    part = f"{passed} / {step}" if fits else f"div({passed.replace('*', '::numeric *', 1)}, {step})"
+    reading = "NOT MATERIALIZED" if rows.repeatable else "MATERIALIZED"
+    sql = (
+        f"WITH r AS {reading} ({source.sql}), {_totals(Frame(source, columns, caps), ladders)} "
+        f"SELECT ladder, rung, count(*), coalesce(sum(CASE WHEN rung > 0 THEN {part} END), 0)::int8 FROM totals "
+        f"CROSS JOIN LATERAL (VALUES {needed}) AS n (ladder, total, rung, rungs) GROUP BY ladder, rung"
+    )
+    return Tally(sql, tuple(each.rungs for each in ladders), _KERNEL)
+
+
+def _needed(number: int, rungs: Sequence[int]) -> str:
+    """The rung that a unit's total needs, from 0, and all rungs, which PostgreSQL counts from 1."""
+    above, each = ", ".join(str(rung + 1) for rung in rungs[:-1]), ", ".join(map(str, rungs))
+    return f"({number}, t{number}, width_bucket(t{number}, ARRAY[{above}]::int8[]), ARRAY[{each}]::int8[])"
+
+
+def _rises(rungs: tuple[int, ...]) -> bool:
+    whole = all(type(rung) is int and 1 <= rung < 2**62 for rung in rungs)
+    return bool(rungs) and whole and all(low < high for low, high in pairwise(rungs))
+
+
+def _totals(frame: Frame, ladders: Sequence[Ladder]) -> str:
+    """One row for each unit, with its total for each ladder."""
+    sums = iter(frame.columns)
+    if not frame.source.has_identity:  # then every row is a unit
+        totals = [_alone(next(sums)) if isinstance(each, SumLadder) else "1" for each in ladders]
+        return f"totals AS (SELECT {_named(totals)} FROM r)"
+    totals = [_total(each, frame, sums) for each in ladders]
+    counted = f"SELECT *, {frame.by_unit('sum(n)', 'n')}::int8 AS c FROM pairs"
+    return (
+        f"pairs AS ({per_pair(frame, frame.columns, 'r')}), units AS ({counted}), "
+        f"totals AS (SELECT {_named(totals)} FROM units GROUP BY u)"
+    )
+
+
+def _total(ladder: Ladder, frame: Frame, sums: Iterator[Column]) -> str:
+    """What a unit adds in all, from one row for each of its groups."""
+    match ladder:
+        case RowLadder():
+            return "sum(n)"
+        case GroupLadder():
+            return "count(*)"
+        case SumLadder():
+            return f"sum(abs({frame.share(next(sums))}))"
+
+
+def _alone(column: Column) -> str:
+    """What one row adds."""
+    value = f"abs({column.term.value})"
+    return f"CASE WHEN {column.term.where} THEN {value} END" if column.term.where else value
+
+
+def _named(totals: Sequence[str]) -> str:
+    return ", ".join(f"{saturated(each)} AS t{number}" for number, each in enumerate(totals))

@@ -1,0 +1,185 @@
+"""The noise that is added to a measure, and all that depends on which noise it is: draws, law, precision."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from rules.mechanisms.cost import Mechanism, price
+from rules.mechanisms.distribution import Distribution
+from rules.mechanisms.draw import Noise, gaussian_scale, laplace_scale
+from rules.mechanisms.release_plan import Block, Measure, NoiseKind
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise:
+    """Discrete Laplace noise for a vector that moves by at most so much in L1: ε-private.
+
+    Drawn for integers of which `factor` are one; what is said of it is said of the numbers, which are rounded.
+    """
+
+    sensitivity: int
+    epsilon: Decimal
+    factor: int = 1
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(self.sensitivity, self.epsilon) / self.factor
+
+    @property
+    def law(self) -> Distribution:
+        return Distribution.of_laplace(self.scale, is_rounded=self.factor > 1)
+
+    @property
+    def precision(self) -> Fraction:
+        """One over the variance, before scales are rounded up and numbers to whole ones."""
+        return (Fraction(self.epsilon) * self.factor) ** 2 / (2 * self.sensitivity**2)
+
+    def draw(self, source: Noise, count: int) -> tuple[int, ...]:
+        return source.draw(count, sensitivity=self.sensitivity, epsilon=self.epsilon)
+
+    @property
+    def price_words(self) -> str:
+        return f"epsilon {price(self.epsilon)}"
+
+    def sensitivity_words(self, most: str) -> str:
+        return f"sensitivity {most}{Fraction(self.sensitivity, self.factor)}"
+
+    def scale_words(self, most: str) -> str:
+        return f"noise scale {most}{self.scale:.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise:
+    """Discrete Gaussian noise for a vector whose distance in L2 has at most this square: ε²/2-zCDP."""
+
+    squared: int
+    epsilon: Decimal
+    factor: int = 1
+
+    @property
+    def scale(self) -> float:
+        return gaussian_scale(self.squared, self.epsilon) / self.factor
+
+    @property
+    def law(self) -> Distribution:
+        return Distribution(variance=self.scale**2, roundings=float(self.factor > 1))
+
+    @property
+    def precision(self) -> Fraction:
+        """One over the variance, before scales are rounded up and numbers to whole ones."""
+        return (Fraction(self.epsilon) * self.factor) ** 2 / self.squared
+
+    def draw(self, source: Noise, count: int) -> tuple[int, ...]:
+        return source.draw_gaussian(count, squared=self.squared, epsilon=self.epsilon)
+
+    @property
+    def price_words(self) -> str:
+        rho = Mechanism.gaussian(self.epsilon).rho
+        return f"epsilon {price(self.epsilon)} paid as rho {price(rho)}"
+
+    def sensitivity_words(self, most: str) -> str:
+        return f"L2 sensitivity {most}{math.sqrt(self.squared) / self.factor:.6g}"
+
+    def scale_words(self, most: str) -> str:
+        return f"Gaussian noise of sigma {most}{self.scale:.6g}"
+
+
+AdditiveNoise = LaplaceNoise | GaussianNoise
+
+
+def noise_of(measure: Measure, *, group_size: int) -> AdditiveNoise:
+    """What a fresh draw of a measure is. So many units that are protected together move it so many times as far."""
+    if measure.noise == "gaussian":
+        return GaussianNoise(measure.squared * group_size**2, measure.epsilon, measure.factor)
+    return LaplaceNoise(measure.sensitivity * group_size, measure.epsilon, measure.factor)
+
+
+def noise_paid(measure: Measure, mechanism: Mechanism, *, group_size: int) -> AdditiveNoise:
+    """What a draw of this measure was that cost so much, whatever the rules said: without pure ε it was Gaussian."""
+    kind: NoiseKind = "gaussian" if mechanism.epsilon is None else "laplace"
+    return noise_of(replace(measure, epsilon=mechanism.strength, noise=kind), group_size=group_size)
+
+
+def laws_of(block: Block, *, group_size: int) -> Mapping[int, Distribution]:
+    """The laws of fresh draws, by measure; a choice has none."""
+    return {
+        index: noise_of(measure, group_size=group_size).law
+        for index, measure in enumerate(block.measures)
+        if isinstance(measure, Measure)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class NoisedMeasure:
+    """One release of a measure: its noised numbers by group, and the noise in them."""
+
+    numbers: Sequence[int]
+    noise: AdditiveNoise
+
+
+def combined(readings: Sequence[NoisedMeasure]) -> tuple[tuple[int, ...], Distribution]:
+    """The mean of releases, each weighted by its precision, in whole numbers, and the law of its noise.
+
+    No other weights leave less variance, which is then one over the sum of all precisions: releases at 0.3 and 0.4 are
+    as good as one at 0.5. A mean is rounded to the nearest number of the lattice, half to even.
+    """
+    if len(readings) == 1:
+        return tuple(readings[0].numbers), readings[0].noise.law
+    precisions = [each.noise.precision for each in readings]
+    shared = math.lcm(*(each.denominator for each in precisions))
+    weights = [int(each * shared) for each in precisions]
+    whole, law = sum(weights), Distribution()
+    for each, weight in zip(readings, weights, strict=True):
+        law = law.plus(each.noise.law.times(weight / whole))
+    numbers = zip(*(each.numbers for each in readings), strict=True)
+    if law.roundings:
+        law = law.rounded()
+    return tuple(_nearest(sum(map(int.__mul__, row, weights)), whole) for row in numbers), law
+
+
+@dataclass(frozen=True, slots=True)
+class SummedCells:
+    """Numbers that are sums of so many released ones: of each group one, or None where none is known."""
+
+    numbers: Sequence[int | None]
+    counts: Sequence[int]
+    noise: AdditiveNoise  # of a single one
+
+
+def combined_by_group(
+    whole: Sequence[NoisedMeasure], cells: Sequence[SummedCells], groups: int
+) -> tuple[tuple[int, ...], tuple[Distribution, ...]]:
+    """The mean of all readings of each group, each weighted by its precision, and the law of its noise."""
+    ones = (1,) * groups
+    readings = [*(SummedCells(each.numbers, ones, each.noise) for each in whole), *cells]
+    known: dict[tuple[int, ...], tuple[tuple[int, ...], Distribution]] = {}
+    numbers, laws = list[int](), list[Distribution]()
+    for place in range(groups):
+        kinds = tuple(each.counts[place] for each in readings)
+        weights, law = known.get(kinds) or known.setdefault(kinds, _weighted([each.noise for each in readings], kinds))
+        values = (each.numbers[place] or 0 for each in readings)
+        numbers.append(_nearest(sum(map(int.__mul__, weights, values)), sum(weights)))
+        laws.append(law)
+    return tuple(numbers), tuple(laws)
+
+
+def _weighted(noises: Sequence[AdditiveNoise], counts: Sequence[int]) -> tuple[tuple[int, ...], Distribution]:
+    """Whole weights in proportion to precisions, and the law of the noise in their mean. A sum of none has none."""
+    precisions = [each.precision / count if count else Fraction(0) for each, count in zip(noises, counts, strict=True)]
+    shared = math.lcm(*(each.denominator for each in precisions))
+    weights = tuple(int(each * shared) for each in precisions)
+    taken = [place for place, weight in enumerate(weights) if weight]
+    if len(taken) == 1:
+        return weights, noises[taken[0]].law.repeated(counts[taken[0]])
+    law = Distribution()
+    for place in taken:
+        law = law.plus(noises[place].law.repeated(counts[place]).times(weights[place] / sum(weights)))
+    return weights, law.rounded() if law.roundings else law
+
+
+def _nearest(numerator: int, denominator: int) -> int:
+    """The nearest whole number; a tie goes to the even one."""
+    whole, rest = divmod(numerator, denominator)
+    return whole + (2 * rest > denominator or (2 * rest == denominator and whole % 2))

@@ -1,0 +1,202 @@
+"""Groups as cells of a relation that other questions have too, so that an answer can be a sum of released numbers.
+
+Two questions over one relation, bounded alike, differ in their keys and in the conditions on these. A condition that
+selects whole groups of a key is taken out of the relation's text and kept as a span of that key: so a question finds
+the releases whose cells it is made of, whatever else they held.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from rules.values.types import Type
+from rules.values.value import Value
+
+_LONGEST = 2_000  # characters of what a release is kept under
+
+Json = None | bool | int | str | list["Json"]
+# A moment cut to its day, week …, or one number of its clock: that of its year, its quarter, its month, its weekday.
+Field = Literal["day", "week", "month", "quarter", "year", "of year", "of quarter", "of month", "of isodow", "of dow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which values a key has in the rows: those listed, or all between two ends; and whether NULL is one."""
+
+    items: tuple[Value, ...] | None = None
+    low: Fraction | None = None
+    high: Fraction | None = None
+    above: bool = False  # the low end itself is left out
+    below: bool = False  # the high end is
+    null: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left out."""
+        return self == WHOLE
+
+    def holds(self, value: Value | None) -> bool:
+        """Whether rows of this value are in."""
+        if value is None:
+            return self.null
+        if self.items is not None and value not in self.items:
+            return False
+        if self.low is None and self.high is None:
+            return True
+        if isinstance(value, str):
+            return False
+        is_above = self.low is None or value > self.low or (value == self.low and not self.above)
+        return is_above and (self.high is None or value < self.high or (value == self.high and not self.below))
+
+    def met(self, other: "Span") -> "Span":
+        """What is in both."""
+        lows = [(each.low, each.above) for each in (self, other) if each.low is not None]
+        highs = [(each.high, not each.below) for each in (self, other) if each.high is not None]
+        low, above = max(lows, default=(None, False))
+        high, within = min(highs, default=(None, True))
+        found = Span(None, low, high, above, not within, self.null and other.null)
+        listed = [set(each.items) for each in (self, other) if each.items is not None]
+        if not listed:
+            return found
+        items = (each for each in set.intersection(*listed) if found.holds(each))
+        return Span(tuple(sorted(items, key=str)), null=found.null)
+
+    def is_within(self, other: "Span") -> bool:
+        """Whether the other one surely has all that is in this."""
+        if self.null and not other.null:
+            return False
+        if self.items is not None:
+            return all(map(other.holds, self.items))
+        if other.items is not None:
+            return False
+        low = other.low is None or (
+            self.low is not None and (self.low > other.low or (self.low == other.low and self.above >= other.above))
+        )
+        high = other.high is None or (
+            self.high is not None
+            and (self.high < other.high or (self.high == other.high and self.below >= other.below))
+        )
+        return low and high
+
+    def plain(self) -> Json:
+        """As JSON; equal spans are equal texts."""
+        items: Json = None if self.items is None else [_tagged(each) for each in self.items]
+        ends: list[Json] = [None if each is None else str(each) for each in (self.low, self.high)]
+        return None if self.is_whole else [items, *ends, self.above, self.below, self.null]
+
+
+WHOLE = Span()
+
+
+def _tagged(value: Value) -> Json:
+    return [type(value).__name__, str(value)]
+
+
+def _span(given: Json) -> Span:
+    match given:
+        case None:
+            return WHOLE
+        case [items, low, high, bool() as above, bool() as below, bool() as null]:
+            listed = None if not isinstance(items, list) else tuple(map(_value, items))
+            return Span(listed, _end(low), _end(high), above, below, null)
+    raise ValueError("no span")
+
+
+def _end(given: Json) -> Fraction | None:
+    return None if given is None else Fraction(str(given))
+
+
+def _value(given: Json) -> Value:
+    match given:
+        case ["Fraction", str() as text]:
+            return Fraction(text)
+        case ["str", str() as text]:
+            return text
+        case ["bool", str() as text]:
+            return text == "True"
+    raise ValueError("no value")
+
+
+@dataclass(frozen=True, slots=True)
+class Finer:
+    """A key whose values tell that of another one: the day of a month."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class CellKey:
+    """A key of cells: what it is called, and which of its values the block has."""
+
+    name: str  # canonical
+    type: Type
+    is_complete: bool  # all values within the span that rows can have are listed
+    span: Span = WHOLE
+    field: Field | None = None  # of a moment that it is cut to
+    finer: tuple[Finer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition on a column, as one on the values of a key."""
+
+    key: str
+    type: Type
+    span: Span
+    field: Field | None = None  # the condition is on this of a value of the key
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A block as sums of cells of a relation with less conditions: what each of these is on keys of the cells."""
+
+    family: str  # stands for the relation, and how its rows are bounded
+    left_out: tuple[tuple[Test, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """How the groups of a block are cells, and of which cells they may be sums."""
+
+    family: str
+    keys: tuple[CellKey, ...]
+    views: tuple[View, ...]
+    adds_up: tuple[bool, ...]  # by measure: whether sums of cells are the same measure
+    units: tuple[bool, ...]  # by measure: whether it counts units, which adds up where each is in one cell
+    is_in_one: bool  # each unit is in one cell at most
+    time_zone: str
+
+    @property
+    def text(self) -> str | None:
+        """What releases of the block are kept under, besides the family and the block itself."""
+        keys: Json = [[each.name, each.is_complete, each.span.plain()] for each in self.keys]
+        found = json.dumps([self.is_in_one, keys], separators=(",", ":"))
+        return found if len(found) <= _LONGEST else None
+
+    def bounded_by(self, words: str) -> "Cells":
+        """The same with bounds that were chosen."""
+        views = tuple(replace(each, family=f"{each.family}{words}") for each in self.views)
+        return replace(self, family=f"{self.family}{words}", views=views)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedCells:
+    """What a release says of its cells."""
+
+    is_in_one: bool
+    keys: tuple[tuple[str, bool, Span], ...]  # names, whether the list is complete, and spans
+
+    @classmethod
+    def read(cls, text: str) -> "ReleasedCells | None":
+        """What `Cells.text` has written; None for anything else."""
+        try:
+            match json.loads(text):
+                case [bool() as is_in_one, list() as keys]:
+                    return cls(
+                        is_in_one, tuple((str(name), complete is True, _span(span)) for name, complete, span in keys)
+                    )
+        except ValueError:
+            return None
+        return None

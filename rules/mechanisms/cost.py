@@ -1,0 +1,88 @@
+"""What a release costs: each draw of noise as the accountant counts it."""
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Self
+
+from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups
+from rules.mechanisms.top_groups import Top
+
+# Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
+UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])
+_DOWN = Context(prec=80, rounding=ROUND_FLOOR)
+
+
+_SIX = Context(prec=6, rounding=ROUND_CEILING)
+
+
+def price(number: Decimal) -> str:
+    """A price to be read: six digits are enough, rounded up.
+
+    Example:
+        >>> price(Decimal("0.999999999999")), price(Decimal("0.5"))
+        ('1', '0.5')
+    """
+    return f"{_SIX.plus(number).normalize():f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One draw as the accountant sees it: (ε, δ) and zCDP's ρ."""
+
+    epsilon: Decimal | None  # None: no pure guarantee, only zCDP may grant it
+    delta: Decimal = Decimal(0)
+    rho: Decimal = Decimal(0)
+
+    @classmethod
+    def pure(cls, epsilon: Decimal, delta: Decimal = Decimal(0)) -> Self:
+        """An ε-private draw is ε²/2-zCDP (Bun and Steinke 2016, proposition 1.4); δ is a threshold's."""
+        return cls(epsilon, delta, UPWARD.divide(UPWARD.multiply(epsilon, epsilon), Decimal(2)))
+
+    @classmethod
+    def choice(cls, epsilon: Decimal) -> Self:
+        """The exponential mechanism has bounded range, hence ε²/8-zCDP (Cesar and Rogers 2021, lemma 3.4)."""
+        return cls(epsilon, Decimal(0), UPWARD.divide(UPWARD.multiply(epsilon, epsilon), Decimal(8)))
+
+    @classmethod
+    def gaussian(cls, epsilon: Decimal) -> Self:
+        """A draw with σ = Δ/ε is ε²/2-zCDP, and ε-private for no ε (Canonne, Kamath and Steinke 2020, theorem 14)."""
+        return cls(None, Decimal(0), cls.pure(epsilon).rho)
+
+    @property
+    def strength(self) -> Decimal:
+        """The ε by which its noise was scaled."""
+        return _DOWN.sqrt(_DOWN.multiply(self.rho, Decimal(2))) if self.epsilon is None else self.epsilon
+
+
+def mechanism_of_top(top: Top) -> Mechanism:
+    """What it costs to choose groups. ρ is rounded up, to be sure."""
+    rho = UPWARD.divide(UPWARD.multiply(top.epsilon, top.epsilon), Decimal(8 * top.count if top.is_pure else 2))
+    return Mechanism(top.epsilon if top.is_pure else None, Decimal(0), rho)
+
+
+def mechanism_of(block: Block, index: int) -> Mechanism:
+    """What a fresh draw of one measure of a block costs. A threshold's δ is paid with the units that it looks at."""
+    match block.measures[index], block.groups:
+        case Choice(epsilon=epsilon), _:
+            return Mechanism.choice(epsilon)
+        case Measure(epsilon=epsilon), PrivateGroups(measure=units, delta=delta) if units == index:
+            return Mechanism.pure(epsilon, delta)
+        case Measure(epsilon=epsilon, noise="gaussian"), _:
+            return Mechanism.gaussian(epsilon)
+        case Measure(epsilon=epsilon), _:
+            return Mechanism.pure(epsilon)
+
+
+def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
+    """What a block costs that is answered anew."""
+    ladders = tuple(map(mechanism_of_ladder, block.ladders))
+    report = () if block.report is None else (Mechanism.pure(block.report),)
+    top = () if block.top is None else (mechanism_of_top(block.top),)
+    return (
+        ladders + report + top + tuple(mechanism_of(block, index) for index in block.paying(range(len(block.measures))))
+    )
+
+
+def mechanism_of_ladder(ladder: Ladder) -> Mechanism:
+    """What it costs to choose a bound, whichever is chosen: it is ε-private, and no exponential mechanism."""
+    return Mechanism.pure(ladder.epsilon)

@@ -1,0 +1,103 @@
+"""Quantiles, extremes and the mode: scores of candidates from a histogram, for the exponential mechanism.
+
+A score says, with the sign turned, how many rows would have to be others for the candidate to be right. One row more
+or less moves every score by at most `step`, so a unit with m rows in the histogram moves it by m times that.
+(Smith 2011; the candidate's own rows count as on the right side, so that a full bin is not punished for being full.)
+"""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate
+from typing import assert_never
+
+from rules.mechanisms.draw import Noise
+from rules.mechanisms.release_plan import Choice, FromEnd, MostFrequent, Quantile, Target
+
+_LOWEST = -(2**62)  # scores are cut there, which moves none of them further than the rows did
+
+
+def choose(choice: Choice, histogram: Sequence[int], noise: Noise, *, group_size: int) -> int:
+    """The number of the chosen candidate in one group."""
+    shift = shift_of(choice, group_size=group_size)
+    scores = [max(_LOWEST, score) for score in score_candidates(choice.target, histogram, shift)]
+    sensitivity = choice.sensitivity * group_size * step(choice.target)
+    return noise.choose(scores, sensitivity=sensitivity, epsilon=choice.epsilon)
+
+
+def shift_of(choice: Choice, *, group_size: int) -> int:
+    """By how many rows the target of an error bar's end lies beside that of the choice: by the query and the rules.
+
+    Where the rows lie evenly, a choice misses its target by a number of rows with a Laplace law of scale
+    2·m·max(q, 1−q)/ε, whatever their density. A bar reaches over its ends and over the choice itself, which lies on
+    either side of the truth in half of draws. So each end may fall short in 1 − level of draws: the bar in half of it.
+    """
+    if choice.end is None:
+        return 0
+    if choice.end.reach is not None:
+        return choice.end.side * choice.end.reach * choice.factor
+    scale = scale_of(choice, group_size=group_size) * choice.factor
+    return choice.end.side * math.ceil(-scale * math.log(2 * (1 - float(choice.end.level))))
+
+
+def scale_of(choice: Choice, *, group_size: int) -> float:
+    """The scale, in rows, of the Laplace law by which a choice misses its target where rows lie evenly."""
+    units = choice.target.fraction.denominator if isinstance(choice.target, Quantile) else 1
+    sensitivity = choice.sensitivity * group_size * step(choice.target) / choice.factor
+    return 2 * sensitivity / units / float(choice.epsilon)
+
+
+def score_candidates(target: Target, histogram: Sequence[int], shift: int = 0) -> list[int]:
+    """A score for each candidate; the best is the highest, and 0 where there is a right one.
+
+    The shift moves the target by so many rows; that one row more or less moves a score by `step` is as true then.
+    """
+    match target:
+        case Quantile(fraction=fraction):
+            wanted = fraction.numerator * sum(histogram) + shift * fraction.denominator
+            return _distances(histogram, fraction.denominator, wanted)
+        case FromEnd(place=place, largest=largest):
+            turn = -1 if largest else 1
+            return _distances(histogram[::turn], 1, place + turn * shift, first=1)[::turn]
+        case MostFrequent():
+            # All scores move the same way, so exp(ε·score/Δ) is ε-private: twice the score in exp(ε·score/2Δ).
+            return [2 * rows for rows in histogram]
+        case _:
+            assert_never(target)
+
+
+def step(target: Target) -> int:
+    """How far one row moves a score."""
+    match target:
+        case Quantile(fraction=fraction):
+            return max(fraction.numerator, fraction.denominator - fraction.numerator)
+        case FromEnd() | MostFrequent():
+            return 1
+        case _:
+            assert_never(target)
+
+
+def place_for_extreme(choices: int, sensitivity: int, epsilon: Decimal) -> int:
+    """From which place on the extreme of the data is found rather than an empty candidate beyond it, in 19 of 20 cases.
+
+    Example:
+        >>> place_for_extreme(500, 1, Decimal("0.1"))
+        185
+    """
+    return math.ceil(2 * sensitivity / float(epsilon) * math.log(choices / 0.05))
+
+
+def midpoints(low: Fraction, high: Fraction, candidates: int) -> tuple[Fraction, ...]:
+    """The middles of equal bins: which number stands for a bin does not depend on the rows in it."""
+    width = (high - low) / candidates
+    return tuple(low + width * (2 * number + 1) / 2 for number in range(candidates))
+
+
+def _distances(histogram: Sequence[int], scale: int, wanted: int, *, first: int = 0) -> list[int]:
+    """Minus the distance of `wanted` from a candidate's places: from below + first to below + rows, times scale."""
+    upto = list(accumulate(histogram))
+    return [
+        -max(0, scale * (above - rows + first) - wanted, wanted - scale * above)
+        for rows, above in zip(histogram, upto, strict=True)
+    ]

@@ -1,0 +1,399 @@
+"""What a private block asks of the noise: integer measures, the groups to answer, and the outputs made from them.
+
+Made by the planner from the statement, the rules and the catalog alone, never from a row; `release` reads it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from rules.kernel.replay import BlockStatement, Statement, TallyStatement
+from rules.mechanisms.cells import Cells
+from rules.mechanisms.top_groups import Top
+from rules.sql.session_settings import CONFIDENCE
+
+Text = str | None  # a value as PostgreSQL prints it; None is NULL
+NoiseKind = Literal["laplace", "gaussian"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Bounds of what one unit adds over all groups, of which one is chosen privately (`release.bound_ladder`)."""
+
+    name: str  # canonical
+    what: str  # that the bound is for, in words: "rows"
+    epsilon: Decimal
+    rungs: tuple[int, ...]  # rising, the last is what the rules declare, or the most that is counted
+    thresholds: tuple[
+        int, ...
+    ]  # by step from rung to rung, how high it has to be to be worth its noise, in 64ths of a unit
+    step: Fraction = Fraction(1)  # what one of a rung stands for
+    is_declared: bool = True  # whether the rules or the session say the last rung
+
+    def told(self, bound: int) -> str:
+        """A bound as a number to be read."""
+        number = bound * self.step
+        return f"{number.numerator:,}" if number.denominator == 1 else f"{float(number):,.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What may be cut of a unit, by the rules and the query."""
+
+    what: str  # "rows" or "groups"
+    most: int
+    by: str  # whose number it is: "the rules' cap"
+
+    def __str__(self) -> str:
+        what = self.what if self.most > 1 else self.what.removesuffix("s")
+        return f"{self.most:,} {what} of a unit ({self.by})"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One integer column of the inner statement, over all groups: one vector, one draw of noise.
+
+    The database's integer may be finer than the number that it stands for: `factor` times it, so that a unit which is
+    scaled to its share loses no more than one part of the factor. Noise is made for that integer. What is released is
+    rounded to whole numbers right after, which is post-processing.
+    """
+
+    name: str  # canonical: equal blocks and equal names mean equal numbers
+    sensitivity: int  # L1, over all groups together, for ONE unit: `release` multiplies it by the rules' group_size
+    epsilon: Decimal
+    chosen_by: tuple[int, ...] = ()  # ladders of the block, by whose choice the sensitivity may be less
+    vector: int | None = None  # measures with the same number exclude each other row by row, so their ε is paid once
+    noise: NoiseKind = "laplace"
+    at_most_one: bool = False  # is what a unit adds to each group: one number, which is `factor` of the integer
+    factor: int = 1  # how many of the database's integers are one: a power of two, which the sensitivity includes
+
+    def __post_init__(self) -> None:
+        if self.factor < 1 or self.factor & (self.factor - 1):
+            raise ValueError(f"a factor of {self.factor} is not a power of two")
+
+    @property
+    def squared(self) -> int:
+        """The square of the L2 distance that one unit moves it by: the root is not a whole number.
+
+        Where no entry is above F and all together are at most s, the squares are together at most F·s.
+        """
+        return self.sensitivity * self.factor if self.at_most_one else self.sensitivity**2
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The candidate that this fraction of the rows lies below."""
+
+    fraction: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class FromEnd:
+    """The candidate of the row at this place, counted from the smallest or the largest: what stands for min and max.
+
+    The place is fixed by the query and the rules, large enough not to be that of one unit's rows
+    (`quantile.place_for_extreme`).
+    """
+
+    place: int
+    largest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MostFrequent:
+    """The candidate with the most rows."""
+
+
+Target = Quantile | FromEnd | MostFrequent
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end of a choice's error bar: so far beside the choice's target as the bar needs for this level."""
+
+    side: Literal[-1, 1]  # towards the smallest, or the largest
+    level: Decimal
+    reach: int | None = None  # how far beside, where that does not follow from the noise of the choice alone
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a list of candidates in each group, chosen by the exponential mechanism from a histogram over them.
+
+    The histogram has an inner statement of its own, whose rows are the keys, a candidate's number from 0, and the rows
+    of that candidate as int8. Its bins are one more key of the bounding, so a unit's rows in all groups and bins
+    together are at most `sensitivity`: groups share ε, for m_g rows of a unit in a group move only its scores, by m_g.
+    """
+
+    name: str
+    sensitivity: int  # of ONE unit over all groups and bins together; `release` multiplies it by group_size
+    epsilon: Decimal
+    statement: Statement | BlockStatement
+    candidates: int
+    target: Target
+    chosen_by: tuple[int, ...] = ()
+    end: End | None = None  # of an error bar, or the target itself
+    factor: int = 1  # how many of the histogram's integers are one row: the sensitivity and places include it
+    blocks: int | None = None  # of units, whose values are counted in place of rows
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count: the measure itself, not below zero where a select item shows it bare."""
+
+    measure: int  # which of the block's measures
+    shown_bare: bool = False
+    adds_up: bool = False  # counts of rows: those of groups are parts of that of all
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """(measure) · step, printed with exactly `digits` after the point."""
+
+    measure: int
+    step: Fraction
+    digits: int
+    adds_up: bool = False  # nothing that is summed is below zero, nor any sum
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The mean of a clamped column from centred halves: mid + (halves / 2 · step) / count, within [low, high]."""
+
+    halves: int  # measure: Σ (2q − (Lo+Hi))
+    count: int  # measure: rows with a value
+    step: Fraction
+    low: Fraction
+    high: Fraction
+    digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class CentredSum:
+    """A sum from centred halves and the count, where the block has that count anyway: less noise than a sum alone."""
+
+    halves: int  # measure: Σ (2q − (Lo+Hi))
+    count: int  # measure: rows with a value
+    step: Fraction
+    middle: int  # Lo+Hi
+    digits: int
+    adds_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An integer measure and what one of it stands for."""
+
+    measure: int
+    unit: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A clamped column by its moments around the middle of its bounds: Σ(x − mid) and Σ(x − mid)²."""
+
+    total: Moment
+    squares: Moment
+    low: Fraction
+    high: Fraction
+
+
+StatisticKind = Literal[
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "regr_slope",
+    "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """PostgreSQL's statistic of this name, from moments: of x alone, or of (y, x) over the rows that have both."""
+
+    kind: StatisticKind
+    count: int  # measure: rows with all the values
+    x: Spread
+    digits: int
+    y: Spread | None = None
+    products: Moment | None = None  # Σ(x − mid)(y − mid)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where the error bar of a choice ends: choices too, each with the outermost value of every candidate."""
+
+    low: int  # measure: a Choice
+    high: int
+    lowest: tuple[Text, ...]
+    highest: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The chosen candidate, in these words."""
+
+    measure: int  # a Choice
+    candidates: tuple[Text, ...]
+    ends: Ends | None = None  # where error bars are asked of it
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenList:
+    """Several choices as one array, as percentile_cont of an array of fractions gives them."""
+
+    measures: tuple[int, ...]
+    candidates: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How many hold a value, from reports that match it: (hits − q·reports)/(p − q). Or the mean of a number as a bit.
+
+    In a group of reports that match a value the other reports are those of other groups, which differ in a key alone.
+    """
+
+    hits: int  # measure: reports that match
+    reports: tuple[int, ...]  # measures: all reports together, the hits among them
+    p: Fraction  # the chance that a report matches a value that is held, and that is not
+    q: Fraction
+    bounds: tuple[Fraction, Fraction] | None = None  # of a mean
+    key: int | None = None  # the key of groups that are the values
+    groups: int = 1  # how many values that key has
+    chance: int = -1  # where its own numbers stand: that of the chance in reports, and the reports of other groups
+    others: int = -1
+
+    @property
+    def digits(self) -> int:
+        """What is shown of it is far below its error."""
+        return 2 if self.bounds is None else 6
+
+
+# Each is computed from noised integers alone.
+Output = Count | Sum | CentredSum | Average | Statistic | Chosen | ChosenList | Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One grouping column of an answer."""
+
+    type: str  # what the outer statement casts it to
+    name: str
+    is_number: bool = False  # so that groups come in the order of numbers; a type's name may begin like any word
+    # Beside keys that are found: what its cells stand for, which are ordinals then, from 0; None: they are the values.
+    labels: tuple[Text, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicGroups:
+    """Groups known from the query and the rules; all are answered, in this order. () without GROUP BY: one group.
+
+    With ordinals the key cells of the inner statement's rows are these integers, in place of the texts of a group: as
+    many as a group has keys, or fewer where one stands for several. What a label is called then is for us to say.
+    """
+
+    rows: tuple[tuple[Text, ...], ...]
+    ordinals: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.ordinals is None:
+            return
+        if len(self.ordinals) != len(self.rows) or len(set(map(len, self.ordinals))) > 1:
+            raise ValueError("a list of groups needs ordinals for each of them, and equally many")
+        if len(set(self.ordinals)) < len(self.ordinals):
+            raise ValueError("two groups of a list cannot have the same ordinals: one row would move both")
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateGroups:
+    """Groups found in the data: those whose noisy number of units reaches a threshold.
+
+    The threshold is not stated here: `threshold.find_threshold` computes it from the measure of units (whose
+    sensitivity is the number of groups that a unit may be in), delta and the rules' group_size.
+    """
+
+    measure: int  # the units per group
+    delta: Decimal
+    at_least: int = 1  # the inner statement leaves out groups with fewer units, for size; the threshold is raised by it
+
+
+Groups = PublicGroups | PrivateGroups
+
+BarEnd = Literal["margin", "low", "high"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An error bar around an output by itself: where it ends. Of one around more, all replicates of each output."""
+
+    output: int
+    end: BarEnd | None = None  # the replicate that the margin reaches to, or the lowest or highest of the bar
+
+
+@dataclass(frozen=True, slots=True)
+class LeastUnits:
+    """By the rules: groups whose noised number of units is less have no number."""
+
+    measure: int  # the units per group
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One private aggregate: an inner statement whose rows are keys and then measures (as int8).
+
+    A Choice among the measures has no column there: it brings a statement of its own.
+    A block with ladders is not run as it is: its caps are the highest rungs, until `enforce.settled` has lowered them.
+    """
+
+    canonical: str  # equal canonical text means equal block: the key of reuse
+    statement: Statement
+    keys: tuple[KeyColumn, ...]
+    groups: Groups
+    measures: tuple[Measure | Choice, ...]
+    outputs: tuple[Output, ...]
+    output_types: tuple[str, ...]
+    tables: tuple[str, ...]
+    explanation: tuple[tuple[str, str], ...] = ()  # for EXPLAIN: (what, how)
+    notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut
+    sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS, as numbers of keys; columns then have the set's number too
+    ladders: tuple[Ladder, ...] = ()
+    bars: tuple[Bar, ...] = ()  # the outputs that have error bars: columns then end with these
+    level: Decimal = CONFIDENCE  # of these bars
+    shown: tuple[int, ...] = ()  # outputs that a client sees as they are: of these a column follows, not below zero
+    tally: TallyStatement | None = None  # units by the rung of each ladder that they need
+    cuts: tuple[Cut, ...] = ()  # besides what is chosen
+    report: Decimal | None = None  # the ε for which it is told how much was cut of the rows
+    outside: tuple[int, ...] = ()  # the listed groups of what is not as the rules declare
+    least_units: LeastUnits | None = None
+    cells: Cells | None = None  # how its groups are cells of a relation that other blocks have too
+    top: Top | None = None  # which of the listed groups are chosen, and answered alone
+    plain: "Block | None" = None  # the same without the choice: what serves instead, where it is on the account
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a group has: its measures, and two for each estimate (`release.estimates`)."""
+        return len(self.measures) + 2 * sum(isinstance(each, Estimate) for each in self.outputs)
+
+    @property
+    def key_cells(self) -> int:
+        """How many cells of a row of the inner statement are keys."""
+        match self.groups:
+            case PublicGroups(ordinals=(first, *_)):
+                return len(first)
+        return len(self.keys)
+
+    @property
+    def epsilon(self) -> Decimal:
+        """What a fresh answer costs."""
+        paying = (self.measures[index] for index in self.paying(range(len(self.measures))))
+        own = sum((each.epsilon for each in (*paying, *self.ladders)), Decimal(0))
+        return own + (self.report or 0) + (0 if self.top is None else self.top.epsilon)
+
+    def paying(self, fresh: Iterable[int]) -> tuple[int, ...]:
+        """Of measures to be drawn those that are paid for: the first of each vector, and all others."""
+        payers: dict[tuple[int | None, int | None], int] = {}
+        for index in fresh:
+            measure = self.measures[index]
+            vector = measure.vector if isinstance(measure, Measure) else None
+            payers.setdefault((vector, index if vector is None else None), index)
+        return tuple(payers.values())

@@ -1,0 +1,156 @@
+"""What stands above a private block in its own SELECT: the keys and aggregates that everything else is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rules.planner.find_blocks import BlockSite, GroupKey
+from rules.sql.aggregate_names import AGGREGATES, ESTIMATE, TYPICAL
+from rules.sql.grammar import Json, Node, kind, strings, walk
+from rules.sql.lower import expression_from
+from rules.sql.normalize import spelled_expression
+from rules.sql.normalize.to_text import spell
+from rules.sql.selects import group_columns, target_value
+from rules.sql.tree import PLACES
+
+# The clauses that are computed after grouping.
+ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
+
+
+@dataclass(slots=True)
+class Leaves:
+    """The distinct keys and aggregates of a block, as nodes of PostgreSQL's tree."""
+
+    keys: list[Json]
+    aggregates: list[Json] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their spelling
+
+    def find_key(self, node: Json) -> int | None:
+        return next((number for number, key in enumerate(self.keys) if is_key(node, key)), None)
+
+    def find_aggregate(self, node: Json) -> int | None:
+        return self._numbers.get(spell(spelled_expression(node)))
+
+    def note_aggregate(self, node: Json) -> None:
+        """Take one more, unless it is known."""
+        if self._numbers.setdefault(spell(spelled_expression(node)), len(self.aggregates)) == len(self.aggregates):
+            self.aggregates.append(node)
+
+
+def leaves_of(body: Node, site: BlockSite) -> Leaves:
+    """Collect the leaves of one block from the clauses above it."""
+    keys = [_key_node(body, key, in_sets=bool(site.sets)) for key in site.keys]
+    leaves = Leaves(keys)
+
+    def note(node: Json) -> Json:
+        leaves.note_aggregate(node)
+        return node
+
+    for clause in ABOVE:
+        replace_leaves(body.get(clause), leaves, lambda number: leaves.keys[number], note)
+    return leaves
+
+
+def replace_leaves(
+    node: Json,
+    leaves: Leaves,
+    on_key: Callable[[int], Json],
+    on_aggregate: Callable[[Json], Json],
+    on_call: Callable[[Json], Json] = lambda node: None,
+) -> Json:
+    """A copy of an expression with its leaves replaced, and with calls of which `on_call` makes something else.
+
+    Subqueries are left to their own blocks, but for keys that they name by their table.
+    """
+    if isinstance(node, list):
+        return [replace_leaves(child, leaves, on_key, on_aggregate, on_call) for child in node]
+    if not isinstance(node, dict):
+        return node
+    if kind(node)[0] == "FuncCall" and (made := on_call(node)) is not None:
+        return made
+    if is_aggregate(node):
+        return on_aggregate(node)
+    if (number := leaves.find_key(node)) is not None:
+        return on_key(number)
+    if kind(node)[0] == "SelectStmt":
+        return _in_subquery(node, leaves, on_key)
+    return {name: replace_leaves(child, leaves, on_key, on_aggregate, on_call) for name, child in node.items()}
+
+
+def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:
+    """A name with its table in front means the block's own column, unless the subquery has a table of that name."""
+    own = {str(each.get("aliasname") or each.get("relname") or each.get("ctename")) for each in walk(node)}
+
+    def replaced(part: Json) -> Json:
+        match part:
+            case list():
+                return [replaced(child) for child in part]
+            case dict():
+                fields = strings(kind(part)[1].get("fields"))
+                if len(fields) > 1 and fields[-2] not in own and (number := leaves.find_key(part)) is not None:
+                    return on_key(number)
+                return {name: replaced(child) for name, child in part.items()}
+        return part
+
+    return replaced(node)
+
+
+def is_aggregate(node: Json) -> bool:
+    """An aggregate that is not a window function. What is in the registry or not is said later, by name."""
+    name, body = kind(node)
+    if name != "FuncCall" or body.get("over"):
+        return False
+    given = strings(body.get("funcname"))[-1]
+    if given in AGGREGATES or is_ours(node):
+        return True
+    return bool(body.get("agg_within_group") or body.get("agg_star") or body.get("agg_distinct"))
+
+
+def is_ours(node: Json) -> bool:
+    """noisegate.typical, around aggregates that are its own, and noisegate.estimate."""
+    *schema, name = strings(kind(node)[1].get("funcname"))
+    return name in (TYPICAL, ESTIMATE) and schema in ([], ["noisegate"])
+
+
+def is_key(node: Json, key: Json) -> bool:
+    """Equal expressions; a column may be written with or without its table.
+
+    A constant is no leaf: it stays what it is wherever it stands, be it a LIMIT or the number of a column.
+    """
+    name, body = kind(node)
+    key_name, key_body = kind(key)
+    if key_name in ("A_Const", "ParamRef"):
+        return False
+    if name == key_name == "ColumnRef":
+        return _same_column(strings(body.get("fields")), strings(key_body.get("fields")))
+    if name != key_name or not name:
+        return False
+    return _alike(node, key)
+
+
+def _alike(left: Json, right: Json) -> bool:
+    match left, right:
+        case dict(), dict():
+            if kind(left)[0] == kind(right)[0] == "ColumnRef":
+                return is_key(left, right)
+            names = (left.keys() | right.keys()) - PLACES
+            return all(_alike(left.get(name), right.get(name)) for name in names)
+        case list(), list():
+            return len(left) == len(right) and all(map(_alike, left, right))
+    return left == right
+
+
+def _same_column(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
+    """PostgreSQL has refused ambiguous names before this; two different qualifiers are two columns."""
+    shorter, longer = sorted((left, right), key=len)
+    return longer[len(longer) - len(shorter) :] == shorter
+
+
+def _key_node(body: Node, key: GroupKey, *, in_sets: bool) -> Json:
+    """The node of a key, as it stands in the select list or in GROUP BY."""
+    if key.item is not None:
+        return target_value(body, key.item)
+    columns = group_columns(body)
+    if in_sets:
+        return next(node for node in columns if expression_from(node) == key.expression)
+    assert key.element is not None, "a key comes from a select item or from an element of GROUP BY"
+    return columns[key.element]

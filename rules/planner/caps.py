@@ -1,0 +1,129 @@
+"""How many rows and groups of a unit are counted, who says so, and what may be cut by it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from rules.aggregates.contributions import Contribution, Typical
+from rules.algebra.nodes import Facts, Node, scans_in
+from rules.bind.scope import PlannerContext
+from rules.kernel.measures import Units
+from rules.mechanisms.release_plan import Cut
+from rules.planner.bounding import Bounding
+from rules.planner.fan_out import find_fan_out
+from rules.planner.plan import Request
+from rules.sql.session_settings import MOST_ROWS
+from rules.values.expression import Expression, ids_in
+
+_DEFAULT_GROUPS = 1  # of a unit that are counted where the groups are found: others cost more than they add
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """How many rows of a unit are counted."""
+
+    rows: int
+    by: str  # whose number it is, in words; nothing where a key proves that there are no more
+    is_declared: bool = True  # or else it is only the most among which one is chosen
+
+
+def find_cap(node: Node, request: Request, context: PlannerContext) -> tuple[Cap, tuple[str, ...]]:
+    """The cap by the rules, lowered by the session, or as many rows as a key proves.
+
+    Where nobody says it, any number up to the most, of which a lower one is chosen.
+    """
+    rows, own = node.facts.rows, request.rows_per_unit
+    limits = [each for each in (rows.cap, own) if each is not None]
+    if rows.proved is not None and all(rows.proved <= each for each in limits):
+        return Cap(rows.proved, ""), ()
+    if own is not None and (rows.cap is None or own < rows.cap):
+        return Cap(own, "your cap"), ()
+    if rows.cap is not None:
+        return Cap(rows.cap, _words(node, rows.cap)), ()
+    known = [scan.facts.rows.cap or scan.facts.rows.proved for scan in scans_in(node) if scan.facts.unit is not None]
+    most = max((each for each in known if each is not None), default=0)
+    if not most or None in known:
+        return Cap(MOST_ROWS, "", is_declared=False), ()
+    return _multiplied(most, find_fan_out(node, context), is_declared=_is_declared(node, context))
+
+
+def _words(node: Node, cap: int) -> str:
+    """Whose number the cap is: that of one table, or of several that are joined by nothing but the unit."""
+    known = [scan.facts.rows.cap for scan in scans_in(node) if scan.facts.unit is not None]
+    caps = [each for each in known if each is not None and each > 1]
+    if len(caps) < 2 or prod(caps) != cap or sum(caps) == cap:
+        return "the rules' cap"
+    named = [f"{each:,}" for each in caps]
+    return f"the rules' caps of {', '.join(named[:-1])} and {named[-1]}, multiplied"
+
+
+def _multiplied(rows: int, fan_out: int | None, *, is_declared: bool) -> tuple[Cap, tuple[str, ...]]:
+    """The cap after joins that multiply rows: as often as the most public rows meet one, if that is known.
+
+    Most rows meet fewer. So where the rules do not say a number it is only the most among which one is chosen.
+    """
+    if fan_out is not None and not is_declared:
+        return Cap(min(rows * fan_out, MOST_ROWS), "", is_declared=False), ()
+    if not is_declared:
+        return Cap(MOST_ROWS, "", is_declared=False), ()
+    if fan_out is None or fan_out == 1:
+        notice = f"a join multiplies rows: at most {rows} rows of each unit are counted"
+        return Cap(rows, "the rules' cap"), (notice,)
+    words = f"the rules' cap of {rows:,}, times the {fan_out:,} public rows that one row meets at most"
+    return Cap(min(rows * fan_out, MOST_ROWS), words), ()
+
+
+def _is_declared(node: Node, context: PlannerContext) -> bool:
+    """Whether the rules say a number for any table that is read."""
+    rules = (context.policy.find_table(scan.table) for scan in scans_in(node))
+    return any(each is not None and each.rows_per_unit is not None for each in rules)
+
+
+def bounding_of(
+    facts: Facts, keys: tuple[Expression, ...], cap: Cap, request: Request, *, is_private: bool
+) -> Bounding:  # fmt: skip
+    """How many rows and groups of a unit are counted. The kernel cuts or scales what is more, or has a key that proves
+    that there is no more."""
+    proved = facts.rows.proved
+    rows = cap.rows if proved is None else min(proved, cap.rows)
+    one_group = not keys or all(ids_in(key) <= facts.determined for key in keys)
+    groups = 1 if one_group else rows
+    if not one_group and (is_private or request.groups_per_unit is not None):
+        groups = min(rows, request.groups_per_unit or _DEFAULT_GROUPS)
+    return Bounding(rows, groups, limits_groups=groups < rows and not one_group)
+
+
+def limited(bounding: Bounding, asked: Sequence[Contribution], *, is_private: bool) -> tuple[str, ...]:
+    """A unit in more groups than count is told of by the rules alone, whether there is one or not."""
+    counts_units = any(isinstance(part, Units | Typical) for part in asked)
+    if not bounding.limits_groups or not (counts_units or is_private):
+        return ()
+    groups = "1 group" if bounding.groups == 1 else f"{bounding.groups:,} groups"
+    where = "where units are counted" if counts_units else "for the threshold above which a group is shown"
+    return (f"a unit counts in at most {groups} {where}; SET noisegate.groups_per_unit says how many",)
+
+
+def find_cuts(cap: Cap, bounding: Bounding, parts: Sequence[Contribution], groups: int | None) -> tuple[Cut, ...]:
+    """What may be cut, besides what is chosen: by the rules and the query, whether anything is or not.
+
+    Units that are counted in so many groups as there are, or as a key proves, are not cut, whatever the cap of rows is.
+    """
+    if bounding.is_single or not cap.by:
+        return ()
+    cuts = []
+    if not bounding.is_chosen and any(not isinstance(part, Units | Typical) for part in parts):
+        cuts.append(Cut("rows", bounding.rows, cap.by))
+    listed = groups is not None and bounding.groups > 1 and bounding.groups < groups
+    if listed and not bounding.chooses_groups and any(isinstance(part, Units | Typical) for part in parts):
+        cuts.append(Cut("groups", bounding.groups, cap.by))
+    return tuple(cuts)
+
+
+def weight_of_report(groups: int | None, weights: Sequence[Fraction]) -> Fraction:
+    """The weight of the report of what was cut: a cut as large as the noise of G groups is seen with 3/G of their ε.
+
+    With few groups that would be most of it, and a quarter has to do.
+    """
+    share = Fraction(3, max(1, groups or 1))
+    return sum(weights, Fraction(0)) * max(Fraction(1, 16), min(Fraction(1, 4), share))

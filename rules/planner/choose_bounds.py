@@ -1,0 +1,165 @@
+"""Where bounds are chosen privately: nobody has declared them, or the rules or the session say so.
+
+Three kinds of totals of a unit have ladders: its rows, which bound all measures of rows alike, so that means are not
+bent; the groups that it is in, where units are counted; and what it adds to one sum, which bounds that sum alone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from rules.aggregates.contributions import Contribution, Recipe, Typical
+from rules.algebra.nodes import Facts, Node, scans_in
+from rules.bind.scope import PlannerContext
+from rules.kernel.measures import Sum, Units
+from rules.mechanisms.release_plan import Ladder
+from rules.mechanisms.release_plan import Sum as SumOutput
+from rules.planner.bounding import Bounding
+from rules.planner.plan import Request
+from rules.release.bound_ladder import LEAST_CEILING, Noisy, rungs_to, thresholds_of
+from rules.values.expression import Apply, Column, Expression, columns_in
+
+_FOUND = 8  # groups, as a rule, where they are found: how many there are is not known before the choice
+_FINEST = 64  # of a sum's reach in one row: the part of it that the lowest rung is
+
+
+def weight_of_ladder(groups: int | None, least: Fraction) -> Fraction:
+    """The weight of a choice beside measures, the least of which has this one: a third to a tenth of their ε.
+
+    With few groups there is little noise, and a bound that is too low or too high is most of the error.
+    """
+    if groups is None or 4 <= groups < 25:
+        return least / 4
+    return least * 3 / 7 if groups < 4 else least / 9
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Which bounds are to be chosen."""
+
+    rows: bool
+    sums: bool
+    summed: frozenset[int] = frozenset()  # or the sums of these columns
+
+    @classmethod
+    def of(cls, node: Node, request: Request, context: PlannerContext, *, is_declared: bool) -> "Auto":
+        """By the session, or else by the rules of the tables that are read; rows also where nothing bounds them."""
+        scans = [(scan, context.policy.find_table(scan.table)) for scan in scans_in(node)]
+        rules = [table for _, table in scans if table is not None]
+        rows = any(table.rows_auto for table in rules) if request.rows_auto is None else request.rows_auto
+        rows = rows or not is_declared
+        if request.sums_auto is not None:
+            return cls(rows, request.sums_auto)
+        named = ((number, table.columns.get(name)) for scan, table in scans if table for number, name in scan.names)
+        columns = frozenset(number for number, column in named if column is not None and column.sum_per_unit)
+        return cls(rows, any(table.sum_per_unit for table in rules), columns)
+
+    def with_own_bounds(self, recipes: tuple[Recipe, ...]) -> tuple[Recipe, ...]:
+        """Sums whose total is to be bounded by itself stay sums of their own."""
+        return tuple(replace(recipe, centred=None) if self._is_own(recipe) else recipe for recipe in recipes)
+
+    def bounding(
+        self,
+        declared: Bounding,
+        recipes: Sequence[Recipe],
+        parts: Sequence[Contribution],
+        facts: Facts,
+        groups: int | None,
+    ) -> Bounding:
+        """The bounding with ladders, where lower bounds can pay and rows have a unit to be bounded by.
+
+        Of `groups` that are listed a unit may be in all; where they are found, in as many as their threshold counts.
+        """
+        own = dict.fromkeys(_total(recipe) for recipe in recipes if self._is_own(recipe))
+        sums = tuple(part for part in own if part is not None and declared.rows * part.reach >= LEAST_CEILING)
+        by_rows = any(part not in own and not isinstance(part, Units | Typical) for part in parts)
+        is_chosen = self.rows and by_rows and declared.rows >= LEAST_CEILING
+        by_groups = self.rows and groups is not None and any(isinstance(part, Units) for part in parts)
+        chooses_groups = by_groups and not declared.limits_groups and min(declared.groups, groups or 0) >= LEAST_CEILING
+        if declared.is_single:
+            return replace(declared, own=sums)
+        has_identity = facts.unit is not None and facts.unit.column is not None
+        if not has_identity:
+            return declared
+        return replace(declared, is_chosen=is_chosen, chooses_groups=chooses_groups, own=sums)
+
+    def _is_own(self, recipe: Recipe) -> bool:
+        total = _total(recipe)
+        if total is None:
+            return False
+        return self.sums or any(column.id in self.summed for column in columns_in(total.summand.expression))
+
+
+def _total(recipe: Recipe) -> Sum | None:
+    """The sum that a plain sum is made of."""
+    match recipe.parts:
+        case (Sum(centred=False) as total,):
+            return total
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What the ladders of a block depend on besides its bounding: all of it known without the data."""
+
+    vectors: Sequence[Decimal]  # the ε of each vector of measures
+    ladders: Sequence[Decimal]  # and of each ladder
+    groups: int | None  # None: they are found in the data
+    group_size: int
+    is_gaussian: bool
+
+
+def find_ladders(
+    bounding: Bounding,
+    recipes: Sequence[Recipe],
+    shares: Shares,
+    name: Callable[[Sum], str],
+    *,
+    is_declared: bool,
+) -> tuple[Ladder, ...]:
+    """The block's ladders: of the rows first, then of groups, then of each sum that has its own."""
+    found: list[tuple[str, str, tuple[int, ...], Fraction]] = []
+    if bounding.is_chosen:
+        found.append(("rows", "rows", rungs_to(bounding.rows), Fraction(1)))
+    if bounding.chooses_groups:
+        found.append(("groups", "groups", rungs_to(min(bounding.groups, shares.groups or 1)), Fraction(1)))
+    for total in bounding.own:
+        rungs = rungs_to(bounding.rows * total.reach, -(-total.reach // _FINEST))
+        found.append((name(total), _words(total.summand.expression), rungs, _step(total, recipes)))
+    ladders = []
+    for number, (called, what, rungs, step) in enumerate(found):
+        epsilon, measures = shares.ladders[number], tuple(_bounded_by(number, bounding, shares))
+        groups = shares.groups or _FOUND
+        thresholds = thresholds_of(rungs, groups, measures, epsilon, group_size=shares.group_size)
+        ladders.append(Ladder(called, what, epsilon, rungs, thresholds, step, is_declared))
+    return tuple(ladders)
+
+
+def vectors_bounded_by(ladder: int, bounding: Bounding) -> tuple[int, ...]:
+    """The numbers of the vectors for which a ladder is there."""
+    return tuple(
+        number
+        for number, vector in enumerate(bounding.vectors)
+        if any(bounding.find_ladder(part) == ladder for part in vector)
+    )
+
+
+def _bounded_by(ladder: int, bounding: Bounding, shares: Shares) -> Iterator[Noisy]:
+    for number in vectors_bounded_by(ladder, bounding):
+        by_root = shares.is_gaussian and all(isinstance(part, Units) for part in bounding.vectors[number])
+        yield Noisy(shares.vectors[number], by_root)
+
+
+def _words(summed: Expression) -> str:
+    columns = ", ".join(dict.fromkeys(column.name for column in columns_in(summed) if column.name))
+    match summed:
+        case Column() | Apply(name="clamp", arguments=(Column(), *_)):
+            return f"sum({columns})"
+    return f"sum over {columns}" if columns else "sum"
+
+
+def _step(total: Sum, recipes: Sequence[Recipe]) -> Fraction:
+    output = next(recipe.output((0,)) for recipe in recipes if _total(recipe) == total)
+    assert isinstance(output, SumOutput)
+    return output.step

@@ -1,0 +1,154 @@
+"""What analysts can ask of each table, and how far noise moves the answers: by plans, without a row.
+
+Nothing is measured and no row is read. Each line is a statement that is planned as it would be for an analyst; the
+errors are those that EXPLAIN tells.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import groupby
+
+from rules.catalog import Catalog, Table
+from rules.kernel.ground import Ground
+from rules.kernel.render import qualified
+from rules.kernel.replay import Kernel
+from rules.mechanisms.additive import laws_of
+from rules.mechanisms.margin import margin_of_output
+from rules.mechanisms.release_plan import Block
+from rules.planner.column_facts import ColumnFacts, column_facts
+from rules.planner.plan import Plan, Request
+from rules.planner.planner import plan
+from rules.policy.model import Policy
+from rules.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One kind of statement, and the margin of its numbers at each ε."""
+
+    words: str
+    sql: str
+    errors: Mapping[Decimal, Fraction]
+    at_most: bool  # bounds are chosen, and the chosen ones may be lower
+
+
+@dataclass(frozen=True, slots=True)
+class TableUse:
+    """What may be asked of one table."""
+
+    table: Table
+    public: bool
+    questions: tuple[Question, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+
+_CHOSEN = "count of rows: its error is known where rows_per_unit is given; without it the cap is chosen by each query"
+
+
+def expected_errors(policy: Policy, catalog: Catalog, epsilons: Sequence[Decimal]) -> Iterator[TableUse]:
+    """All tables of the rules, in the order of their names."""
+    planner = ErrorPlanner(policy, catalog, Kernel(Ground(policy, catalog)), tuple(epsilons))
+    for _, group in groupby(column_facts(policy, catalog), key=lambda each: each.table.name):
+        columns = list(group)
+        table = columns[0].table
+        if columns[0].is_public:
+            yield TableUse(table, public=True)
+            continue
+        rows = planner.ask("count of rows", f"SELECT count(*) FROM {qualified(table.name)}")
+        if isinstance(rows, Refusal):
+            yield TableUse(table, public=False, not_covered=(f"count of rows: {rows.message}",))
+        elif rows.at_most and _has_no_cap(table, policy):
+            yield TableUse(table, public=False, not_covered=(_CHOSEN,))
+        else:
+            asked = [rows, *planner.counts(columns), *planner.sums(columns)]
+            yield TableUse(table, False, tuple(asked), tuple(_not_covered(columns, policy)))
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPlanner:
+    """Plans a statement at each ε."""
+
+    policy: Policy
+    catalog: Catalog
+    kernel: Kernel
+    epsilons: tuple[Decimal, ...]
+
+    def ask(self, words: str, sql: str) -> Question | Refusal:
+        """What it would be; one that needs rows of a public table first has no errors to tell."""
+        errors: dict[Decimal, Fraction] = {}
+        at_most = False
+        for epsilon in self.epsilons:
+            request = Request(sql, (), epsilon=epsilon, delta=self.policy.statement_delta())
+            try:
+                made = plan(request, self.policy, self.catalog, self.kernel)
+            except Refusal as refusal:
+                return refusal
+            if isinstance(made, Plan):
+                at_most = at_most or any(block.ladders for block in made.blocks)
+                margins = [_margin(block, self.policy) for block in made.blocks]
+                if len(margins) == 1 and margins[0] is not None:
+                    errors[epsilon] = margins[0]
+        return Question(words, sql, errors, at_most)
+
+    def counts(self, columns: Sequence[ColumnFacts]) -> Iterator[Question]:
+        """Counts by what has known groups, which all have one error; and by what has to be found."""
+        known = [(_quoted(each.column.name), each.column.name) for each in columns if each.groups == "known"]
+        known += [_month(each) for each in columns if each.groups != "known" and _has_months(each)]
+        found = [each for each in columns if each.groups == "found" and not _has_months(each)]
+        yield from self._counts_by(known, columns[0].table, "")
+        if self.policy.budget.delta:
+            keys = [(_quoted(each.column.name), each.column.name) for each in found]
+            yield from self._counts_by(keys, columns[0].table, ", of groups that are large enough")
+
+    def _counts_by(self, keys: Sequence[tuple[str, str]], table: Table, which: str) -> Iterator[Question]:
+        words = f"count by {', '.join(name for _, name in keys)}{which}"
+        for key, _ in keys:
+            asked = self.ask(words, f"SELECT {key}, count(*) FROM {qualified(table.name)} GROUP BY {key}")
+            if isinstance(asked, Question) and asked.errors:
+                yield asked
+                return
+
+    def sums(self, columns: Sequence[ColumnFacts]) -> Iterator[Question]:
+        """One for each column with bounds."""
+        for each in columns:
+            if each.can_be_summed:
+                sql = f"SELECT sum({_quoted(each.column.name)}) FROM {qualified(each.table.name)}"
+                asked = self.ask(f"sum of {each.column.name}", sql)
+                if isinstance(asked, Question):
+                    yield asked
+
+
+def _has_no_cap(table: Table, policy: Policy) -> bool:
+    """Without one the ladder goes so far up that its end says nothing."""
+    rules = policy.find_table(table.name)
+    return rules is not None and rules.rows_per_unit is None
+
+
+def _has_months(column: ColumnFacts) -> bool:
+    return column.bounds.lower is not None and column.column.type.base in ("date", "timestamp", "timestamptz")
+
+
+def _month(column: ColumnFacts) -> tuple[str, str]:
+    return f"date_trunc('month', {_quoted(column.column.name)})", f"month of {column.column.name}"
+
+
+def _not_covered(columns: Sequence[ColumnFacts], policy: Policy) -> Iterator[str]:
+    """What the DBA could add to."""
+    numbers = [each for each in columns if each.column.type.base in ("numeric", "float4", "float8")]
+    if unbounded := [each.column.name for each in numbers if not each.can_be_summed]:
+        yield f"sums and averages of {', '.join(unbounded)}: no bounds"
+    found = [each.column.name for each in columns if each.groups == "found" and each.bounds.lower is None]
+    if found and not policy.budget.delta:
+        yield f"groups by {', '.join(found)}: no values and no δ"
+
+
+def _margin(block: Block, policy: Policy) -> Fraction | None:
+    laws = laws_of(block, group_size=policy.group_size)
+    margins = [margin_of_output(output, laws, block.level) for output in block.outputs]
+    return margins[-1] if margins else None
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))

@@ -1,0 +1,197 @@
+"""EXPLAIN of a private statement: what would be asked, how it is bounded, how much noise it gets, what it costs.
+
+Nothing is run and nothing is paid: all of it follows from the statement, the rules and the ledger. The answer is a plan
+without blocks, whose outer statement shows the lines as PostgreSQL shows its own. What the ledger says (the charge, and
+then for each block what is served again) is filled in when it is answered. The words are ASCII, for any client.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from rules.kernel.replay import Kernel
+from rules.mechanisms.additive import laws_of, noise_of
+from rules.mechanisms.cost import price
+from rules.mechanisms.margin import margin_of_average, margin_of_output, percent
+from rules.mechanisms.release_plan import Average, Block, Choice, Chosen, ChosenList, Ladder, Measure, Output
+from rules.mechanisms.top_groups import Top, gumbel_scale
+from rules.planner.layouts import Fact, Facts, as_json, as_text, as_yaml
+from rules.planner.plan import Plan
+from rules.refusal import NotSupported
+from rules.release.margins import moving_outputs, rank_margin, rank_unit
+from rules.sql.grammar import Node, items, kind
+
+FORMATS = {"text": "text", "json": "json", "yaml": "text"}  # and the type of what PostgreSQL answers
+_ROWS = (1_000, 10_000)  # of groups for which the error of a mean is told
+_MARK = re.compile("\0(\\d+)\0")
+
+
+def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ...], kernel: Kernel) -> Plan:
+    """A free plan that shows what another one is, and what is answered before it."""
+    parts = (*firsts, plan)
+    whole = replace(
+        plan,
+        blocks=tuple(block for part in parts for block in part.blocks),
+        epsilon=sum((part.epsilon for part in parts), Decimal(0)),
+        delta=sum((part.delta for part in parts), Decimal(0)),
+    )
+    spoken = [each for part in parts for each in part.spoken]
+    facts = [_facts(block, each, group_size, kernel) for block, each in zip(whole.blocks, spoken, strict=True)]
+    before = sum(len(first.blocks) for first in firsts)
+    foreseen = whole.blocks[: before or None]  # the others are known when those are answered
+    _foresee_errors(foreseen, facts, spoken)
+    for number in range(len(foreseen)):
+        facts[number].insert(0, ("served again", _mark(number + 1)))
+    for number in range(before):
+        facts[number].insert(0, ("answered first", "the blocks below use its answer, and show an example in its place"))
+    charge = ("charge now, for what is answered first" if before else "charge now", _mark(0))
+    form = _format(explain)
+    shown = _as_text(whole, charge, facts) if form == "text" else _as_tree(whole, charge, facts, form)
+    outer = tuple(_with_holes(shown, plan.parameters + 1))
+    return Plan((), outer, plan.parameters, Decimal(0), Decimal(0), foreseen=foreseen, results=plan.results)
+
+
+def _foresee_errors(foreseen: Sequence[Block], facts: list[list[Fact]], spoken: list[tuple[str, ...]]) -> None:
+    """The errors of averages and their like end with what released numbers say of them, when it is answered."""
+    places = [(number, output) for number, block in enumerate(foreseen) for output in moving_outputs(block)]
+    for item, (number, output) in enumerate(places, start=1 + len(foreseen)):
+        name = _error_of(spoken[number][output])
+        facts[number] = [(key, value + _mark(item) if key == name else value) for key, value in facts[number]]
+
+
+def _error_of(spoken: str) -> str:
+    return f"error of {spoken}"
+
+
+def _mark(item: int) -> str:
+    """Stands for an item of the hole's array; no text of a statement has a NUL."""
+    return f"\0{item}\0"
+
+
+def _with_holes(text: str, hole: int) -> Iterator[str | int]:
+    """The statement with items of an array for marks, between the parts of the literals in which they stand.
+
+    The items have nothing in them that JSON would escape.
+    """
+    for place, part in enumerate(_MARK.split(text)):
+        if place % 2:
+            yield from ("' || (", hole, f"::pg_catalog.text[])[{int(part) + 1}] || E'")
+        else:
+            yield part
+
+
+def _format(explain: Node) -> str:
+    chosen = "text"
+    for option in items(explain, "options"):
+        _, element = kind(option)
+        if element.get("defname") == "format":
+            chosen = str(kind(element.get("arg"))[1].get("sval")).lower()
+    if chosen not in FORMATS:
+        message = f"EXPLAIN (FORMAT {chosen.upper()}) is not supported over protected tables"
+        raise NotSupported(message, hint="Use TEXT, JSON or YAML.")
+    return chosen
+
+
+def _facts(block: Block, spoken: tuple[str, ...], group_size: int, kernel: Kernel) -> list[Fact]:
+    ladders = [_ladder(ladder) for ladder in block.ladders]
+    facts = [*block.explanation, *ladders, *(_measure(measure, group_size, block.level) for measure in block.measures)]
+    facts += [_error(block, output, text, group_size) for output, text in zip(block.outputs, spoken, strict=True)]
+    if block.top is not None:
+        facts.append(_top(block.top, group_size))
+    if block.report is not None:
+        facts.append(("report of what is cut", f"a lower bound of the rows, with epsilon {price(block.report)}"))
+    return [("tables", ", ".join(block.tables)), *facts, *_statements(block, kernel)]
+
+
+def _statements(block: Block, kernel: Kernel) -> Iterator[Fact]:
+    """What would run. Where all is chosen from histograms, nothing is summed."""
+    if block.tally:
+        yield "tally SQL", kernel.tally(block.tally).sql
+    if any(isinstance(each, Measure) for each in block.measures):
+        name = "inner SQL with the highest bounds" if block.ladders else "inner SQL"
+        yield name, kernel.bounded(block.statement).sql
+    histograms = dict.fromkeys(each.statement for each in block.measures if isinstance(each, Choice))
+    for number, each in enumerate(histograms, start=1):
+        yield "histogram SQL" if number == 1 else f"histogram SQL {number}", kernel.bounded(each).sql
+
+
+def _top(top: Top, group_size: int) -> Fact:
+    """Why the groups are chosen: their scores have less noise than the counts of all would."""
+    scale, reach = gumbel_scale(top, group_size=group_size) / top.factor, top.margin(group_size=group_size)
+    chosen = f"{top.count} of {top.listed} chosen privately with epsilon {price(top.epsilon)}"
+    words = f"{chosen}, Gumbel noise of scale {scale:.6g}; others may be missing that are larger by up to {reach:.6g}"
+    return "top groups", words
+
+
+def _ladder(ladder: Ladder) -> Fact:
+    """Which bound is chosen is an answer about the data, so it is not told here."""
+    rungs = "; ".join(map(ladder.told, ladder.rungs))
+    return f"bound of {ladder.what}", f"chosen privately with epsilon {price(ladder.epsilon)} among {rungs}"
+
+
+def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact:
+    """Only a choice has no scale that means a distance."""
+    name = measure.name.removesuffix(" where TRUE")
+    most = "at most " if measure.chosen_by else ""
+    if isinstance(measure, Choice) and measure.blocks is not None:
+        words = f"sensitivity {measure.sensitivity * group_size}, epsilon {price(measure.epsilon)}"
+        return name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
+    if isinstance(measure, Choice):
+        rows = measure.sensitivity // measure.factor * group_size
+        words = f"sensitivity {most}{rows}, epsilon {price(measure.epsilon)}"
+        return name, f"{words}, one of {measure.candidates} candidates by the exponential mechanism"
+    noise = noise_of(measure, group_size=group_size)
+    words = f"{noise.sensitivity_words(most)}, {noise.price_words}"
+    if measure.vector is not None:
+        words = f"{words} (once for all measures of vector {measure.vector + 1}, whose conditions exclude each other)"
+    margin = f"{percent(level)} of draws within +/- {noise.law.margin(level)} steps"
+    return name, f"{words}, {noise.scale_words(most)}, {margin}"
+
+
+def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
+    """How far noise moves what is shown; of a mean by the rows of its group, which are not known."""
+    name, laws, level = _error_of(spoken), laws_of(block, group_size=group_size), percent(block.level)
+    if isinstance(output, Average):
+        most = margin_of_average(output, laws, block.level)
+        rows = ", ".join(f"+/- {most / each:,.3g} in a group of {each:,} rows" for each in _ROWS)
+        return name, f"at most about {rows} ({level} of answers)"
+    if isinstance(output, Chosen | ChosenList):
+        rank = rank_margin(output, block, group_size)
+        counted = rank_unit(output, block)
+        return name, "not known" if rank is None else f"its rank +/- {rank:,.3g} {counted} in {level} of answers"
+    margin = margin_of_output(output, laws, block.level)
+    if margin is None:
+        return name, "depends on the data; the NOTICE of the answer gives it"
+    most_of = "at most " if block.ladders else ""
+    return name, f"{most_of}+/- {float(margin):,.6g} in {level} of answers"
+
+
+def _as_text(plan: Plan, charge: Fact, facts: list[list[Fact]]) -> str:
+    delta = f" delta={price(plan.delta)}" if plan.delta else ""
+    rho = f" paid as rho={price(plan.rho)}" if plan.rho else ""
+    cost = f"Private answer  (epsilon={price(plan.epsilon)}{rho}{delta})"
+    lines = as_text(cost, charge, [list(block) for block in facts])
+    if not plan.blocks:
+        lines = ["Free: no protected row is read"]
+    array = ", ".join(map(_quoted, lines))
+    return f'SELECT pg_catalog.unnest(ARRAY[{array}]::pg_catalog.text[]) AS "QUERY PLAN"'
+
+
+def _as_tree(plan: Plan, charge: Fact, facts: list[list[Fact]], form: str) -> str:
+    """Costs in full: programs read these."""
+    blocks = [
+        [(name, list(of.tables) if name == "tables" else value) for name, value in block]
+        for of, block in zip(plan.blocks, facts, strict=True)
+    ]
+    cost: Facts = [("epsilon", str(plan.epsilon)), ("delta", str(plan.delta))]
+    cost += [("rho", str(plan.rho))] if plan.rho else []
+    cost += [charge] if plan.blocks else []
+    text = (as_json if form == "json" else as_yaml)(cost, blocks).replace("\\u0000", "\0")
+    return f'SELECT ({_quoted(text)})::pg_catalog.{FORMATS[form]} AS "QUERY PLAN"'
+
+
+def _quoted(text: str) -> str:
+    """A literal that means the same whatever standard_conforming_strings says."""
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"

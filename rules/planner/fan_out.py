@@ -1,0 +1,117 @@
+"""How many public rows one protected row meets at most: by how much a join with public tables multiplies rows.
+
+The twin counts it, over public rows alone. It is advice, as every number of rows: a cap is made of it, and the kernel
+enforces the cap after the join, whatever the public tables hold by then.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+from rules.algebra.cover import Cover, cover_of, is_over, types_of
+from rules.algebra.nodes import Filter, Gathered, Join, KnownRows, Node, Project, Scan, SemiJoin, Windowed
+from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded
+from rules.bind.scope import PlannerContext
+from rules.planner.public_rows import Tables
+from rules.refusal import TooComplex
+from rules.sql.limits import check_size
+from rules.values.expression import Apply, Column, Expression, ids_in
+from rules.values.types import have_one_equality
+
+
+def find_fan_out(node: Node, context: PlannerContext) -> int | None:
+    """The product over all joins with public rows; None where some are not counted.
+
+    Raises InnerQueryNeeded where the twin has to be asked.
+    """
+    conditions, product = cover_of(node).conditions, 1
+    for public, protected in _public_sides(node):
+        found = _most_partners(public, protected, conditions, context)
+        if found is None:
+            return None
+        product *= found
+    return product
+
+
+def _public_sides(node: Node) -> Iterator[tuple[Node, Node]]:
+    """The public relations that rows of units are joined with, one by one, and what they are joined with."""
+    match node:
+        case Join(left=left, right=right) if (left.facts.unit is None) != (right.facts.unit is None):
+            public, protected = (left, right) if left.facts.unit is None else (right, left)
+            yield public, protected
+            yield from _public_sides(protected)
+        case Join(left=left, right=right):
+            yield from chain(_public_sides(left), _public_sides(right))
+        case Filter(source=source) | Project(source=source) | Windowed(source=source):
+            yield from _public_sides(source)
+        case SemiJoin(source=source) | Gathered(source=source):
+            yield from _public_sides(source)
+
+
+def _most_partners(
+    public: Node, protected: Node, conditions: tuple[Expression, ...], context: PlannerContext
+) -> int | None:
+    """The greatest number of public rows with one value of the columns that the join equates.
+
+    What is equal to a column of a table that is joined later is not known yet: that table may multiply the rows.
+    """
+    own = cover_of(public)
+    numbers, known = ({column.id for column in each.facts.columns} for each in (public, protected))
+    fixed = {number for each in conditions for number in _equated(each, numbers, known)}
+    if any(key <= fixed for key in public.facts.keys):
+        return 1
+    if isinstance(public, KnownRows):
+        return _most_alike(public, fixed)
+    if own.partners or own.computed or not own.public or not _is_whole(public):
+        return None
+    sql = _count_sql(own, conditions, fixed)
+    try:
+        check_size(sql)
+    except TooComplex:
+        return None
+    inner = InnerQuery(use="groups", sql=sql)
+    released = next((each for each in context.released if each.inner == inner), None)
+    if released is None:
+        raise InnerQueryNeeded(inner)
+    return max(1, int(released.rows[0][0] or 1)) if released.rows else 1
+
+
+def _most_alike(known: KnownRows, fixed: set[int]) -> int:
+    places = [place for place, column in enumerate(known.facts.columns) if column.id in fixed]
+    alike = Counter(tuple(row[place].text for place in places) for row in known.rows)
+    return max(alike.values(), default=1)
+
+
+def _is_whole(node: Node) -> bool:
+    """Whether a relation is nothing but rows of tables that meet, and conditions of them."""
+    match node:
+        case Scan():
+            return True
+        case Filter(source=source):
+            return _is_whole(source)
+        case Join(kind="inner", left=left, right=right):
+            return _is_whole(left) and _is_whole(right)
+    return False
+
+
+def _equated(condition: Expression, own: set[int], known: set[int]) -> Iterator[int]:
+    """The own column that is equal to something computed of known columns, or to a constant."""
+    match condition:
+        case Apply(name="=", arguments=(one, two)):
+            for column, other in ((one, two), (two, one)):
+                if isinstance(column, Column) and column.id in own and ids_in(other) <= known:
+                    yield from (column.id,) if have_one_equality(column.type, other.type) else ()
+
+
+def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int]) -> str:
+    readable = {number for scan in own.public for number in types_of(scan)}
+    within = tuple(dict.fromkeys(each for each in (*own.conditions, *conditions) if is_over(each, readable)))
+    keys = sorted(fixed & readable)
+    used = sorted(ids_in(*within) | set(keys))
+    names = {number: f"c{place}" for place, number in enumerate(used, start=1)}
+    rows = Tables(own.public, within).sql(keys, names)
+    grouped = ", ".join(names[number] for number in keys)
+    there = (
+        f" WHERE {' AND '.join(f'{names[number]} IS NOT NULL' for number in keys)} GROUP BY {grouped}" if keys else ""
+    )
+    return f"SELECT max(n)::text AS k0 FROM (SELECT count(*) AS n FROM ({rows}) AS t{there}) AS m"

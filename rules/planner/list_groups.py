@@ -1,0 +1,334 @@
+"""The groups of a block that can be listed: each combination of the keys' values that some row may have.
+
+Keys that have nothing in common are listed each by itself, by what the planner knows of their values. Keys of public
+tables, keys that refer to public tables, and keys that are computed from one column are listed together: the twin
+evaluates them over the public rows that meet in the query, and over the values between declared bounds. The list is
+advice: the kernel counts no row that is not of it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
+
+from rules.algebra.cover import Cover, cover_of, equal_columns, is_of_days, is_over, types_of
+from rules.algebra.nodes import Node, Scan
+from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded
+from rules.bind.scope import PlannerContext
+from rules.bind.table import scan
+from rules.planner.public_rows import Listed, Piece, Tables, every_day, groups_sql, listed
+from rules.planner.select_partitions import Item, Part, item_of, own_part
+from rules.refusal import TooComplex
+from rules.sql.limits import check_size
+from rules.values import domain, value
+from rules.values.domain import Range, Values
+from rules.values.expression import Apply, Column, Constant, Expression, columns_in, ids_in
+
+MOST_ROWS = 10_000  # of a list that the twin makes
+_LONGEST = 300_000  # characters of all labels together: they stand in the inner statement
+_MOST_CHOSEN = 500  # values that a condition leaves of a public column
+
+
+def list_parts(keys: tuple[Expression, ...], node: Node, context: PlannerContext) -> tuple[Part, ...] | None:
+    """The parts of a list of groups, each of keys that go together; None where some key cannot be listed.
+
+    Raises InnerQueryNeeded where the twin has to be asked.
+    """
+    limit = min(context.policy.groups_limit, MOST_ROWS)
+    cover = _Cover.of(keys, node, context)
+    parts: list[Part] = []
+    for places in cover.components():
+        key = keys[places[0]]
+        alone = own_part(key, places[0], limit, context.time_zone) if len(places) == 1 else None
+        if len(places) == 1 and not cover.is_better(places[0]):
+            if alone is not None:
+                parts.append(alone)
+                continue
+            if isinstance(key.domain, Values) or domain.range_of(key.domain).is_bounded:
+                return None  # too many, or with no text of their own: the twin knows no fewer
+        found = cover.part(places, limit)
+        apart = [own_part(keys[place], place, limit, context.time_zone) for place in places]
+        known = [found] if found is not None else [each for each in apart if each is not None]
+        if found is None and len(known) < len(places):
+            return None
+        parts.extend(known)
+    return tuple(parts)
+
+
+@dataclass(slots=True)
+class _Cover:
+    """The public rows around the keys of one block, and the keys as they are over these."""
+
+    keys: tuple[Expression, ...]
+    context: PlannerContext
+    cover: Cover
+    known: Mapping[int, Column]  # what conditions say of columns
+    tables: list[Tables] = field(default_factory=list)
+    lists: dict[Expression, Listed] = field(default_factory=dict)
+    same: dict[int, frozenset[int]] = field(default_factory=dict)  # columns that have the value of a column
+    resolved: list[Expression | None] = field(default_factory=list)
+    fresh: Iterator[int] = field(default_factory=lambda: count(-1, -1))
+
+    @classmethod
+    def of(cls, keys: tuple[Expression, ...], node: Node, context: PlannerContext) -> "_Cover":
+        cover = cover_of(node)
+        made = cls(keys, context, cover, {column.id: column for column in node.facts.columns})
+        made.tables = list(_tables(cover))
+        inner = tuple(each for table in made.tables for each in table.conditions)
+        made.same = equal_columns((*cover.conditions, *inner), cover.computed)
+        made._refer()
+        made._count_days()
+        made.resolved = [made._resolve(key) for key in keys]
+        return made
+
+    def components(self) -> list[list[int]]:
+        """The places of keys that have columns or public rows in common."""
+        found: list[tuple[set[object], list[int]]] = []
+        for place, key in enumerate(self.keys):
+            roots, places = self._roots(key, self.resolved[place]), [place]
+            for other in [each for each in found if each[0] & roots]:
+                roots, places = roots | other[0], [*other[1], *places]
+                found.remove(other)
+            found.append((roots, sorted(places)))
+        return sorted(places for _, places in found)
+
+    def is_better(self, place: int) -> bool:
+        """Whether the twin knows more of a key than a list by itself says: public rows, or which values of a range."""
+        key, resolved = self.keys[place], self.resolved[place]
+        if resolved is None:
+            return False
+        if isinstance(key.domain, Range) and isinstance(key, Apply) and isinstance(resolved, Apply):
+            return True
+        return any(isinstance(piece, Tables) for piece in self._connected([resolved]))
+
+    def part(self, places: list[int], limit: int) -> Part | None:
+        """What the twin makes of these keys; None where it cannot be asked, or has too much or nothing to say."""
+        keys = [key for place in places if (key := self.resolved[place]) is not None]
+        if len(keys) < len(places) or any(self._is_long(key, limit) for key in keys):
+            return None
+        pieces = self._connected(keys)
+        owned = {number for piece in pieces for number in piece.columns()}
+        conditions = [each for each in self._conditions() if is_over(each, owned)]
+        chosen = {number: each for number in sorted(owned) if (each := self._chosen(number)) is not None}
+        used = ids_in(*keys, *conditions) | chosen.keys()
+        for piece in pieces:
+            if isinstance(piece, Tables):
+                used |= ids_in(*piece.conditions, *piece.on)
+        names = {number: f"c{place}" for place, number in enumerate(_in_order(pieces, used), start=1)}
+        pieces = [replace(each, on=self._ties(each, owned)) if isinstance(each, Tables) else each for each in pieces]
+        sql = groups_sql(pieces, conditions, chosen, keys, names, min(limit + 1, MOST_ROWS))
+        try:
+            check_size(sql)
+        except TooComplex:
+            return None
+        return self._answered(sql, places, limit)
+
+    def _is_long(self, key: Expression, limit: int) -> bool:
+        """Whether a key is a list of more days than may be groups."""
+        lists = {each.number: each.days for each in self.lists.values() if each.days is not None}
+        days = lists.get(key.id) if isinstance(key, Column) else None
+        return days is not None and days[1] - days[0] >= limit
+
+    def _answered(self, sql: str, places: list[int], limit: int) -> Part | None:
+        inner = InnerQuery(use="groups", sql=sql)
+        released = next((each for each in self.context.released if each.inner == inner), None)
+        if released is None:
+            raise InnerQueryNeeded(inner)
+        if not 0 < len(released.rows) <= min(limit, MOST_ROWS - 1):
+            return None
+        rows: list[tuple[Item, ...]] = []
+        for row in released.rows:
+            cells = [self._item(self.keys[place], text) for place, text in zip(places, row, strict=True)]
+            if None in cells:
+                return None
+            rows.append(tuple(cell for cell in cells if cell is not None))
+        if sum(len(text) for row in rows for _, text in row if text is not None) > _LONGEST:
+            return None
+        return Part(tuple(places), tuple(dict.fromkeys(rows)))
+
+    def _item(self, key: Expression, text: str | None) -> Item | None:
+        """A value of a key with the text that is shown of it; None for what is no value to the planner."""
+        if text is None:
+            return None, None
+        kind = key.type if key.type.kind == "enum" else key.type.plain()
+        found = value.find_value(text, kind, self.context.time_zone)
+        return None if found is None else item_of(found, key, self.context.time_zone)
+
+    def _roots(self, key: Expression, resolved: Expression | None) -> set[object]:
+        """What a key has in common with others that are computed from the same."""
+        roots: set[object] = {("column", number) for number in ids_in(key)}
+        if resolved is None:
+            return roots
+        for piece in self._connected([resolved]):
+            roots |= {("piece", number) for number in piece.columns()}
+        return roots
+
+    def _refer(self) -> None:
+        """Public tables that protected columns of the keys refer to by a foreign key: what is referred to is there."""
+        covered = {number for table in self.tables for number in table.columns()}
+        for number in sorted(ids_in(*self.keys)):
+            column = self.known.get(number)
+            if column is None or self.same.get(number, frozenset([number])) & covered:
+                continue
+            if domain.items_of(column.domain, MOST_ROWS) is not None and isinstance(column.domain, Values):
+                continue  # by type or rules
+            origins = self.same.get(number, frozenset([number]))
+            target = next((found for each in self.cover.scans() if (found := self._target(each, origins))), None)
+            if target is not None:
+                referred, other = target
+                self.tables.append(Tables((referred,), optional=column.nullable))
+                self.same[number] = self.same.get(number, frozenset([number])) | {other}
+
+    def _target(self, given: Scan, origins: frozenset[int]) -> tuple[Scan, int] | None:
+        """The public table that one of these columns refers to, and the column there."""
+        table = self.context.catalog.find_table(given.table)
+        names = {name for number, name in given.names if number in origins and name}
+        for key in () if table is None else table.foreign_keys:
+            rules = self.context.policy.find_table(key.target)
+            target = self.context.catalog.find_table(key.target)
+            if key.proves and len(key.columns) == 1 and key.columns[0] in names and rules and target and rules.public:
+                made, columns = scan(target, rules, self.context.policy, self.context.catalog, lambda: next(self.fresh))
+                other = dict(columns).get(key.target_columns[0])
+                return None if other is None else (made, other)
+        return None
+
+    def _count_days(self) -> None:
+        """Columns of dates and times of which the keys tell no more than the day: all days between their bounds."""
+        columns = {column.id: column for key in self.keys for column in columns_in(key) if column.type.is_time}
+        for number, column in columns.items():
+            used = [key for key in self.keys if number in ids_in(key)]
+            if all(is_of_days(key, number) for key in used):
+                bounded = replace(column, domain=domain.intersect(column.domain, _clamped(used, number)))
+                made = every_day(number, bounded, self.context.time_zone)
+                if made is not None:
+                    self.lists[Column(number, column.type)] = made
+
+    def _resolve(self, given: Expression) -> Expression | None:
+        """An expression over the columns of public rows and lists; None where it depends on something else.
+
+        A range says what lies between two ends, not which of it can be: what it is computed from says more.
+        """
+        match given:
+            case Constant():
+                return given
+            case Column():
+                found = self._column(given)
+                return found if found is not None else self._listed(given)
+        is_listed = not self._is_covered(given) and not isinstance(given.domain, Range)
+        if is_listed and (found := self._listed(given)) is not None:
+            return found
+        arguments = tuple(map(self._resolve, given.arguments))
+        known = tuple(each for each in arguments if each is not None)
+        if len(known) == len(arguments):
+            return replace(given, arguments=known)
+        return None if self._is_covered(given) else self._listed(given)
+
+    def _is_covered(self, given: Expression) -> bool:
+        return any(self._column(each) is not None for each in columns_in(given))
+
+    def _column(self, given: Column) -> Expression | None:
+        """A column as a public one, as that of a list of days, or as what it is computed from."""
+        days = self.lists.get(Column(given.id, given.type))
+        if days is not None:
+            return Column(days.number, given.type)
+        for table in self.tables:
+            columns = table.columns()
+            for number in sorted(self.same.get(given.id, frozenset([given.id]))):
+                if number in columns and (number == given.id or columns[number].type.kind == given.type.kind):
+                    return Column(number, columns[number].type)
+        computed = self.cover.computed.get(given.id)
+        if computed is None or isinstance(computed, Column) or not self._is_covered(computed):
+            return None
+        return self._resolve(computed)
+
+    def _listed(self, given: Expression) -> Expression | None:
+        """An expression of which all values are known, as a column of its own."""
+        if given not in self.lists:
+            number = given.id if isinstance(given, Column) else next(self.fresh)
+            made = listed(number, given, MOST_ROWS)
+            if made is None:
+                return None
+            self.lists[given] = made
+        return Column(self.lists[given].number, given.type)
+
+    def _conditions(self) -> list[Expression]:
+        """What is known to hold of public columns, and which of them are equal because others are."""
+        found = [each for given in self.cover.conditions if (each := self._over_public(given)) is not None]
+        covered = {number: column for table in self.tables if not table.optional for number, column in _plain(table)}
+        for group in sorted({tuple(sorted(group & covered.keys())) for group in self.same.values()}):
+            for first, second in pairwise(group):
+                one, two = covered[first], covered[second]
+                found.append(Apply("=", "({0} = {1})", (one, two), one.type))
+        return list(dict.fromkeys(found))
+
+    def _over_public(self, given: Expression) -> Expression | None:
+        covered = {number for table in self.tables for number in table.columns()}
+        return given if is_over(given, covered) else None
+
+    def _ties(self, table: Tables, owned: set[int]) -> tuple[Expression, ...]:
+        return tuple(each for each in table.on if is_over(each, owned))
+
+    def _chosen(self, number: int) -> Values | None:
+        """The values that conditions leave of a public column, where these are listed."""
+        for each in sorted(self.same.get(number, frozenset([number]))):
+            column = self.known.get(each)
+            if column is None or column.type.kind in ("float", "boolean", "other") or column.type.base == "bpchar":
+                continue
+            match column.domain:
+                case Values(items=items) if 0 < len(items) <= _MOST_CHOSEN and items != column.type.labels:
+                    return column.domain
+        return None
+
+    def _connected(self, keys: Sequence[Expression]) -> list[Piece]:
+        """The public rows and lists that keys are made of, and the public rows that these meet."""
+        pieces: list[Piece] = [*self.tables, *self.lists.values()]
+        wanted = set(ids_in(*keys))
+        ties = [ids_in(each) for each in self._conditions()]
+        ties += [ids_in(each) for table in self.tables for each in table.on if self._over_public(each) is not None]
+        found: list[Piece] = []
+        while True:
+            more = [piece for piece in pieces if piece not in found and piece.columns().keys() & wanted]
+            if not more:
+                return [piece for piece in pieces if piece in found]
+            found += more
+            owned = {number for piece in more for number in piece.columns()}
+            for tie in ties:
+                wanted |= tie if tie & owned else set()
+
+
+def _tables(cover: Cover) -> Iterator[Tables]:
+    """Each public table by itself, and the partners of outer joins together."""
+    for each in cover.public:
+        yield Tables((each,))
+    for partner in cover.partners:
+        inner = partner.cover
+        owned = {number for each in inner.public for number in types_of(each)}
+        if inner.public:
+            within = tuple(each for each in inner.conditions if is_over(each, owned))
+            yield Tables(inner.public, within, optional=True, on=partner.conditions)
+        yield from (replace(each, optional=True) for each in _tables(Cover(partners=inner.partners)))
+
+
+def _plain(table: Tables) -> Iterator[tuple[int, Column]]:
+    yield from ((number, Column(number, column.type)) for number, column in table.columns().items())
+
+
+def _clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
+    """The bounds between which all keys hold a column."""
+    found: domain.Domain = domain.ANYTHING
+    for key in keys:
+        for each in _clamps(key):
+            if number in ids_in(each):
+                found = domain.union(found, each.domain) if found != domain.ANYTHING else each.domain
+    return found
+
+
+def _clamps(given: Expression) -> Iterator[Apply]:
+    if isinstance(given, Apply):
+        if given.name in ("clamp", "within"):
+            yield given
+        for each in given.arguments:
+            yield from _clamps(each)
+
+
+def _in_order(pieces: Sequence[Piece], used: frozenset[int] | set[int]) -> list[int]:
+    return [number for piece in pieces for number in piece.columns() if number in used]

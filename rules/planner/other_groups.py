@@ -1,0 +1,69 @@
+"""Groups of what the rules do not declare: values outside of a list or of bounds, so that totals add up.
+
+A key becomes CASE WHEN it is as declared THEN it ELSE other END, inside: one more group of the list, in which a unit's
+rows count as in any other, for the same ε.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rules.bind.scope import PlannerContext
+from rules.functions.comparison import both
+from rules.functions.conditional import case
+from rules.mechanisms.release_plan import PublicGroups, Text
+from rules.values import domain
+from rules.values.domain import Values
+from rules.values.expression import Column, Constant, Expression, null_of
+from rules.values.types import TEXT
+
+LABEL = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A key with one more group."""
+
+    place: int
+    label: Text  # of this group; NULL where the type has no text for it
+    is_apart: bool  # whether nothing else has this label
+    names: tuple[str, ...]  # of the columns
+
+    @property
+    def notice(self) -> str:
+        called = f"the group {LABEL}" if self.label else "the group NULL"
+        return f"values of {', '.join(self.names)} outside of what the rules declare are {called}"
+
+
+def wants_other(columns: Sequence[Column], context: PlannerContext) -> bool:
+    """Whether a key has such a group: the session or the rules ask for it, and conditions leave something outside."""
+    asked = context.other or any(column.other for column in columns)
+    return asked and any(not domain.is_within(column.domain, column.declared) for column in columns)
+
+
+def with_other(
+    key: Expression, place: int, columns: Sequence[Column], tests: Sequence[Expression], context: PlannerContext
+) -> tuple[Expression, Other]:
+    """The key with one more value; the tests say that its columns are as declared."""
+    setting = context.setting(as_key=True)
+    label = LABEL if _has_room(key) else None
+    nothing = null_of(key.type if key.type.name else key.type.plain())
+    default = nothing if label is None else Constant(TEXT, label, label)
+    made = case(((both(*tests, setting=setting), key),), default, setting)
+    is_apart = label is not None or not any(column.nullable for column in columns)
+    return made, Other(place, label, is_apart, tuple(dict.fromkeys(column.name for column in columns if column.name)))
+
+
+def _has_room(key: Expression) -> bool:
+    """Whether the word is a value of the key's type, and of no row that is as declared."""
+    if key.type.kind != "text" or (key.type.size is not None and key.type.size < len(LABEL)):
+        return False
+    found = key.declared if isinstance(key, Column) else key.domain
+    return isinstance(found, Values) and LABEL not in found.items
+
+
+def outside_of(groups: PublicGroups, others: Sequence[Other]) -> tuple[int, ...]:
+    """The numbers of the listed groups that hold nothing else."""
+    apart = [each for each in others if each.is_apart]
+    return tuple(
+        number for number, row in enumerate(groups.rows) if any(row[each.place] == each.label for each in apart)
+    )

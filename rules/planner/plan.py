@@ -1,0 +1,174 @@
+"""A private plan: what will run inside, how it is noised, and the analyst's query around it.
+
+A plan depends on the statement, the rules, the catalog and the session's settings, never on a row. It is made in a
+worker and travels to the session as plain frozen values.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from rules.accounting.store import BudgetRequest
+from rules.bind.inner_answers import InnerAnswer, InnerQuery
+from rules.catalog import TableName
+from rules.functions.guard import PLAIN, Styles
+from rules.mechanisms.cost import mechanisms_of
+from rules.mechanisms.release_plan import (
+    Average,
+    Block,
+    Choice,
+    Chosen,
+    Count,
+    FromEnd,
+    Groups,
+    KeyColumn,
+    Measure,
+    Moment,
+    MostFrequent,
+    Output,
+    PrivateGroups,
+    PublicGroups,
+    Quantile,
+    Spread,
+    Statistic,
+    StatisticKind,
+    Sum,
+    Text,
+)
+from rules.release.formula import Result
+from rules.release.marks import Mark
+from rules.sql.session_settings import CONFIDENCE, MarkKind, PreviewKind
+from rules.values.time_zones import ZoneUse
+
+__all__ = [
+    "Average",
+    "Block",
+    "Choice",
+    "Chosen",
+    "Count",
+    "FromEnd",
+    "Groups",
+    "KeyColumn",
+    "Measure",
+    "Moment",
+    "MostFrequent",
+    "NeedsInner",
+    "Output",
+    "Plan",
+    "PreviewRows",
+    "PrivateGroups",
+    "PublicGroups",
+    "Quantile",
+    "Request",
+    "Spread",
+    "Statistic",
+    "StatisticKind",
+    "Sum",
+    "Text",
+]
+
+
+MOST_SHAPE: Final = 2_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Blocks to answer, and the outer statement over their columns.
+
+    The outer statement is text with holes: a number n ≤ `parameters` is the client's $n; the holes after that are the
+    blocks' columns as text[]: first block's keys, first block's outputs, second block's keys … Then come the marks, and
+    last the rows of virtual relations, a text[] each.
+    """
+
+    blocks: tuple[Block, ...]
+    outer: tuple[str | int, ...]
+    parameters: int
+    epsilon: Decimal
+    delta: Decimal
+    notices: tuple[str, ...] = ()
+    time_zone: str = "UTC"  # of the session: the inner statements run in it
+    generation: int = 0  # of the rules and the catalog that it was made by; set by the service
+    depends_on_time: bool = False  # now() and its like stand inside: the plan is good for this statement only
+    zones: tuple[ZoneUse, ...] = ()  # that its lists and bounds rest on
+    told: tuple[str, ...] = ()  # virtual relations, in the order of their holes
+    spoken: tuple[tuple[str, ...], ...] = ()  # for EXPLAIN: how the analyst wrote each block's outputs
+    foreseen: tuple[Block, ...] = ()  # blocks that are explained; what they would cost now fills one more hole
+    results: tuple[Result, ...] = ()  # the columns that have noise
+    marks: tuple[Mark, ...] = ()  # the columns whose numbers are marked; a hole for each comes after the blocks'
+    fingerprint: str = ""  # of the statement, for log and ledger
+    shape: str = ""  # the query without its constants, cut to MOST_SHAPE, for the ledger
+    wanted: BudgetRequest | None = None  # more budget: what becomes of it fills one more hole
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a part of its answer is told by ledger and rules at that moment."""
+        return bool(self.told or self.foreseen or self.wanted)
+
+    @property
+    def rho(self) -> Decimal | None:
+        """What a fresh answer costs where some noise has no pure ε; None: ε says it."""
+        costs = [cost for block in self.blocks for cost in mechanisms_of(block)]
+        return (
+            None if all(cost.epsilon is not None for cost in costs) else sum((cost.rho for cost in costs), Decimal(0))
+        )
+
+    def outer_with_parameters(self) -> str:
+        """The outer statement with $n for every hole."""
+        return "".join(part if isinstance(part, str) else f"${part}" for part in self.outer)
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsInner:
+    """What must be answered before a statement can be planned: an inner query whose rows its protected rows meet."""
+
+    inner: InnerQuery
+    text: str  # a statement of its own
+    is_shown: bool = False  # the whole is only explained, so nothing is to be answered
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryView:
+    """A temporary view of the session, and its query as PostgreSQL prints it, with the names of tables in full."""
+
+    schema: str
+    name: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRows:
+    """Synthetic rows of a protected table, which the twin has and the analyst who asks may read."""
+
+    table: TableName
+    source: TableName
+    columns: tuple[str, ...]  # that these rows have
+    order: tuple[str, ...]  # by which they come
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Everything that a plan depends on besides the rules and the catalog."""
+
+    text: str  # one statement: a query, or DECLARE or COPY around one
+    search_path: tuple[str, ...]  # the effective one, as current_schemas(true) says
+    parameter_types: tuple[str, ...] = ()  # format_type of each, as the twin inferred them
+    parameters: tuple[Text, ...] = ()  # canonical text of each
+    epsilon: Decimal = Decimal("0.1")
+    delta: Decimal = Decimal(0)
+    rows_per_unit: int | None = None  # lowered for the session
+    groups_per_unit: int | None = None
+    rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
+    sums_auto: bool | None = None  # whether the bounds of sums are
+    cut: bool = False  # whether a lower bound of what is cut is bought
+    other: bool = False  # whether values that are not as the rules declare make a group too
+    confidence: Decimal = CONFIDENCE  # of error bars
+    mark: MarkKind = "off"  # of numbers that noise could have made
+    previews: PreviewKind | None = None  # None: as the rules say for all
+    time_zone: str = "UTC"
+    now: str = ""  # the statement's clock, ISO with offset
+    styles: Styles = PLAIN
+    views: tuple[TemporaryView, ...] = ()  # that the statement reads; their schema comes first in the search path
+    preview_rows: tuple[PreviewRows, ...] = ()  # of a synopsis, where previews show one
+    released: tuple[InnerAnswer, ...] = ()  # what was answered first
+    firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN
+    explains: bool = False  # whether nothing is asked but how it would be

@@ -1,0 +1,332 @@
+"""One private statement from its text to its plan; each step hands on a new value.
+
+text → PostgreSQL's tree → canonical text → syntax → blocks → inner statements and the outer statement around them
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain
+
+from rules.bind.correlated_subquery import Correlated
+from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded, renumbered
+from rules.bind.scope import ROW_HINT
+from rules.catalog import Catalog
+from rules.functions.coerce import Unread
+from rules.kernel.ground import Ground
+from rules.kernel.replay import Kernel
+from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
+from rules.mechanisms.split_budget import share
+from rules.planner.advise import advised
+from rules.planner.block import Draft, draft_block
+from rules.planner.block_leaves import Leaves, leaves_of
+from rules.planner.block_recipes import BlockAggregates
+from rules.planner.budget_request import request_plan
+from rules.planner.check_encoding import check_encoding
+from rules.planner.clocks import reads_clock
+from rules.planner.error_bars import BARS, barred_aggregates, check_none_left
+from rules.planner.explain import explained
+from rules.planner.find_blocks import BlockSite, context_of, find_blocks
+from rules.planner.marks import Marked, marks_of, unmarked
+from rules.planner.outer import Arrays, Place, outer_statement
+from rules.planner.passes.decorrelate import decorrelate
+from rules.planner.passes.previews import NOTICES, previews
+from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request
+from rules.planner.position import find_position
+from rules.planner.prerequisites import statement_of
+from rules.planner.results import AnsweredSelect, bare_items, bare_outputs, results_of
+from rules.planner.rewrite import rewrite
+from rules.planner.shown_selects import shown_selects
+from rules.planner.system_views import SystemViewHoles
+from rules.planner.tables import Tables
+from rules.planner.time_zones import telling_zones
+from rules.planner.top_groups import find_top
+from rules.planner.unit_columns import with_unit_columns
+from rules.policy.model import Policy
+from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
+from rules.release.formula import Result
+from rules.release.marks import Mark
+from rules.sql.canonical import canonical_tree
+from rules.sql.grammar import Node, deparse_expression, fingerprint, kind, parse, shape, walk
+from rules.sql.lower import expressions_from, query_from
+from rules.sql.selects import numbered, query_of
+from rules.sql.syntax import Expression
+from rules.values import value
+
+_MOST_CORRELATED = 20
+_LONGEST_MOMENT = 100  # characters
+
+
+@telling_zones
+def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | None = None) -> Plan | NeedsInner:
+    """The plan of a statement that reads protected tables, or what must be answered first; raises a Refusal.
+
+    The kernel is that of the same policy and catalog, if one is kept.
+    """
+    kernel = kernel or Kernel(Ground(policy, catalog))
+    if request.previews not in (None, policy.previews):
+        policy = policy.model_copy(update={"previews": request.previews})
+    (piece,) = parse(request.text)
+    name, explain = kind(piece.tree)
+    query = explain.get("query")
+    try:
+        if name == "ExplainStmt" and isinstance(query, dict):
+            shown = _plan_tree(canonical_tree(query), replace(request, explains=True), policy, catalog, kernel)
+            if isinstance(shown, NeedsInner):
+                return shown
+            return explained(shown, explain, policy.group_size, request.firsts, kernel)
+        made = _plan_tree(canonical_tree(piece.tree), request, policy, catalog, kernel)
+        return made if isinstance(made, NeedsInner) else _named(made, request.text, piece.tree)
+    except Refusal as refusal:
+        refusal = with_unit_columns(refusal, piece.tree, policy, Tables(context_of(request, policy, catalog)).find)
+        refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
+        raise advised(
+            refusal, parse(request.text)[0].tree, policy.unit, _Planned(request, policy, catalog, kernel).is_planned
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """Whether a statement of a hint is answered, in the session that asked."""
+
+    request: Request
+    policy: Policy
+    catalog: Catalog
+    kernel: Kernel
+
+    def is_planned(self, text: str) -> bool:
+        request = replace(self.request, text=text, released=(), firsts=())
+        try:
+            _plan_tree(canonical_tree(parse(text)[0].tree), request, self.policy, self.catalog, self.kernel)
+        except Refusal:
+            return False
+        return True
+
+
+def _named(plan: Plan, text: str, tree: Node) -> Plan:
+    """The plan with the name and the shape by which an operator finds the statement again."""
+    query = query_of(tree)
+    written = "" if query is None or not plan.blocks else shape(query)
+    return replace(plan, fingerprint=fingerprint(text), shape=written[:MOST_SHAPE])
+
+
+def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog, kernel: Kernel) -> Plan | NeedsInner:
+    if (wanted := request_plan(written, request, policy)) is not None:
+        return wanted
+    tables = Tables(context_of(request, policy, catalog), request.views, request.preview_rows)
+    if query_of(written) is None:
+        raise NotAllowed(
+            "COPY of a protected table would return its rows", hint="Use COPY (SELECT count(*) …) TO STDOUT."
+        )
+    made = rewrite(written, tables)
+    if not tables.are_read(made.tree):
+        notices = (NOTICES[policy.previews],) if previews in made.by else ()
+        return replace(_free_plan(made.tree, request), notices=notices)
+    _check_locking(made.tree)
+    return _plan_bound(made.tree, request, tables, kernel)
+
+
+def _plan_bound(tree: Node, request: Request, tables: Tables, kernel: Kernel) -> Plan | NeedsInner:
+    """Plan what can be bound, or say what must be known first. What depends on the row around it is rewritten."""
+    rewritten: tuple[int, ...] = ()
+    while len(rewritten) < _MOST_CORRELATED:
+        known = renumbered(request.released, rewritten)
+        query = query_of(tree)
+        assert query is not None
+        try:
+            return _plan(tree, query, request, replace(tables, context=replace(tables.context, released=known)), kernel)
+        except InnerQueryNeeded as missing:
+            inner = replace(missing.inner, rewritten=len(rewritten))
+            return NeedsInner(inner, statement_of(query, inner), is_shown=request.explains)
+        except Unread as missing:
+            inner = InnerQuery(use="reading", type=missing.type.sql, literals=_to_read(query, missing))
+            return NeedsInner(inner, statement_of(query, inner))
+        except Correlated as found:
+            tree = decorrelate(tree, found)
+            rewritten = (*rewritten, found.select)
+    raise TooComplex(f"more than {_MOST_CORRELATED} correlated subqueries are not supported")
+
+
+def _to_read(query: Node, missing: Unread) -> tuple[str, ...]:
+    """The literals that are wanted, and all others of the statement that may be wanted next."""
+    found = (kind(node)[1].get("sval") for node in walk(query) if kind(node)[0] == "A_Const")
+    texts = (str(body.get("sval", "")) for body in found if isinstance(body, dict))
+    others = (text for text in texts if value.find_value(text, missing.type) is None and len(text) <= _LONGEST_MOMENT)
+    return tuple(dict.fromkeys((*missing.texts, *others)))
+
+
+def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel) -> Plan:
+    """Find the blocks of a readable query, plan each, and put the outer statement around them."""
+    syntax = query_from(query)
+    sites = find_blocks(syntax, tables.context)
+    if not sites and tables.are_read(tree):
+        raise NotAllowed("the statement would return protected rows", hint=ROW_HINT)
+    bodies = numbered(query)
+    cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
+    blocks = _planned(cuts, request, tables, kernel)
+    depends_on_time = reads_clock(query)  # before the blocks are cut out
+    spoken = _spoken(cuts, blocks) if request.explains else ()
+    top, shown = kind(query)[1], list(shown_selects(query))
+    for cut in cuts:
+        cut.is_shown = any(cut.body is body for body in shown)
+    found = [tuple(chain.from_iterable(map(results_of, _selects(cut)))) for cut in cuts]
+    results = tuple(dict.fromkeys(chain.from_iterable(found)))
+    blocks = [_showing(block, bare_outputs(results, number, block)) for number, block in enumerate(blocks)]
+    marks = marks_of(results, top, request) if any(cut.body is top for cut in cuts) else {}
+    places = _places(cuts, blocks, query, request, marks, found)
+    holes = len(request.parameter_types) + sum(map(_width, blocks)) + len(marks)
+    told = SystemViewHoles(request.search_path, holes)
+    outer = outer_statement(tree, places, told)
+    _check_nothing_left(tree, tables)
+    check_none_left(tree)
+    delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
+    return Plan(
+        blocks=tuple(blocks),
+        outer=outer,
+        parameters=len(request.parameter_types),
+        epsilon=sum((block.epsilon for block in blocks), Decimal(0)),
+        delta=delta,
+        notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)) + unmarked(marks, request),
+        depends_on_time=depends_on_time,
+        told=told.names,
+        spoken=spoken,
+        results=results,
+        marks=tuple(marks.values()),
+    )
+
+
+@dataclass(slots=True)
+class _Cut:
+    """A block's SELECT in PostgreSQL's tree, its leaves, and its aggregates as the planner reads them."""
+
+    site: BlockSite
+    body: Node
+    leaves: Leaves
+    aggregates: tuple[Expression, ...]
+    barred: frozenset[tuple[Expression, BarEnd | None]]  # those of them that stand in error bars
+    blocks: tuple[int, ...] = ()  # which of the plan's blocks answer it: one, or one for each grouping set
+    outputs: tuple[int, ...] = ()  # which output of these blocks each aggregate is
+    is_shown: bool = False  # its select list is what the client sees
+
+    @classmethod
+    def of(cls, site: BlockSite, body: Node) -> "_Cut":
+        leaves = leaves_of(body, site)
+        found = expressions_from(leaves.aggregates) if leaves.aggregates else ()
+        barred = frozenset((found[bar.output], bar.end) for bar in barred_aggregates(body, leaves))
+        return cls(site, body, leaves, found, barred)
+
+
+def _planned(cuts: list[_Cut], request: Request, tables: Tables, kernel: Kernel) -> list[Block]:
+    """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once.
+
+    Each has the part of ε that its measures weigh: the same ones would have as much in one block.
+    """
+    drafts = [draft_block(cut.site, _together([cut]), request, tables.context, kernel) for cut in cuts]
+    merged: dict[tuple[object, ...], list[int]] = {}
+    for place, draft in enumerate(drafts):  # an outer join has the rows of an inner one, and more groups
+        alone = () if draft.adds_up else (place,)
+        merged.setdefault((draft.canonical, draft.public, draft.site.sets, alone), []).append(place)
+    whole: list[Draft] = []
+    for places in merged.values():
+        alike = [cuts[place] for place in places]
+        asked = _together(alike)
+        found = _of_levels(drafts[places[0]], asked, request, tables, kernel, is_alone=len(alike) == 1)
+        if len(alike) == len(found) == 1:
+            found = [found[0].choosing(find_top(alike[0].body))]
+        for cut in alike:
+            cut.blocks = tuple(len(whole) + number for number in range(len(found)))
+            cut.outputs = tuple(map(asked.aggregates.index, cut.aggregates))
+        whole += found
+    weights = [(sum(draft.weights) or Fraction(1)) * draft.spread for draft in whole]
+    shares = share(request.epsilon, weights) if whole else ()
+    delta = request.delta / max(1, len(whole))
+    blocks = [draft.with_shares(part, delta) for draft, part in zip(whole, shares, strict=True)]
+    for block in blocks:
+        check_encoding(block, tables.context.catalog.encoding, kernel)
+    return blocks
+
+
+def _of_levels(
+    draft: Draft, asked: BlockAggregates, request: Request, tables: Tables, kernel: Kernel, *, is_alone: bool
+) -> list[Draft]:
+    """One draft, or one for each grouping set where what is asked does not add up."""
+    if draft.adds_up:
+        return [draft if is_alone else draft_block(draft.site, asked, request, tables.context, kernel)]
+    return [draft_block(level, asked, request, tables.context, kernel) for level in draft.site.levels]
+
+
+def _together(cuts: list[_Cut]) -> BlockAggregates:
+    """The distinct aggregates of all cuts that one block answers."""
+    aggregates = tuple(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
+    barred = frozenset[tuple[Expression, BarEnd | None]]().union(*(cut.barred for cut in cuts))
+    bars = (Bar(place, end) for place, each in enumerate(aggregates) for end in (None, *BARS) if (each, end) in barred)
+    return BlockAggregates(aggregates, tuple(bars))
+
+
+def _selects(cut: _Cut) -> list[AnsweredSelect]:
+    """A cut as each of its blocks answers it."""
+    return [AnsweredSelect(cut.body, cut.leaves, block, cut.outputs, cut.is_shown) for block in cut.blocks]
+
+
+def _places(
+    cuts: list[_Cut],
+    blocks: list[Block],
+    query: Node,
+    request: Request,
+    marks: Mapping[int, Mark],
+    results: list[tuple[Result, ...]],
+) -> list[Place]:
+    """Where each block's arrays stand in the outer statement: after the client's own parameters."""
+    first = [len(request.parameter_types) + 1 + sum(map(_width, blocks[:number])) for number in range(len(blocks))]
+    top, last = kind(query)[1], len(request.parameter_types) + sum(map(_width, blocks))
+    arrays = [Arrays(block, number) for block, number in zip(blocks, first, strict=True)]
+    marked = Marked({item: last + number for number, item in enumerate(marks, start=1)}, request.mark == "rows")
+    return [
+        Place(
+            *(cut.body, cut.leaves, tuple(arrays[each] for each in cut.blocks), cut.site, f"_ng{number}", cut.outputs),
+            *(bare_items(of), marked if cut.body is top and marks else None),
+        )
+        for number, (cut, of) in enumerate(zip(cuts, results, strict=True), start=1)
+    ]
+
+
+def _showing(block: Block, shown: tuple[int, ...]) -> Block:
+    """The block with columns for outputs that are shown as they are, whichever way it is answered."""
+    plain = None if block.plain is None else replace(block.plain, shown=shown)
+    return replace(block, shown=shown, plain=plain)
+
+
+def _spoken(cuts: list[_Cut], blocks: list[Block]) -> tuple[tuple[str, ...], ...]:
+    """What the analyst calls the outputs of each block."""
+    spoken = [[""] * len(block.outputs) for block in blocks]
+    for cut in cuts:
+        for node, output in zip(cut.leaves.aggregates, cut.outputs, strict=True):
+            for block in cut.blocks:
+                spoken[block][output] = deparse_expression(node)
+    return tuple(map(tuple, spoken))
+
+
+def _width(block: Block) -> int:
+    """How many arrays a block's answer is."""
+    return len(block.keys) + bool(block.sets) + len(block.outputs) + len(block.bars) + len(block.shown)
+
+
+def _free_plan(tree: Node, request: Request) -> Plan:
+    """A statement that reads no protected row: nothing is asked, nothing is paid."""
+    parameters = len(request.parameter_types)
+    told = SystemViewHoles(request.search_path, parameters)
+    outer = outer_statement(tree, [], told)
+    return Plan((), outer, parameters, Decimal(0), Decimal(0), told=told.names)
+
+
+def _check_locking(query: Node) -> None:
+    if any("lockingClause" in node for node in walk(query)):
+        message = "row locks over protected tables are not supported"
+        raise NotSupported(message, hint="Remove FOR UPDATE.", about="FOR")
+
+
+def _check_nothing_left(tree: Node, tables: Tables) -> None:
+    """No protected table may stay in what runs on the twin, whose protected tables are empty."""
+    if tables.are_read(tree):
+        raise Mismatch("a protected table would be left in the outer statement")

@@ -1,0 +1,131 @@
+"""An inner query as a statement of its own, with the CTEs that it sees where it stands."""
+
+from rules.bind.inner_answers import InnerQuery, PublicColumn
+from rules.kernel.expressions import quoted_text
+from rules.kernel.render import qualified
+from rules.planner.passes.decorrelate import grouped
+from rules.planner.public_rows import array_sql
+from rules.refusal import NotSupported
+from rules.sql.grammar import Json, Node, deparse, items, kind
+from rules.sql.selects import numbered
+
+
+def statement_of(query: Node, inner: InnerQuery) -> str:
+    """The text that answers what is asked of an inner query of this statement."""
+    if inner.use == "groups":
+        return inner.sql
+    if inner.use == "bounds":
+        return _bounds_of(inner.columns)
+    if inner.use == "reading":
+        return _reading_of(inner)
+    target = _with_operations(query, numbered(query)[inner.select], inner.depth)
+    path = _path(query, target)
+    assert path is not None, "the planner's queries are numbered as they stand in the tree"
+    ctes, recursive = _seen(path)
+    statement = _asked(target, inner)
+    if not ctes:
+        return deparse({"SelectStmt": statement})
+    if "withClause" in statement:
+        statement = _select([_item({"ColumnRef": {"fields": [{"A_Star": {}}]}})], [_named(statement)])
+    statement["withClause"] = {"ctes": ctes} | ({"recursive": True} if recursive else {})
+    return deparse({"SelectStmt": statement})
+
+
+def _bounds_of(columns: tuple[PublicColumn, ...]) -> str:
+    """The least and the largest value of each in the twin's copy, as texts; NULL where the table is not open there."""
+    selects = []
+    for place, column in enumerate(columns):
+        table = f"{quoted_text(qualified(column.table))}::pg_catalog.regclass"
+        rows = f"pg_catalog.noisegate_public_rows({table}, {array_sql([column.name])}::name[]) AS r(cells)"
+        values = f"(SELECT (r.cells)[1]::{column.type} AS v FROM {rows}) AS t"
+        ends = ", ".join(f"pg_catalog.noisegate_canon(pg_catalog.{end}(v)) AS {end}" for end in ("min", "max"))
+        selects.append(f"SELECT {place} AS n, {ends} FROM {values}")
+    return f"SELECT u.min, u.max FROM ({' UNION ALL '.join(selects)}) AS u ORDER BY u.n"
+
+
+def _reading_of(inner: InnerQuery) -> str:
+    """The literals and what they are as values, NULL for those that are none: what the session's own input says."""
+    texts = ", ".join(map(quoted_text, inner.literals))
+    value = f"CASE WHEN pg_catalog.pg_input_is_valid(t, {quoted_text(inner.type)}) THEN t::{inner.type} END"
+    return (
+        f"SELECT t AS literal, {value} AS value"
+        f" FROM pg_catalog.unnest(ARRAY[{texts}]::pg_catalog.text[]) WITH ORDINALITY AS u(t, n) ORDER BY n"
+    )
+
+
+def _asked(target: Node, inner: InnerQuery) -> Node:
+    match inner.use:
+        case "rows":
+            return dict(target)
+        case "lookup":
+            return grouped(target, inner.links)[0]
+    return _select([_item(_sub_link(target, inner.use))])
+
+
+def _with_operations(tree: Json, body: Node, depth: int) -> Node:
+    """The UNION, INTERSECT or EXCEPT that begins with a SELECT, as many levels above it."""
+    for _ in range(depth):
+        body = next(each for each in _bodies(tree) if each.get("larg") is body)
+    return body
+
+
+def _bodies(tree: Json) -> list[Node]:
+    found: list[Node] = []
+    match tree:
+        case list():
+            for child in tree:
+                found += _bodies(child)
+        case dict():
+            found.append(tree)
+            for child in tree.values():
+                found += _bodies(child)
+    return found
+
+
+def _path(tree: Json, target: Node) -> list[Node] | None:
+    """All nodes from the top to one of them, itself last."""
+    if tree is target:
+        return [target]
+    children = tree if isinstance(tree, list) else list(tree.values()) if isinstance(tree, dict) else []
+    for child in children:
+        if (found := _path(child, target)) is not None:
+            return [tree, *found] if isinstance(tree, dict) else found
+    return None
+
+
+def _seen(path: list[Node]) -> tuple[list[Json], bool]:
+    """The CTEs of all queries around the last one; one CTE sees those before it, or all where they are recursive."""
+    found: list[Json] = []
+    recursive = False
+    for node in path[:-1]:
+        clause = node.get("withClause")
+        if not isinstance(clause, dict):
+            continue
+        ctes = items(clause, "ctes")
+        inside = next((place for place, cte in enumerate(ctes) if any(kind(cte)[1] is each for each in path)), None)
+        recursive = recursive or bool(clause.get("recursive"))
+        found += ctes if inside is None or clause.get("recursive") else ctes[:inside]
+    names = [str(kind(cte)[1].get("ctename")) for cte in found]
+    if len(set(names)) < len(names):
+        raise NotSupported(
+            "the name of a CTE hides another CTE of an outer query", hint="Give every CTE a unique name."
+        )
+    return found, recursive
+
+
+def _select(targets: list[Json], sources: list[Json] | None = None) -> Node:
+    made: Node = {"targetList": targets, "limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE"}
+    return made if sources is None else made | {"fromClause": sources}
+
+
+def _item(value: Json) -> Json:
+    return {"ResTarget": {"val": value}}
+
+
+def _sub_link(target: Node, use: str) -> Json:
+    link = "EXPR_SUBLINK" if use == "value" else "EXISTS_SUBLINK"
+    return {"SubLink": {"subLinkType": link, "subselect": {"SelectStmt": target}}}
+
+
+def _named(target: Node) -> Json:
+    return {"RangeSubselect": {"subquery": {"SelectStmt": target}, "alias": {"aliasname": "inner"}}}

@@ -1,0 +1,187 @@
+"""SQL over public rows alone, for the twin: which combinations of values the keys of a block can have.
+
+Every statement is written here: functions of our own templates over rows that `noisegate_public_rows` reads. Lists that
+the planner knows (declared values, days between bounds) stand beside the public tables as rows of their own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rules.algebra.cover import types_of
+from rules.algebra.nodes import Scan
+from rules.kernel.expressions import expression_sql, quoted_text
+from rules.kernel.render import qualified
+from rules.values import domain
+from rules.values.domain import Range, Values
+from rules.values.expression import Column, Expression
+from rules.values.types import TEXT, Type
+from rules.values.value import DAY, text_of, to_local
+
+MOST_DAYS = 100_000
+_LONGEST_LIST = 20_000  # characters
+_NOON = "interval '12 hours'"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Rows of public tables that meet each other; optional: or NULLs in place of all of them."""
+
+    scans: tuple[Scan, ...]
+    conditions: tuple[Expression, ...] = ()
+    optional: bool = False
+    on: tuple[Expression, ...] = ()  # what ties optional rows to the others
+
+    def columns(self) -> dict[int, Column]:
+        return {number: column for scan in self.scans for number, column in types_of(scan).items()}
+
+    def sql(self, used: Sequence[int], names: Mapping[int, str]) -> str:
+        """The columns that are used, under these names; whether the rows are there at all is `present`."""
+        own = self.columns()
+        inner = {number: f"s{place}.{names[number]}" for place, number in self._places() if number in names}
+        read = [number for number in own if number in names]
+        sources = []
+        for place, scan in enumerate(self.scans):
+            here = [number for number in read if number in dict(scan.names)]
+            sources.append(f"({_table_sql(scan, own, here, names)}) AS s{place}")
+        where = [expression_sql(each, inner) for each in self.conditions]
+        shown = [f"{inner[number]} AS {names[number]}" for number in used]
+        test = f" WHERE {' AND '.join(where)}" if where else ""
+        rows = f"SELECT {', '.join([*shown, 'TRUE AS present'])} FROM {' CROSS JOIN '.join(sources)}{test}"
+        if not self.optional:
+            return rows
+        nothing = [f"NULL::{read_type(own[number].type)}" for number in used]
+        return f"{rows} UNION ALL SELECT {', '.join([*nothing, 'NULL'])}"
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(place, number) for place, scan in enumerate(self.scans) for number, _ in scan.names]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The values that an expression or a column can have, as the planner knows them."""
+
+    number: int
+    given: Expression
+    days: tuple[int, int] | None = None  # from the first to the last of them, each at noon
+
+    def columns(self) -> dict[int, Column]:
+        return {self.number: Column(self.number, self.given.type)}
+
+    def sql(self, used: Sequence[int], names: Mapping[int, str]) -> str:
+        rows = f"SELECT {self._values()} AS {names[self.number]}, TRUE AS present"
+        if not self.given.nullable:
+            return rows
+        return f"({rows}) UNION ALL SELECT NULL::{read_type(self.given.type)}, TRUE"
+
+    def _values(self) -> str:
+        kind = read_type(self.given.type)
+        if self.days is not None:
+            first, last = self.days
+            day = f"({_day(first)} + pg_catalog.generate_series(0, {last - first}))"
+            return day if self.given.type.kind == "date" else f"({day}::timestamp + {_NOON})::{kind}"
+        match self.given.domain:
+            case Range(low=Fraction() as low, high=Fraction() as high, step=Fraction() as step) if (
+                self.given.type.kind in ("integer", "numeric") and step.denominator == 1
+            ):
+                ends = f"{-(-low // step) * step}::bigint, {high // step * step}::bigint, {step}::bigint"
+                return f"pg_catalog.generate_series({ends})::{kind}"
+        return f"pg_catalog.unnest({array_sql(_texts(self.given))}::text[])::{kind}"
+
+
+Piece = Tables | Listed
+
+
+def groups_sql(
+    pieces: Sequence[Piece],
+    conditions: Sequence[Expression],
+    chosen: Mapping[int, Values],
+    keys: Sequence[Expression],
+    names: Mapping[int, str],
+    limit: int,
+) -> str:
+    """All combinations of the keys' values over rows of these pieces that meet the conditions."""
+    sources, found = [], dict[int, str]()
+    for place, piece in enumerate(pieces):
+        used = [number for number in piece.columns() if number in names]
+        sources.append(f"({piece.sql(used, names)}) AS t{place}")
+        found |= {number: f"t{place}.{names[number]}" for number in used}
+    where = [expression_sql(each, found) for each in conditions]
+    for place, piece in enumerate(pieces):
+        ties = piece.on if isinstance(piece, Tables) else ()
+        where += [f"({expression_sql(each, found)} OR t{place}.present IS NULL)" for each in ties]
+    where += [_one_of(found[number], each, pieces, number) for number, each in chosen.items()]
+    shown = ", ".join(f"{expression_sql(key, found)} AS k{place}" for place, key in enumerate(keys))
+    test = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT DISTINCT {shown} FROM {' CROSS JOIN '.join(sources)}{test} LIMIT {limit}"
+
+
+def _one_of(name: str, among: Values, pieces: Sequence[Piece], number: int) -> str:
+    column = next(found[number] for piece in pieces if number in (found := piece.columns()))
+    texts = [text for item in among.items if (text := text_of(item, column.type.plain(), "UTC")) is not None]
+    return f"({name} = ANY ({array_sql(texts)}::{read_type(column.type)}[])) IS NOT FALSE"
+
+
+def _table_sql(scan: Scan, columns: Mapping[int, Column], read: Sequence[int], names: Mapping[int, str]) -> str:
+    """The rows of a public table, its values read as what they mean."""
+    real = dict(scan.names)
+    cells = [
+        f"(r.cells)[{place}]::{read_type(columns[number].type)} AS {names[number]}"
+        for place, number in enumerate(read, start=1)
+    ]
+    wanted = array_sql([real[number] for number in read])
+    table = f"{quoted_text(qualified(scan.table))}::pg_catalog.regclass"
+    rows = f"pg_catalog.noisegate_public_rows({table}, {wanted}::name[]) AS r(cells)"
+    return f"SELECT {', '.join(cells) or 'TRUE'} FROM {rows}"
+
+
+def read_type(given: Type) -> str:
+    """The type of a value; a character(n) and a name are read as text, as they are inside."""
+    return TEXT.sql if given.base in ("bpchar", "name") else given.plain().sql
+
+
+def array_sql(texts: Sequence[str]) -> str:
+    """An array of texts as one constant."""
+    cells = ('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
+    return quoted_text("{" + ",".join(cells) + "}")
+
+
+def _day(days: int) -> str:
+    return f"'{text_of(Fraction(days), Type('date'))}'::date"
+
+
+def _texts(given: Expression) -> list[str]:
+    items = domain.items_of(given.domain, MOST_DAYS) or ()
+    kind = given.type if given.type.kind == "enum" else given.type.plain()
+    return [text for item in items if (text := text_of(item, kind, "UTC")) is not None]
+
+
+def listed(number: int, given: Expression, limit: int) -> Listed | None:
+    """The list of an expression's values, if it is known and not too long to be written."""
+    items = domain.items_of(given.domain, limit)
+    if items is None or given.type.kind in ("float", "interval", "other", "unknown", "uuid"):
+        return None
+    made = Listed(number, given)
+    is_series = given.type.kind in ("integer", "numeric") and isinstance(given.domain, Range)
+    if not is_series and (len(texts := _texts(given)) < len(items) or sum(map(len, texts)) > _LONGEST_LIST):
+        return None
+    return made
+
+
+def every_day(number: int, given: Column, time_zone: str) -> Listed | None:
+    """All days between a column's bounds, each as one moment of it."""
+    found = domain.range_of(given.domain)
+    if found.low is None or found.high is None:
+        return None
+    match given.type.kind:
+        case "date":
+            ends: tuple[int | None, int | None] = int(found.low), int(found.high)
+        case "timestamp":
+            ends = int(found.low // DAY), int(found.high // DAY)
+        case _:
+            local = [to_local(int(bound), time_zone) for bound in (found.low, found.high)]
+            ends = (local[0] and local[0] // DAY, local[1] and local[1] // DAY)
+    first, last = ends
+    if first is None or last is None or not 0 <= last - first < MOST_DAYS:
+        return None
+    return Listed(number, given, (first, last))

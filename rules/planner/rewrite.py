@@ -1,0 +1,50 @@
+"""The passes over PostgreSQL's tree, in their order. Each gives a new tree, or the same one where it has nothing to do.
+
+`decorrelate` is not among them: which subqueries depend on the row around them is known once names are bound.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rules.planner.passes.empty_queries import empty_queries
+from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
+from rules.planner.passes.inline_functions import inline_functions
+from rules.planner.passes.inline_views import inline_views
+from rules.planner.passes.previews import previews
+from rules.planner.passes.push_error_bars import push_error_bars
+from rules.planner.passes.wrap_sources import wrap_sources
+from rules.planner.tables import Tables
+from rules.sql.grammar import Node
+
+Pass = Callable[[Node, Tables], Node]
+
+PASSES: Final[tuple[Pass, ...]] = (
+    inline_views,
+    inline_functions,
+    empty_queries,
+    previews,
+    wrap_sources,
+    push_error_bars,
+    expand_dependent_keys,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A tree, and the passes that changed it."""
+
+    tree: Node
+    by: tuple[Pass, ...] = ()
+
+
+def rewrite(tree: Node, tables: Tables) -> Rewritten:
+    """Apply the passes until no protected table is left to read."""
+    made = Rewritten(tree)
+    for each in PASSES:
+        following = each(made.tree, tables)
+        if following is not made.tree:
+            made = Rewritten(following, (*made.by, each))
+            if not tables.are_read(following):
+                break
+    return made

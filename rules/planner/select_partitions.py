@@ -1,0 +1,284 @@
+"""Which groups are answered: a list known without the data, or those whose noisy number of units is large enough.
+
+A group that shows only when somebody is in it would betray that somebody. Public keys (declared values, boolean, enum,
+whole numbers and dates between bounds, and what is computed from them) are listed in full, empty groups too. All other
+keys need a threshold and δ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import prod
+
+from rules.algebra.case_domains import refined
+from rules.algebra.joint_domains import Joint
+from rules.algebra.nodes import Node
+from rules.algebra.unit_facts import filtered
+from rules.bind.expression import Binding
+from rules.bind.from_clause import names_leaf
+from rules.bind.scope import PlannerContext
+from rules.bind.state import BoundSource
+from rules.functions.comparison import both, compare, either, in_list, is_null
+from rules.functions.guard import EvalContext, constant
+from rules.kernel.keys import Found, Key, Listed
+from rules.mechanisms.release_plan import KeyColumn, PublicGroups, Text
+from rules.planner.find_blocks import GroupKey
+from rules.planner.other_groups import Other, wants_other, with_other
+from rules.refusal import NotAllowed, NotSupported
+from rules.sql.syntax import Expression as Written
+from rules.values import domain
+from rules.values.domain import Anything, Range, Values
+from rules.values.expression import Apply, Column, Constant, Expression, all_of, columns_in
+from rules.values.types import KEY_KINDS, Type
+from rules.values.value import Value, text_of
+
+Item = tuple[Value | None, Text]
+_MOST_TRIED = 1_000_000  # combinations, of which few may be possible
+_FEW = 100  # values of a listed key beside keys that are found
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """A relation whose rows all lie in groups that may be answered, and the keys that say in which."""
+
+    source: BoundSource
+    keys: tuple[Expression, ...]
+    columns: tuple[KeyColumn, ...]
+    unlisted: Node  # without the tests of columns that are keys themselves: a list of groups is such a test
+    others: tuple[Other, ...] = ()  # keys with one more group
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Groups that are known without the data, and the kernel's keys, whose ordinals stand for them."""
+
+    groups: PublicGroups
+    keys: tuple[Listed, ...]
+
+
+def with_keys(source: BoundSource, written: tuple[GroupKey, ...], context: PlannerContext) -> Keyed:
+    """Bind the keys, and leave out the rows whose key lies outside its declared domain."""
+    setting = context.setting(as_key=True)
+    first = tuple(_bind(source, key.expression, context, setting) for key in written)
+    gathered = {place for place, key in enumerate(first) if wants_other(_columns_of(key), context)}
+    strict = [key for place, key in enumerate(first) if place not in gathered]
+    declared = {column.id: column for key in strict for column in _enforced(key)}
+    computed = {column.id for key in strict if not isinstance(key, Column) for column in _enforced(key)}
+    node = unlisted = _with_values(source.node, first, context.setting())
+    for column in declared.values():
+        node = filtered(node, _inside(column, context.setting()))
+        if column.id in computed:
+            unlisted = filtered(unlisted, _inside(column, context.setting()))
+    source = replace(source, node=node)
+    keys = tuple(_bind(source, key.expression, context, setting) for key in written)
+    named = tuple(KeyColumn(_key_type(key), f"k{place}", key.type.is_number) for place, key in enumerate(keys, start=1))
+    made, others = list(keys), list[Other]()
+    for place in sorted(gathered):
+        columns = _columns_of(keys[place])
+        tests = [_inside(column, context.setting()) for column in columns]
+        made[place], other = with_other(keys[place], place, columns, tests, context)
+        others.append(other)
+    return Keyed(source, tuple(refined(key, node) for key in made), named, unlisted, tuple(others))
+
+
+def _columns_of(key: Expression) -> tuple[Column, ...]:
+    """The columns whose declared domain a key relies on, each once."""
+    return tuple(dict.fromkeys(_enforced(key)))
+
+
+def _with_values(node: Node, keys: tuple[Expression, ...], setting: EvalContext) -> Node:
+    """The rows that have a value in all columns of keys which the rules say are never NULL."""
+    filled = {column.id: column for key in keys for column in columns_in(key) if column.filled and column.nullable}
+    for column in filled.values():
+        node = filtered(node, is_null(column, setting, negated=True))
+    return node
+
+
+def _bind(source: BoundSource, written: Written, context: PlannerContext, setting: EvalContext) -> Expression:
+    leaf = names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
+    key = Binding(leaf, context, setting).bind(written)
+    if key.type.kind not in KEY_KINDS:
+        hint = "Cast it to a type such as text or numeric."
+        raise NotSupported(f"values of type {key.type.sql} cannot be grouped over protected rows", hint=hint)
+    return key
+
+
+def _enforced(key: Expression) -> Sequence[Column]:
+    """The columns in a key whose declared domain it relies on."""
+    match key:
+        case Column(declared=Anything()):
+            return ()
+        case Column():
+            return (key,)
+        case Apply(name="clamp" | "listed", arguments=(Column() as column, *_)):
+            return (column,)
+        case Apply(arguments=arguments):
+            return tuple(column for each in arguments for column in _enforced_below(each))
+    return ()
+
+
+def _enforced_below(key: Expression) -> Sequence[Column]:
+    """Inside an operation a bare column is one that is only compared: it is read as it is."""
+    return () if isinstance(key, Column) else _enforced(key)
+
+
+def _inside(column: Column, setting: EvalContext) -> Expression:
+    """NULL, or in the declared domain."""
+    match column.declared:
+        case Values(items=items):
+            listed = tuple(Constant(_plain(column), text_of(item, column.type) or "", item) for item in items)
+            test = in_list(column, listed, setting, negated=False)
+        case Range(low=low, high=high) if low is not None and high is not None:
+            first, last = constant(low, column.type), constant(high, column.type)
+            test = both(compare(">=", column, first, setting), compare("<=", column, last, setting), setting=setting)
+        case _:
+            return all_of(())
+    return either(is_null(column, setting, negated=False), test, setting=setting) if column.nullable else test
+
+
+def _plain(column: Column) -> Type:
+    return column.type if column.type.name else column.type.plain()
+
+
+def _key_type(key: Expression) -> str:
+    """A bare column keeps the precision that PostgreSQL shows for it; what is computed has none."""
+    return key.type.sql if isinstance(key, Column) or key.type.name else key.type.plain().sql
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Keys that go together, by their places, and every combination of values that they have."""
+
+    places: tuple[int, ...]
+    rows: tuple[tuple[Item, ...], ...]
+
+
+def own_part(key: Expression, place: int, limit: int, time_zone: str) -> Part | None:
+    """A key by itself, by what is known of its values."""
+    items = _items(key, limit, time_zone)
+    return None if items is None else Part((place,), tuple((item,) for item in items))
+
+
+def listing_of(
+    keys: tuple[Expression, ...], parts: tuple[Part, ...], limit: int, known: tuple[Joint, ...] = ()
+) -> Listing | None:
+    """All groups that can be, in the order of their keys with NULL last; None where they are too many.
+
+    `known` are the combinations of values that go together.
+    """
+    order: tuple[int, ...] = ()
+    groups: list[tuple[Item, ...]] = [()]
+    for part in parts:
+        order += part.places
+        if len(groups) * len(part.rows) > max(limit, _MOST_TRIED):
+            return None
+        groups = [(*group, *row) for group in groups for row in part.rows]
+        for joint in known:
+            groups = _possible(groups, [keys[place] for place in order], joint)
+        if len(groups) > limit:
+            return None
+    at = [order.index(place) for place in range(len(keys))]
+    groups.sort(key=lambda group: [_rank(key, group[place]) for key, place in zip(keys, at, strict=True)])
+    texts = tuple(tuple(group[place][1] for place in at) for group in groups)
+    if len(groups) < prod(len(part.rows) for part in parts):
+        whole = _listed(keys, texts)
+        return Listing(PublicGroups(texts, tuple((number,) for number in range(len(groups)))), (whole,))
+    listed = tuple(_listed_part(keys, part) for part in parts)
+    ends = [0, *accumulate(len(part.places) for part in parts)]
+    numbers = [{row: number for number, row in enumerate(part.rows)} for part in parts]
+    ordinals = tuple(
+        tuple(number[group[first:last]] for number, (first, last) in zip(numbers, pairwise(ends), strict=True))
+        for group in groups
+    )
+    return Listing(PublicGroups(texts, ordinals), listed)
+
+
+def _listed_part(keys: tuple[Expression, ...], part: Part) -> Listed:
+    return _listed(tuple(keys[place] for place in part.places), [tuple(text for _, text in row) for row in part.rows])
+
+
+def _rank(key: Expression, item: Item) -> tuple[int, Fraction, str]:
+    """Values as their type sorts them, NULL last."""
+    known, _ = item
+    match known:
+        case None:
+            return 2, Fraction(0), ""
+        case Fraction():
+            return 0, known, ""
+        case bool():
+            return 0, Fraction(known), ""
+        case str() if key.type.kind == "enum":
+            return 0, Fraction(key.type.labels.index(known)), ""
+    return 0, Fraction(0), known
+
+
+def _listed(keys: tuple[Expression, ...], labels: Sequence[tuple[Text, ...]]) -> Listed:
+    kinds = [key.type if key.type.name else key.type.plain() for key in keys]
+    constants = (tuple(map(Constant, kinds, label)) for label in labels)
+    return Listed(keys, tuple(constants))
+
+
+def found_keys(keyed: Keyed, time_zone: str) -> tuple[tuple[Key, ...], tuple[KeyColumn, ...]]:
+    """Keys of groups that are found in the data. Those with few known values leave as ordinals all the same."""
+    known = [_items(key, _FEW, time_zone) for key in keyed.keys]
+    if None not in known:  # too many combinations for a list
+        return tuple(map(Found, keyed.keys)), keyed.columns
+    kernel_keys: list[Key] = []
+    columns: list[KeyColumn] = []
+    for key, column, items in zip(keyed.keys, keyed.columns, known, strict=True):
+        if items is None:
+            kernel_keys.append(Found(key))
+            columns.append(column)
+        else:
+            labels = tuple(text for _, text in items)
+            kernel_keys.append(_listed((key,), [(label,) for label in labels]))
+            columns.append(replace(column, labels=labels))
+    return tuple(kernel_keys), tuple(columns)
+
+
+def _possible(groups: list[tuple[Item, ...]], keys: list[Expression], joint: Joint) -> list[tuple[Item, ...]]:
+    """The groups whose values some known row has."""
+    numbers = [key.id if isinstance(key, Column) else None for key in keys]
+    places = [place for place, number in enumerate(numbers) if number in joint.columns]
+    if len(places) < 2:
+        return groups
+    columns = [joint.columns.index(number) for number in numbers if number in joint.columns]
+    rows = {tuple(row[column] for column in columns) for row in joint.rows}
+    return [group for group in groups if tuple(group[place][0] for place in places) in rows]
+
+
+def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | None:
+    """The values of a key with their texts."""
+    items = domain.items_of(key.domain, limit)
+    if items is None:
+        return None
+    known = [found for item in items if (found := item_of(item, key, time_zone)) is not None]
+    if len(known) < len(items):
+        return None
+    return (*known, (None, None)) if key.nullable else tuple(known)
+
+
+def item_of(item: Value, key: Expression, time_zone: str) -> Item | None:
+    """A value of a key with the text that is shown of it, if it is surely the one that PostgreSQL has."""
+    if key.type.kind == "float" and not _is_short(item):
+        return None
+    text = text_of(item, key.type if isinstance(key, Column) else key.type.plain(), time_zone)
+    return None if text is None else (item, text)
+
+
+def _is_short(item: Value) -> bool:
+    """Doubles whose text is the same in Python and PostgreSQL: whole and small."""
+    return isinstance(item, Fraction) and item.denominator == 1 and abs(item) < 10**15
+
+
+def check_threshold(keys: tuple[Expression, ...], written: tuple[GroupKey, ...], delta: Decimal) -> None:
+    """Without δ nothing found in the data may be shown."""
+    if delta > 0:
+        return
+    places = [place for place, key in enumerate(keys, start=1) if domain.items_of(key.domain, 100_000) is None]
+    which = ", ".join(f"{place}" for place in places) or "all together"
+    message = f"the groups of this query (key {which}) are not declared, and delta is 0"
+    hint = "Limit the column in WHERE, or ask your DBA to declare its values or bounds, or a delta, in the rules file."
+    raise NotAllowed(message, hint=hint)

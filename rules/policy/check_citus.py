@@ -1,0 +1,79 @@
+"""Rules over a database that Citus distributes: which statements cross the network, and which would fail."""
+
+from collections.abc import Iterator
+
+from rules.catalog import Catalog, Distribution, Table, TableName
+from rules.policy.finding import Finding, Severity
+from rules.policy.model import Policy, table_name
+from rules.policy.yaml_source import dotted
+
+REPARTITION = "citus.enable_repartition_joins"
+
+
+def check_citus(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """What a distribution means for protected tables; nothing where there is no Citus."""
+    if not catalog.is_citus:
+        if any(name.startswith("citus.") for name in policy.engine_settings):
+            words = "it has no Citus, so settings of Citus do nothing there"
+            yield Finding(Severity.WARNING, "engine_settings", words)
+        return
+    yield Finding(Severity.NOTE, "database", "it is a coordinator of Citus: inner statements run on its workers")
+    moved = []
+    for text, rules in policy.tables.items():
+        table = catalog.find_table(table_name(text))
+        if table is None or rules.public or rules.view:
+            continue
+        finding = _table(dotted(("tables", text)), table, policy, catalog)
+        if finding is not None:
+            yield finding
+            moved += [text] if table.distribution is not None and table.distribution.kind == "distributed" else []
+    if moved and policy.engine_settings.get(REPARTITION) != "on":
+        words = f"joins of {', '.join(moved)} with other distributed tables may fail, before their charge or after it"
+        hint = f"engine_settings: {{{REPARTITION}: on}} lets Citus move rows for them"
+        yield Finding(Severity.WARNING, "engine_settings", words, hint)
+
+
+def _table(path: str, table: Table, policy: Policy, catalog: Catalog) -> Finding | None:
+    """What is slow about one protected table; None: each unit's rows are on one node, beside those of its others."""
+    found, anchor = table.distribution, _anchor(policy, catalog)
+    column = _unit_column(table, policy)
+    if found is None or found.kind == "local":
+        words = "it is not distributed: one node reads it alone, and joins with distributed tables send its rows to all"
+        return Finding(Severity.WARNING, path, words, _advice(table, column))
+    if found.kind == "reference":
+        return Finding(Severity.NOTE, path, "a reference table: each node has all of it, and one of them reads it")
+    if column is None:
+        words = f"distributed by {found.column}, and its unit is found through another table: units' rows are gathered"
+        hint = "a column with the unit, and a distribution by it, would let each worker count its units alone"
+        return Finding(Severity.WARNING, path, f"{words} by sending them between nodes", hint)
+    if found.column != column:
+        words = f"distributed by {found.column}, not by its unit ({column}): rows are sent between nodes to find units"
+        return Finding(Severity.WARNING, path, words, _advice(table, column))
+    if anchor is not None and anchor.kind == "distributed" and anchor.colocation != found.colocation:
+        words = f"not co-located with {policy.unit.rpartition('.')[0]}: joins by the unit send rows between nodes"
+        return Finding(Severity.WARNING, path, words, _advice(table, column, policy.unit.rpartition(".")[0]))
+    return None
+
+
+def _anchor(policy: Policy, catalog: Catalog) -> Distribution | None:
+    """How the table of units is distributed."""
+    text = policy.unit.rpartition(".")[0]
+    table = catalog.find_table(table_name(text)) if text else None
+    return None if table is None else table.distribution
+
+
+def _unit_column(table: Table, policy: Policy) -> str | None:
+    """The column that has the unit itself; None where the way to it goes through another table, or there is none."""
+    rules = policy.find_table(table.name)
+    if policy.unit == "row" or rules is None or rules.unit is None:
+        return table.distribution.column if table.distribution is not None else None
+    step = rules.unit_step()
+    home: TableName | None = table_name(policy.unit.rpartition(".")[0])
+    return step.column if step.target in (None, home) else None
+
+
+def _advice(table: Table, column: str | None, beside: str = "") -> str:
+    if column is None:
+        return ""
+    colocated = f", colocate_with => '{beside}'" if beside else ""
+    return f"SELECT create_distributed_table('{table.name}', '{column}'{colocated})"

@@ -1,0 +1,144 @@
+"""Change one key of a rules file as text: comments, order, quotes and variables of all other lines stay as they are.
+
+What comes out is read again and compared with what was meant: a text that cannot be edited so is refused, never bent.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+_KEEPS: Final = "edit the file by hand"
+
+
+class CannotEdit(ValueError):
+    """A file whose layout is none that can be changed line by line."""
+
+
+def put(text: str, path: tuple[str, ...], value: str) -> str:
+    """Set the key at a path to a value on one line, which is YAML text; what is above the key has to be there.
+
+    Example:
+        >>> print(put("analysts:  # who may ask\\n  ada: {epsilon: 5}\\n", ("analysts", "ada", "epsilon"), "2"), end="")
+        analysts:  # who may ask
+          ada: {epsilon: 2}
+    """
+    *above, name = path
+    owner = _find(text, tuple(above))
+    found = next((pair for pair in owner.value if pair[0].value == name), None)
+    if found is not None:
+        made = _replaced(text, found, owner, f"{_key(name)}: {value}")
+    elif owner.flow_style:
+        made = _into_flow(text, owner, f"{_key(name)}: {value}")
+    else:
+        made = _into_block(text, owner, f"{_key(name)}: {value}")
+    return _checked(text, made, path, _read(value))
+
+
+def remove(text: str, path: tuple[str, ...]) -> str:
+    """Take a key out, with all below it.
+
+    Example:
+        >>> print(remove("analysts:\\n  # our first\\n  ada: {epsilon: 5}\\n  bob: {}\\n", ("analysts", "ada")), end="")
+        analysts:
+          # our first
+          bob: {}
+    """
+    *above, name = path
+    owner = _find(text, tuple(above))
+    place = next((place for place, pair in enumerate(owner.value) if pair[0].value == name), None)
+    if place is None:
+        raise CannotEdit(f"there is no {'.'.join(path)}")
+    key, value = owner.value[place]
+    if owner.flow_style:
+        last = place == len(owner.value) - 1
+        start = owner.value[place - 1][1].end_mark.index if last and place else key.start_mark.index
+        end = value.end_mark.index if last else owner.value[place + 1][0].start_mark.index
+        return _checked(text, text[:start] + text[end:], path, None)
+    lines = text.splitlines(keepends=True)
+    del lines[key.start_mark.line : _last_line(value) + 1]
+    return _checked(text, "".join(lines), path, None)
+
+
+def _key(name: str) -> str:
+    """A key as YAML text."""
+    plain = name.isascii() and name.isidentifier() and isinstance(_read(name), str)
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return name if plain else f'"{escaped}"'
+
+
+def _find(text: str, path: tuple[str, ...]) -> yaml.MappingNode:
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    for number, name in enumerate(path, start=1):
+        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+        node = next((value for key, value in pairs if key.value == name), None)
+        if node is None:
+            raise CannotEdit(f"there is no {'.'.join(path[:number])}")
+    if not isinstance(node, yaml.MappingNode) or not node.value:
+        raise CannotEdit(f"{'.'.join(path)} has no keys: {_KEEPS}")
+    return node
+
+
+def _replaced(text: str, pair: tuple[yaml.Node, yaml.Node], owner: yaml.MappingNode, line: str) -> str:
+    key, value = pair
+    if not owner.flow_style and isinstance(value, yaml.CollectionNode) and not value.flow_style:
+        lines = text.splitlines(keepends=True)
+        indent = " " * key.start_mark.column
+        lines[key.start_mark.line : _last_line(value) + 1] = [f"{indent}{line}\n"]
+        return "".join(lines)
+    return text[: key.start_mark.index] + line + text[value.end_mark.index :]
+
+
+def _into_flow(text: str, owner: yaml.MappingNode, line: str) -> str:
+    end = owner.value[-1][1].end_mark.index
+    return f"{text[:end]}, {line}{text[end:]}"
+
+
+def _into_block(text: str, owner: yaml.MappingNode, line: str) -> str:
+    """After the last line that holds something of it: what follows may be comments on what comes next."""
+    lines, last = text.splitlines(keepends=True), _last_line(owner)
+    if not lines[last].endswith("\n"):
+        lines[last] += "\n"
+    lines.insert(last + 1, " " * owner.value[0][0].start_mark.column + f"{line}\n")
+    return "".join(lines)
+
+
+def _last_line(node: yaml.Node) -> int:
+    return max(each.end_mark.line for each in _leaves(node))
+
+
+def _leaves(node: yaml.Node) -> Iterator[yaml.Node]:
+    """Scalars and flow collections: of these PyYAML knows where they end."""
+    if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
+        raise CannotEdit(f"a text of several lines stands at line {node.start_mark.line + 1}: {_KEEPS}")
+    if not isinstance(node, yaml.CollectionNode) or node.flow_style:
+        yield node
+        return
+    for child in node.value:
+        for each in child if isinstance(child, tuple) else (child,):
+            yield from _leaves(each)
+
+
+def _read(text: str) -> object:
+    """As texts: what a scalar means depends on who reads it."""
+    return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader makes texts, lists and mappings only)
+
+
+def _checked(before: str, after: str, path: tuple[str, ...], value: object) -> str:
+    """The text, if it says what was said before but for this one key."""
+    meant = _read(before)
+    owner = meant
+    for name in path[:-1]:
+        assert isinstance(owner, dict), "it was found as a mapping"
+        owner = owner[name]
+    assert isinstance(owner, dict), "it was found as a mapping"
+    owner.pop(path[-1], None)
+    if value is not None:
+        owner[path[-1]] = value
+    try:
+        said = _read(after)
+    except yaml.YAMLError:
+        said = None
+    if said != meant:
+        raise CannotEdit(f"{'.'.join(path)} cannot be changed in this layout: {_KEEPS}")
+    return after

@@ -1,0 +1,256 @@
+"""Why the rows of a table may tell of protected people although nobody said so: by keys, partitions, names, views.
+
+A table is public because a DBA says so, and nothing else can know it. But the catalog knows when that is likely to be a
+mistake: keys may stand on partitions only, on an inheritance child, two tables away, or nowhere at all.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
+from rules.policy.identifying import GENERIC, are_joinable, column_words, key_names, personal_columns, stands_in
+
+_DULL = ("_at", "_on", "_id")  # ends of names that say nothing of what a table is about
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that speaks against a public table. Where its rows are protected ones, no words can outweigh it."""
+
+    words: str
+    same_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A column by which rows are found: of a protected table, and how others call it."""
+
+    table: Table
+    column: Column
+    anywhere: frozenset[str]
+    at_end: frozenset[str]
+
+    @classmethod
+    def to(cls, table: Table, column: Column) -> "Pointer":
+        return cls(table, column, *key_names(column.name, table))
+
+    def is_meant_by(self, column: Column, table: Table) -> bool:
+        """Whether a column of another table is called like it; what is less clear must have its type as well."""
+        words = column_words(column.name, table)
+        alike = are_joinable(column.type, self.column.type)
+        return stands_in(self.anywhere, words, at_end=False) or (alike and stands_in(self.at_end, words, at_end=True))
+
+
+class Exposure:
+    """What is protected, and what leads there."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        protected: Iterable[TableName],
+        public: Iterable[TableName] = (),
+        unit_columns: Mapping[TableName, str] | None = None,
+        hidden: Mapping[TableName, frozenset[str]] | None = None,
+    ) -> None:
+        self._catalog, self._protected, self._public = catalog, frozenset(protected), frozenset(public)
+        self._hidden = hidden or {}
+        self._children: dict[TableName, list[Table]] = {}
+        for table in catalog.tables:
+            for parent in table.parents:
+                self._children.setdefault(parent, []).append(table)
+        self._pointers = list(self._pointers_to_protected(unit_columns or {}))
+        self._telling: dict[TableName, str] = {}  # tables that the rules leave out and that tell of protected ones: why
+        self._find_telling()
+        self._led_to = self._find_led_to()
+
+    def reasons(self, name: TableName) -> tuple[Reason, ...]:
+        """All that speaks against calling a table or view public, the surest first."""
+        table = self._catalog.find_table(name)
+        if table is None:
+            return ()
+        found = [*self._links(table), *self._personal(table)]
+        if not found and table.kind in ("view", "materialized view"):
+            words = f"the rows of a {table.kind} may come from protected tables, by functions too"
+            found = [Reason(words)]
+        return tuple({each.words: each for each in found}.values())
+
+    def family(self, table: Table) -> list[Table]:
+        """A table, all its partitions and children, and all that any of these is a part of: where its rows may be."""
+        below = self._below(table)
+        above = {each.name: each for part in (table, *below) for each in self._above(part)}
+        known = {table.name, *(each.name for each in below)}
+        return [table, *below, *(each for name, each in above.items() if name not in known)]
+
+    def find_link(self, table: Table) -> tuple[str, Pointer] | None:
+        """A column that seems to hold the key of a protected table although no foreign key says so, and that key."""
+        for pointer in self._pointers:
+            if pointer.table.is_unique((pointer.column.name,)):
+                for column in table.columns:
+                    if column.type.base != "array" and pointer.is_meant_by(column, table):
+                        return column.name, pointer
+        return None
+
+    def _above(self, table: Table) -> list[Table]:
+        found: dict[TableName, Table] = {}
+        waiting = list(table.parents)
+        while waiting:
+            parent = self._catalog.find_table(waiting.pop())
+            if parent is not None and parent.name not in found:
+                found[parent.name] = parent
+                waiting += parent.parents
+        return list(found.values())
+
+    def _below(self, table: Table) -> list[Table]:
+        found: dict[TableName, Table] = {}
+        waiting = list(self._children.get(table.name, ()))
+        while waiting:
+            child = waiting.pop()
+            if child.name not in found:
+                found[child.name] = child
+                waiting += self._children.get(child.name, ())
+        return list(found.values())
+
+    def _find_telling(self) -> None:
+        """Tables without rules count too, as long as they lead on: to whoever refers to them, they tell the same."""
+        waiting = [each for each in self._catalog.tables if each.name not in self._protected | self._public]
+        while found := {each.name: why.words for each in waiting if (why := next(self._links(each), None)) is not None}:
+            self._telling |= found
+            for name in found:
+                if (table := self._catalog.find_table(name)) is not None:
+                    self._pointers += _pointers_to_keys(table)
+            waiting = [each for each in waiting if each.name not in found]
+
+    def _links(self, table: Table) -> Iterator[Reason]:
+        """All by which the rows of a table tell of protected ones."""
+        if table.name in self._protected:
+            return
+        found = [*self._same_rows(table), *self._references(table), *self._sources(table)]
+        found += [*self._names(table), *self._copies(table)]
+        if not found:
+            others = (each.name for each in self.family(table)[1:] if each.name in self._telling)
+            found = [Reason(f"it shares rows with {each}: {self._telling[each]}") for each in others]
+        yield from found
+
+    def _told_by(self, name: TableName) -> tuple[TableName, str] | None:
+        """What a table holds or tells of: the protected table, or itself and why, where the rules say nothing of it."""
+        table = self._catalog.find_table(name)
+        names = [name] if table is None else [each.name for each in self.family(table)]
+        protected = next((each for each in names if each in self._protected), None)
+        if protected is not None:
+            return protected, "which is protected"
+        if name in self._telling:
+            return name, f"of which the rules say nothing: {self._telling[name]}"
+        return None
+
+    def _pointers_to_protected(self, unit_columns: Mapping[TableName, str]) -> Iterator[Pointer]:
+        """Keys of protected tables, and the columns that say whose row it is under a name of their own."""
+        for name in sorted(self._protected):
+            table = self._catalog.find_table(name)
+            if table is None or table.sources:
+                continue
+            keys = {key.columns[0] for key in table.keys if len(key.columns) == 1}
+            yield from _pointers_to_keys(table)
+            column = table.find_column(unit_columns.get(name, ""))
+            joined = "" if column is None else "".join(column_words(column.name, table))
+            if column is not None and column.name not in keys and joined not in GENERIC:
+                yield Pointer(table, column, frozenset(), frozenset({joined}))
+
+    def _same_rows(self, table: Table) -> Iterator[Reason]:
+        above = {each.name for each in self._above(table)}
+        for other in self.family(table)[1:]:
+            words = "its rows are" if other.name in above else "among its rows are"
+            if other.name in self._protected:
+                yield Reason(f"{words} those of {other.name}, which is protected", same_rows=True)
+
+    def _references(self, table: Table) -> Iterator[Reason]:
+        for part in self.family(table):
+            it = "it" if part is table else f"{part.name}, of which it has rows,"
+            for key in part.foreign_keys:
+                if key.target not in self._public and (told := self._told_by(key.target)) is not None:
+                    yield Reason(f"{it} refers to {told[0]}, {told[1]}")
+
+    def _sources(self, table: Table) -> Iterator[Reason]:
+        for source in table.sources:
+            if source not in self._public and (told := self._told_by(source)) is not None:
+                yield Reason(f"it reads {told[0]}, {told[1]}")
+
+    def _names(self, table: Table) -> Iterator[Reason]:
+        for column in table.columns:
+            pointers = (each for each in self._pointers if each.table is not table)
+            meant = next((each for each in pointers if each.is_meant_by(column, table)), None)
+            if meant is not None:
+                yield Reason(f'its column "{column.name}" is named like {meant.table.name}.{meant.column.name}')
+
+    def _copies(self, table: Table) -> Iterator[Reason]:
+        """A backup, a history, an export: it has most of what tells a protected table apart."""
+        own = {(each.name.lower(), each.type.base) for each in table.columns}
+        for name in sorted(self._protected - {table.name}):
+            other = self._catalog.find_table(name)
+            if other is None:
+                continue
+            columns = (*(key.columns for key in other.keys), *(key.columns for key in other.foreign_keys))
+            linked = {column.lower() for each in columns for column in each}
+            names = {(each.name.lower(), each.type.base) for each in other.columns if each.name.lower() not in linked}
+            telling = {each for each in names if each[0] not in GENERIC and not each[0].endswith(_DULL)}
+            common = sorted(shared for shared, _ in own & telling)
+            if len(common) >= 3 and 2 * len(common) >= len(telling):
+                yield Reason(f"it has columns of {name} ({', '.join(common[:3])}), like a copy of it")
+
+    def _personal(self, table: Table) -> Iterator[Reason]:
+        by = next((self._led_to[each.name] for each in self.family(table) if each.name in self._led_to), None)
+        shown = [each for each in table.columns if each.name not in self._hidden.get(table.name, frozenset())]
+        columns = personal_columns(shown, table)
+        if columns and (by := by or self._named_by(table)):
+            yield Reason(f"{by} refers to it, and it has {_listed(columns)}")
+
+    def _named_by(self, table: Table) -> TableName | None:
+        """A protected table with a column that is called like a key of this one, where no foreign key says so."""
+        pointers = _pointers_to_keys(table)
+        for name in sorted(self._protected - {table.name}):
+            other = self._catalog.find_table(name)
+            for column in () if other is None else other.columns:
+                if other is not None and any(each.is_meant_by(column, other) for each in pointers):
+                    return name
+        return None
+
+    def _find_led_to(self) -> dict[TableName, TableName]:
+        """Which protected table leads to each by foreign keys, straight or through tables that the rules leave out."""
+        found: dict[TableName, TableName] = {}
+        waiting = [(name, name) for name in sorted(self._protected)]
+        while waiting:
+            here, origin = waiting.pop(0)
+            table = self._catalog.find_table(here)
+            targets = [] if table is None else [key.target for part in self.family(table) for key in part.foreign_keys]
+            for target in targets:
+                if target not in found and target not in self._protected:
+                    found[target] = origin
+                    if target not in self._public:
+                        waiting.append((target, origin))
+        return found
+
+
+def _pointers_to_keys(table: Table) -> list[Pointer]:
+    keys = {key.columns[0] for key in table.keys if len(key.columns) == 1}
+    return [Pointer.to(table, column) for column in table.columns if column.name in keys]
+
+
+def keys_with_partitions(table: Table, catalog: Catalog) -> tuple[ForeignKey, ...]:
+    """The foreign keys of a table, and those that all its partitions have and it has not."""
+    children = [each for each in catalog.children_of(table.name) if each.kind == "partition"]
+    if table.partition_key is None or not children:
+        return table.foreign_keys
+    by_child = [
+        {(key.columns, key.target, key.target_columns): key for key in keys_with_partitions(child, catalog)}
+        for child in children
+    ]
+    own = {(key.columns, key.target, key.target_columns) for key in table.foreign_keys}
+    common = [each for each in by_child[0] if each not in own and all(each in keys for keys in by_child)]
+    joint = (replace(by_child[0][each], proves=all(keys[each].proves for keys in by_child)) for each in common)
+    return (*table.foreign_keys, *joint)
+
+
+def _listed(names: list[str]) -> str:
+    quoted = [f'"{name}"' for name in names]
+    if len(quoted) == 1:
+        return f"the personal column {quoted[0]}"
+    return f"the personal columns {', '.join(quoted[:3])}" + (", …" if len(quoted) > 3 else "")

@@ -1,0 +1,124 @@
+"""What a draft says of columns: hidden where a name tells who somebody is, a question where a range is needed."""
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rules.catalog import Column, Table
+from rules.policy.column_kind import kind_of
+from rules.policy.identifying import identifies, numbers_something
+from rules.policy.look_bins import Found
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*( -> [A-Za-z_][A-Za-z0-9_.]*)?")
+_MOST_LISTED = 20
+_NOTHING: Mapping[str, Found] = MappingProxyType({})
+_TEXT = re.compile(r"'((?:[^']|'')*)'::[a-z ]+")
+_IS_ONE_OF = re.compile(
+    r"""CHECK \(\(\(?(?:\w+|"[^"]+")\)?(?:::text)? = ANY \(\(?ARRAY\[((?:'(?:[^']|'')*'::[a-z ]+(?:, )?)+)\]\)?"""
+    r"(?:::text\[\])?\)\)\)"
+)
+_WORDS_OF_YAML = frozenset(("true", "false", "null", "public", "view", "hidden"))
+
+
+def as_key(text: str) -> str:
+    """A name as YAML reads it back.
+
+    Example:
+        >>> as_key("orders"), as_key("order_id -> orders.id"), as_key("Order Details")
+        ('orders', 'order_id -> orders.id', '"Order Details"')
+    """
+    return text if _PLAIN.fullmatch(text) and text not in _WORDS_OF_YAML else json.dumps(text, ensure_ascii=False)
+
+
+def remark(of: Table | Column) -> str:
+    """What the database's own comment says, as the end of one of ours."""
+    words = " ".join((of.comment or "").split())
+    return f" ({words[:80]}{'…' if len(words) > 80 else ''})" if words else ""
+
+
+def column_lines(
+    table: Table, unit: str, *, of_units: bool, found: Mapping[str, Found] = _NOTHING
+) -> tuple[list[str], bool]:
+    """A line for each column of which there is something to say, and whether any of them is a rule already.
+
+    `found` is what a private look has told of columns.
+    """
+    columns = own_columns(table, unit)
+    rules = {name: text for name, each in found.items() if (text := _found(each))}
+    lines = [line for each in columns if (line := column_line(each, table, rules.get(each.name), of_units=of_units))]
+    return lines, bool(rules) or any(identifies(each, table, of_units=of_units) for each in columns)
+
+
+def own_columns(table: Table, unit: str) -> list[Column]:
+    """The columns that are no keys, and not the unit's."""
+    keys = {column for key in table.keys if key.primary for column in key.columns}
+    keys |= {column for key in table.foreign_keys for column in key.columns} | {unit}
+    return [column for column in table.columns if column.name not in keys]
+
+
+def is_asked(column: Column, table: Table, *, of_units: bool) -> bool:
+    """Whether a draft asks for a range or a list of a column, so that a look may answer."""
+    if identifies(column, table, of_units=of_units) or column.generated == "v":
+        return False
+    told = _told(column, table)
+    return "LEAST" in told or "FIRST-DAY" in told or "[A, B, C]" in told
+
+
+def _found(found: Found) -> str:
+    if found.values:
+        return f"{{values: [{', '.join(json.dumps(each, ensure_ascii=False) for each in found.values)}]}}"
+    return "" if found.lower is None else f"{{lower: {found.lower}, upper: {found.upper}}}"
+
+
+def column_line(column: Column, table: Table, found: str | None = None, *, of_units: bool) -> str:
+    """What a draft says of one column; "" where there is nothing to say."""
+    name = as_key(column.name)
+    if found is not None:
+        return f"      {name}: {found}     # {column.type.sql}: by a private look{remark(column)}\n"
+    if identifies(column, table, of_units=of_units):
+        return f"      {name}: hidden     # seems to tell who somebody is{remark(column)}\n"
+    if column.generated == "v":
+        return f"      # {name} does not exist for analysts: it is computed when it is read, which can fail on a row\n"
+    told = _told(column, table)
+    return f"      # {name}{told}{remark(column)}\n" if told else ""
+
+
+def _told(column: Column, table: Table) -> str:
+    """What follows a column's name: what is known of it, or what is asked."""
+    kind, type_name = kind_of(column.type), column.type.sql
+    checked = [check.definition for check in table.checks if column.name in check.columns and check.proves]
+    by_check = f", unless this says it: {checked[0]}" if checked else ""
+    computed = ", computed from other columns" if column.generated == "s" else ""
+    if column.type.labels:
+        shown = ", ".join(column.type.labels[:8])
+        return f": its groups are known: {shown}{', …' if len(column.type.labels) > 8 else ''}"
+    told = f"     # {type_name}{computed}"
+    match kind:
+        case "integer" | "number" | "float" if not numbers_something(column, table):
+            return f": {{lower: LEAST, upper: MOST}}{told}: a sum needs what is possible{by_check}"
+        case "date" | "timestamp":
+            return f": {{lower: FIRST-DAY, upper: LAST-DAY}}{told}: groups by month need no δ then{by_check}"
+        case "text" if listed := _listed(column, table):
+            return f": {{values: [{', '.join(map(as_key, listed))}]}}{told}: the values that its CHECK lets in"
+        case "text":
+            return f": {{values: [A, B, C]}}{told}: to group by it without δ; or hidden{by_check}"
+    return ""
+
+
+def _listed(column: Column, table: Table) -> list[str]:
+    """The texts of a CHECK (column = ANY (ARRAY[…])), as IN is printed; none where no CHECK is just that.
+
+    Example:
+        >>> from rules.catalog import Check, TableName, TypeName
+        >>> sex = Column("sex", TypeName("text", "text"), 1, True)
+        >>> check = Check("c", "CHECK ((sex = ANY (ARRAY['f'::text, 'm'::text])))", ("sex",))
+        >>> _listed(sex, Table(TableName("public", "people"), "table", (sex,), checks=(check,)))
+        ['f', 'm']
+    """
+    for check in table.checks:
+        found = _IS_ONE_OF.fullmatch(check.definition) if check.proves and check.columns == (column.name,) else None
+        if found is not None:
+            texts = [text.replace("''", "'") for text in _TEXT.findall(found[1])]
+            return texts if len(texts) <= _MOST_LISTED else []
+    return []

@@ -1,0 +1,154 @@
+"""How much of each unit is counted, chosen privately: a ladder is climbed until the next step is not worth it.
+
+What units really add to one query is often far less than the rules allow, and often nobody has said how much it is. A
+ladder's rungs are bounds of a unit's total over all groups. With a bound b the error of all groups together is
+Σ_u (T_u − b)₊ for what is cut and G·b/ε for noise, which is convex in b: the first rung from which the next step spares
+less than its noise is the best. So the steps are looked at from below, each with noise of its own and all against one
+noised threshold, and the first that is too low ends the climb. Then the block is answered with that bound as if it had
+been declared. Rungs that are not chosen are never summed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import ceil
+
+from rules.kernel.tally import PARTS
+from rules.mechanisms.draw import Noise
+from rules.mechanisms.release_plan import Block, Ladder
+from rules.release.release import Row, find_integer
+
+MOST_STEPS = 64
+LEAST_CEILING = 4  # below, there is nothing to gain
+_SURE = 2  # how many times the choice's own noise a step has to be worth at least
+_UP = Context(prec=12, rounding=ROUND_CEILING)
+
+
+class MalformedRows(Exception):
+    """A tally is not what our own counts can have said. Says nothing more: the text may be data."""
+
+
+def rungs_to(ceiling: int, lowest: int = 1) -> tuple[int, ...]:
+    """Bounds up to a ceiling: powers of two, and one and a half times these.
+
+    Example:
+        >>> rungs_to(40)
+        (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40)
+    """
+    between = (rung for rung in _round_numbers() if rung > lowest)
+    found = [min(lowest, ceiling)]
+    while found[-1] < ceiling:
+        found.append(min(next(between), ceiling) if len(found) < MOST_STEPS else ceiling)
+    return tuple(found)
+
+
+def _round_numbers() -> Iterator[int]:
+    yield 1
+    power = 2
+    while True:
+        yield power
+        yield power // 2 * 3
+        power *= 2
+
+
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """A measure whose bound is to be chosen: by how much its noise grows with it."""
+
+    epsilon: Decimal
+    by_root: bool = False  # Gaussian noise of a count of units grows with the root of the bound
+
+
+def thresholds_of(
+    rungs: Sequence[int], groups: int, measures: Sequence[Noisy], epsilon: Decimal, *, group_size: int = 1
+) -> tuple[int, ...]:
+    """For each step how high it has to be: as many units as its noise is worth in all groups, or can be told from none.
+
+    A bound that is higher by one step adds that step to each unit above it, and its noise to every group. Fewer than
+    2/ε units cannot be told from the noise of the choice itself. Units that are protected together make both larger.
+
+    Example:
+        >>> thresholds_of((1, 2, 4), 12, [Noisy(Decimal("0.8"))], Decimal("0.2"))
+        (960, 960)
+    """
+    least = _SURE / Fraction(epsilon)
+    return tuple(
+        ceil(PARTS * group_size * max(least, groups * _noise_between(low, high, measures) / (high - low)))
+        for low, high in pairwise(rungs)
+    )
+
+
+def _noise_between(low: int, high: int, measures: Sequence[Noisy]) -> Fraction:
+    """By how much the mean absolute noise grows, as a mean over the measures."""
+    grown = (
+        _EIGHT_TENTHS * (_root(high) - _root(low)) / Fraction(each.epsilon)
+        if each.by_root
+        else (high - low) / Fraction(each.epsilon)
+        for each in measures
+    )
+    return sum(grown, Fraction(0)) / max(1, len(measures))
+
+
+_EIGHT_TENTHS = Fraction(4, 5)  # of the deviation is the mean absolute value of a normal draw
+
+
+def _root(number: int) -> Fraction:
+    return Fraction(Decimal(number).sqrt(_UP))
+
+
+def tallies(block: Block, rows: Iterable[Row]) -> tuple[list[int], ...]:
+    """By ladder and step: its height, from the rows of the block's tally."""
+    units = tuple([0] * len(ladder.rungs) for ladder in block.ladders)
+    parts = tuple([0] * len(ladder.rungs) for ladder in block.ladders)
+    for row in rows:
+        match [0 if cell is None else find_integer(cell) for cell in row]:
+            case [int(number), int(rung), int(found), int(some)] if (
+                0 <= number < len(units) and 0 <= rung < len(units[number]) and 0 <= some <= PARTS * found
+            ):
+                units[number][rung] += found
+                parts[number][rung] += some
+            case _:
+                raise MalformedRows
+    return tuple(map(_heights, units, parts))
+
+
+def _heights(units: Sequence[int], parts: Sequence[int]) -> list[int]:
+    """Units that need a rung above a step pass the step whole."""
+    above = list(accumulate(reversed(units), initial=0))[-3::-1]
+    return [PARTS * whole + part for whole, part in zip(above, parts[1:], strict=True)]
+
+
+def draw_climb(ladder: Ladder, noise: Noise, *, group_size: int) -> tuple[int, ...]:
+    """The noise of a choice: first the threshold's, then that of each step. None of it is below 0.
+
+    All of it is drawn, wherever the climb will end, and before the database is asked.
+    """
+    for_steps = _third(ladder.epsilon)
+    reach = PARTS * group_size
+    threshold = _one_sided(1, reach, ladder.epsilon - for_steps, noise)
+    return threshold + _one_sided(len(ladder.thresholds), reach, for_steps, noise)
+
+
+def _third(epsilon: Decimal) -> Decimal:
+    """A third, rounded up to few digits: what is left of ε is exact, and less than two thirds."""
+    return _UP.divide(epsilon, Decimal(3))
+
+
+def _one_sided(count: int, reach: int, epsilon: Decimal, noise: Noise) -> tuple[int, ...]:
+    """Geometric draws with P(x or more) = exp(−x/scale): discrete Laplace draws, but those below 0 are drawn again."""
+    found: tuple[int, ...] = ()
+    while len(found) < count:
+        drawn = noise.draw(2 * count, sensitivity=reach, epsilon=epsilon)
+        found += tuple(each for each in drawn if each >= 0)
+    return found[:count]
+
+
+def choose_bound(ladder: Ladder, heights: Sequence[int], drawn: Sequence[int]) -> int:
+    """The first rung from which the next step is not worth it, in noised numbers; the last where all are."""
+    lowered, *own = drawn
+    steps = zip(ladder.rungs, heights, ladder.thresholds, own, strict=False)
+    return next(
+        (rung for rung, height, threshold, each in steps if height - each < threshold - lowered), ladder.rungs[-1]
+    )

@@ -1,0 +1,165 @@
+"""Which released cells each group of a question is the sum of.
+
+Sums of released numbers are post-processing, so nothing here touches privacy. It is about truth: a group is the sum of
+all cells in it and of nothing else, or it is not served.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+from rules.functions.datetime.extraction import truncate
+from rules.mechanisms.cells import WHOLE, CellKey, Cells, Field, ReleasedCells, Test, View
+from rules.values import value
+from rules.values.types import Type
+from rules.values.value import DAY
+
+Label = str | None
+Group = tuple[Label, ...]
+Places = tuple[tuple[int, ...], ...]  # for each group of a question the places of its cells; none: it is not served
+
+_OVERLAP = Fraction(2, 3)  # of the cells of two windows, and of their lengths nine tenths: see docs/performance.md
+_LENGTHS = Fraction(9, 10)
+
+
+def places_of(
+    cells: Cells, view: View, released: ReleasedCells, groups: Sequence[Group], known: Sequence[Group]
+) -> Places | None:
+    """The cells of each group, by their place in the release; None where it has none of them."""
+    tests = _tests(view, released)
+    if tests is None or not _is_covered(cells, tests, released):
+        return None
+    readers = [_reader(key, released, cells.time_zone) for key in cells.keys]
+    wanted = {group: place for place, group in enumerate(groups)}
+    found: list[list[int]] = [[] for _ in groups]
+    passes = [(place, _passing(test, cells.time_zone)) for place, some in tests.items() for test in some]
+    for number, cell in enumerate(known):
+        if all(is_in(cell[place]) for place, is_in in passes):
+            group = tuple(None if reader is None else reader(cell) for reader in readers)
+            if None not in readers and (place := wanted.get(group)) is not None:
+                found[place].append(number)
+    return tuple(map(tuple, found)) if any(found) else None
+
+
+def are_alike(places: Places, known: int, *, is_in_one: bool) -> bool:
+    """Whether units with too many rows are cut about as much in the release as they would be in the question.
+
+    A unit that is in one cell only is cut the same. Otherwise it is scaled by all that the release held: windows of one
+    length that overlap are cut nearly alike, and what is a small part of a release is cut more there than by itself.
+    """
+    used, served = sum(map(len, places)), sum(1 for each in places if each)
+    if is_in_one or not served:
+        return is_in_one
+    length = Fraction(used * len(places), served)
+    overlaps = used >= _OVERLAP * known and served >= _OVERLAP * len(places)
+    return overlaps and length >= _LENGTHS * known and known >= _LENGTHS * length
+
+
+def _tests(view: View, released: ReleasedCells) -> dict[int, list[Test]] | None:
+    """What is left out of the relation, as tests of the release's keys; None where one of them cannot tell it."""
+    names = [name for name, _, _ in released.keys]
+    found = dict[int, list[Test]]()
+    for tests in view.left_out:
+        known = next((each for each in tests if each.key in names), None)
+        if known is None:
+            return None
+        found.setdefault(names.index(known.key), []).append(known)
+    return found
+
+
+def _is_covered(cells: Cells, tests: Mapping[int, Sequence[Test]], released: ReleasedCells) -> bool:
+    """Whether keys that are summed over have all values that rows of the question can have there."""
+    shown = {key.name for key in cells.keys}
+    for place, (name, is_complete, span) in enumerate(released.keys):
+        if name in shown:
+            continue
+        asked = WHOLE
+        for test in tests.get(place, ()):
+            asked = asked if test.field else asked.met(test.span)
+        if not is_complete or not asked.is_within(span):
+            return False
+    return True
+
+
+def _reader(key: CellKey, released: ReleasedCells, zone: str) -> Callable[[Group], Label] | None:
+    """How a cell says which value of a key it is of."""
+    names = [name for name, _, _ in released.keys]
+    if key.name in names:
+        place = names.index(key.name)
+        return lambda cell: cell[place]
+    finer = next((each for each in key.finer if each.name in names), None)
+    if finer is None or key.field is None:
+        return None
+    place, of, field = names.index(finer.name), finer.type, key.field
+    return lambda cell: _coarser(cell[place], of, key.type, field, zone)
+
+
+def _passing(test: Test, zone: str) -> Callable[[Label], bool]:
+    def passes(label: Label) -> bool:
+        found = None if label is None else value.find_value(label, test.type, zone)
+        if test.field and isinstance(found, Fraction):
+            found = _cut(found, test.type, test.field, zone)
+        return (label is None or found is not None) and test.span.holds(found)
+
+    return lru_cache(maxsize=None)(passes)
+
+
+@lru_cache(maxsize=65_536)
+def _coarser(label: Label, of: Type, to: Type, field: Field, zone: str) -> Label:
+    """The label of the day, week, month … in which a finer one lies."""
+    if label is None:
+        return None
+    found = value.find_value(label, of, zone)
+    cut = _cut(found, of, field, zone) if isinstance(found, Fraction) else None
+    moved = cut if cut is None or field.startswith("of ") else value_of_local(int(cut), to, zone)
+    return _NOWHERE if moved is None else value.text_of(moved, to, zone)
+
+
+def _cut(moment: Fraction, of: Type, field: Field, zone: str) -> Fraction | None:
+    """The local time at which the day, week … of a moment begins, or a number of its clock."""
+    local = local_time(moment, of, zone)
+    if local is None:
+        return None
+    day = value.day_at(local // DAY)
+    match field:
+        case "of year":
+            return Fraction(day.year)
+        case "of quarter":
+            return Fraction((day.month + 2) // 3)
+        case "of month":
+            return Fraction(day.month)
+        case "of isodow":
+            return Fraction(day.isoweekday())
+        case "of dow":
+            return Fraction(day.isoweekday() % 7)
+    return Fraction(truncate(local, field))
+
+
+_NOWHERE = "\0"  # no label of a group
+
+
+def local_time(moment: Fraction, of: Type, zone: str) -> int | None:
+    """A date or timestamp as the clock on the wall shows it."""
+    if moment.denominator != 1:
+        return None
+    match of.kind:
+        case "date":
+            return int(moment) * DAY
+        case "timestamptz":
+            return value.to_local(int(moment), zone)
+        case "timestamp":
+            return int(moment)
+    return None
+
+
+def value_of_local(local: int, to: Type, zone: str) -> Fraction | None:
+    """A local time as a value of this type: of a date the day on which it is."""
+    match to.kind:
+        case "date":
+            return Fraction(local // DAY)
+        case "timestamptz":
+            instant = value.to_instant(local, zone)
+            return None if instant is None else Fraction(instant)
+        case "timestamp":
+            return Fraction(local)
+    return None

@@ -1,0 +1,135 @@
+"""Estimates from local reports: what people held before chance changed what they reported.
+
+Two things keep an estimate from the truth: central noise in the counts of reports, and the chance in the reports
+themselves. Of the latter only its law is known too. So each estimate has a number of its own beside the measures, which
+is zero in what is released and follows a normal law in replicates; and one for the reports of the other groups.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from rules.mechanisms.distribution import Distribution
+from rules.mechanisms.release_plan import Block, Estimate, Output
+from rules.release.keys import Group
+from rules.release.matrix import Matrix
+
+PARTS = 10**6  # of a standard deviation, in which chance is counted
+
+
+def placed(outputs: Sequence[Output], measures: int) -> tuple[Output, ...]:
+    """Outputs whose estimates know where their two numbers stand, behind those of the measures."""
+    place, found = measures, list[Output]()
+    for each in outputs:
+        found.append(replace(each, chance=place, others=place + 1) if isinstance(each, Estimate) else each)
+        place += 2 * isinstance(each, Estimate)
+    return tuple(found)
+
+
+def values_of_chance(
+    block: Block, groups: Sequence[Group], values: Mapping[int, tuple[int, ...]]
+) -> dict[int, tuple[int, ...]]:
+    """The numbers of all measures, and those that estimates have beside them."""
+    found = dict(values)
+    for each in (output for output in block.outputs if isinstance(output, Estimate)):
+        found[each.chance] = (0,) * len(groups)
+        found[each.others] = _others(each, groups, values[each.hits])
+    return found
+
+
+def laws_of_chance(block: Block, laws: Mapping[int, Distribution]) -> dict[int, Distribution]:
+    """The laws of what is noised, and those of chance; of exact numbers, as tests have them, chance is known too."""
+    found = dict(laws)
+    for each in (output for output in block.outputs if isinstance(output, Estimate)):
+        if each.hits in laws:
+            found[each.chance] = Distribution(variance=float(PARTS) ** 2)
+            if each.key is not None:
+                found[each.others] = laws[each.hits].repeated(each.groups - 1)
+    return found
+
+
+def _others(estimate: Estimate, groups: Sequence[Group], hits: Sequence[int]) -> tuple[int, ...]:
+    """The reports of the groups that differ from a group in the key alone."""
+    key = estimate.key
+    if key is None:
+        return (0,) * len(groups)
+    whole = defaultdict[Group, int](int)
+    rest = [(*group[:key], *group[key + 1 :]) for group in groups]
+    for group, number in zip(rest, hits, strict=True):
+        whole[group] += number
+    return tuple(whole[group] - number for group, number in zip(rest, hits, strict=True))
+
+
+def compute(estimate: Estimate, numbers: Sequence[int]) -> Fraction | None:
+    """The estimate from a group's numbers; a mean of nobody is NULL."""
+    hits, reports = numbers[estimate.hits], sum(numbers[each] for each in _reports(estimate))
+    p, q = estimate.p, estimate.q
+    if estimate.bounds is not None and reports <= 0:
+        return None
+    found = _scaled(estimate, (hits - q * reports) / (p - q), reports)
+    moved = numbers[estimate.chance]
+    if not moved:
+        return found
+    deviation = math.sqrt(local_variance(estimate, hits, reports))
+    return found + Fraction(deviation) * Fraction(moved, PARTS)
+
+
+def _scaled(estimate: Estimate, held: Fraction, reports: int) -> Fraction:
+    if estimate.bounds is None:
+        return held
+    low, high = estimate.bounds
+    return low + (high - low) * held / reports
+
+
+def _reports(estimate: Estimate) -> tuple[int, ...]:
+    return (*estimate.reports, estimate.others) if estimate.key is not None else estimate.reports
+
+
+def local_variance(estimate: Estimate, hits: float, reports: float) -> float:
+    """Of the chance in the reports: [n·q(1−q) + f(p−q)(1−p−q)]/(p−q)², f between 0 and n; of a mean at most that."""
+    p, q, n = float(estimate.p), float(estimate.q), max(reports, 0.0)
+    if estimate.bounds is not None:
+        low, high = estimate.bounds
+        return float(high - low) ** 2 / (4 * (p - q) ** 2 * max(n, 1.0))
+    held = min(max((hits - q * reports) / (p - q), 0.0), n)
+    return (n * q * (1 - q) + held * (p - q) * (1 - p - q)) / (p - q) ** 2
+
+
+def law_of(estimate: Estimate, numbers: Sequence[int], laws: Mapping[int, Distribution]) -> Distribution:
+    """The law of the error of an estimate: of noise and chance together."""
+    reports = sum(numbers[each] for each in _reports(estimate))
+    q, spread = float(estimate.q), float(estimate.p - estimate.q)
+    if estimate.bounds is not None:
+        spread = spread * max(reports, 1) / float(estimate.bounds[1] - estimate.bounds[0])
+    found = Distribution(variance=local_variance(estimate, numbers[estimate.hits], reports))
+    for each in {estimate.hits, *_reports(estimate)} & laws.keys():
+        weight = (each == estimate.hits) - q * (each in _reports(estimate))
+        found = found.plus(laws[each].times(weight / spread))
+    return found
+
+
+def replicated(estimate: Estimate, measures: Sequence[Matrix]) -> Matrix:
+    """The estimate of every replicate, NaN where it is NULL."""
+    p, q = float(estimate.p), float(estimate.q)
+    hits = measures[estimate.hits]
+    reports = sum((measures[each] for each in _reports(estimate)), np.zeros_like(hits))
+    held, chance = (hits - q * reports) / (p - q), measures[estimate.chance] / PARTS
+    n = np.maximum(reports, 0.0)
+    if estimate.bounds is None:
+        inside = np.minimum(np.maximum(held, 0.0), n)
+        variance = (n * q * (1 - q) + inside * (p - q) * (1 - p - q)) / (p - q) ** 2
+        return held + chance * np.sqrt(np.maximum(variance, 0.0))
+    low, high = map(float, estimate.bounds)
+    found = low + (high - low) * held / reports + chance * (high - low) / (2 * (p - q) * np.sqrt(n))
+    return np.where(reports > 0, found, np.nan)
+
+
+def missed_by(estimate: Estimate, numbers: Sequence[int], laws: Mapping[int, Distribution], missed: Decimal) -> bool:
+    """Whether noise and chance alone could have made it, but in so many of cases."""
+    found = compute(estimate, numbers)
+    return found is None or abs(found) <= law_of(estimate, numbers, laws).reach(missed)

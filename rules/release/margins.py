@@ -1,0 +1,194 @@
+"""How far noise may have moved each column of an answer, for what is told beside it.
+
+A count or a sum has one margin whatever is found. That of an average, a statistic or a ratio depends on the group: it
+is a quantile of the distances of replicates from what was released (`release.replicates`), so it costs nothing. A
+quantile is chosen by its rank, and how far that may be off is known from its ε alone, where rows lie evenly.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+
+from rules.mechanisms.exponential_choice import scale_of
+from rules.mechanisms.margin import margin_of_output
+from rules.mechanisms.release_plan import (
+    Average,
+    Block,
+    CentredSum,
+    Choice,
+    Chosen,
+    ChosenList,
+    Count,
+    Estimate,
+    Measure,
+    MostFrequent,
+    Output,
+    Statistic,
+    Sum,
+)
+from rules.release.formula import Formula, Result, Value, evaluate, outputs_in
+from rules.release.matrix import Matrix
+from rules.release.release import Noised, has_too_few_units, shown_cells
+from rules.release.replicates import known_laws, noise_by_laws, places_by_laws
+from rules.release.vectorized_outputs import values
+
+_TOGETHER = 256  # groups that are computed at once
+_STATISTICS = {"corr": "correlations", "stddev": "deviations", "var": "variances", "covar": "covariances"}
+
+
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """The margin of one column: the least and the widest of its groups, or nothing where none can be told."""
+
+    name: str
+    kind: str  # in words: "counts"; "" for what has no word but its name
+    level: Decimal
+    least: float | None = None
+    widest: float | None = None
+    rank_of: str = ""  # "rows": in these by which the rank may be off, not in the value's own unit
+
+    @property
+    def is_known(self) -> bool:
+        return self.widest is not None
+
+
+def margins_of(results: Sequence[Result], number: int, block: Block, noised: Noised, group_size: int) -> list[Margin]:
+    """The margins of the columns that this block of a plan answers."""
+    found = _Released(block, noised, group_size)
+    return [found.margin(each) for each in results if each.block == number]
+
+
+def moving_outputs(block: Block) -> tuple[int, ...]:
+    """The outputs whose margin depends on what is found."""
+    moving = Average | Statistic | Estimate
+    return tuple(number for number, each in enumerate(block.outputs) if isinstance(each, moving))
+
+
+def rank_margin(output: Chosen | ChosenList, block: Block, group_size: int) -> float | None:
+    """By how many rows the rank of a quantile may be off; the most frequent value has no rank."""
+    places = (output.measure,) if isinstance(output, Chosen) else output.measures
+    choices = [each for place in places if isinstance(each := block.measures[place], Choice)]
+    if any(isinstance(each.target, MostFrequent) for each in choices):
+        return None
+    return max(scale_of(each, group_size=group_size) for each in choices) * -math.log(1 - float(block.level))
+
+
+def rank_unit(output: Chosen | ChosenList, block: Block) -> str:
+    """What a rank is counted in."""
+    place = output.measure if isinstance(output, Chosen) else output.measures[0]
+    return "blocks" if _is_of_blocks(block.measures[place]) else "rows"
+
+
+def _is_of_blocks(measure: Measure | Choice) -> bool:
+    return isinstance(measure, Choice) and measure.blocks is not None
+
+
+def kind_of(formula: Formula | None, block: Block) -> str:
+    """What a column is called beside others of its kind."""
+    if not isinstance(formula, Value):
+        return ""
+    match block.outputs[formula.output]:
+        case Count():
+            return "counts"
+        case Sum() | CentredSum():
+            return "sums"
+        case Average():
+            return "averages"
+        case Statistic(kind=kind):
+            return _STATISTICS.get(kind.partition("_")[0], "regressions")
+        case Estimate(bounds=bounds):
+            return "estimates" if bounds is None else "estimated means"
+        case Chosen(measure=measure) if _is_of_blocks(block.measures[measure]):
+            return "typical values"
+        case Chosen() | ChosenList():
+            return "quantiles"
+
+
+@dataclass(slots=True)
+class _Released:
+    """What was released for a block, and the noise in it."""
+
+    block: Block
+    noised: Noised
+    group_size: int
+
+    def margin(self, result: Result) -> Margin:
+        margin = Margin(result.name, kind_of(result.formula, self.block), self.block.level)
+        match result.formula:
+            case None:
+                return margin
+            case Value(output=output) if isinstance(shown := self.block.outputs[output], Chosen | ChosenList):
+                rank = rank_margin(shown, self.block, self.group_size)
+                return margin if rank is None else _with(margin, [rank], rank_of=rank_unit(shown, self.block))
+            case Value(output=output) if isinstance(self.block.outputs[output], Count | Sum | CentredSum):
+                return _with(margin, self._static(self.block.outputs[output]))
+        return _with(margin, self._moving(result.formula))
+
+    def _static(self, output: Output) -> list[float]:
+        """A total over more cells has more noise."""
+        _, _, laws = shown_cells(self.block, self.noised)
+        found = []
+        for known in map(known_laws, places_by_laws(laws)):
+            if not known:
+                continue
+            margin = margin_of_output(output, known, self.block.level)
+            assert margin is not None, "a count or a sum has a margin of its own"
+            found.append(float(margin))
+        return found
+
+    def _moving(self, formula: Formula) -> list[float]:
+        """Of every group whose value is defined."""
+        if any(isinstance(self.block.outputs[each], Chosen | ChosenList) for each in outputs_in(formula)):
+            return []
+        _, cells, laws = shown_cells(self.block, self.noised)
+        found: list[float] = []
+        places = places_by_laws(laws)
+        for own, noise in noise_by_laws(self.block, places).items():
+            alike = [cells[place] for place in places[own] if not has_too_few_units(self.block, cells[place])]
+            for start in range(0, len(alike), _TOGETHER):
+                found += self._distances(formula, alike[start : start + _TOGETHER], noise)
+        return found
+
+    def _distances(
+        self, formula: Formula, cells: Sequence[Sequence[int]], noise: Sequence[tuple[int, ...] | None]
+    ) -> Iterator[float]:
+        released = [np.array([[cell[place]] for cell in cells], dtype=np.float64) for place in range(len(noise))]
+        moved = [
+            each if draws is None else each - np.array([draws], dtype=np.float64)
+            for each, draws in zip(released, noise, strict=True)
+        ]
+        middle, replicates = self._formula(formula, released), self._formula(formula, moved)
+        if middle is None or replicates is None:
+            return
+        rows = np.sort(np.abs(replicates - middle), axis=1)  # what is not defined comes last
+        known = np.count_nonzero(~np.isnan(rows), axis=1)
+        ranks = np.ceil(float(self.block.level) * known).astype(int) - 1
+        found = np.where(known > 0, np.take_along_axis(rows, np.maximum(ranks, 0)[:, None], axis=1)[:, 0], np.nan)
+        if isinstance(formula, Value) and isinstance(mean := self.block.outputs[formula.output], Average):
+            nobody = released[mean.count][:, 0] <= 0  # then the middle of the bounds is shown, whatever the sum
+            found = np.where(nobody, float(mean.high - mean.low) / 2, found)
+        yield from found[~np.isnan(found)].tolist()
+
+    def _formula(self, formula: Formula, measures: list[Matrix]) -> Matrix | None:
+        is_bare = isinstance(formula, Value)
+        shown = {each: self.block.outputs[each] for each in outputs_in(formula)}
+        outputs = {each: values(_centred(of) if is_bare else of, measures) for each, of in shown.items()}
+        known = {each: found for each, found in outputs.items() if found is not None}
+        return evaluate(formula, known) if len(known) == len(outputs) else None
+
+
+def _centred(output: Output) -> Output:
+    """A mean around zero has the same margin, and doubles tell it well however far from zero its bounds lie."""
+    if not isinstance(output, Average):
+        return output
+    half = (output.high - output.low) / 2
+    return replace(output, low=-half, high=half)
+
+
+def _with(margin: Margin, found: Sequence[float], *, rank_of: str = "") -> Margin:
+    if not found:
+        return margin
+    return Margin(margin.name, margin.kind, margin.level, min(found), max(found), rank_of)

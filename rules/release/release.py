@@ -1,0 +1,286 @@
+"""From exact rows to noised columns: walks the known list of groups and looks the rows up.
+
+A group of the list that has no row counts zero, a row whose group is not on the list is dropped: so which rows the
+database returned shows in nothing but the numbers, and these are noised.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rules.mechanisms.additive import noise_of
+from rules.mechanisms.distribution import Distribution
+from rules.mechanisms.draw import Noise, add, in_whole
+from rules.mechanisms.exponential_choice import choose
+from rules.mechanisms.release_plan import (
+    Block,
+    CentredSum,
+    Choice,
+    Count,
+    Measure,
+    PrivateGroups,
+    PublicGroups,
+    Sum,
+    Text,
+)
+from rules.mechanisms.threshold import find_threshold
+from rules.mechanisms.top_groups import Top
+from rules.release.estimates import laws_of_chance, values_of_chance
+from rules.release.keys import Cell, Group, Key, group_of, in_bytes, in_order, is_known, keys_of, shown_label
+from rules.release.norm_sub import norm_sub
+from rules.release.outputs import lattice_number, show, show_number
+from rules.release.replicates import Laws, known_laws, places_by_laws, replicate_columns
+from rules.release.roll_up import roll_up
+
+Row = Sequence[Cell]  # key cells, then one integer for each measure
+Draws = Mapping[int, Sequence[int]]  # measure -> one draw for each group of the list
+UTF8 = "utf-8"
+_INTEGER = re.compile(rb"-?[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class Noised:
+    """The noised integers of a block: its groups, and by measure one number for each of them."""
+
+    groups: tuple[Group, ...]
+    values: Mapping[int, tuple[int, ...]]
+    laws: Mapping[int, Distribution] = field(
+        default_factory=dict
+    )  # of the noise in each measure, the widest where groups differ; what has none is exact
+    apart: Mapping[int, tuple[Distribution, ...]] = field(default_factory=dict)  # by group, where they differ
+
+
+def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
+    """Noise for these measures over a list of groups whose length is known before the database is asked.
+
+    A choice cannot be drawn beforehand, so it is left out.
+    """
+    plain = summed(block)
+    return {index: _draw(block, index, groups, noise, group_size) for index in measures if index in plain}
+
+
+def release(block: Block, groups: Sequence[Group], rows: Iterable[Row], draws: Draws, *, codec: str = UTF8) -> Noised:
+    """Noise the measures that were drawn for, over a known list of groups: public, or released before."""
+    keys = keys_of(block, groups, codec)
+    return Noised(tuple(groups), _noise(block, _tally(block, rows, frozenset(keys).__contains__), keys, draws))
+
+
+def release_found(
+    block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
+) -> Noised:
+    """Noise all measures over the groups found in the rows, and keep those that reach the threshold.
+
+    A row without a counted unit makes no group: of these one unit may bring more than the threshold was made for (rows
+    of different values are in all groups of a unit, its units in K of them).
+
+    Keys stay bytes until they have passed. The other measures are drawn for the groups that are shown only: the time
+    it takes tells no more than they do.
+    """
+    exact, place = _tally(block, rows, is_known(block)), summed(block).index(found.measure)
+    candidates = sorted((key for key, numbers in exact.items() if numbers[place] > 0), key=in_bytes)
+    units_measure = plain_measure(block, found.measure)
+    threshold = find_threshold(units_measure, found.delta, group_size=group_size, at_least=found.at_least)
+    threshold = max(threshold, 0 if block.least_units is None else block.least_units.units)
+    drawn = _draw(block, found.measure, len(candidates), noise, group_size)
+    units = dict(zip(candidates, _noise(block, exact, candidates, {found.measure: drawn})[found.measure], strict=True))
+    passed = [(key, group_of(block, key, codec)) for key in candidates if units[key] >= threshold]
+    passed.sort(key=lambda each: in_order(block, *each))
+    shown = [key for key, _ in passed]
+    others = [index for index in summed(block) if index != found.measure]
+    draws = draw(block, others, len(shown), noise, group_size=group_size)
+    values = _noise(block, exact, shown, draws)
+    groups = tuple(group for _, group in passed)
+    return Noised(groups, {**values, found.measure: tuple(units[key] for key in shown)})
+
+
+def release_top(
+    block: Block, top: Top, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
+) -> tuple[Noised, tuple[int, ...]]:
+    """Choose groups of the list by the block's only measure, and noise it for these alone.
+
+    Beside the numbers come the ranks that the choice has given them.
+    """
+    assert isinstance(block.groups, PublicGroups)
+    keys = keys_of(block, block.groups.rows, codec)
+    exact, (index,) = _tally(block, rows, frozenset(keys).__contains__), summed(block)
+    scores = [0 if key is None else exact.get(key, (0,))[0] for key in keys]
+    ranks = {place: rank for rank, place in enumerate(noise.choose_top(scores, top, group_size=group_size))}
+    places = sorted(ranks)
+    draws = draw(block, (index,), len(places), noise, group_size=group_size)
+    values = _noise(block, exact, [keys[place] for place in places], draws)
+    groups = tuple(block.groups.rows[place] for place in places)
+    return Noised(groups, values), tuple(ranks[place] for place in places)
+
+
+def release_choice(
+    block: Block,
+    choice: Choice,
+    groups: Sequence[Group],
+    rows: Iterable[Row],
+    noise: Noise,
+    *,
+    group_size: int,
+    codec: str = UTF8,
+) -> tuple[int, ...]:
+    """Choose a candidate in every group of a known list, from the rows of the choice's own statement."""
+    keys = keys_of(block, groups, codec)
+    found = {key: Counter[int]() for key in keys}  # most groups have few candidates
+    for row in rows:
+        key, numbers = _read(row, block.key_cells, 2)
+        if key in found and numbers is not None and 0 <= numbers[0] < choice.candidates:
+            found[key][numbers[0]] += numbers[1]
+    histograms = ([found[key][candidate] for candidate in range(choice.candidates)] for key in keys)
+    return tuple(choose(choice, histogram, noise, group_size=group_size) for histogram in histograms)
+
+
+def summed(block: Block) -> tuple[int, ...]:
+    """The measures that are columns of the block's inner statement, in their order."""
+    return tuple(index for index, measure in enumerate(block.measures) if isinstance(measure, Measure))
+
+
+def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
+    """The block's columns for the outer statement: its keys, then its outputs, one text for each group.
+
+    With grouping sets, their number (from 1) stands between keys and outputs. Then come the replicates of outputs that
+    have error bars, and last the outputs that are shown as they are, not below zero. Where the rules want more units
+    than a group has by its noised count, all of these are NULL.
+    """
+    groups, cells, laws = shown_cells(block, noised)
+    width = len(block.keys) + bool(block.sets)
+    keys = tuple(tuple(shown_label(group[place]) for group in groups) for place in range(width))
+    outputs = tuple(tuple(show(output, cell) for cell in cells) for output in block.outputs)
+    shown = tuple(_not_below_zero(block, noised, output) for output in block.shown)
+    numbers = outputs + replicate_columns(block, cells, laws) + shown
+    if block.least_units is None:
+        return keys + numbers
+    small = [has_too_few_units(block, cell) for cell in cells]
+    return keys + tuple(
+        tuple(None if hidden else text for text, hidden in zip(column, small, strict=True)) for column in numbers
+    )
+
+
+def has_too_few_units(block: Block, cell: Sequence[int]) -> bool:
+    """Whether a group is one of those that the rules want no number of, by what was released."""
+    least = block.least_units
+    return least is not None and cell[least.measure] < least.units
+
+
+def _not_below_zero(block: Block, noised: Noised, output: int) -> tuple[Text, ...]:
+    """Parts of a whole still add up: they are cut together, before they are summed. Of others each is cut alone."""
+    of = block.outputs[output]
+    assert isinstance(of, Count | Sum | CentredSum), "only counts and sums are cut"
+    if not of.adds_up:
+        _, cells, _ = shown_cells(block, noised)
+        return tuple(show_number(of, max(0, lattice_number(of, cell))) for cell in cells)
+    values = values_of_chance(block, noised.groups, noised.values)
+    finest = zip(*(values[index] for index in range(block.numbers)), strict=True)
+    parts: list[tuple[int, ...]] = [(each,) for each in norm_sub([lattice_number(of, cell) for cell in finest])]
+    if block.sets:
+        _, parts = roll_up(noised.groups, parts, block.sets, keys=len(block.keys), measures=1)
+    return tuple(show_number(of, number) for (number,) in parts)
+
+
+def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[Sequence[int]], list[Laws]]:
+    """The groups that are shown, the numbers of each, and the laws of their noise: of a total that of all its cells."""
+    laws, numbers = _laws_by_group(block, noised), block.numbers
+    values = values_of_chance(block, noised.groups, noised.values)
+    groups, columns = noised.groups, [values[index] for index in range(numbers)]
+    if not block.sets:
+        return groups, list(zip(*columns, strict=True)) if columns else [()] * len(groups), laws
+    kinds = tuple(places_by_laws(laws))
+    counts = [tuple(int(each is kind or each == kind) for each in laws) for kind in kinds]  # of cells, is one more sum
+    cells = list(zip(*columns, *counts, strict=True))
+    groups, cells = roll_up(groups, cells, block.sets, keys=len(block.keys), measures=numbers + len(kinds))
+    summed_laws = {each: _sum_of(kinds, each, numbers) for each in {cell[numbers:] for cell in cells}}
+    return groups, [cell[:numbers] for cell in cells], [summed_laws[cell[numbers:]] for cell in cells]
+
+
+def _laws_by_group(block: Block, noised: Noised) -> list[Laws]:
+    """The laws of each group's measures, before they are added up."""
+    measures, groups = range(len(block.measures)), len(noised.groups)
+    if not noised.apart:
+        return [_with_chance(block, tuple(noised.laws.get(index) for index in measures))] * groups
+    columns = (noised.apart.get(index) or (noised.laws.get(index),) * groups for index in measures)
+    return [_with_chance(block, laws) for laws in zip(*columns, strict=True)]
+
+
+def _with_chance(block: Block, laws: Laws) -> Laws:
+    """The laws of a group's measures, and of what its estimates have beside them."""
+    if block.numbers == len(block.measures):
+        return laws
+    known = laws_of_chance(block, known_laws(laws))
+    return tuple(known.get(place) for place in range(block.numbers))
+
+
+def _sum_of(kinds: Sequence[Laws], counts: Sequence[int], numbers: int) -> Laws:
+    """The laws of sums of so many cells of each kind; a sum of none has no noise."""
+    found: list[Distribution | None] = [None] * numbers
+    for kind, count in zip(kinds, counts, strict=True):
+        for index, law in enumerate(kind):
+            if law is not None and count:
+                before, more = found[index], law.repeated(count)
+                found[index] = more if before is None else before.plus(more)
+    return tuple(found)
+
+
+def known_groups(block: Block) -> tuple[Group, ...] | None:
+    """The groups that the query and the rules alone tell, or None where they are found or chosen."""
+    match block.groups:
+        case PublicGroups(rows=rows):
+            return rows if block.top is None else None
+        case PrivateGroups():
+            return None
+
+
+def _draw(block: Block, index: int, groups: int, noise: Noise, group_size: int) -> tuple[int, ...]:
+    return noise_of(plain_measure(block, index), group_size=group_size).draw(noise, groups)
+
+
+def plain_measure(block: Block, index: int) -> Measure:
+    """A measure that is a column of the inner statement."""
+    measure = block.measures[index]
+    if not isinstance(measure, Measure):
+        raise TypeError(f"measure {index} is chosen, not summed")
+    return measure
+
+
+def _noise(
+    block: Block, exact: Mapping[Key, Sequence[int]], keys: Sequence[Key | None], draws: Draws
+) -> dict[int, tuple[int, ...]]:
+    """Exact integer plus draw, group by group, in whole numbers; a group without rows counts zero."""
+    places, nothing = summed(block), (0,) * len(block.measures)
+    integers = [nothing if key is None else exact.get(key, nothing) for key in keys]
+    noised = {}
+    for index, drawn in draws.items():
+        place, factor = places.index(index), plain_measure(block, index).factor
+        pairs = zip(integers, drawn, strict=True)
+        noised[index] = tuple(in_whole(add(numbers[place], each), factor) for numbers, each in pairs)
+    return noised
+
+
+def _tally(block: Block, rows: Iterable[Row], is_wanted: Callable[[Key], bool]) -> dict[Key, tuple[int, ...]]:
+    """The rows by key. Rows of one key are added: that moves no vector further than they do apart."""
+    width, expected = block.key_cells, len(summed(block))
+    exact: dict[Key, tuple[int, ...]] = {}
+    for row in rows:
+        key, numbers = _read(row, width, expected)
+        if numbers is not None and is_wanted(key):
+            before = exact.get(key)
+            exact[key] = numbers if before is None else tuple(map(int.__add__, before, numbers))
+    return exact
+
+
+def _read(row: Row, width: int, expected: int) -> tuple[Key, tuple[int, ...] | None]:
+    """The key of a row and its integers, which are None where they are not what was asked for: such a row is dropped.
+
+    Whether a row can be read must not decide over the statement, since a failure that a row causes tells of it.
+    """
+    numbers = tuple(0 if cell is None else find_integer(cell) for cell in row[width:])
+    whole = tuple(number for number in numbers if number is not None)
+    return tuple(row[:width]), whole if len(whole) == len(numbers) == expected else None
+
+
+def find_integer(cell: bytes) -> int | None:
+    """An int8 as PostgreSQL writes it."""
+    return int(cell) if _INTEGER.fullmatch(cell) else None

@@ -1,0 +1,161 @@
+"""How far one unit moves the measures of a block: by what the kernel's statements enforce, and nothing else.
+
+A planner describes what is measured. The process that runs statements replays the description through the kernel and
+takes sensitivities, factors and vectors from what it got.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rules.kernel.measures import Sum
+from rules.kernel.replay import BlockStatement, Kernel
+from rules.kernel.sensitivity import MOST_SENSITIVE
+from rules.kernel.statement import Bounded, Measured, Texts
+from rules.kernel.tally import GroupLadder, RowLadder, SumLadder
+from rules.mechanisms.exponential_choice import place_for_extreme, step
+from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups
+from rules.mechanisms.top_groups import Top
+from rules.refusal import Mismatch, TooComplex
+
+
+def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
+    """The block with the kernel's numbers; raises a Refusal where a statement cannot be made sound, or is another."""
+    bounded = kernel.bounded(block.statement)
+    _check_tables(block, kernel)
+    _check_keys(block, bounded)
+    numbers = iter(bounded.measures)
+    measures = tuple(
+        _enforced_choice(each, kernel) if isinstance(each, Choice) else _enforced(each, next(numbers, None), block.top)
+        for each in block.measures
+    )
+    _check_vectors(block, bounded.measures)
+    _check_threshold(block, bounded)
+    if block.ladders:
+        _check_ladders(block, kernel)
+    for measure in measures:
+        _check_range(measure, group_size)
+    plain = None if block.plain is None else enforced(block.plain, kernel, group_size)
+    return replace(block, measures=measures, top=_enforced_top(block, bounded), plain=plain)
+
+
+def _enforced_top(block: Block, bounded: Bounded) -> Top | None:
+    """The choice of groups by the only measure, with what one unit adds to a group of it."""
+    if block.top is None:
+        return None
+    match block.measures, bounded.measures, block.groups:
+        case (Measure(at_most_one=True),), (measured,), PublicGroups(rows=rows) if len(rows) >= block.top.count >= 1:
+            found = measured.sensitivity
+            return replace(block.top, sensitivity=found.largest, factor=found.factor, listed=len(rows))
+    raise Mismatch("the plan chooses groups by what does not rank them")
+
+
+def settled(block: Block, bounds: Sequence[int], kernel: Kernel, group_size: int) -> Block:
+    """The block with these bounds of its ladders, as if the rules had declared them."""
+    if block.tally is None:
+        return block
+    named = (f"{bound} of {ladder.name}" for ladder, bound in zip(block.ladders, bounds, strict=True))
+    statement, rows, groups = block.statement, block.statement.rows_per_unit, block.statement.groups_per_unit
+    totals: dict[Sum, int] = {}
+    for ladder, bound in zip(block.tally.ladders, bounds, strict=True):
+        match ladder:
+            case RowLadder():
+                rows = bound
+            case GroupLadder():
+                groups = bound
+            case SumLadder(measure=total):
+                totals[total] = bound
+    capped = tuple(
+        replace(each, total=totals.get(each)) if isinstance(each, Sum) else each for each in statement.measures
+    )
+    words = f" with at most {', '.join(named)}"
+    made = replace(
+        block,
+        canonical=f"{block.canonical}{words}",
+        cells=None if block.cells is None else block.cells.bounded_by(words),
+        statement=replace(statement, measures=capped, rows_per_unit=rows, groups_per_unit=groups),
+        measures=tuple(_settled(each, rows) for each in block.measures),
+        ladders=(),
+        tally=None,
+    )
+    return enforced(made, kernel, group_size)
+
+
+def _settled(measure: Measure | Choice, rows: int) -> Measure | Choice:
+    if isinstance(measure, Choice):
+        if isinstance(measure.statement, BlockStatement):  # whose rows have no cap
+            return replace(measure, chosen_by=())
+        return replace(measure, statement=replace(measure.statement, rows_per_unit=rows), chosen_by=())
+    return replace(measure, chosen_by=())
+
+
+def _enforced(measure: Measure, measured: Measured | None, top: Top | None) -> Measure:
+    """Of groups that are chosen a unit is in all at most, and adds to each no more than to any."""
+    if measured is None:
+        raise Mismatch("the plan has a measure that its statement does not have")
+    found = measured.sensitivity
+    most = found.l1 if top is None else min(found.l1, top.count * found.largest)
+    made = replace(measure, sensitivity=most, factor=found.factor)
+    if made.squared < (found.l2_squared if top is None else min(found.l2_squared, top.count * found.largest**2)):
+        raise Mismatch("the plan claims less of a measure than its statement enforces")
+    return made
+
+
+def _enforced_choice(choice: Choice, kernel: Kernel) -> Choice:
+    measured = kernel.bounded(choice.statement).measures
+    if len(measured) != 1:
+        raise Mismatch("the plan chooses by a statement that is no histogram")
+    found = measured[0].sensitivity
+    target = choice.target
+    if isinstance(target, FromEnd):
+        target = replace(target, place=place_for_extreme(choice.candidates, found.l1, choice.epsilon))
+    return replace(choice, sensitivity=found.l1, factor=found.factor, target=target)
+
+
+def _check_range(measure: Measure | Choice, group_size: int) -> None:
+    """Refuse, before anything is charged, what noise could not be drawn for."""
+    times = step(measure.target) if isinstance(measure, Choice) else 1
+    if measure.sensitivity * group_size * times > MOST_SENSITIVE:
+        hint = "Use narrower bounds, or lower noisegate.rows_per_unit."
+        raise TooComplex("one unit could change this result by more than noise can be drawn for", hint=hint)
+
+
+def _check_tables(block: Block, kernel: Kernel) -> None:
+    """The proofs of a block's tables are read in its snapshot, so none that is read may be left out."""
+    scripts = {block.statement.rows, *(each.statement.rows for each in block.measures if isinstance(each, Choice))}
+    scripts |= set() if block.tally is None else {block.tally.rows}
+    if not {str(name) for script in scripts for name in kernel.tables(script)} <= set(block.tables):
+        raise Mismatch("the plan reads a table that it does not name")
+
+
+def _check_keys(block: Block, bounded: Bounded) -> None:
+    """Keys that are found are let out by a threshold alone; listed ones are ordinals of as long a list."""
+    found = any(isinstance(key, Texts) for key in bounded.keys)
+    if found != isinstance(block.groups, PrivateGroups):
+        raise Mismatch("the plan lists groups that its statement finds, or the other way round")
+    if found and len(bounded.keys) != len(block.keys):
+        raise Mismatch("the plan has a key that its statement does not have")
+
+
+def _check_vectors(block: Block, measured: Sequence[Measured]) -> None:
+    """Measures that pay one ε together are one vector of the kernel's."""
+    vectors: dict[int, set[int | None]] = {}
+    summed = (each for each in block.measures if isinstance(each, Measure))
+    for measure, made in zip(summed, measured, strict=False):
+        if measure.vector is not None:
+            vectors.setdefault(measure.vector, set()).add(made.vector)
+    if any(len(found) > 1 or None in found for found in vectors.values()):
+        raise Mismatch("the plan pays once for measures that are not one vector")
+
+
+def _check_threshold(block: Block, bounded: Bounded) -> None:
+    match block.groups:
+        case PrivateGroups(measure=index):
+            summed = [place for place, each in enumerate(block.measures) if isinstance(each, Measure)]
+            place = None if bounded.threshold is None else bounded.threshold.measure
+            if place is None or summed[place : place + 1] != [index]:
+                raise Mismatch("the plan has another count of units for its threshold than its statement")
+
+
+def _check_ladders(block: Block, kernel: Kernel) -> None:
+    if block.tally is None or kernel.tally(block.tally).rungs != tuple(ladder.rungs for ladder in block.ladders):
+        raise Mismatch("the plan chooses among other bounds than its tally counts")

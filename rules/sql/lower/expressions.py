@@ -1,0 +1,231 @@
+"""Expressions of sqlglot's as the planner's, operator by operator."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rules.sql import syntax as s
+from rules.sql.lower.dialect import identifier, listed, strange, take
+from rules.sql.normalize import RESERVED
+
+BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.Pow: "^",
+    exp.DPipe: "||",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.NullSafeNEQ: "is distinct from",
+    exp.NullSafeEQ: "is not distinct from",
+    exp.RegexpLike: "~",
+    exp.RegexpILike: "~*",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+}
+NEGATIONS = {"is null": "is not null", "is true": "is not true", "is false": "is not false"}
+SIGNS = frozenset(("<>", "<", "<=", ">", ">="))
+Inside = tuple[Sequence[exp.Expression], bool, Sequence[exp.Ordered]]  # arguments, DISTINCT, ORDER BY
+
+
+class Expressions(ABC):
+    """Converts expressions; queries inside them are handed to the subclass."""
+
+    @abstractmethod
+    def query(self, node: object) -> s.Query: ...
+
+    def expression(self, node: object) -> s.Expression:
+        match node:
+            case exp.Paren():
+                return self.expression(*take(node, "this"))
+            case exp.Column(this=exp.Filter() as filtered):  # of a function with its schema
+                call, where = take(filtered, "this", "expression")
+                _, schema = take(node, "this", "table")
+                return self._call(exp.Filter(this=exp.Dot(this=schema, expression=call), expression=where))
+            case exp.Column() | exp.Star():
+                return _column(node)
+            case exp.Literal() | exp.Boolean() | exp.Null():
+                return _constant(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Anonymous() | exp.Dot() | exp.Filter() | exp.WithinGroup() | exp.Window():
+                return self._call(node)
+            case exp.Exists():
+                return s.Exists(self.query(*take(node, "this")))
+            case exp.Subquery():
+                return s.ScalarQuery(self.query(node))
+        return self._operator(node)
+
+    def _operator(self, node: object) -> s.Expression:
+        match node:
+            case exp.Neg():
+                return _minus(self.expression(*take(node, "this")))
+            case exp.Not():
+                return _negated(self.expression(*take(node, "this")))
+            case exp.Is():
+                return self._is(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Expression() if type(node) in BINARY:
+                left, right, _, _ = take(node, "this", "expression", "safe", "typed")
+                return s.Operator(BINARY[type(node)], (self.expression(left), self.expression(right)))
+        raise strange(node)
+
+    def _case(self, node: exp.Case) -> s.Case:
+        operand, branches, default = take(node, "this", "ifs", "default")
+        pairs = [take(branch, "this", "true") for branch in listed(branches)]
+        return s.Case(
+            operand=None if operand is None else self.expression(operand),
+            branches=tuple((self.expression(when), self.expression(then)) for when, then in pairs),
+            default=None if default is None else self.expression(default),
+        )
+
+    def _is(self, node: exp.Is) -> s.Expression:
+        argument, value = take(node, "this", "expression")
+        match value:
+            case exp.Null():
+                return s.Operator("is null", (self.expression(argument),))
+            case exp.Boolean():
+                return s.Operator("is true" if value.this else "is false", (self.expression(argument),))
+        raise strange(node)
+
+    def _in(self, node: exp.In) -> s.Expression:
+        argument, items, query = take(node, "this", "expressions", "query")
+        if query is not None:
+            return s.InQuery(self.expression(argument), self.query(query))
+        return s.InList(self.expression(argument), tuple(self.expression(item) for item in listed(items)))
+
+    def _call(self, node: exp.Expression) -> s.Expression:
+        """A call with what stands around it, from the outside in: OVER, FILTER, WITHIN GROUP, its schema."""
+        window = within = condition = None
+        if isinstance(node, exp.Window):
+            window, node = node, node.this
+        if isinstance(node, exp.Filter):
+            node, where = take(node, "this", "expression")
+            (condition,) = take(where, "this")
+        if isinstance(node, exp.WithinGroup):
+            node, within = take(node, "this", "expression")
+        schema, name, call = bare_call(node)
+        arguments, distinct, order = call
+        found = s.Call(
+            name=name,
+            arguments=tuple(self.expression(argument) for argument in arguments if not isinstance(argument, exp.Star)),
+            schema=schema,
+            star=any(isinstance(argument, exp.Star) for argument in arguments),
+            distinct=distinct,
+            filter=None if condition is None else self.expression(condition),
+            order_by=tuple(map(self._ordered, order)),
+            within_group=self.order(within),
+            over=None if window is None else self._over(window),
+        )
+        return special(found) if schema == RESERVED else found
+
+    def _over(self, node: exp.Window) -> s.Window:
+        """The first entries of PARTITION BY are the frame's text and its offsets (`rules.sql.normalize`)."""
+        _, partition, order, over = take(node, "this", "partition_by", "order", "over")
+        frame, *parts = map(self.expression, listed(partition))
+        if over != "OVER" or not isinstance(frame, s.Constant):
+            raise strange(node)
+        offsets = frame.text.count("$")
+        return s.Window(tuple(parts[offsets:]), self.order(order), frame.text, tuple(parts[:offsets]))
+
+    def order(self, node: exp.Order | None) -> tuple[s.OrderItem, ...]:
+        if node is None:
+            return ()
+        (items,) = take(node, "expressions")
+        return tuple(map(self._ordered, items))
+
+    def _ordered(self, node: exp.Ordered) -> s.OrderItem:
+        inner, descending, nulls_first = take(node, "this", "desc", "nulls_first")
+        descending, nulls_first = bool(descending), bool(nulls_first)
+        return s.OrderItem(self.expression(inner), descending, None if nulls_first == descending else nulls_first)
+
+
+def _column(node: exp.Column | exp.Star) -> s.Name | s.Star:
+    if isinstance(node, exp.Star):
+        take(node)
+        return s.Star()
+    name, table, schema = take(node, "this", "table", "db")
+    qualifier = tuple(identifier(part) for part in (schema, table) if part is not None)
+    return s.Star(qualifier) if isinstance(name, exp.Star) else s.Name((*qualifier, identifier(name)))
+
+
+def _constant(node: exp.Expression) -> s.Constant:
+    match node:
+        case exp.Literal():
+            return s.Constant("string" if node.is_string else "number", node.this)
+        case exp.Boolean():
+            return s.Constant("boolean", "true" if node.this else "false")
+    return s.Constant("null")
+
+
+def _minus(argument: s.Expression) -> s.Expression:
+    """PostgreSQL's grammar too takes the sign of a number into the constant."""
+    match argument:
+        case s.Constant("number", text) if not text.startswith("-"):
+            return s.Constant("number", f"-{text}")
+    return s.Operator("-", (argument,))
+
+
+def _negated(inner: s.Expression) -> s.Expression:
+    """NOT, drawn into what has a negated form of its own."""
+    match inner:
+        case s.InList(argument, items, False):
+            return s.InList(argument, items, negated=True)
+        case s.InQuery(negated=False):
+            return replace(inner, negated=True)
+        case s.Operator(name, arguments) if name in NEGATIONS:
+            return s.Operator(NEGATIONS[name], arguments)
+    return s.Operator("not", (inner,))
+
+
+def bare_call(node: exp.Expression) -> tuple[str | None, str, Inside]:
+    """Schema, name, and what stands in the brackets."""
+    schema = None
+    if isinstance(node, exp.Dot):
+        owner, node = take(node, "this", "expression")
+        schema = identifier(owner)
+    if not isinstance(node, exp.Anonymous):
+        raise strange(node)
+    name, arguments = take(node, "this", "expressions")
+    return schema, identifier(name), _inside(list(listed(arguments)))
+
+
+def _inside(arguments: list[exp.Expression]) -> Inside:
+    """sqlglot hangs ORDER BY on the last argument, and DISTINCT around all of them."""
+    order: Sequence[exp.Ordered] = ()
+    if arguments and isinstance(arguments[-1], exp.Order):
+        last, order = take(arguments[-1], "this", "expressions")
+        arguments[-1] = last
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        (inner,) = take(arguments[0], "expressions")
+        return inner, True, order
+    return arguments, False, order
+
+
+def special(call: s.Call) -> s.Expression:
+    """What is no function in PostgreSQL's grammar: parameters, casts, arrays, = ANY, other signs."""
+    match call.name, call.arguments:
+        case "$", (s.Constant("number", number),):
+            return s.Parameter(int(number))
+        case "cast", (argument, s.Constant("string", type_name)):
+            return s.Cast(argument, type_name)
+        case "array", items if not any(isinstance(item, s.ScalarQuery) for item in items):
+            return s.Array(items)
+    name, _, word = call.name.rpartition(" ")
+    if word in ("any", "all") and name and len(call.arguments) == 2:
+        argument, array = call.arguments
+        if isinstance(array, s.ScalarQuery) and word == "any" and name in SIGNS:
+            return s.InQuery(argument, array.query, sign=name)
+        return s.Quantified(name, argument, array, all=word == "all")
+    return s.Operator(call.name, call.arguments)

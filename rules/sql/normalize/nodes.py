@@ -1,0 +1,168 @@
+"""Small trees that the one spelling is made of, clauses as PostgreSQL lists them, and names of types."""
+
+import re
+from collections.abc import Iterator
+
+from rules.sql.aggregate_names import TYPICAL
+from rules.sql.grammar import Json, Node, items, kind, strings
+
+RESERVED = "_ng"  # the schema of operators that are no functions, and the alias of a SELECT's number
+DEFAULT_FRAME = 1058  # RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, not written out
+EXPRESSIONS = frozenset(
+    (
+        "ColumnRef A_Const ParamRef TypeCast FuncCall A_Expr SubLink CaseExpr BoolExpr NullTest BooleanTest "
+        "CoalesceExpr MinMaxExpr GroupingFunc SQLValueFunction A_ArrayExpr RowExpr CollateClause A_Indirection"
+    ).split()
+)
+PRINTED = {
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "bool": "boolean",
+    "varchar": "character varying",
+    "varbit": "bit varying",
+    "timestamp": "timestamp{} without time zone",
+    "timestamptz": "timestamp{} with time zone",
+    "time": "time{} without time zone",
+    "timetz": "time{} with time zone",
+    "char": '"char"',
+}
+PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def call(name: tuple[str, ...], *arguments: Json) -> Node:
+    """A plain call."""
+    body: Node = {"funcname": [{"String": {"sval": part}} for part in name], "funcformat": "COERCE_EXPLICIT_CALL"}
+    if arguments:
+        body["args"] = list(arguments)
+    return {"FuncCall": body}
+
+
+def operator(name: str, *arguments: Json) -> Node:
+    """What is no function of PostgreSQL's, as a call in the reserved schema."""
+    return call((RESERVED, name), *arguments)
+
+
+def integer(number: int) -> Node:
+    return {"A_Const": {"ival": {"ival": number} if number else {}}}
+
+
+def text(value: str) -> Node:
+    return {"A_Const": {"sval": {"sval": value}}}
+
+
+def constant(body: Node) -> Node:
+    """A constant; a number has digits on both sides of its point."""
+    match body.get("fval"):
+        case {"fval": str(number)}:
+            number = re.sub(r"^(-?)\.", r"\g<1>0.", number)
+            return {"A_Const": {"fval": {"fval": re.sub(r"\.(?!\d)", ".0", number)}}}
+    return {"A_Const": {key: value for key, value in body.items() if key != "location"}}
+
+
+def negation(node: Json) -> Node:
+    return {"BoolExpr": {"boolop": "NOT_EXPR", "args": [node]}}
+
+
+def some(**entries: Json) -> Node:
+    """The entries that are there: PostgreSQL's JSON leaves out empty ones."""
+    return {key: value for key, value in entries.items() if value is not None and value != [] and value is not False}
+
+
+def numbered(number: int) -> Node:
+    """The first entry of a SELECT's list: its number."""
+    return {"ResTarget": {"name": RESERVED, "val": integer(number)}}
+
+
+def flat(node: Json, boolop: Json) -> list[Json]:
+    """The operands of an AND below an AND, or of an OR below an OR."""
+    name, body = kind(node)
+    return items(body, "args") if name == "BoolExpr" and body["boolop"] == boolop else [node]
+
+
+def table(body: Node) -> Node:
+    """A table as it is named, without the database, which can only be this one."""
+    kept = {"schemaname", "relname", "inh", "relpersistence", "alias"}
+    return {"RangeVar": {key: value for key, value in body.items() if key in kept}}
+
+
+def function_source(function: Json, alias: Json) -> Node:
+    """A function in FROM."""
+    listed: Json = [{"List": {"items": [function, {}]}}]
+    return {"RangeFunction": some(functions=listed, alias=alias)}
+
+
+def parts(node: Json) -> Iterator[Node]:
+    """The outermost expressions and queries inside a node."""
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        name, body = kind(child)
+        if name in EXPRESSIONS and isinstance(child, dict):
+            yield child
+        elif name == "SelectStmt":
+            yield {"SubLink": {"subLinkType": "EXPR_SUBLINK", "subselect": {"SelectStmt": body}}}
+        else:
+            yield from parts(child)
+
+
+POSITIONS: dict[
+    str, tuple[tuple[str, ...], Node]
+] = {  # of arguments by name, and what stands for those that are left out
+    "make_interval": (("years", "months", "weeks", "days", "hours", "mins", "secs"), {"ival": {}}),
+    TYPICAL: (("value", "lower", "upper", "blocks"), {"isnull": True}),
+}
+
+
+def positional(name: str, arguments: list[Json]) -> list[Json] | None:
+    """Arguments in their places; None where names are used that only PostgreSQL knows."""
+    named = {
+        str(body.get("name")): body.get("arg")
+        for each in arguments
+        for kind_, body in [kind(each)]
+        if kind_ == "NamedArgExpr"
+    }
+    if not named:
+        return arguments
+    plain = len(arguments) - len(named)
+    places, missing = POSITIONS.get(name, ((), {}))
+    if not named.keys() <= set(places[plain:]):
+        return None
+    last = max(map(places.index, named))
+    absent: Json = {"A_Const": missing}
+    return arguments[:plain] + [named.get(each, absent) for each in places[plain : last + 1]]
+
+
+def type_text(node: Node) -> str | None:
+    """The text of a TypeName; None when it is not a plain one (SETOF, %TYPE, INTERVAL DAY)."""
+    modifiers = _modifiers(node)
+    if modifiers is None or node.get("setof") or node.get("pct_type"):
+        return None
+    names = strings(node.get("names"))
+    if names[:-1] in ((), ("pg_catalog",)):
+        printed = _builtin(names[-1], bool(modifiers))
+    else:
+        printed = ".".join(map(_quoted, names))
+    printed = printed.format(modifiers) if "{}" in printed else printed + modifiers
+    return printed + "[]" * bool(items(node, "arrayBounds"))
+
+
+def _builtin(name: str, modified: bool) -> str:
+    if name == "bpchar" and modified:
+        return "character"
+    return PRINTED.get(name) or _quoted(name)
+
+
+def _modifiers(node: Node) -> str | None:
+    """(10,2); nothing for a type without."""
+    found = items(node, "typmods")
+    constants = [kind(each)[1] for each in found]
+    if not all("ival" in each for each in constants) or (found and strings(node.get("names"))[-1] == "interval"):
+        return None
+    numbers = [kind({"ival": each["ival"]})[1].get("ival", 0) for each in constants]
+    return f"({','.join(map(str, numbers))})" if numbers else ""
+
+
+def _quoted(name: str) -> str:
+    """An identifier as it is written: in quotes where it must be."""
+    return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,174 @@
+"""Queries in their one spelling, clause by clause; it numbers the SELECTs as it meets them."""
+
+from dataclasses import dataclass, field
+
+from rules.refusal import NotSupported
+from rules.sql.grammar import Json, Node, items, kind
+from rules.sql.normalize.expressions import Expressions
+from rules.sql.normalize.group_clause import grouping_sets
+from rules.sql.normalize.nodes import RESERVED, function_source, numbered, some, table
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A query's tree in its one spelling, and the SELECTs of the original tree by their numbers."""
+
+    tree: Node
+    selects: list[Node]
+
+
+def spelled(tree: Node) -> Spelled:
+    """A query's tree (a wrapped SelectStmt) in its one spelling."""
+    spelling = _Spelling()
+    name, body = kind(tree)
+    if name != "SelectStmt":
+        raise NotSupported("this statement is not supported over protected tables", hint="Use SELECT instead.")
+    return Spelled({"SelectStmt": spelling.select(body)}, spelling.selects)
+
+
+def spelled_expression(node: Json) -> Json:
+    """One expression in its one spelling."""
+    return _Spelling().expression(node)
+
+
+@dataclass
+class _Spelling(Expressions):
+    """One run over one statement; it numbers the SELECTs as it meets them."""
+
+    selects: list[Node] = field(default_factory=list)
+    _windows: list[dict[str, Node]] = field(default_factory=list)
+
+    def window(self, name: str) -> Node:
+        """A window of the WINDOW clause."""
+        return self._windows[-1].get(name, {}) if self._windows else {}
+
+    def select(self, body: Node) -> Node:
+        if body.get("op", "SETOP_NONE") != "SETOP_NONE":
+            return self._set_operation(body)
+        if rows := items(body, "valuesLists"):
+            return self._around(body, {"valuesLists": [self.listed(row) for row in rows], "op": "SETOP_NONE"})
+        number = len(self.selects)
+        self.selects.append(body)
+        if body.get("groupDistinct"):
+            raise NotSupported("GROUP BY DISTINCT is not supported over protected tables")
+        self._windows.append({str(each["name"]): each for _, each in map(kind, items(body, "windowClause"))})
+        clauses = self._clauses(body, number)
+        whole = self._around(body, clauses)
+        self._windows.pop()
+        return whole
+
+    def _clauses(self, body: Node, number: int) -> Node:
+        return some(
+            distinctClause=[each and self.expression(each) for each in items(body, "distinctClause")],
+            targetList=[numbered(number), *(self._target(each) for each in items(body, "targetList"))],
+            fromClause=self._from(items(body, "fromClause")),
+            whereClause=self.optional(body, "whereClause"),
+            groupClause=grouping_sets([self._group(each) for each in items(body, "groupClause")]),
+            havingClause=self.optional(body, "havingClause"),
+            op="SETOP_NONE",
+        )
+
+    def _set_operation(self, body: Node) -> Node:
+        left, right = body.get("larg"), body.get("rarg")
+        assert isinstance(left, dict) and isinstance(right, dict), "a set operation has two sides"
+        sides = some(op=body["op"], all=body.get("all"), larg=self.select(left), rarg=self.select(right))
+        return self._around(body, sides)
+
+    def _around(self, body: Node, inner: Node) -> Node:
+        """What may stand around any query: WITH, ORDER BY, LIMIT, locks."""
+        count = body.get("limitCount")
+        if count is not None and kind(count)[1].get("isnull"):
+            count = None  # LIMIT ALL
+        offset = self.optional(body, "limitOffset")
+        limited = "LIMIT_OPTION_COUNT" if count is not None or offset is not None else "LIMIT_OPTION_DEFAULT"
+        locks: Json = [{"LockingClause": {"strength": "LCS_FORUPDATE", "waitPolicy": "LockWaitBlock"}}]
+        return inner | some(
+            sortClause=self.order(items(body, "sortClause")),
+            limitOffset=offset,
+            limitCount=None if count is None else self.expression(count),
+            limitOption=limited,
+            lockingClause=locks if body.get("lockingClause") else None,
+            withClause=self._with(body.get("withClause")),
+        )
+
+    def _with(self, clause: Json) -> Node | None:
+        if not isinstance(clause, dict):
+            return None
+        return some(ctes=[self._cte(kind(cte)[1]) for cte in items(clause, "ctes")], recursive=clause.get("recursive"))
+
+    def _cte(self, cte: Node) -> Node:
+        name, query = kind(cte.get("ctequery"))
+        if name != "SelectStmt" or "search_clause" in cte or "cycle_clause" in cte:
+            raise NotSupported("SEARCH and CYCLE are not supported over protected tables")
+        return {
+            "CommonTableExpr": some(
+                ctename=cte["ctename"],
+                aliascolnames=cte.get("aliascolnames"),
+                ctematerialized="CTEMaterializeDefault",
+                ctequery={"SelectStmt": self.select(query)},
+            )
+        }
+
+    def _target(self, node: Json) -> Node:
+        _, target = kind(node)
+        if target.get("name") == RESERVED:
+            raise NotSupported(f'"{RESERVED}" is a reserved name')
+        return {"ResTarget": some(name=target.get("name"), val=self.expression(target.get("val")))}
+
+    def _group(self, node: Json) -> Json:
+        """An element of GROUP BY; sets are spelled out later."""
+        name, body = kind(node)
+        if name == "GroupingSet":
+            return {"GroupingSet": body | {"content": [self._group(each) for each in items(body, "content")]}}
+        if name == "RowExpr":
+            return {"RowExpr": body | {"args": [self.expression(each) for each in items(body, "args")]}}
+        return self.expression(node)
+
+    # FROM
+
+    def _from(self, nodes: list[Json]) -> list[Json]:
+        """Commas are cross joins."""
+        if not nodes:
+            return []
+        joined = self._source(nodes[0])
+        for node in nodes[1:]:
+            joined = {"JoinExpr": {"jointype": "JOIN_INNER", "larg": joined, "rarg": self._source(node)}}
+        return [joined]
+
+    def _source(self, node: Json) -> Node:
+        name, body = kind(node)
+        match name:
+            case "RangeVar":
+                return table(body)
+            case "RangeSubselect":
+                query: Json = {"SelectStmt": self.select(kind(body["subquery"])[1])}
+                lateral, alias = body.get("lateral"), body.get("alias")
+                return {"RangeSubselect": some(lateral=lateral, subquery=query, alias=alias)}
+            case "JoinExpr":
+                return {"JoinExpr": self._join(body)}
+            case "RangeFunction":
+                return self._function(body)
+            case "RangeTableSample":
+                hint = "Use aggregates over all rows."
+                raise NotSupported("TABLESAMPLE is not supported", hint=hint, about="TABLESAMPLE")
+        return function_source(self.opaque(name, body), body.get("alias"))
+
+    def _join(self, body: Node) -> Node:
+        if body.get("alias") or body.get("join_using_alias"):
+            raise NotSupported("an alias for a join is not supported", hint="Give the tables aliases instead.")
+        return some(
+            jointype=body["jointype"],
+            isNatural=body.get("isNatural"),
+            larg=self._source(body["larg"]),
+            rarg=self._source(body["rarg"]),
+            usingClause=body.get("usingClause"),
+            quals=self.optional(body, "quals"),
+        )
+
+    def _function(self, body: Node) -> Node:
+        functions = items(body, "functions")
+        parts = items(kind(functions[0])[1], "items")
+        plain = len(functions) == 1 and len(parts) == 2 and not parts[1] and kind(parts[0])[0] == "FuncCall"
+        if plain and not (body.get("ordinality") or body.get("coldeflist") or body.get("is_rowsfrom")):
+            return function_source(self.expression(parts[0]), body.get("alias"))
+        return function_source(self.opaque("from", {"functions": functions}), body.get("alias"))

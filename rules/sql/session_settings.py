@@ -1,0 +1,240 @@
+"""Our own settings, as an analyst SETs them: text from the session, checked strictly, within what the rules allow."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Final, Literal
+
+from rules.refusal import BadSetting, UnknownSetting
+
+MarkKind = Literal["off", "on", "cell", "rows"]
+PreviewKind = Literal["refuse", "empty", "synthetic", "synopsis"]
+
+PREFIX: Final = "noisegate."
+_NAMES: Final = (
+    *("epsilon", "rows_per_unit", "groups_per_unit", "sum_per_unit"),
+    *("within", "cut", "other", "mark", "confidence", "reuse", "notices", "previews", "delta"),
+)
+SETTINGS: Final = tuple(PREFIX + name for name in _NAMES)
+LEAST_EPSILON: Final = Decimal("1e-6")  # a smaller one asks for nothing but noise, at scales that overflow
+MOST_ROWS: Final = 1_000_000
+CONFIDENCE: Final = Decimal("0.95")  # of error bars, unless another is asked for
+LEAST_CONFIDENCE: Final = Decimal("0.5")
+MOST_CONFIDENCE: Final = Decimal("0.999")  # `noise.replicates` has points for that
+
+# Forty characters are enough: exact arithmetic with tens of thousands of digits would keep others waiting.
+_NUMBER: Final = re.compile(r"(?=.{1,40}\Z)\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_WHOLE: Final = re.compile(r"[0-9]{1,7}")
+_AUTO: Final = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>\S+))?")
+_SWITCHES: Final = {
+    **dict.fromkeys(("on", "true", "yes", "t", "y", "1"), True),
+    **dict.fromkeys(("off", "false", "no", "f", "n", "0"), False),
+}
+_MARKS: Final[dict[str, MarkKind]] = {
+    **{text: "on" if switch else "off" for text, switch in _SWITCHES.items()},
+    "cell": "cell",
+    "rows": "rows",
+}
+
+_PREVIEWS: Final[dict[str, PreviewKind]] = {
+    "refuse": "refuse", "empty": "empty", "synthetic": "synthetic", "synopsis": "synopsis",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLimits:
+    """What the rules say of one statement."""
+
+    epsilon: Decimal  # unless the session asks for another
+    max_epsilon: Decimal
+    delta: Decimal
+    min_epsilon: Decimal = LEAST_EPSILON
+    group_size: int = 1  # units that are protected together
+    previews: PreviewKind = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """How far noise may move an answer: by so much, or by this share of it."""
+
+    amount: Fraction
+    is_relative: bool
+    text: str  # as it was SET
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystSettings:
+    """What a session asks for."""
+
+    epsilon: Decimal
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+    rows_auto: bool | None = None  # whether the rows that count are chosen privately; None: as the rules say
+    sums_auto: bool | None = None  # whether the bounds of sums are
+    cut: bool = False  # whether a lower bound of what is cut is bought
+    other: bool = False  # whether values that are not as the rules declare make a group too
+    confidence: Decimal = CONFIDENCE  # of error bars
+    reuse: bool = True
+    notices: bool = True
+    within: Within | None = None  # how far noise may move an answer, in place of epsilon
+    mark: MarkKind = "off"  # of numbers that noise could have made
+    previews: PreviewKind = "refuse"  # what rows of protected tables with a LIMIT get
+    delta: Decimal = Decimal(0)  # of a statement whose groups are found in the data; 0: none is answered
+
+
+def read_settings(values: Mapping[str, str | None], limits: SettingLimits) -> AnalystSettings:
+    """The settings that are in force, by their full names; what was never SET is missing, NULL or empty.
+
+    Example:
+        >>> rules = SettingLimits(epsilon=Decimal("0.1"), max_epsilon=Decimal(1), delta=Decimal(0))
+        >>> read_settings({"noisegate.epsilon": "0.5"}, rules).epsilon
+        Decimal('0.5')
+    """
+    rows, rows_auto = _rows(values.get("noisegate.rows_per_unit"))
+    return AnalystSettings(
+        epsilon=_epsilon(values.get("noisegate.epsilon") or "", limits),
+        rows_per_unit=rows,
+        groups_per_unit=_whole(values.get("noisegate.groups_per_unit"), "noisegate.groups_per_unit"),
+        rows_auto=rows_auto,
+        sums_auto=_sums(values.get("noisegate.sum_per_unit")),
+        confidence=_confidence(values.get("noisegate.confidence") or ""),
+        cut=_switch("noisegate.cut", values, unless="off"),
+        other=_switch("noisegate.other", values, unless="off"),
+        reuse=_switch("noisegate.reuse", values),
+        notices=_switch("noisegate.notices", values),
+        within=_within(values.get("noisegate.within") or ""),
+        mark=_mark(values.get("noisegate.mark") or ""),
+        previews=_previews(values.get("noisegate.previews") or "", limits),
+        delta=_delta(values.get("noisegate.delta") or "", limits),
+    )
+
+
+def is_ours(name: str) -> bool:
+    """Whether a setting is one of ours, or would be; PostgreSQL looks settings up in any case."""
+    return name.lower().startswith(PREFIX)
+
+
+def check_setting(name: str, value: str | None, limits: SettingLimits) -> None:
+    """Refuse a setting that there is not, and a value that no statement could be answered with, when it is SET.
+
+    A value of None is not known yet: it is checked when it is used.
+    """
+    check_setting_name(name)
+    read_settings({name.lower(): value}, limits)
+
+
+def check_setting_name(name: str) -> None:
+    """Refuse a setting of ours that there is not."""
+    known = name.lower()
+    if known not in SETTINGS:
+        close = get_close_matches(known, SETTINGS, n=1)
+        hint = f'Did you mean "{close[0]}"?' if close else f"The settings are {', '.join(SETTINGS)}."
+        raise UnknownSetting(f'unrecognized configuration parameter "{name}"', hint=hint)
+
+
+def _epsilon(text: str, limits: SettingLimits) -> Decimal:
+    """An exact decimal between the least and the rules' most: no NaN, no infinity, nothing below zero."""
+    if not text.strip():
+        return limits.epsilon
+    written, least = _NUMBER.fullmatch(text.strip()), max(LEAST_EPSILON, limits.min_epsilon)
+    if written is None or not least <= (epsilon := Decimal(text.strip())) <= limits.max_epsilon:
+        hint = f"SET noisegate.epsilon = {limits.max_epsilon:f} gives the least noise that the rules file allows."
+        if written is not None and Decimal(text.strip()) < least:
+            hint = f"SET noisegate.epsilon = {least:f} gives the smallest charge that the rules file allows."
+        raise BadSetting(f"noisegate.epsilon must be a number from {least:f} to {limits.max_epsilon:f}", hint=hint)
+    return epsilon
+
+
+def _delta(text: str, limits: SettingLimits) -> Decimal:
+    """Less than the rules say, or 0 for a tool that is not to look for groups in the data."""
+    if not text.strip():
+        return limits.delta
+    written = _NUMBER.fullmatch(text.strip())
+    if written is None or not 0 <= (delta := Decimal(text.strip())) <= limits.delta:
+        hint = "SET noisegate.delta = 0 refuses what looks for groups in the data, and charges nothing for it."
+        raise BadSetting(f"noisegate.delta must be a number from 0 to {limits.delta.normalize()}", hint=hint)
+    return delta
+
+
+def _rows(text: str | None) -> tuple[int | None, bool | None]:
+    """ "40", "auto" or "auto up to 40": how many rows of a unit count at most, and whether fewer may be chosen."""
+    found = _AUTO.fullmatch((text or "").strip().lower())
+    number = _whole(found["ceiling"] if found else text, "noisegate.rows_per_unit", ", auto, or auto up to 40")
+    return number, True if found else None if number is None else False
+
+
+def _sums(text: str | None) -> bool | None:
+    known = {"": None, "auto": True, "off": False}
+    given = (text or "").strip().lower()
+    if given not in known:
+        hint = "RESET noisegate.sum_per_unit restores the value of the rules file."
+        raise BadSetting("noisegate.sum_per_unit must be auto or off", hint=hint)
+    return known[given]
+
+
+def _confidence(text: str) -> Decimal:
+    """The share of answers that error bars hold."""
+    if not text.strip():
+        return CONFIDENCE
+    written = _NUMBER.fullmatch(text.strip())
+    if written is None or not LEAST_CONFIDENCE <= (level := Decimal(text.strip())) <= MOST_CONFIDENCE:
+        raise BadSetting(
+            f"noisegate.confidence must be a number from {LEAST_CONFIDENCE} to {MOST_CONFIDENCE}",
+            hint="SET noisegate.confidence = 0.9 gives error bars that hold for nine of ten answers.",
+        )
+    return level
+
+
+def _within(text: str) -> Within | None:
+    """ "5%" of the answer, or 50 in its own unit."""
+    given = text.strip()
+    if given.lower() in ("", "off"):
+        return None
+    number = given.removesuffix("%").rstrip()
+    is_relative, written = given.endswith("%"), _NUMBER.fullmatch(number)
+    if written is None or not (amount := Fraction(Decimal(number))) > 0 or (is_relative and amount >= 100):
+        raise BadSetting(
+            "noisegate.within takes a number above 0, or a share of the answer below 100%",
+            hint="SET noisegate.within = '5%' asks for answers that noise moves by at most a twentieth.",
+        )
+    return Within(amount / 100 if is_relative else amount, is_relative, given)
+
+
+def _mark(text: str) -> MarkKind:
+    given = text.strip().lower() or "off"
+    if given in _MARKS:
+        return _MARKS[given]
+    raise BadSetting("noisegate.mark takes off, on, cell or rows", hint="RESET noisegate.mark turns it off.")
+
+
+def _previews(text: str, limits: SettingLimits) -> PreviewKind:
+    """None of them gives out a row, so that each analyst may say which."""
+    given = text.strip().lower()
+    if not given:
+        return limits.previews
+    if given in _PREVIEWS:
+        return _PREVIEWS[given]
+    hint = "RESET noisegate.previews restores the value of the rules file."
+    raise BadSetting("noisegate.previews takes refuse, empty, synthetic or synopsis", hint=hint)
+
+
+def _whole(given: str | None, name: str, more: str = "") -> int | None:
+    text = (given or "").strip()
+    if not text:
+        return None
+    if _WHOLE.fullmatch(text) is None or not 1 <= int(text) <= MOST_ROWS:
+        raise BadSetting(
+            f"{name} must be an integer from 1 to {MOST_ROWS}{more}",
+            hint=f"RESET {name} restores the value of the rules file.",
+        )
+    return int(text)
+
+
+def _switch(name: str, values: Mapping[str, str | None], *, unless: str = "on") -> bool:
+    text = (values.get(name) or "").strip().lower() or unless
+    if text not in _SWITCHES:
+        raise BadSetting(f"{name} must be on or off", hint=f"RESET {name} turns it {unless} again.")
+    return _SWITCHES[text]

@@ -1,0 +1,132 @@
+"""What is to be said of the synopses of a rules file: what cannot be made, what it costs whom, and how good it is."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from math import sqrt
+
+from rules.accounting.accountant import Totals, fits
+from rules.accounting.budgets import budgets_of
+from rules.catalog import Catalog
+from rules.kernel.ground import Ground
+from rules.kernel.replay import Kernel
+from rules.kernel.statement import Marginals
+from rules.mechanisms.cost import Mechanism
+from rules.planner.check_views import check_all
+from rules.policy.finding import Finding, by_severity, error, note, warning
+from rules.policy.model import Policy
+from rules.policy.synopses import SynopsisRules, account_name
+from rules.policy.yaml_source import dotted
+from rules.synopses.plan import NotPlanned, PlannedTable, SynopsisPlan, plan_synopsis
+from rules.synopses.shares import Weighed, noise_of, price_of, shares_of_marginals
+
+_TAKEN = ("public", "noisegate", "information_schema")
+_ROWS = 10_000  # for which expected errors are told: nobody has looked at how many there are
+_BAD = 0.1  # of rows in another cell, from which on fewer bins are better
+
+
+def check_whole(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
+    """Everything worth saying about rules over this catalog, synopses among it, errors first."""
+    return by_severity([*check_all(policy, catalog), *check_synopses(policy, catalog)])
+
+
+def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """All that is worth saying; an error where one cannot be made."""
+    for name, rules in policy.synopses.items():
+        path = dotted(("synopses", name))
+        yield from _name(name, path, policy, catalog)
+        yield from _readers(path, rules, policy)
+        try:
+            plan = plan_synopsis(name, policy, catalog)
+        except NotPlanned as refusal:
+            yield error(refusal.path, refusal.message, refusal.hint)
+            continue
+        yield from _price(path, rules, policy)
+        made = [Kernel(Ground(policy, catalog)).marginals(each.statement) for each in plan.tables]
+        yield from _quality(path, plan, made, policy)
+
+
+def _name(name: str, path: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    schemas = {schema for schema, _ in catalog.schemas} | {str(table.name.schema) for table in catalog.tables}
+    if name in schemas or name in _TAKEN or name.startswith("pg_"):
+        yield error(path, "a schema has this name already", "choose another name")
+    elif not name or len(name.encode()) > 63:
+        yield error(path, "a schema's name has 1 to 63 bytes")
+    if account_name(name) in policy.analysts:
+        yield error(
+            dotted(("analysts", account_name(name))), "this is the account of a synopsis", "choose another name"
+        )
+    names = [text.rpartition(".")[2] for text in policy.synopses[name].tables]
+    if len(set(names)) < len(names):
+        yield error(f"{path}.tables", "two tables of one name would be one in its schema", "leave one out")
+
+
+def _readers(path: str, rules: SynopsisRules, policy: Policy) -> Iterator[Finding]:
+    for reader in rules.analysts or ():
+        if reader not in policy.analysts:
+            yield error(f"{path}.analysts", f"there is no analyst {reader}")
+    price, budgets = price_of(rules.epsilon, policy), budgets_of(policy)
+    paid = Totals().plus([price])
+    if not fits(paid, budgets.dataset):
+        yield error(f"{path}.epsilon", f"{rules.epsilon:f} is more than the budget of all holds", "take less")
+        return
+    for reader in rules.readers(policy.analysts):
+        limit = budgets.limit_of(reader)
+        if price.epsilon is None and not limit.delta:
+            words = f"{reader} has no δ, and what this is paid in needs one: {reader} cannot read it"
+            yield warning(f"{path}.analysts", words, f"give analysts.{reader} a delta")
+        elif not fits(paid, limit):
+            words = f"{rules.epsilon:f} is more than {reader} may spend ({limit.epsilon:f}): {reader} cannot read it"
+            yield warning(f"{path}.epsilon", words, "take less, or name its readers by analysts")
+
+
+def _price(path: str, rules: SynopsisRules, policy: Policy) -> Iterator[Finding]:
+    price = price_of(rules.epsilon, policy)
+    again = "" if rules.refresh == "never" else f", and again each {rules.refresh}"
+    words = f"{rules.epsilon:f}: charged once to the budget of all and to each who may read it{again}"
+    yield note(f"{path}.epsilon", words)
+    if price.epsilon is None and policy.noise == "laplace":
+        words = (
+            "it is paid as ρ, with Gaussian noise: from then on an account that has paid for it is granted what Σρ "
+            "with δ grants, no longer Σε, so that fewer statements of a large ε fit"
+        )
+        yield warning(path, words)
+
+
+def _quality(path: str, plan: SynopsisPlan, made: Sequence[Marginals], policy: Policy) -> Iterator[Finding]:
+    """The expected distance of pairs, for a number of rows that is not looked at."""
+    price = price_of(plan.rules.epsilon, policy)
+    places = [
+        (table, statement, number)
+        for table, statement in zip(plan.tables, made, strict=True)
+        for number in range(1, len(statement.marginals))
+    ]
+    weighed = [
+        Weighed(statement.marginals[number], table.cells(table.statement.counted[number]), _ROWS)
+        for table, statement, number in places
+    ]
+    shares = shares_of_marginals(price, weighed, group_size=plan.group_size)
+    for table in plan.tables:
+        own = [
+            expected(each, share, price, plan.group_size)
+            for each, share, (of, _, _) in zip(weighed, shares, places, strict=True)
+            if of is table
+        ]
+        yield _told(path, table, own)
+
+
+def expected(weighed: Weighed, share: Decimal, price: Mechanism, group_size: int) -> float:
+    """About which share of the rows the noise of a marginal moves to another cell, before any fit."""
+    noise = noise_of(weighed.marginal, share, price, group_size=group_size)
+    return min(1.0, weighed.cells * sqrt(1 / float(noise.precision)) * 0.4 / weighed.rows)
+
+
+def _told(path: str, table: PlannedTable, distances: Sequence[float]) -> Finding:
+    mean, most = sum(distances) / len(distances), max(distances)
+    words = (
+        f"{table.table.name}: of {_ROWS:,} rows some {mean:.1%} lie in another cell of a pair of columns (worst pair "
+        f"{most:.1%}); with ten times the rows it is a tenth of that"
+    )
+    here = f"{path}.tables.{table.table.name}"
+    if mean <= _BAD:
+        return note(here, words)
+    return note(here, words, "fewer bins or columns, a lower rows_per_unit or a larger ε help")

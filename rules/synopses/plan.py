@@ -1,0 +1,269 @@
+"""The plan of a synopsis: for each table one statement of the kernel, and what its bins stand for.
+
+Made of the rules and the catalog alone. What cannot be measured is refused here, with the place in the rules file.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil, prod
+
+from rules.catalog import Catalog, Table, TableName
+from rules.kernel.ground import Ground
+from rules.kernel.marginals import Counted
+from rules.kernel.relations import build
+from rules.kernel.replay import Kernel, MarginalsStatement
+from rules.policy.model import Policy
+from rules.policy.synopses import Listed, SynopsisRules
+from rules.policy.yaml_source import dotted
+from rules.refusal import NotAllowed, Refusal
+from rules.synopses.column_bins import Binned, binned, counted
+from rules.synopses.keys import keys_of
+from rules.synopses.relation import Rows, find_table, is_unique, link, named
+from rules.synthesis.model import KeyPart
+from rules.values.expression import Column
+
+MOST_COLUMNS, MOST_CELLS, MOST_MARGINALS, MOST_IN_ALL = 12, 4096, 66, 200_000
+_CELL_FACTOR = 8  # a cell counts so many times the rows that a unit has there on average
+_DEPTH = 3  # a table, its rows' rows, and theirs
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedColumn:
+    """A listed column."""
+
+    listed: Listed
+    origin: tuple[TableName, str]  # whose column it is; a count's is the table that is counted
+    binned: Binned
+    shown_as: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLink:
+    """Which planned table the rows of a table refer to, by which of its columns, and what they have in common."""
+
+    parent: int
+    column: str
+    target_column: str
+    shared: tuple[tuple[int, int], ...]
+    count: int | None
+    most: int  # rows of one row there
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """One table of a synopsis."""
+
+    table: Table
+    statement: MarginalsStatement
+    columns: tuple[PlannedColumn, ...]
+    rows_per_unit: int
+    link: PlannedLink | None
+    keys: tuple[KeyPart, ...]
+
+    def cells(self, marginal: Counted) -> int:
+        """How many cells of a marginal a row can be in."""
+        return prod(self.columns[place].binned.count for place in marginal.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SynopsisPlan:
+    """All tables, parents first; `reads` are the tables whose rows are looked at."""
+
+    name: str
+    rules: SynopsisRules
+    unit: str
+    group_size: int
+    tables: tuple[PlannedTable, ...]
+    reads: tuple[TableName, ...]
+
+    @property
+    def digest(self) -> str:
+        """Equal where what is measured means the same."""
+        parts = [repr((self.unit, self.group_size))]
+        parts += [repr((str(each.table.name), each.statement, each.columns, each.link)) for each in self.tables]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+class NotPlanned(NotAllowed):
+    """A synopsis that cannot be made, and where the rules file says so."""
+
+    def __init__(self, path: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
+
+
+def plan_synopsis(name: str, policy: Policy, catalog: Catalog) -> SynopsisPlan:
+    """The plan of a synopsis; raises NotPlanned with the first thing that is wrong with it."""
+    rules = policy.synopses[name]
+    path = dotted(("synopses", name))
+    planned: list[PlannedTable] = []
+    reads: set[TableName] = set()
+    for text in _in_order(rules.listed, policy, catalog, path):
+        here = dotted(("synopses", name, "tables", text))
+        made = _table(named(text), rules.listed, planned, policy, catalog, here)
+        planned.append(made)
+        reads |= _read(made, policy, catalog)
+    cells = sum(each.cells(marginal) for each in planned for marginal in each.statement.counted)
+    if cells > MOST_IN_ALL:
+        raise NotPlanned(path, f"it has {cells:,} cells, and may have {MOST_IN_ALL:,}", "take fewer bins or columns")
+    order = tuple(sorted(reads))
+    return SynopsisPlan(name, rules, policy.unit, policy.group_size, tuple(planned), order)
+
+
+def _read(made: PlannedTable, policy: Policy, catalog: Catalog) -> set[TableName]:
+    return set(Kernel(Ground(policy, catalog)).tables(made.statement.rows))
+
+
+def _in_order(
+    listed: Mapping[str, tuple[Listed, ...]], policy: Policy, catalog: Catalog, path: str
+) -> Iterator[str]:  # fmt: skip
+    """Tables after those that they refer to."""
+    waiting = {named(text): text for text in listed}
+    depth = 0
+    while waiting:
+        ready = [name for name in waiting if not _parents(name, waiting, policy, catalog, path)]
+        depth += 1
+        if not ready or depth > _DEPTH:
+            raise NotPlanned(path, f"its tables refer to one another over more than {_DEPTH} steps", "list fewer")
+        for name in ready:
+            yield waiting.pop(name)
+
+
+def _parents(
+    name: TableName, among: Mapping[TableName, str], policy: Policy, catalog: Catalog, path: str
+) -> list[TableName]:  # fmt: skip
+    try:
+        table = find_table(name, policy, catalog)
+    except NotAllowed as refusal:
+        raise NotPlanned(f"{path}.tables", refusal.message, refusal.hint) from None
+    return [other for other in among if link(table, other) is not None]
+
+
+def _table(
+    name: TableName, listed: Mapping[str, tuple[Listed, ...]], before: list[PlannedTable],
+    policy: Policy, catalog: Catalog, path: str,
+) -> PlannedTable:  # fmt: skip
+    table, rules = find_table(name, policy, catalog), policy.find_table(name)
+    assert rules is not None
+    columns_listed = next(columns for text, columns in listed.items() if named(text) == name)
+    if len(columns_listed) > MOST_COLUMNS:
+        raise NotPlanned(path, f"it has {len(columns_listed)} columns, and may have {MOST_COLUMNS}", "list fewer")
+    try:
+        rows = Rows(table, policy, catalog)
+    except Refusal as refusal:
+        raise NotPlanned(path, refusal.message, refusal.hint) from None
+    known = build(rows.script, Ground(policy, catalog)).known
+    most = 1 if known.is_single else rules.rows_per_unit
+    if most is None:
+        words = "a synopsis of it needs a number of rows_per_unit in its own rules"
+        raise NotPlanned(path, words, f"write rows_per_unit: 40 under tables.{table.name}")
+    columns = tuple(
+        _column(each, rows, listed, policy, f"{path}[{place}]", most) for place, each in enumerate(columns_listed)
+    )
+    marginals = tuple(_marginals(columns, rows, policy, catalog, most, path))
+    statement = MarginalsStatement(rows.script, tuple(each.binned.bins for each in columns), marginals, most)
+    linked = _link(table, columns, before, most, path)
+    return PlannedTable(
+        table, statement, columns, most, linked, keys_of(table, None if linked is None else linked.column)
+    )
+
+
+def _column(
+    listed: Listed, rows: Rows, tables: Mapping[str, tuple[Listed, ...]], policy: Policy, path: str, most: int
+) -> PlannedColumn:
+    """One listed column; whatever is wrong with it is told with its place."""
+    try:
+        if listed.counts:
+            return _count(listed, rows, tables, policy)
+        owner = named(listed.table) if listed.table else rows.table.name
+        table = find_table(owner, policy, rows.catalog)
+        _check_column(table, listed.column, policy)
+        column = rows.column((owner, listed.column))
+        shown_as = listed.column if owner == rows.table.name else None
+        return PlannedColumn(listed, (owner, listed.column), binned(column, listed, most), shown_as)
+    except Refusal as refusal:
+        raise NotPlanned(path, f'"{listed.text}": {refusal.message}', refusal.hint) from None
+
+
+def _check_column(table: Table, name: str, policy: Policy) -> None:
+    column, rules = table.find_column(name), policy.find_table(table.name)
+    assert rules is not None
+    if column is None or rules.hides(column):
+        raise NotAllowed(f'{table.name} has no column "{name}"', hint="hidden columns cannot be listed")
+    if is_unique(table, column):
+        raise NotAllowed("it is part of a key, whose values are made up", hint="leave it out: keys are always there")
+    if any(name in key.columns for key in table.foreign_keys):
+        raise NotAllowed("it refers to another table", hint="leave it out: rows are linked by themselves")
+
+
+def _count(
+    listed: Listed, rows: Rows, tables: Mapping[str, tuple[Listed, ...]], policy: Policy
+) -> PlannedColumn:  # fmt: skip
+    child = named(listed.counts)
+    if child not in {named(text) for text in tables}:
+        raise NotAllowed(f"{child} is no table of this synopsis", hint="list it among tables, or leave the count out")
+    rules = policy.find_table(child)
+    most = None if rules is None else rules.rows_per_unit
+    if most is None or listed.bins is None or not 3 <= listed.bins <= 64:
+        raise NotAllowed("nobody says up to which number, in how many bins", hint=f'write "count({child}) by 10"')
+    return PlannedColumn(listed, (child, ""), counted(rows.count(child), most, listed.bins), None)
+
+
+def _marginals(
+    columns: tuple[PlannedColumn, ...], rows: Rows, policy: Policy, catalog: Catalog, most: int, path: str
+) -> Iterator[Counted]:
+    """The number of rows, and all pairs; each with a cap of its cells where a unit's rows lie in many of them."""
+    yield Counted(())
+    determined = build(rows.script, Ground(policy, catalog)).known.determined
+    sets: list[tuple[int, ...]] = [*combinations(range(len(columns)), 2)] or [(0,)]
+    if len(sets) > MOST_MARGINALS:
+        raise NotPlanned(path, f"it has {len(sets)} pairs of columns, and may have {MOST_MARGINALS}", "list fewer")
+    for each in sets:
+        counts = [columns[place].binned.count for place in each]
+        if prod(counts) > MOST_CELLS:
+            pair = " and ".join(f'"{columns[place].listed.text}"' for place in each)
+            raise NotPlanned(
+                path, f"{pair} have {prod(counts):,} cells, and may have {MOST_CELLS:,}", "take fewer bins"
+            )
+        spread = prod(
+            count for place, count in zip(each, counts, strict=True) if not _is_unit_s(columns[place], determined)
+        )
+        cap = min(most, ceil(_CELL_FACTOR * most / spread)) if policy.budget.delta else most
+        yield Counted(each, None if cap >= most else cap)
+
+
+def _is_unit_s(column: PlannedColumn, determined: frozenset[int]) -> bool:
+    expression, _ = column.binned.bins.read()
+    return isinstance(expression, Column) and expression.id in determined
+
+
+def _link(
+    table: Table, columns: tuple[PlannedColumn, ...], before: list[PlannedTable], most: int, path: str
+) -> PlannedLink | None:
+    """The one table that rows refer to; a second way into protected tables would be a guess, and is left NULL."""
+    keys = [(place, key) for place, each in enumerate(before) if (key := link(table, each.table.name)) is not None]
+    if not keys:
+        return None
+    place, key = keys[-1]
+    parent = before[place]
+    if [each.column for each in parent.keys] != list(key.target_columns):
+        words = f"{key.columns[0]} does not refer to the primary key of {parent.table.name}"
+        raise NotPlanned(path, words, "leave one of the two tables out")
+    theirs = {(each.origin, each.listed.by): number for number, each in enumerate(parent.columns)}
+    shared = []
+    for number, each in enumerate(columns):
+        if each.shown_as is not None or each.listed.counts:
+            continue
+        found = theirs.get((each.origin, each.listed.by))
+        if found is None:
+            raise NotPlanned(
+                path,
+                f'"{each.listed.text}" is not listed in {parent.table.name}, by which rows are linked',
+                "list it there too, in the same bins",
+            )
+        shared.append((number, found))
+    counts = (number for number, each in enumerate(parent.columns) if each.origin == (table.name, ""))
+    most = 1 if table.is_unique(key.columns) else most
+    return PlannedLink(place, key.columns[0], key.target_columns[0], tuple(shared), next(counts, None), most)

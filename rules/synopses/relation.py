@@ -1,0 +1,145 @@
+"""The rows that are measured of one table: its own columns, those of the tables that it refers to, and row counts."""
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from rules.bind.table import scan
+from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
+from rules.kernel import script as k
+from rules.kernel.ground import Ground
+from rules.kernel.relations import build
+from rules.planner.to_script import to_script
+from rules.policy.model import Policy, table_name
+from rules.refusal import NotAllowed
+from rules.values.expression import TRUE, Apply, Expression
+from rules.values.expression import Column as Read
+from rules.values.types import INT8
+
+MOST_STEPS = 3  # from a table to one that it refers to
+Origin = tuple[TableName, str]
+
+
+@dataclass
+class Rows:
+    """The rows of a table while columns are added to them: a script, and what each column is."""
+
+    table: Table
+    policy: Policy
+    catalog: Catalog
+    script: k.Script = field(init=False)
+    _fresh: "count[int]" = field(default_factory=lambda: count(1))
+    _columns: dict[TableName, dict[str, Read]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.script = self._scanned(self.table)
+
+    def column(self, origin: Origin) -> Read:
+        """A column of the table, or of one that it refers to; raises NotAllowed where there is none."""
+        table, name = origin
+        if table not in self._columns:
+            self._join_to(table)
+        found = self._columns[table].get(name)
+        if found is None:
+            raise NotAllowed("there is no such column")
+        return found
+
+    def count(self, child: TableName) -> Expression:
+        """How many rows of another table refer to a row. They are counted by unit, and a row has those of its unit."""
+        other = find_table(child, self.policy, self.catalog)
+        key = link(other, self.table.name)
+        if key is None:
+            raise NotAllowed(f"no valid foreign key of one column leads from {child} to {self.table.name}")
+        before, mine = dict(self._columns), self._columns[self.table.name][key.target_columns[0]]
+        source = self._scanned(other)
+        theirs = self._columns[child][key.columns[0]]
+        self._columns = before
+        reference, number = next(self._fresh), next(self._fresh)
+        unit = build(source, Ground(self.policy, self.catalog)).unit
+        keys = [(reference, k.bare(theirs))]
+        if unit is not None and unit.column is not None:
+            known = build(source, Ground(self.policy, self.catalog)).types
+            keys = [(unit.column, Read(unit.column, known[unit.column])), *keys]
+        groups = k.PerUnit(source, tuple(keys), ((number, k.Call("count(*)", (), INT8)),))
+        self.script = k.Join("left", self.script, groups, ((mine.id, reference),), TRUE)
+        return Apply("", "coalesce({0}, 0)", (Read(number, INT8),), INT8)
+
+    def _join_to(self, target: TableName) -> None:
+        here = self.table
+        for key in path_to(self.table, target, self.policy, self.catalog):
+            if key.target not in self._columns:
+                self._join(here, key)
+            here = find_table(key.target, self.policy, self.catalog)
+
+    def _join(self, here: Table, key: ForeignKey) -> None:
+        """Inner where every row has a partner, which keeps all rows; where it may have none, its columns are NULL."""
+        other = find_table(key.target, self.policy, self.catalog)
+        mine = self._columns[here.name][key.columns[0]]
+        script = self._scanned(other)
+        theirs = self._columns[other.name]
+        stored = here.find_column(key.columns[0])
+        has_partner = key.proves and stored is not None and stored.not_null and not mine.nullable
+        if not has_partner:
+            self._columns[other.name] = {name: _nullable(each) for name, each in theirs.items()}
+        equal = ((mine.id, theirs[key.target_columns[0]].id),)
+        self.script = k.Join("inner" if has_partner else "left", self.script, script, equal, TRUE)
+
+    def _scanned(self, table: Table) -> k.Script:
+        rules = self.policy.find_table(table.name)
+        assert rules is not None, "tables are found in the rules"
+        node, _ = scan(table, rules, self.policy, self.catalog, lambda: next(self._fresh))
+        columns = {column.id: column for column in node.facts.columns}
+        every = {column.name: column.id for column in node.facts.columns if column.name}
+        self._columns[table.name] = {name: columns[number] for name, number in every.items()}
+        return to_script(node)
+
+
+def _nullable(column: Read) -> Read:
+    return Read(column.id, column.type, column.domain, column.declared, True, column.name, column.filled, column.other)
+
+
+def find_table(name: TableName, policy: Policy, catalog: Catalog) -> Table:
+    """A protected table of the rules; raises NotAllowed where it is none."""
+    table, rules = catalog.find_table(name), policy.find_table(name)
+    if table is None or rules is None:
+        raise NotAllowed(f"{name} is not in the rules file")
+    if rules.public or rules.view:
+        raise NotAllowed(f"{name} is no protected table", hint="its rows can be read as they are")
+    return table
+
+
+def named(text: str) -> TableName:
+    """A table as the rules file names it."""
+    return table_name(text)
+
+
+def link(table: Table, target: TableName) -> ForeignKey | None:
+    """The foreign key of one column from a table to another one."""
+    found = (
+        key
+        for key in table.foreign_keys
+        if key.target == target and len(key.columns) == 1 and key.proves and target != table.name
+    )
+    return next(found, None)
+
+
+def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -> tuple[ForeignKey, ...]:
+    """The foreign keys from a table to another one, over protected tables; raises NotAllowed where there are none."""
+    waiting: list[tuple[Table, tuple[ForeignKey, ...]]] = [(table, ())]
+    for _ in range(MOST_STEPS):
+        reached: list[tuple[Table, tuple[ForeignKey, ...]]] = []
+        for here, way in waiting:
+            for key in here.foreign_keys:
+                if link(here, key.target) is None or not policy.is_protected(key.target):
+                    continue
+                if key.target == target:
+                    return (*way, key)
+                following = catalog.find_table(key.target)
+                if following is not None:
+                    reached.append((following, (*way, key)))
+        waiting = reached
+    raise NotAllowed(f"no valid foreign key of one column leads from {table.name} to {target}")
+
+
+def is_unique(table: Table, column: Column) -> bool:
+    """Whether a constraint keeps the values of a column, or of it with others, apart."""
+    return any(column.name in key.columns for key in table.keys)

@@ -1,0 +1,94 @@
+"""What a synopsis costs, and which share of it each marginal gets.
+
+With δ the price is ρ, the largest that still means the synopsis' ε at the budget's own conversion, and noise is
+Gaussian; without δ it is ε, and noise is Laplace. A fiftieth goes to the number of rows of each table. The rest is
+shared so that the expected distance of all pairs together is least: marginal i with c cells, a reach of Δ and N rows
+has an expected distance in proportion to c·Δ/(N·√ρ_i), and Σ of these under Σρ_i = ρ is least for
+
+    ρ_i ∝ (c·Δ/N)^⅔,    and with Laplace noise, where it is c·Δ/(N·ε_i), for ε_i ∝ (c·Δ/N)^½.
+
+N is the noised number of rows, so the shares are a function of what is released already.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+
+from rules.accounting.accountant import Limit, largest_rho
+from rules.kernel.statement import Marginal
+from rules.mechanisms.additive import AdditiveNoise, GaussianNoise, LaplaceNoise
+from rules.mechanisms.cost import Mechanism
+from rules.policy.model import Policy
+
+_TOTALS = Decimal("0.02")
+_DOWN = Context(prec=12, rounding=ROUND_FLOOR)
+_JUST_BELOW = Decimal("0.999999999")  # so that rounded shares never add up to more than the whole
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A marginal, how many cells of it are released, and how many rows its table has."""
+
+    marginal: Marginal
+    cells: int
+    rows: int
+
+
+def price_of(epsilon: Decimal, policy: Policy) -> Mechanism:
+    """What a synopsis costs in all."""
+    limit = Limit(policy.budget.epsilon, policy.budget.delta)
+    if not limit.conversion_delta:
+        return Mechanism.pure(epsilon)
+    return Mechanism(None, Decimal(0), largest_rho(epsilon, limit.conversion_delta))
+
+
+def shares_of_totals(price: Mechanism, tables: int) -> Decimal:
+    """The ε of the number of rows of each table."""
+    if price.epsilon is None:
+        return _root(price.rho * _TOTALS / tables)
+    return _DOWN.multiply(price.epsilon * _TOTALS / tables, _JUST_BELOW)
+
+
+def shares_of_marginals(price: Mechanism, weighed: Sequence[Weighed], *, group_size: int) -> list[Decimal]:
+    """The ε of each of the other marginals of all tables."""
+    power = 2 / 3 if price.epsilon is None else 1 / 2
+    weights = [_weight(each, price, group_size) ** power for each in weighed]
+    whole, rest = sum(weights), Decimal(1) - _TOTALS
+    parts = [rest * Decimal(weight / whole) for weight in weights]
+    if price.epsilon is None:
+        return [_root(price.rho * part) for part in parts]
+    return [_DOWN.multiply(price.epsilon * part, _JUST_BELOW) for part in parts]
+
+
+def noise_of(marginal: Marginal, epsilon: Decimal, price: Mechanism, *, group_size: int) -> AdditiveNoise:
+    """The noise of a marginal at its share."""
+    given = marginal.sensitivity
+    if price.epsilon is None:
+        return GaussianNoise(given.l2_squared * group_size**2, epsilon)
+    return LaplaceNoise(given.l1 * group_size, epsilon)
+
+
+def cost_of(epsilon: Decimal, price: Mechanism) -> Mechanism:
+    """What one share costs, as the accountant counts it."""
+    return Mechanism.gaussian(epsilon) if price.epsilon is None else Mechanism.pure(epsilon)
+
+
+def check_sum(price: Mechanism, epsilons: Sequence[Decimal]) -> None:
+    """All shares together cost no more than what is charged; raises ValueError."""
+    costs = [cost_of(each, price) for each in epsilons]
+    rho = sum((each.rho for each in costs), Decimal(0))
+    spent = sum((each.epsilon or Decimal(0) for each in costs), Decimal(0))
+    if rho > price.rho or (price.epsilon is not None and spent > price.epsilon):
+        raise ValueError("the shares of a synopsis add up to more than its price")
+
+
+def _weight(each: Weighed, price: Mechanism, group_size: int) -> float:
+    given = each.marginal.sensitivity
+    reach = math.sqrt(given.l2_squared) if price.epsilon is None else float(given.l1)
+    return each.cells * reach * group_size / max(1, each.rows)
+
+
+def _root(rho: Decimal) -> Decimal:
+    """The ε whose ε²/2 is at most this."""
+    return _DOWN.multiply(_DOWN.sqrt(_DOWN.multiply(rho, Decimal(2))), _JUST_BELOW)

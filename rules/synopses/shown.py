@@ -1,0 +1,90 @@
+"""The tables of a synopsis as analysts see them: the real ones, with the columns that were measured and their keys."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rules.catalog import Catalog, Column, ForeignKey, Table, TableName, TypeName
+from rules.synopses.plan import PlannedTable, SynopsisPlan
+
+COMMENT = "synthetic rows; not data"
+_VALUE = re.compile(r"\bVALUE\b")  # as PostgreSQL prints what a domain's CHECK is about
+
+
+def shown_tables(plan: SynopsisPlan) -> tuple[Table, ...]:
+    """All of them, in the order of the plan."""
+    return tuple(_shown(each, plan) for each in plan.tables)
+
+
+def links_of(plan: SynopsisPlan) -> tuple[tuple[str, TableName, str] | None, ...]:
+    """For each table the column that refers to another one, that table, and its key."""
+    return tuple(
+        None
+        if each.link is None
+        else (each.link.column, _name(plan.tables[each.link.parent], plan), each.link.target_column)
+        for each in plan.tables
+    )
+
+
+def condition_of(definition: str) -> str:
+    """The condition of a CHECK, as PostgreSQL prints the constraint.
+
+    Example:
+        >>> condition_of("CHECK ((price >= 0)) NOT VALID")
+        '((price >= 0))'
+    """
+    return definition.removeprefix("CHECK ").removesuffix(" NOT VALID").removesuffix(" NO INHERIT")
+
+
+def domain_conditions(table: Table, catalog: Catalog) -> tuple[str, ...]:
+    """What the domains of a table's columns ask of their values, domains below them included."""
+    return tuple(each for column in table.columns for each in _of_type(column.type, _quoted(column.name), catalog))
+
+
+def _of_type(kind: TypeName, name: str, catalog: Catalog) -> Iterator[str]:
+    domain = next((each for each in catalog.domains if each.name == TableName(kind.schema, kind.name)), None)
+    if domain is None:
+        return
+    if domain.not_null:
+        yield f"({name} IS NOT NULL)"
+    for check in domain.checks:
+        if check.proves:
+            yield _VALUE.sub(lambda _: name, condition_of(check.definition))
+    yield from _of_type(domain.type, name, catalog)
+
+
+def _name(table: PlannedTable, plan: SynopsisPlan) -> TableName:
+    return TableName(plan.name, table.table.name.name)
+
+
+def _shown(planned: PlannedTable, plan: SynopsisPlan) -> Table:
+    real = planned.table
+    made = [part.column for part in planned.keys]
+    linked = [] if planned.link is None else [planned.link.column]
+    listed = [each.shown_as for each in planned.columns if each.shown_as is not None]
+    names = tuple(dict.fromkeys([*made, *linked, *listed]))
+    columns = tuple(_plain(column) for column in real.columns if column.name in names)
+    checks = tuple(check for check in real.checks if check.proves and set(check.columns) <= set(names))
+    keys = tuple(key for key in real.keys if key.primary and made and set(key.columns) <= set(names))
+    return Table(
+        _name(planned, plan), "table", columns, keys, _foreign_keys(planned, plan, real.foreign_keys), checks, COMMENT
+    )
+
+
+def _plain(column: Column) -> Column:
+    """A column of a copy: nothing fills it by itself."""
+    return replace(column, default=None, identity="", generated="", comment=None)
+
+
+def _foreign_keys(planned: PlannedTable, plan: SynopsisPlan, keys: Sequence[ForeignKey]) -> tuple[ForeignKey, ...]:
+    if planned.link is None:
+        return ()
+    column, parent = planned.link.column, _name(plan.tables[planned.link.parent], plan)
+    real = next(key for key in keys if key.columns == (column,))
+    target = f"{_quoted(parent.schema)}.{_quoted(parent.name)}"
+    definition = f"FOREIGN KEY ({_quoted(column)}) REFERENCES {target} ({_quoted(planned.link.target_column)})"
+    return (replace(real, target=parent, definition=definition),)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,113 @@
+"""The whole way from noised marginals to rows, and how well the rows can be believed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rules.synthesis.consistency import consistent
+from rules.synthesis.gradual import fit_rows
+from rules.synthesis.link import link
+from rules.synthesis.model import Fitted, FittedTable, Floats, Job, Marginal, PairReport, Table, Whole
+from rules.synthesis.values import lost_rows
+
+REPETITIONS = 5  # fits to noise that is drawn likewise, by which errors are told
+_MOST_TO_TELL = 200_000  # rows of such a fit
+
+Clock = Callable[[], float]
+
+
+def fit(job: Job, clock: Clock) -> Fitted:
+    """Rows of all tables, and the report on each pair. The same job makes the same rows, if time suffices."""
+    began = clock()
+    random = np.random.default_rng(job.seed)
+    made: list[FittedTable] = []
+    reports: list[PairReport] = []
+    for table in job.tables:
+        is_late = _deadline(clock, job.limits.seconds)
+        rows, goals = _rows(table, job.limits.rows, random, is_late)
+        reports += _reports(table, rows, goals, random, is_late)
+        made.append(_linked(table, job.tables, made, rows, random))
+    return Fitted(tuple(made), tuple(reports), clock() - began)
+
+
+def _deadline(clock: Clock, seconds: float) -> Callable[[], bool]:
+    ends = clock() + seconds
+    return lambda: clock() > ends
+
+
+def distance(one: Floats, two: Floats) -> float:
+    """The total variation of two tables of counts, each as shares of its sum: 0 to 1."""
+    first, second = one / max(float(one.sum()), 1e-12), two / max(float(two.sum()), 1e-12)
+    return float(np.abs(first - second).sum()) / 2
+
+
+def counts_of(rows: Whole, marginal: Marginal) -> Floats:
+    """How many rows are in each cell."""
+    shape = marginal.counts.shape
+    cells = np.ravel_multi_index(tuple(rows[:, place] for place in marginal.columns), shape)
+    return np.bincount(cells, minlength=marginal.counts.size).reshape(shape).astype(np.float64)
+
+
+def _rows(
+    table: Table, most: int, random: np.random.Generator, is_late: Callable[[], bool]
+) -> tuple[Whole, list[Floats]]:
+    """The rows of one table; where there are too many to fit, each that is fitted stands for several."""
+    total, ones, goals = consistent(table)
+    rows = max(1, round(total))
+    pairs = [each for each in table.marginals if each.columns]
+    wanted = [(each.columns, goal) for each, goal in zip(pairs, goals, strict=True)]
+    found = fit_rows(ones, wanted, min(rows, most), random, is_late)
+    if rows > most:
+        whole, rest = divmod(rows, most)
+        times = np.full(most, whole) + (random.permutation(most) < rest)
+        found = np.repeat(found, times, axis=0)
+    return found, goals
+
+
+def _linked(
+    table: Table, tables: Sequence[Table], made: Sequence[FittedTable], rows: Whole, random: np.random.Generator
+) -> FittedTable:
+    """The rows that can be shown, each with its parent."""
+    rows = np.delete(rows, lost_rows(table, rows), axis=0)
+    if table.parent is None:
+        return FittedTable(rows)
+    above = made[table.parent.table]
+    parents, moved = link(rows, above.bins, table.parent, tables[table.parent.table].columns, random)
+    kept = parents >= 0
+    return FittedTable(rows[kept], parents[kept], moved)
+
+
+def _reports(
+    table: Table, rows: Whole, goals: Sequence[Floats], random: np.random.Generator, is_late: Callable[[], bool]
+) -> list[PairReport]:
+    """Take the rows for the truth, noise their counts by the same law, fit again, and compare: five times."""
+    pairs = [each for each in table.marginals if each.columns]
+    truth = [counts_of(rows, each) for each in pairs]
+    told: list[list[float]] = [[] for _ in pairs]
+    most = min(len(rows), _MOST_TO_TELL)
+    for _ in range(REPETITIONS):
+        if is_late() and told and told[0]:
+            break
+        again, _ = _rows(_noised_again(table, rows, random), most, random, is_late)
+        for number, each in enumerate(pairs):
+            told[number].append(distance(counts_of(again, each), truth[number]))
+    names = [tuple(table.columns[place].text for place in each.columns) for each in pairs]
+    return [
+        PairReport(
+            table.name, name, each.cells, each.variance**0.5, float(np.mean(found)), min(found), max(found),
+            distance(counts_of(rows, each), np.maximum(goal, 0)),
+        )
+        for name, each, found, goal in zip(names, pairs, told, goals, strict=True)
+    ]  # fmt: skip
+
+
+def _noised_again(table: Table, rows: Whole, random: np.random.Generator) -> Table:
+    """The table with counts of these rows, under noise of the same variance."""
+
+    def noised(marginal: Marginal) -> Marginal:
+        exact = counts_of(rows, marginal) if marginal.columns else np.array(float(len(rows)))
+        noise = random.normal(0.0, marginal.variance**0.5, size=exact.shape)
+        return replace(marginal, counts=exact + noise)
+
+    return replace(table, marginals=tuple(map(noised, table.marginals)))

@@ -1,0 +1,117 @@
+"""Bins become values: each a label, or one of the numbers, dates or moments of the bin, all alike likely."""
+
+import uuid
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from rules.synthesis.model import Between, Bin, FittedTable, KeyPart, Label, Lost, Table, Whole
+from rules.values.value import decimal_text
+
+Text = str | None
+_SECOND = 1_000_000
+
+
+def shown_columns(table: Table) -> tuple[str, ...]:
+    """The columns of the synthetic table: its key, what refers to the parent, and those that are listed."""
+    linked = () if table.parent is None else (table.parent.column,)
+    listed = [each.shown_as for each in table.columns if each.shown_as is not None]
+    return tuple(dict.fromkeys([*(part.column for part in table.keys), *linked, *listed]))
+
+
+def rows_of(
+    table: Table, fitted: FittedTable, parent_keys: Sequence[str] | None, random: np.random.Generator
+) -> list[list[Text]]:  # fmt: skip
+    """All values, column by column, in the order of `shown_columns`."""
+    found: dict[str, Sequence[Text]] = {**keys_of(table, fitted, parent_keys, random)}
+    for place, column in enumerate(table.columns):
+        if column.shown_as is not None:
+            found[column.shown_as] = values_of(column.bins, fitted.bins[:, place], random)
+    return [list(found[name]) for name in shown_columns(table)]
+
+
+def values_of(bins: Sequence[Bin], numbers: Whole, random: np.random.Generator) -> list[Text]:
+    """The values of one column, as PostgreSQL reads them."""
+    found: list[Text] = [None] * len(numbers)
+    for number, given in enumerate(bins):
+        rows = np.nonzero(numbers == number)[0]
+        texts = [given.text] * rows.size if isinstance(given, Label) else _drawn(given, rows.size, random)
+        for row, text in zip(rows.tolist(), texts, strict=True):
+            found[row] = text
+    return found
+
+
+def lost_rows(table: Table, rows: Whole) -> Whole:
+    """Which rows have a shown column with no value that could stand for their bin."""
+    lost = np.zeros(len(rows), dtype=bool)
+    for place, column in enumerate(table.columns):
+        numbers = [number for number, each in enumerate(column.bins) if isinstance(each, Lost)]
+        if column.shown_as is not None and numbers:
+            lost |= np.isin(rows[:, place], numbers)
+    return np.nonzero(lost)[0]
+
+
+def keys_of(
+    table: Table, fitted: FittedTable, parent_keys: Sequence[str] | None, random: np.random.Generator
+) -> dict[str, list[str]]:  # fmt: skip
+    """The columns of a made-up primary key, and the one that refers to the parent."""
+    count = len(fitted.bins)
+    found: dict[str, list[str]] = {}
+    if table.parent is not None and parent_keys is not None and fitted.parents is not None:
+        found[table.parent.column] = [parent_keys[place] for place in fitted.parents.tolist()]
+    for part in table.keys:
+        if part.kind != "parent":
+            found[part.column] = _key(part, table.name, count, fitted.parents, random)
+    return found
+
+
+def _key(
+    part: KeyPart, name: str, count: int, parents: Whole | None, random: np.random.Generator
+) -> list[str]:  # fmt: skip
+    match part.kind:
+        case "text":
+            return [f"{name}-{number:06}" for number in range(1, count + 1)]
+        case "uuid":
+            return [str(uuid.UUID(bytes=random.bytes(16), version=4)) for _ in range(count)]
+        case "place" if parents is not None:
+            return [str(number) for number in _places(parents)]
+    return [str(number) for number in range(1, count + 1)]
+
+
+def _places(parents: Whole) -> list[int]:
+    """For each row, the how-manyth of its parent it is."""
+    order = np.argsort(parents, kind="stable")
+    ordered = parents[order]
+    starts = np.searchsorted(ordered, ordered, side="left")
+    places = np.empty(len(parents), dtype=np.int64)
+    places[order] = np.arange(len(parents)) - starts + 1
+    found: list[int] = places.tolist()
+    return found
+
+
+def _drawn(given: Bin, count: int, random: np.random.Generator) -> list[Text]:
+    if not isinstance(given, Between) or not count:
+        return [None] * count
+    low, high = -(-given.low // given.every), given.high // given.every
+    every = given.every if low <= high else 1
+    low, high = (low, high) if low <= high else (given.low, given.high)
+    whole = random.integers(low, high, size=count, endpoint=True) * every
+    match given.type.kind:
+        case "date":
+            return [str(day) for day in whole.astype("datetime64[D]")]
+        case "timestamp" | "timestamptz":
+            zone = "+00" if given.type.kind == "timestamptz" else ""
+            moments = whole.astype("datetime64[us]")
+            moments = moments.astype("datetime64[s]") if every == given.every and not every % _SECOND else moments
+            return [f"{str(moment).replace('T', ' ')}{zone}" for moment in moments]
+        case "float":
+            return [repr(float(number * given.step)) for number in whole.tolist()]
+    known: dict[int, Text] = {}
+    return [known.setdefault(number, "") or _decimal(number, given, known) for number in whole.tolist()]
+
+
+def _decimal(number: int, given: Between, known: dict[int, Text]) -> Text:
+    value = number * Fraction(given.step)
+    known[number] = text = decimal_text(value, given.type.scale) or decimal_text(value)
+    return text

@@ -1,0 +1,169 @@
+"""Typed expressions over the columns of a relation: what they are, what they can be, and how SQL says them.
+
+An expression fails on no row, whatever values its columns have: its own text sees to that. It is the work of the
+registry in `functions`, which makes all of them: each operation brings a template whose text is ours, never the
+analyst's. `domain` tells what values there can be, conditions and CHECKs included, and is advice; a guard is left out
+only by what is `sure`.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
+from rules.values.enforced import UNSURE, Sure, between, of_type
+from rules.values.types import BOOLEAN, Type
+from rules.values.value import Span, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation, known by its number: names belong to the analyst's text, numbers to the tree."""
+
+    id: int
+    type: Type
+    domain: Domain = ANYTHING  # holds of the values as they are
+    declared: Domain = ANYTHING  # what the rules say of them: enforced where it is needed, never believed
+    nullable: bool = True
+    name: str = ""  # for messages
+    filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
+    other: bool = False  # what the rules say: values that are not as declared make a group too
+
+    @property
+    def sure(self) -> Sure:
+        return of_type(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A typed constant with its canonical text; None is NULL."""
+
+    type: Type
+    text: str | None
+    value: Value | Span | None = None
+
+    @property
+    def domain(self) -> Domain:
+        if self.text is None:
+            return Values(())
+        return ANYTHING if self.value is None or isinstance(self.value, Span) else Values((self.value,))
+
+    @property
+    def nullable(self) -> bool:
+        return self.text is None
+
+    @property
+    def sure(self) -> Sure:
+        """NULL is none of the values that it is bounded by; zero stands for it."""
+        if self.text is None:
+            return Sure(Fraction(0), Fraction(0), 0)
+        if not isinstance(self.value, Fraction):
+            return UNSURE
+        digits = None if self.type.kind == "float" else len(self.text.partition(".")[2])
+        return Sure(self.value, self.value, digits)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation of the registry: `sql` is a template of our own with {0}, {1}, … for its arguments."""
+
+    name: str
+    sql: str
+    arguments: tuple["Expression", ...]
+    type: Type
+    domain: Domain = ANYTHING
+    nullable: bool = True
+    held: Sure = UNSURE  # what the text itself holds it within
+    strict: bool = True  # NULL where one of its arguments is
+    passes: bool = False  # its first argument as it is, or NULL
+    is_short: bool = False  # a text no longer than its first argument, which is short
+
+    @property
+    def sure(self) -> Sure:
+        """The width of a result's type is PostgreSQL's own, its precision is not."""
+        by_type = of_type(self.type.plain())
+        found = between(self.held, by_type.low, by_type.high)
+        return found if by_type.digits is None else replace(found, digits=by_type.digits)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string in the analyst's text whose type is still open (PostgreSQL's "unknown")."""
+
+    text: str
+
+
+Expression = Column | Constant | Apply
+Operand = Expression | Literal
+
+TRUE = Constant(BOOLEAN, "true", True)
+FALSE = Constant(BOOLEAN, "false", False)
+
+
+def null_of(sql_type: Type) -> Constant:
+    return Constant(sql_type, None)
+
+
+def condition(name: str, sql: str, *arguments: Expression, nullable: bool | None = None, strict: bool = True) -> Apply:
+    """Make a boolean operation; it can be NULL where one of its arguments can, unless `nullable` says otherwise."""
+    may_be_null = any(each.nullable for each in arguments) if nullable is None else nullable
+    return Apply(name, sql, arguments, BOOLEAN, TRUTHS, may_be_null, strict=strict)
+
+
+def all_of(conditions: tuple[Expression, ...]) -> Expression:
+    """The conjunction; TRUE of none. In one order, and each once, so that equal questions are equal."""
+    conditions = tuple(sorted(dict.fromkeys(conditions), key=_spelling))
+    match conditions:
+        case ():
+            return TRUE
+        case (only,):
+            return only
+    holes = " AND ".join(f"{{{place}}}" for place in range(len(conditions)))
+    return condition("and", f"({holes})", *conditions, strict=False)
+
+
+def _spelling(expression: Expression) -> str:
+    match expression:
+        case Column(id=number):
+            return f"c{number}"
+        case Constant(type=kind, text=text):
+            return f"{kind.base} {text}"
+        case Apply(sql=sql, arguments=arguments):
+            return f"{sql}({', '.join(map(_spelling, arguments))})"
+
+
+def conjuncts(expression: Expression) -> Iterator[Expression]:
+    """The conditions that must all be true for this one to be true."""
+    if isinstance(expression, Apply) and expression.name == "and":
+        for each in expression.arguments:
+            yield from conjuncts(each)
+    else:
+        yield expression
+
+
+def columns_in(expression: Expression) -> Iterator[Column]:
+    """Every use of a column, in the order of the text. Without calls within calls: a chain of 700 ORs is deep."""
+    waiting = [expression]
+    while waiting:
+        match waiting.pop():
+            case Column() as column:
+                yield column
+            case Apply(arguments=arguments):
+                waiting.extend(reversed(arguments))
+
+
+def has_column(expression: Expression) -> bool:
+    """Whether a column is used; the shallowest is looked for first, which in a chain is near."""
+    waiting = deque([expression])
+    while waiting:
+        match waiting.popleft():
+            case Column():
+                return True
+            case Apply(arguments=arguments):
+                waiting.extend(arguments)
+    return False
+
+
+def ids_in(*given: Expression) -> frozenset[int]:
+    return frozenset(column.id for each in given for column in columns_in(each))

@@ -1,0 +1,237 @@
+"""PostgreSQL's scalar types as far as the planner knows them, and how it infers the types of operators.
+
+A type that is not known here has the kind "other": its values can be counted and tested for NULL, nothing else.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rules.catalog import Column, TypeName
+
+Kind = Literal[
+    "boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "interval", "time", "text", "enum",
+    "uuid", "unknown", "other",
+]  # fmt: skip
+
+# Kinds of which equal values have one text, so that they may tell groups and distinct values apart.
+KEY_KINDS: frozenset[Kind] = frozenset(
+    {
+        "boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "time", "text", "enum", "uuid",
+    }
+)  # fmt: skip
+
+_KINDS: dict[str, Kind] = {
+    "bool": "boolean",
+    **dict.fromkeys(("int2", "int4", "int8"), "integer"),
+    "numeric": "numeric",
+    **dict.fromkeys(("float4", "float8"), "float"),
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamptz": "timestamptz",
+    "interval": "interval",
+    "time": "time",
+    **dict.fromkeys(("text", "varchar", "bpchar", "name"), "text"),
+    "enum": "enum",
+    "uuid": "uuid",
+    "unknown": "unknown",
+}  # fmt: skip
+
+_SQL = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "timestamp": "timestamp without time zone",
+    "timestamptz": "timestamp with time zone",
+    "time": "time without time zone",
+    "varchar": "character varying",
+    "bpchar": "character",
+}
+_ALIASES = {
+    **{sql: base for base, sql in _SQL.items()},
+    "int": "int4",
+    "decimal": "numeric",
+    "float": "float8",
+    "char": "bpchar",
+    **{base: base for base in _KINDS if base not in ("unknown", "enum")},
+}
+_WRITTEN = re.compile(r"([a-z_][a-z0-9_ ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\))?( with(?:out)? time zone)?")
+
+WIDTHS = {"int2": 16, "int4": 32, "int8": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A scalar type. `size` and `scale` are what stands in parentheses: varchar(20), numeric(10,2)."""
+
+    base: str  # pg_type.typname under all domains; "enum" and "other" elsewhere
+    size: int | None = None
+    scale: int | None = None
+    name: str = ""  # of an enum or an unknown type, as SQL writes it
+    labels: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return _KINDS.get(self.base, "other")
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in ("integer", "numeric", "float")
+
+    @property
+    def is_time(self) -> bool:
+        return self.kind in ("date", "timestamp", "timestamptz")
+
+    @property
+    def sql(self) -> str:
+        """As it stands in a cast."""
+        if self.name:
+            return self.name
+        if self.size is None:  # "character" alone is one letter
+            return self.base if self.base == "bpchar" else _SQL.get(self.base, self.base)
+        if self.base in ("timestamp", "timestamptz"):
+            head, _, tail = _SQL[self.base].partition(" ")
+            return f"{head}({self.size}) {tail}"
+        inside = f"{self.size},{self.scale}" if self.scale is not None else f"{self.size}"
+        return f"{_SQL.get(self.base, self.base)}({inside})"
+
+    def plain(self) -> "Type":
+        """Without what stands in parentheses, as the results of operators are typed."""
+        return replace(self, size=None, scale=None)
+
+
+BOOLEAN, INT2, INT4, INT8 = Type("bool"), Type("int2"), Type("int4"), Type("int8")
+NUMERIC, FLOAT4, FLOAT8 = Type("numeric"), Type("float4"), Type("float8")
+DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Type("date"), Type("timestamp"), Type("timestamptz"), Type("interval")
+JSONB = Type("other", name="jsonb")
+TIME = Type("time")
+TEXT, VARCHAR, UUID, UNKNOWN = Type("text"), Type("varchar"), Type("uuid"), Type("unknown")
+
+
+def type_of(column: Column) -> Type:
+    """The type of a real column; one whose equality is not that of its bytes is "other"."""
+    found = from_name(column.type)
+    if found.kind == "text" and not column.deterministic:
+        return Type("other", name=column.type.sql)
+    return found
+
+
+def is_collated(column: Column) -> bool:
+    """Whether it may have a collation of its own, as a domain has: where texts of two are compared PostgreSQL fails."""
+    is_domain = type_of(column).kind == "text" and column.type.schema != "pg_catalog"
+    return column.collation is not None or is_domain
+
+
+def from_name(name: TypeName) -> Type:
+    if name.base == "enum":
+        return Type("enum", name=name.sql, labels=name.labels)
+    kind = _KINDS.get(name.base, "other")
+    is_rounded = name.base == "time" and name.modifier >= 0
+    if kind in ("other", "unknown") or is_rounded or (name.extension is not None and kind != "enum"):
+        return Type("other", name=name.sql)
+    if name.modifier < 0:
+        return Type(name.base)
+    if name.base == "numeric":
+        return Type("numeric", size=(name.modifier - 4) >> 16 & 0xFFFF, scale=name.scale)
+    if name.base in ("varchar", "bpchar"):
+        return Type(name.base, size=name.modifier - 4)
+    return Type(name.base, size=name.modifier) if name.base in ("timestamp", "timestamptz") else Type(name.base)
+
+
+def find_type(written: str) -> Type | None:
+    """The type that a cast names, or None when the planner does not know it."""
+    found = _WRITTEN.fullmatch(written.strip().removeprefix("pg_catalog."))
+    base = _ALIASES.get((found[1] + (found[4] or "")).strip()) if found else None
+    if found is None or base is None or (base == "time" and found[2]):
+        return None
+    size = int(found[2]) if found[2] else None
+    scale = int(found[3]) if found[3] else None
+    if base == "numeric" and size is not None:
+        return Type(base, size=size, scale=scale or 0)
+    if base == "bpchar" and size is None and found[1] != "bpchar":
+        return Type(base, size=1)
+    return Type(base, size=size, scale=scale)
+
+
+def wider_number(left: Type, right: Type) -> Type:
+    """The type of left + right, as PostgreSQL picks its operator.
+
+    Example:
+        >>> wider_number(INT4, FLOAT4).base, wider_number(INT8, NUMERIC).base, wider_number(INT2, INT4).base
+        ('float8', 'numeric', 'int4')
+    """
+    if left.base == right.base:
+        return left.plain()
+    if "float" in (left.kind, right.kind):
+        return FLOAT8
+    if "numeric" in (left.kind, right.kind):
+        return NUMERIC
+    return left if WIDTHS[left.base] >= WIDTHS[right.base] else right
+
+
+def find_common(types: list[Type]) -> Type | None:
+    """The type that CASE, COALESCE, UNION, GREATEST and IN make of several (select_common_type), or None."""
+    known = [each for each in types if each.kind != "unknown"]
+    if not known:
+        return TEXT
+    chosen = known[0]
+    for each in known[1:]:
+        if each.base != chosen.base or each.name != chosen.name:
+            if not _same_category(chosen, each):
+                return None
+            chosen = each if _yields(chosen, each) else chosen
+    same = all(each == known[0] for each in known)
+    return known[0] if same and len(known) == len(types) else (chosen if chosen.name else chosen.plain())
+
+
+def _same_category(left: Type, right: Type) -> bool:
+    if left.is_number and right.is_number:
+        return True
+    if left.is_time and right.is_time:
+        return True
+    return left.kind == right.kind == "text"
+
+
+_ORDER = ("int2", "int4", "int8", "numeric", "float4", "float8", "date", "timestamp", "timestamptz")
+
+
+def _yields(chosen: Type, other: Type) -> bool:
+    """Whether the chosen type converts implicitly to the other and not the other way round."""
+    if chosen.kind == "text":
+        return chosen.base != "text" and other.base == "text"
+    return _ORDER.index(other.base) > _ORDER.index(chosen.base)
+
+
+def have_one_equality(first: Type, second: Type) -> bool:
+    """Whether = between the two types belongs to the operator class of either one's unique index."""
+    if first.kind == second.kind == "integer":
+        return True
+    if first.kind == second.kind == "text":  # a character(n) is read as text without the blanks that do not count
+        return {first.base, second.base} <= {"text", "varchar"} or first.base == second.base == "bpchar"
+    return first.base == second.base and first.name == second.name and first.kind != "other"
+
+
+def finds_one(sql_type: Type, target: Type) -> bool:
+    """Whether = finds at most one of the target's different values, and fails on none.
+
+    The target's values must not be rounded to be compared, nor a number be made a double that holds none, as 1e400.
+
+    Example:
+        >>> finds_one(INT8, FLOAT8), finds_one(FLOAT8, INT8), finds_one(NUMERIC, FLOAT8), finds_one(TIMESTAMPTZ, DATE)
+        (True, False, False, False)
+    """
+    if sql_type.is_number and target.is_number:
+        return sql_type.kind in ("integer", "float") if target.kind == "float" else sql_type.kind != "float"
+    if sql_type.is_time and target.is_time:
+        return sql_type.kind != "timestamptz" or target.kind == "timestamptz"
+    if sql_type.kind == target.kind == "text":
+        return True
+    return (sql_type.base, sql_type.name) == (target.base, target.name)
+
+
+def integer_range(base: str) -> tuple[int, int]:
+    limit = 1 << (WIDTHS[base] - 1)
+    return -limit, limit - 1

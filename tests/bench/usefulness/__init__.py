@@ -1,0 +1,1 @@
+"""Questions as analysts ask them of small databases, and how many of the answers are of use."""

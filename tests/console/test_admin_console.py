@@ -1,0 +1,117 @@
+"""The console as operators use it: by psql and drivers, in the simple and the extended protocol."""
+
+import subprocess
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from proxy.console.language import HELP, SHOWN, Command, SyntaxProblem, commands_of
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.running import noisegate
+from tests.server.relay import eventually
+
+PASSWORD = "SCRAM-SHA-256$4096:bm9pc2VnYXRlLXNhbHQtMQ==$\
+Fx0st/XWuNDfeIQDWXDi1oBnoCVqttNumXyclzzuFCo=:yn7C40SXBTx0F1cq5nA+hSJiJWhbk0thlHnYhZfdRhE="
+ROOT = f'{shop_data.RULES.rstrip()}\noperators: {{root: {{password: "{PASSWORD}"}}}}\n'
+COUNT = b"SELECT count(*) FROM customers WHERE city = 'Berlin'"
+OTHER = b"SELECT count(*) FROM orders"
+Rows = list[tuple[str, ...]]
+
+
+def test_commands_are_told_apart_whatever_their_case() -> None:
+    assert commands_of('show sessions;KILL analyst "Ada B";; -- nothing\n forgive ada') == [
+        Command("SHOW", ("SESSIONS",)),
+        Command("KILL", ("ANALYST", "Ada B")),
+        Command("FORGIVE", ("ada",)),
+    ]
+    assert commands_of(" ; ") == []
+    for text, position in (("SHOW pools", 1), ("RELOAD; KILL ada", 9), ("SELECT 1", 1), ("SHOW POOL, 'x'", 10)):
+        with pytest.raises(SyntaxProblem) as refused:
+            commands_of(text)
+        assert refused.value.position == position
+    assert commands_of("help; show help") == [Command("SHOW", ("HELP",))] * 2
+    for amount in ("-5", "0", "0.000", "much", "1234567"):
+        with pytest.raises(SyntaxProblem, match="takes a number above 0"):
+            commands_of(f"GRANT EPSILON {amount} TO bob")
+    for text, _ in HELP:
+        assert commands_of(text.partition(";")[0].replace(" id", " 7").replace(" n ", " 0.5 "))
+
+
+def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn, rules=ROOT) as running:
+        console = running.dsn("ada", user="root", dbname="noisegate")
+        with (
+            psycopg.connect(console, autocommit=True) as root,
+            psycopg.connect(running.dsn("ada"), autocommit=True) as ada,
+            psycopg.connect(running.dsn("bob"), autocommit=True) as bob,
+        ):
+            ada.execute(COUNT)
+
+            def ask(text: str, *, prepare: bool = False) -> Rows:
+                return root.execute(text.encode(), prepare=prepare).fetchall()
+
+            for what, names in SHOWN.items():
+                cursor = root.execute(f"SHOW {what}".encode())
+                assert tuple(column.name for column in cursor.description or ()) == names
+                assert cursor.fetchall() == ask(f"show {what}", prepare=True) or what == "SESSIONS"
+            assert root.cursor(binary=True).execute(b"SHOW TWINS").fetchall() == [("shared", "yes", "0")]
+            assert {(row[1], row[3]) for row in ask("SHOW SESSIONS")} == {("ada", "idle"), ("bob", "idle")}
+            budgets = {row[0]: row for row in ask("SHOW BUDGETS")}
+            assert budgets["ada"][2] == budgets["all together"][2] != budgets["bob"][2]
+
+            assert root.execute(b"PAUSE").statusmessage == "PAUSE"
+            answers: list[object] = []
+            waiting = threading.Thread(target=lambda: answers.append(ada.execute(OTHER).fetchone()))
+            waiting.start()
+            assert eventually(lambda: ("ada", "active") in {(row[1], row[3]) for row in ask("SHOW SESSIONS")}, 30)
+            assert not answers
+            assert bob.execute(b"SELECT 1").fetchone() == (1,)  # the twin is not paused
+            assert ask("SHOW POOL")[0][4] == "yes"
+            root.execute(b"RESUME")
+            waiting.join(60)
+            assert len(answers) == 1
+
+            root.execute(b"KILL ANALYST bob")
+            with pytest.raises(psycopg.OperationalError):
+                bob.execute(b"SELECT 1")
+            for text, error in (
+                ("KILL 1", psycopg.errors.UndefinedObject),
+                ("FORGIVE bob", psycopg.errors.ObjectNotInPrerequisiteState),
+                ("SELECT 1", psycopg.errors.SyntaxError),
+            ):
+                for prepare in (False, True):
+                    with pytest.raises(error):
+                        root.execute(text.encode(), prepare=prepare)
+            before = budgets["ada"]
+            root.execute(b"GRANT EPSILON 0.25 TO ada")
+            after = {row[0]: row for row in ask("SHOW BUDGETS")}
+            assert float(after["ada"][1]) == float(before[1]) + 0.25
+            assert after["all together"][1] == budgets["all together"][1]
+            granted = ada.execute(b"SELECT epsilon FROM noisegate.budget WHERE account = 'yours'").fetchone()
+            assert granted is not None and float(granted[0]) == float(after["ada"][1])
+            with pytest.raises(psycopg.errors.UndefinedObject):
+                root.execute(b"GRANT EPSILON 0.25 TO mallory")
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="all analysts together have 1000"):
+                root.execute(b"GRANT EPSILON 1000.5 TO ada")
+            root.execute(b"REFRESH TWIN")
+            good = running.rules.read_text()
+            running.rules.write_text(good.replace("budget:", "bugdet:"))
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="not taken"):
+                root.execute(b"RELOAD")
+            running.rules.write_text(good)
+            root.execute(b"RELOAD")
+            with pytest.raises(psycopg.OperationalError, match="alone"):
+                psycopg.connect(running.dsn("ada", user="root"))
+            with pytest.raises(psycopg.OperationalError, match="does not exist"):
+                psycopg.connect(running.dsn("ada", dbname="noisegate"))
+
+        with psycopg.connect(console) as root, root.transaction():  # as drivers begin without being asked
+            assert len(root.execute(b"SHOW VERSION").fetchall()) == 1
+        psql = ["psql", console, "-XAtc", "SHOW VERSION; SHOW HELP"]
+        done = subprocess.run(psql, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, len(done.stdout.splitlines())) == (0, 1 + len(HELP)), done.stderr
+        said = {(line["operator"], line["command"]) for line in running.events("console")}
+        assert {("root", "KILL ANALYST bob"), ("root", "PAUSE"), ("root", "SHOW VERSION")} <= said

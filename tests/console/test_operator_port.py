@@ -1,0 +1,129 @@
+"""Metrics and health of a running proxy, as Prometheus and a supervisor ask for them."""
+
+import json
+import re
+import socket
+from http.client import HTTPConnection
+from pathlib import Path
+
+import psycopg
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.metrics import REGISTRY
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate, start
+
+PORT = ("--metrics-port", "0")
+COUNT = "SELECT count(*) FROM customers WHERE city = 'Berlin'"
+ROOT = Path(__file__).parents[2]
+VITALS = (ROOT / "proxy" / "console" / "vitals.py").read_text()
+ADA = (("analyst", "ada"),)
+Labels = tuple[tuple[str, str], ...]
+
+
+def get(running: Noisegate, path: str, method: str = "GET") -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", int(str(running.wait_for("operator_port")["port"])), timeout=30)
+    connection.request(method, path)
+    reply = connection.getresponse()
+    return reply.status, reply.read().decode()
+
+
+def samples(text: str) -> dict[tuple[str, Labels], float]:
+    """Every number, by name and labels, as Prometheus' own parser reads it; nothing may come twice."""
+    found: dict[tuple[str, Labels], float] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation, family.name
+        for sample in family.samples:
+            key = sample.name, tuple(sorted(sample.labels.items()))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def test_what_happened_and_how_it_is_can_be_scraped(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn, arguments=PORT) as running:
+        with psycopg.connect(running.dsn(), autocommit=True) as session:
+            for sql in ("SELECT 1", COUNT, COUNT):
+                session.execute(sql.encode())
+            for sql in ("SELECT * FROM customers WHERE city = 'Berlin'", "DELETE FROM customers"):
+                with pytest.raises(psycopg.Error):
+                    session.execute(sql.encode())
+            status, text = get(running, "/metrics")
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(running.dsn(password="wrong"))
+        later = samples(get(running, "/metrics")[1])
+
+    found = samples(text)
+    assert status == 200
+    assert found["noisegate_statement_seconds_count", (("path", "relayed"),)] >= 1
+    assert found["noisegate_statement_seconds_count", (("path", "private"),)] == 2
+    for stage in ("open", "charge", "database", "settle"):
+        assert found["noisegate_stage_seconds_count", (("stage", stage),)] == 1
+    assert found["noisegate_answers_total", (("source", "drawn"),)] == 1
+    assert found["noisegate_answers_total", (("source", "served_again"),)] == 1
+    assert found["noisegate_refusals_total", (("kind", "NotAllowed"), ("sqlstate", "42501"))] == 1
+    assert found["noisegate_refusals_total", (("kind", "ReadOnly"), ("sqlstate", "25006"))] == 1
+    assert found["noisegate_forbidden_total", ()] == 1
+    spent, left, limit = (
+        found[f"noisegate_epsilon_{each}", (("analyst", "ada"),)] for each in ("spent", "left", "limit")
+    )
+    assert 0 < spent == found["noisegate_shared_epsilon_spent", ()]
+    assert spent + left == pytest.approx(limit)
+    assert found["noisegate_epsilon_spent", (("analyst", "bob"),)] == 0
+    assert found["noisegate_sessions", (("analyst", "ada"),)] == 1
+    for name in ("noisegate_ledger_up", "noisegate_connections"):
+        assert found[name, ()] == 1
+    assert found["noisegate_twin_up", (("twin", "shared"),)] == 1
+    assert found["noisegate_workers", ()] == 2
+    assert found["noisegate_ledger_commit_seconds_count", ()] > 0
+    assert later["noisegate_logins_refused_total", (("sqlstate", "28P01"),)] == 1
+    assert not any(word in text for word in ("Berlin", "customers", "SELECT"))
+
+
+def test_health_tells_a_process_that_runs_from_one_that_can_answer(shop: RealDatabase, tmp_path: Path) -> None:
+    with noisegate(tmp_path, shop.reader_dsn, arguments=PORT) as running:
+        assert get(running, "/healthz") == (200, "ok\n")
+        status, text = get(running, "/readyz")
+        assert (status, json.loads(text)) == (
+            200,
+            {"ready": True, "database": "ok", "ledger": "ok", "twin": "ok", "clients": "ok"},
+        )
+        running.rules.with_suffix(".ledger").unlink()
+        status, text = get(running, "/readyz")
+        assert status == 503
+        assert json.loads(text)["ledger"] in ("ENOENT", "missing")
+        gone = samples(get(running, "/metrics")[1])
+        assert gone["noisegate_ledger_up", ()] == 0
+        assert not any(name.startswith("noisegate_epsilon") for name, _ in gone)
+        assert get(running, "/healthz")[0] == 200
+
+        assert get(running, "/")[0] == 404
+        assert get(running, "/healthz", "POST")[0] == 405
+        assert get(running, "/healthz", "HEAD") == (200, "")
+        with socket.create_connection(("127.0.0.1", int(str(running.events("operator_port")[0]["port"])))) as odd:
+            odd.sendall(b"nonsense\r\n\r\n")
+            assert odd.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_before_the_database_has_been_seen_the_proxy_is_not_ready(rules_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        nowhere = f"host=127.0.0.1 port={free.getsockname()[1]} dbname=shop user=nobody"
+    waiting = start(rules_path, nowhere, arguments=PORT)
+    try:
+        assert waiting.wait_for("database_away")["reason"] == "connection_refused"
+        assert get(waiting, "/readyz") == (503, '{"ready": false, "database": "not_seen_yet"}\n')
+        assert get(waiting, "/healthz")[0] == 200
+        assert ("process_start_time_seconds", ()) in samples(get(waiting, "/metrics")[1])
+    finally:
+        waiting.stop()
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    """Names in docker/grafana.json are those of the registry and of the gauges."""
+    parts = re.findall(r"noisegate_[a-z_]+", (ROOT / "docker" / "grafana.json").read_text())
+    counted = {family.name for family in REGISTRY.collect()}
+    gauges = {f"noisegate_{name}" for name in re.findall(r'_(?:gauge|labelled)\(\s*"(\w+)"', VITALS)}
+    gauges |= {f"noisegate_{whose}epsilon_{what}" for whose in ("", "shared_") for what in ("spent", "left", "limit")}
+
+    assert {re.sub("_(total|bucket|sum|count)$", "", name) for name in parts} <= counted | gauges

@@ -1,0 +1,117 @@
+"""What is a sum of released cells costs nothing, or makes what is paid for more precise, through a running proxy."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from tests.running import Noisegate
+
+Session = psycopg.Connection
+
+BY_CITY = "SELECT city, count(*) FROM customers WHERE {} GROUP BY city"
+BY_DAY = (
+    "SELECT ordered_at::date, count(*), noisegate.margin(count(*)) FROM orders"
+    " WHERE ordered_at >= '{}' AND ordered_at < '{}' GROUP BY 1 ORDER BY 1"
+)
+
+
+@pytest.fixture
+def session(proxy: Noisegate) -> Iterator[Session]:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        connection.execute("SET noisegate.epsilon = 1")
+        yield connection
+
+
+def spent(session: Session) -> Decimal:
+    (row,) = session.execute("SELECT coalesce(sum(epsilon), 0) FROM noisegate.ledger")
+    found: Decimal = row[0]
+    return found
+
+
+def numbers(session: Session, sql: str) -> dict[str, int]:
+    return {str(label): number for label, number, *_ in session.execute(sql)}
+
+
+def test_a_part_of_an_answer_is_served_from_it(session: Session) -> None:
+    """The cities are told of those who were born before some day, which nobody else asks for."""
+    born = "birth_date < '1990-05-17'"
+    whole = numbers(session, BY_CITY.format(born))
+    before = spent(session)
+
+    assert numbers(session, BY_CITY.format(f"{born} AND city IN ('Lyon', 'Graz')")) == {
+        city: whole[city] for city in ("Graz", "Lyon")
+    }
+    assert session.execute(f"SELECT count(*) FROM customers WHERE {born} AND city = 'Lyon'").fetchone() == (
+        whole["Lyon"],
+    )
+    assert spent(session) == before
+
+
+def test_a_sum_that_is_precise_enough_costs_nothing(session: Session) -> None:
+    session.execute("SET noisegate.epsilon = 4")
+    cells = session.execute(
+        "SELECT segment, is_vip, count(*) FROM customers WHERE id < 391 GROUP BY segment, is_vip"
+    ).fetchall()
+    before = spent(session)
+    session.execute("SET noisegate.epsilon = 1")
+    explained = "\n".join(
+        row[0]
+        for row in session.execute("EXPLAIN SELECT is_vip, count(*) FROM customers WHERE id < 391 GROUP BY is_vip")
+    )
+    shown = numbers(session, "SELECT is_vip, count(*) FROM customers WHERE id < 391 GROUP BY is_vip")
+
+    assert "as sums of up to 3 cells" in explained
+    for is_vip in (True, False):
+        assert shown[str(is_vip)] == max(0, sum(number for _, vip, number in cells if vip == is_vip))
+    assert spent(session) == before
+    assert session.execute("SELECT margin FROM noisegate.last").fetchall() == [(Decimal(1),)]
+
+
+def test_a_sum_that_is_not_makes_what_is_paid_for_more_precise_and_is_the_same_again(session: Session) -> None:
+    numbers(session, "SELECT segment, count(*) FROM customers WHERE id < 392 GROUP BY segment")
+    before = spent(session)
+    total = "SELECT count(*), noisegate.margin(count(*)) FROM customers WHERE id < 392"
+    first = session.execute(total).fetchone()
+
+    assert spent(session) == before + 1
+    assert first == session.execute(total).fetchone()
+    assert first is not None
+    assert first[1] <= 3
+    assert spent(session) == before + 1
+    session.execute("SET noisegate.reuse = off")
+    session.execute(total)
+    assert spent(session) == before + 2
+
+
+def test_days_that_several_charts_have_shown_get_sharper(session: Session) -> None:
+    session.execute(BY_DAY.format("2024-03-01", "2024-03-31"))
+    rows = session.execute(BY_DAY.format("2024-03-02", "2024-04-01")).fetchall()
+    margins = [row[2] for row in rows]
+
+    assert margins[0] == margins[28] < margins[29]  # the last day is new
+
+
+def test_a_part_that_may_be_cut_by_more_is_told(session: Session) -> None:
+    session.execute("SET noisegate.epsilon = 5")
+    days = session.execute(BY_DAY.format("2024-05-01", "2024-06-01")).fetchall()
+    session.execute("SET noisegate.epsilon = 1")
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    (row,) = session.execute(
+        "SELECT count(*) FROM orders WHERE ordered_at >= '2024-05-06' AND ordered_at < '2024-05-13'"
+    )
+
+    assert row[0] == max(0, sum(number for _, number, _ in days[5:12])) or min(number for _, number, _ in days) == 0
+    assert any("units were cut by all rows that the earlier answer counted" in each for each in told)
+
+
+def test_what_others_have_paid_for_is_no_sum_for_free(proxy: Noisegate, session: Session) -> None:
+    session.execute("SET noisegate.epsilon = 4")
+    numbers(session, "SELECT segment, count(*) FROM customers WHERE id < 393 GROUP BY segment")
+    with psycopg.connect(proxy.dsn("bob"), autocommit=True) as other:
+        before = spent(other)
+        other.execute("SET noisegate.epsilon = 1")
+        other.execute("SELECT count(*) FROM customers WHERE id < 393")
+        assert spent(other) == before + 1

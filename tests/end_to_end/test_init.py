@@ -1,0 +1,97 @@
+"""`noisegate init`: from a database to a proxy that answers, as its own two lines say."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from proxy.twin.embedded import Cluster
+from tests.conftest import make_shop
+from tests.running import START_SECONDS, command, start
+
+
+def test_a_folder_is_made_from_which_the_proxy_starts_and_answers(real_cluster: Cluster, tmp_path: Path) -> None:
+    shop = make_shop(real_cluster, "guided")
+    folder = tmp_path / "made here"
+    answers = "customers\nEve O'Neil\nyes\nyes\n"
+
+    done = subprocess.run(
+        [sys.executable, "-m", "proxy", "init", shop.dsn, "--folder", str(folder), "--role", "guided_reader"],
+        input=answers, capture_output=True, text=True, timeout=START_SECONDS, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Which table has one row for each individual to protect? [customers]" in done.stdout
+    assert {path.name for path in folder.iterdir()} >= {
+        "rules.yaml", "rules.lock", "rules.ledger", "rules.schema.json", "grants.sql", "secrets.env", "server.crt"
+    }  # fmt: skip
+    assert (folder / "secrets.env").stat().st_mode & 0o077 == 0 == (folder / "grants.sql").stat().st_mode & 0o077
+    assert "previews: empty" in (folder / "rules.yaml").read_text()
+    (line,) = (each for each in done.stdout.splitlines() if each.startswith("Connect:"))
+    _, password, _, target = shlex.split(line)
+    lines = (folder / "secrets.env").read_text().splitlines()
+    variables = {name: shlex.split(value)[0] for name, _, value in (line.partition("=") for line in lines)}
+    tls = ("--tls-certificate", str(folder / "server.crt"), "--tls-key", str(folder / "server.key"))
+    running = start(folder / "rules.yaml", variables["NOISEGATE_DATABASE"], arguments=tls, environment=variables)
+    try:
+        running.wait_for("ready")
+        with psycopg.connect(target, port=running.port, password=password.removeprefix("PGPASSWORD=")) as session:
+            assert session.execute("SELECT count(*) FROM customers").fetchone()
+            with pytest.raises(psycopg.errors.UndefinedColumn):
+                session.execute("SELECT count(email) FROM customers")
+    finally:
+        running.stop()
+
+    other = command("init", shop.dsn, "--folder", str(tmp_path / "other"), "--role", "guided_reader", "--yes")
+    assert (other.returncode, '"guided_reader" already exists' in other.stderr) == (1, True)
+    assert not (tmp_path / "other").exists()
+    again = command("init", shop.dsn, "--folder", str(folder), "--yes")
+    assert (again.returncode, "is not empty" in again.stderr) == (1, True)
+
+
+def test_the_end_of_the_input_is_no_answer(real_cluster: Cluster, tmp_path: Path) -> None:
+    shop = make_shop(real_cluster, "unanswered")
+
+    done = command("init", shop.dsn, "--folder", str(tmp_path / "n"), "--role", "unanswered_reader")
+
+    assert (done.returncode, "--yes takes what is proposed" in done.stderr) == (1, True)
+    assert not (tmp_path / "n").exists()
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        assert owner.execute("SELECT FROM pg_roles WHERE rolname = 'unanswered_reader'").rowcount == 0
+
+
+def test_nothing_is_asked_and_nothing_run_where_options_say_so(real_cluster: Cluster, tmp_path: Path) -> None:
+    shop = make_shop(real_cluster, "unguided")
+
+    done = command("init", shop.dsn, "--folder", str(tmp_path / "n"), "--yes", "--no-grant", "--no-bi-tools")
+
+    assert done.returncode == 0, done.stderr
+    assert "?" not in done.stdout
+    assert f"Run {tmp_path / 'n' / 'grants.sql'} in the database before you start." in done.stdout
+    assert "previews" not in (tmp_path / "n" / "rules.yaml").read_text()
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        assert owner.execute("SELECT count(*) FROM pg_roles WHERE rolname = 'guided_other'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--unit", "custommers"), "there is no table custommers; did you mean customers?"),
+        (("--unit", "order_items"), "has no primary key of one column"),
+    ],
+)
+def test_a_table_that_cannot_have_units_is_told(
+    real_cluster: Cluster, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        is_there = owner.execute("SELECT FROM pg_database WHERE datname = 'unguided'").fetchone()
+    dsn = real_cluster.dsn("unguided") if is_there is not None else make_shop(real_cluster, "unguided").dsn
+
+    done = command("init", dsn, "--folder", str(tmp_path / "n"), "--yes", *arguments)
+
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert not (tmp_path / "n").exists()

@@ -1,0 +1,134 @@
+"""The worked example of docs/local-reports.md, as it stands there: a table of answers that people randomized."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.end_to_end.test_documents import error_of, merged, statements_of
+from tests.running import Noisegate, noisegate
+from tests.support.markdown import ROOT, Fence, fences
+
+FENCES = fences(ROOT / "docs" / "local-reports.md")
+PEOPLE = 4000
+APPS = ("mail", "maps", "music", "news", "chat", "shop", "bank", "game")
+RULES = """
+database: ${NOISEGATE_DATABASE}
+unit: people.id
+tables: {people: {unit: id}}
+budget: {epsilon: 1000, delta: 1e-6}
+defaults: {epsilon: 1, max_epsilon: 20}
+"""
+
+
+def _of(*info: str) -> list[Fence]:
+    return [each for each in FENCES if each.info == info]
+
+
+def truth() -> list[tuple[int, str, str, bool, float, str]]:
+    """What everybody would have said."""
+    random = Random(11)
+    return [
+        (
+            person,
+            random.choice(("Berlin", "Lyon")),
+            random.choices(("glad", "calm", "sad"), (5, 3, 2))[0],
+            random.random() < 0.2,
+            6 + 4 * random.random(),
+            random.choices(APPS, range(8, 0, -1))[0],
+        )
+        for person in range(1, PEOPLE + 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def survey(shop: RealDatabase) -> RealDatabase:
+    """The page's table, filled by the page's collector."""
+    database = RealDatabase(shop.cluster, "survey")
+    with psycopg.connect(shop.cluster.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE survey")
+    schema, (collector,) = _of("sql", "survey")[0], _of("python", "survey")
+    names: dict[str, Any] = {}
+    exec(collector.text, names)
+    with psycopg.connect(database.dsn) as connection:
+        connection.execute(schema.text.encode())
+        connection.execute(f"INSERT INTO people SELECT generate_series(1, {PEOPLE}), 'x'")
+        for each in truth():
+            names["collect"](connection, *each)
+        connection.execute(f"GRANT SELECT ON people, answers TO {shop_data.READER}; ANALYZE")
+    return database
+
+
+@pytest.fixture(scope="module")
+def running(survey: RealDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noisegate]:
+    (rules,) = _of("yaml", "survey")
+    verifiers = {"analysts": {"ada": yaml.safe_load(shop_data.RULES)["analysts"]["ada"]}}
+    whole = merged(merged(yaml.safe_load(RULES), verifiers), yaml.safe_load(rules.text))
+    place = tmp_path_factory.mktemp("survey")
+    with noisegate(place, survey.reader_dsn, rules=yaml.safe_dump(whole), name="survey") as found:
+        yield found
+
+
+@pytest.fixture
+def session(running: Noisegate) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(running.dsn(), autocommit=True) as connection:
+        yield connection
+
+
+def test_all_questions_of_the_page_are_answered(session: psycopg.Connection) -> None:
+    for said in statements_of(_of("sql", "survey")[1]):
+        assert session.execute(said.statement.encode()).fetchall()
+
+
+def test_refusals_are_as_the_page_says(session: psycopg.Connection) -> None:
+    (refused,) = _of("sql", "survey-refused")
+    for said in statements_of(refused):
+        assert error_of(session, said.statement) == said.reply
+
+
+def test_estimates_hold_the_truth_within_their_margins(session: psycopg.Connection) -> None:
+    """Within two of the widest margins: wrong in one of ten thousand, for each of a dozen numbers."""
+    people = truth()
+    session.execute("SET noisegate.confidence = 0.999")
+    for mood, found, margin in session.execute(
+        "SELECT mood, noisegate.estimate(mood), noisegate.margin(noisegate.estimate(mood)) FROM answers GROUP BY mood"
+    ).fetchall():
+        held = sum(each[2] == mood for each in people)
+        assert abs(found - held) < 2 * margin < 2000, (mood, found, held, margin)
+    asked = "noisegate.estimate(mood, 'glad')"
+    for city, found, margin in session.execute(
+        f"SELECT city, {asked}, noisegate.margin({asked}) FROM answers GROUP BY city"
+    ).fetchall():
+        held = sum(each[1] == city and each[2] == "glad" for each in people)
+        assert abs(found - held) < 2 * margin < 2000
+    numbers = ("noisegate.estimate(smokes, true)", "noisegate.estimate(apps, 'mail')", "noisegate.estimate(hours)")
+    truths = (
+        sum(each[3] for each in people),
+        sum(each[5] == "mail" for each in people),
+        sum(each[4] for each in people) / PEOPLE,
+    )
+    for asked, held in zip(numbers, truths, strict=True):
+        row = session.execute(f"SELECT {asked}, noisegate.margin({asked}) FROM answers").fetchone()
+        assert row is not None and abs(row[0] - held) < 2 * row[1], (asked, row, held)
+
+
+def test_counts_of_reports_are_told_as_such(running: Noisegate) -> None:
+    told: list[str] = []
+    with psycopg.connect(running.dsn(), autocommit=True) as connection:
+        connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        connection.execute("SELECT mood, count(*) FROM answers GROUP BY mood").fetchall()
+        assert any(each.startswith('"mood" was randomized at epsilon 1: this counts reports') for each in told)
+        connection.execute("SELECT noisegate.estimate(smokes, true) FROM answers").fetchall()
+    assert re.search(r"95% of estimates within ±[0-9.]+", " ".join(told))
+
+
+def test_the_page_has_what_this_test_reads() -> None:
+    assert Path(ROOT / "docs" / "local-reports.md").exists()
+    assert [len(_of(*info)) for info in (("sql", "survey"), ("python", "survey"), ("yaml", "survey"))] == [2, 1, 1]

@@ -1,0 +1,72 @@
+"""No number about few units: whatever shape a question has, groups of few people have no numbers, and others have."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate
+
+RULES = shop_data.RULES.replace("{epsilon: 1, max_epsilon: 10,", "{epsilon: 10, max_epsilon: 10,") + "min_units: 60\n"
+FEW, MANY = 20, 150
+"""Customers of a question; the count of them is off by 40 at ε above 1 with a probability below 10^-17."""
+
+
+@pytest.fixture(scope="module")
+def session(shop: RealDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Connection]:
+    directory: Path = tmp_path_factory.mktemp("min_units")
+    running: Noisegate
+    with (
+        noisegate(directory, shop.reader_dsn, rules=RULES) as running,
+        psycopg.connect(running.dsn(), autocommit=True) as connection,
+    ):
+        yield connection
+
+
+SHAPES = [
+    "SELECT count(*) FROM customers WHERE id <= {}",
+    "SELECT count(DISTINCT id) FROM customers WHERE id <= {}",
+    "SELECT avg(amount) FROM orders WHERE customer_id <= {}",
+    "SELECT sum(amount) FROM orders WHERE customer_id <= {}",
+    "SELECT 2 * count(*) + 1 FROM orders WHERE customer_id <= {}",
+    "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM orders WHERE customer_id <= {}",
+    "SELECT noisegate.high(count(*)) FROM customers WHERE id <= {}",
+    "SELECT noisegate.margin(avg(amount)) FROM orders WHERE customer_id <= {}",
+    "SELECT n FROM (SELECT count(*) AS n FROM customers WHERE id <= {}) AS t",
+    "WITH t AS (SELECT stddev(amount) AS s FROM orders WHERE customer_id <= {}) SELECT s FROM t",
+    "SELECT count(*) FILTER (WHERE amount > 100) FROM orders WHERE customer_id <= {}",
+]
+
+
+@pytest.mark.parametrize("sql", SHAPES)
+def test_an_answer_about_few_people_has_no_number(session: psycopg.Connection, sql: str) -> None:
+    (few,) = session.execute(sql.format(FEW)).fetchone() or ()
+    (many,) = session.execute(sql.format(MANY)).fetchone() or ()
+
+    assert few is None
+    assert many is not None and many > 0
+
+
+def test_groups_and_levels_are_looked_at_one_by_one(session: psycopg.Connection) -> None:
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    rows = session.execute(
+        "SELECT city, count(*), min(birth_date) FROM customers WHERE city <> 'Berlin' OR id <= 8 "
+        "GROUP BY ROLLUP (city) HAVING count(*) IS NULL OR count(*) > 0 ORDER BY 1"
+    ).fetchall()
+
+    named = {city: (count, least) for city, count, least in rows}
+    assert named["Berlin"] == (None, None)
+    assert named["Lyon"][0] > 50
+    assert any("have no numbers" in line or "has no numbers" in line for line in told), told
+
+
+def test_groups_found_in_the_data_are_left_out(session: psycopg.Connection) -> None:
+    rows = session.execute(
+        "SELECT extract(year FROM ordered_at), customer_id % 2, count(*) FROM orders "
+        "WHERE customer_id <= 150 GROUP BY 1, 2"
+    ).fetchall()
+    assert all(count is None or count > 40 for _, _, count in rows)

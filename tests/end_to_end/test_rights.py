@@ -1,0 +1,140 @@
+"""The proxy's role: the least rights are enough, a missing one is named, and so is why it cannot connect."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from proxy.twin.embedded import Cluster
+from tests import shop as shop_data
+from tests.conftest import RealDatabase, make_shop
+from tests.running import command, noisegate
+
+
+@pytest.fixture(scope="module")
+def guarded(real_cluster: Cluster) -> RealDatabase:
+    return make_shop(real_cluster, "Guarded 'shop'")
+
+
+def test_the_role_that_is_printed_can_do_all_that_is_needed_and_nothing_more(
+    guarded: RealDatabase, tmp_path: Path
+) -> None:
+    rules = shop_data.rules_file(tmp_path)
+    dsn = guarded.cluster.dsn(guarded.name, 'the "least"')
+    printed = command("grants", str(rules), database=dsn)
+    assert printed.returncode == 0, printed.stderr
+    with guarded.connect() as owner:
+        for _ in range(2):  # it may be run again
+            owner.execute(printed.stdout.encode())
+
+    checked = command("check", str(rules), database=dsn)
+
+    assert checked.returncode == 0
+    assert "the role" not in checked.stdout
+    with (
+        noisegate(tmp_path, dsn, name=guarded.name.replace("'", "\\'")) as running,
+        psycopg.connect(running.dsn(dbname="'Guarded \\'shop\\''"), autocommit=True) as ada,
+    ):
+        assert ada.execute("SELECT count(*), (SELECT count(*) FROM products) FROM orders").fetchone()
+
+
+def test_a_missing_right_is_an_error_with_the_sql_that_grants_it(guarded: RealDatabase, tmp_path: Path) -> None:
+    rules = shop_data.rules_file(tmp_path)
+    with guarded.connect() as owner:
+        owner.execute("CREATE ROLE poor LOGIN; GRANT SELECT ON customers, products, order_items TO poor")
+    dsn = guarded.cluster.dsn(guarded.name, "poor")
+
+    checked = command("check", str(rules), database=dsn)
+    started = command("serve", str(rules), "--port", "0", database=dsn)
+
+    wanted = 'GRANT SELECT ON "public"."orders" TO "poor"'
+    assert (checked.returncode, started.returncode) == (1, 1)
+    assert f"error: tables.orders: our role may not read it ({wanted})" in checked.stdout
+    assert f"orders: {wanted}" in started.stderr
+    with guarded.connect() as owner:
+        owner.execute(wanted.encode())
+    assert command("check", str(rules), database=dsn).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            "GRANT SELECT ON staff TO rich",
+            "may read 1 table or view that the rules do not name (staff); "
+            'REVOKE SELECT ON "public"."staff" FROM "rich"',
+        ),
+        ("GRANT UPDATE ON orders TO rich", "may write to 1 table;"),
+        ("ALTER ROLE rich BYPASSRLS", "has BYPASSRLS"),
+        ("ALTER ROLE rich CREATEDB", "may create databases"),
+        ("GRANT CREATE ON SCHEMA public TO rich", "may create in 1 schema;"),
+        ("GRANT pg_read_all_data TO rich", "is a member of pg_read_all_data"),
+        ("ALTER TABLE products OWNER TO rich", "owns 1 table or view"),
+        ("ALTER ROLE rich SUPERUSER", "is a superuser"),
+    ],
+)
+def test_a_right_too_much_is_a_warning(guarded: RealDatabase, tmp_path: Path, given: str, told: str) -> None:
+    rules = shop_data.rules_file(tmp_path)
+    with guarded.connect() as owner:
+        owner.execute("CREATE ROLE rich LOGIN; GRANT SELECT ON customers, products, orders, order_items TO rich")
+        try:
+            owner.execute(given.encode())
+            checked = command("check", str(rules), database=guarded.cluster.dsn(guarded.name, "rich"))
+        finally:
+            owner.execute("ALTER TABLE products OWNER TO CURRENT_USER; DROP OWNED BY rich; DROP ROLE rich")
+
+    assert checked.returncode == 0
+    assert f'the role "rich" {told}' in checked.stdout
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[Cluster]:
+    """A server that asks some roles for a password, and lets others not in."""
+    cluster = Cluster.start(tcp_port=free_port())
+    try:
+        hba = cluster.directory / "data" / "pg_hba.conf"
+        first = "local all asked scram-sha-256\nhost all asked all scram-sha-256\nlocal all barred reject\n"
+        hba.write_text(first + hba.read_text())
+        with psycopg.connect(cluster.dsn(), autocommit=True) as owner:
+            owner.execute("CREATE ROLE asked LOGIN PASSWORD 'right'; CREATE ROLE barred LOGIN; CREATE ROLE other LOGIN")
+            owner.execute("CREATE DATABASE closed")
+            owner.execute("REVOKE CONNECT ON DATABASE closed FROM PUBLIC")
+            owner.execute("SELECT pg_reload_conf()")
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"user": "asked", "password": "wrong"}, "the password is wrong"),
+        ({"user": "asked"}, "a password is asked for, and none was given"),
+        ({"user": "barred"}, "see its pg_hba.conf"),
+        ({"user": "nobody_here"}, "there is no such role: noisegate grants prints the SQL"),
+        ({"user": "other", "dbname": "closed"}, "may not connect to this database: noisegate grants prints the SQL"),
+        ({"dbname": "nothing_here"}, "there is no such database"),
+        ({"host": "/tmp/no/such/folder"}, "there is no server at that socket"),
+        ({"host": "127.0.0.1", "port": "1"}, "nothing listens there"),
+        ({"host": "no-such-host.invalid"}, "no machine has the name of host"),
+        ({"host": "127.0.0.1", "sslmode": "require"}, "one side wants TLS"),
+    ],
+)
+def test_why_it_cannot_connect_is_told_to_the_dba(
+    strict: Cluster, tmp_path: Path, change: dict[str, str], told: str
+) -> None:
+    rules = shop_data.rules_file(tmp_path)
+
+    done = command("check", str(rules), database=make_conninfo(strict.dsn(), **change))
+
+    assert done.returncode == 4
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

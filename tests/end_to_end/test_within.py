@@ -1,0 +1,152 @@
+"""SET noisegate.within through a running proxy: the least ε, two charges, refusals that say what it takes."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from tests.running import Noisegate
+
+Session = psycopg.Connection
+
+
+@pytest.fixture
+def session(proxy: Noisegate) -> Iterator[Session]:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        yield connection
+
+
+def charges(session: Session) -> list[Decimal]:
+    return [row[0] for row in session.execute("SELECT epsilon FROM noisegate.ledger ORDER BY time")]
+
+
+def margins(session: Session) -> list[Decimal]:
+    return [row[0] for row in session.execute("SELECT margin FROM noisegate.last")]
+
+
+def test_an_absolute_error_takes_one_charge_of_the_least_epsilon(session: Session) -> None:
+    session.execute("SET noisegate.within = 25")
+    before = charges(session)
+    session.execute("SELECT segment, count(*) FROM customers WHERE NOT is_vip GROUP BY segment")
+    (least,) = charges(session)[len(before) :]
+
+    (margin,) = margins(session)
+    assert 23 <= margin <= 25
+    assert Decimal("0.1") < least < Decimal("0.13")  # ln 20 / 25
+
+
+def test_a_relative_error_takes_a_probe_and_the_rest(proxy: Noisegate) -> None:
+    with psycopg.connect(proxy.dsn(), autocommit=True, options="-c noisegate.within=1%") as session:
+        before = charges(session)
+        row = session.execute("SELECT count(*) FROM customers WHERE is_vip IN (true, false)").fetchone()
+        paid = charges(session)[len(before) :]
+        again = session.execute("SELECT count(*) FROM customers WHERE is_vip IN (true, false)").fetchone()
+
+        assert row == again is not None
+        assert len(paid) == 2
+        assert paid[0] < paid[1] < 3
+        assert margins(session)[0] <= 4
+        assert charges(session)[len(before) :] == paid
+
+
+def test_what_takes_more_than_the_rules_allow_is_refused_with_what_it_takes(session: Session) -> None:
+    session.execute("SET noisegate.within = 0.5")
+    before = charges(session)
+    with pytest.raises(psycopg.Error, match=r"noisegate\.within = 0\.5 takes epsilon [\d,.E+]+ here") as refusal:
+        session.execute("SELECT sum(amount) FROM orders")
+
+    assert refusal.value.sqlstate == "53400"
+    assert charges(session) == before
+
+
+def test_what_a_probe_cannot_tell_from_noise_is_refused_and_the_probe_is_kept(session: Session) -> None:
+    session.execute("SET noisegate.within = '1%'")
+    sql = "SELECT count(*) FROM customers WHERE is_vip AND birth_date > '2008-01-01'"
+    before, details = charges(session), []
+    for _ in range(2):
+        with pytest.raises(psycopg.Error, match="the probe cannot tell these numbers from noise") as refusal:
+            session.execute(sql)
+
+        details.append(refusal.value.diag.message_detail)
+        assert refusal.value.diag.message_hint is not None
+
+    assert refusal.value.sqlstate == "53400"
+    assert len(charges(session)) == len(before) + 1
+    assert details == [
+        f"The probe cost epsilon {charges(session)[-1]}; while its answer is kept, it is not charged again.",
+        "The probe is an earlier answer; nothing was charged.",
+    ]
+
+
+REFUSED = [
+    "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM orders",
+    "SELECT stddev(amount) FROM orders",
+    "SELECT sum(amount) / nullif(count(*), 0) FROM orders",
+    "SELECT status, count(*) FROM orders GROUP BY ROLLUP (status)",
+    "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)",
+]
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_cannot_be_promised_is_refused_before_anything_is_paid(session: Session, sql: str) -> None:
+    session.execute("SET noisegate.within = '5%'")
+    before = charges(session)
+    with pytest.raises(psycopg.Error, match=r"noisegate\.within cannot be promised") as refusal:
+        session.execute(sql)
+
+    assert refusal.value.sqlstate == "0A000"
+    assert charges(session) == before
+
+
+def test_explain_tells_the_epsilon_and_pays_nothing(session: Session) -> None:
+    before = charges(session)
+    told = {}
+    for within in ("25", "5%"):
+        session.execute(f"SET noisegate.within = '{within}'")
+        lines = session.execute("EXPLAIN SELECT city, count(*) FROM customers GROUP BY city").fetchall()
+        told[within] = str(lines[0][0])
+
+    assert "epsilon=0.1" in told["25"]
+    assert "epsilon=" in told["5%"]
+    assert charges(session) == before
+
+
+def test_explain_tells_what_is_missing_beside_an_answer_that_serves_as_the_probe(session: Session) -> None:
+    """And that nothing is, once it was bought."""
+    sql, told = "SELECT country, count(*) FROM customers WHERE id < 350 GROUP BY country", list[str]()
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+    session.execute("SET noisegate.epsilon = 0.5")
+    session.execute(sql)
+    session.execute("SET noisegate.within = '3%'")
+    before = charges(session)
+
+    session.execute(f"EXPLAIN {sql}")
+    (words,) = [each for each in told if "beside an answer that you have" in each]
+    assert charges(session) == before
+    session.execute(sql)
+    (paid,) = charges(session)[len(before) :]
+    assert f"takes ε {paid.normalize():f} beside" in words
+    session.execute(f"EXPLAIN {sql}")
+
+    assert any("an answer that you have is enough: nothing is charged" in each for each in told)
+    session.execute(sql)
+    assert len(charges(session)) == len(before) + 1
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "5x", "100%", "NaN", "%"])
+def test_a_value_that_means_nothing_is_refused_when_it_is_set(session: Session, value: str) -> None:
+    with pytest.raises(psycopg.Error, match=r"noisegate\.within takes a number above 0") as refusal:
+        session.execute(f"SET noisegate.within = '{value}'")
+
+    assert refusal.value.sqlstate == "22023"
+
+
+def test_public_rows_and_our_own_relations_are_read_as_ever(session: Session) -> None:
+    session.execute("SET noisegate.within = '5%'")
+    assert session.execute("SELECT count(*) FROM products").fetchone() == (30,)
+    assert session.execute("SELECT setting FROM noisegate.settings WHERE name = 'noisegate.within'").fetchone() == (
+        "5%",
+    )
+    session.execute("SET noisegate.within = off")
+    session.execute("SELECT count(*) FROM customers")

@@ -1,0 +1,478 @@
+"""Snapshots of a real database: pinned, private about failures, and back after every kind of loss."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from proxy.engines.engine import (
+    EngineAway,
+    EngineError,
+    EngineTooOld,
+    Row,
+    SchemaChanged,
+    UnknownTimeZone,
+    Unplannable,
+)
+from proxy.engines.postgres import snapshots
+from proxy.engines.postgres.opening import PINNED
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.twin.embedded import Cluster
+from rules.catalog import Table, TableName
+from tests.conftest import RealDatabase, make_shop
+from tests.support.written import written
+from tests.waiting import is_active, until
+
+
+@pytest.fixture(scope="module")
+async def own_shop(real_cluster: Cluster) -> RealDatabase:
+    """A shop that these tests may change."""
+    return make_shop(real_cluster, "engine_shop")
+
+
+@pytest.fixture
+async def engine(own_shop: RealDatabase) -> AsyncIterator[PostgresEngine]:
+    engine = PostgresEngine(own_shop.reader_dsn, connections=2)
+    yield engine
+    await engine.close()
+
+
+async def run(engine: PostgresEngine, *statements: str, time_zone: str = "UTC", seconds: float = 10) -> list[list[Row]]:
+    async with engine.snapshot(time_zone=time_zone, timeout_seconds=seconds) as snapshot:
+        return [list(await snapshot.run(written(statement))) for statement in statements]
+
+
+class Unsealed(str):
+    """What has SQL, and was not made by the kernel."""
+
+    @property
+    def sql(self) -> str:
+        return str(self)
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", Unsealed("SELECT 1"), None])
+async def test_a_snapshot_runs_nothing_but_what_the_kernel_sealed(engine: PostgresEngine, statement: object) -> None:
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+        with pytest.raises(EngineError):
+            await snapshot.run(statement)  # type: ignore[arg-type]
+        assert await snapshot.run(written("SELECT 2")) == [(b"2",)]  # and nothing of it reached the server
+
+
+async def orders(engine: PostgresEngine) -> Table:
+    found = (await engine.catalog()).find_table(TableName("public", "orders"))
+    assert found is not None
+    return found
+
+
+async def test_values_come_as_canonical_text_whatever_the_roles_settings_are(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    with own_shop.connect() as connection:
+        connection.execute("ALTER ROLE noisegate_reader SET DateStyle = 'SQL, DMY'")
+        connection.execute("ALTER ROLE noisegate_reader SET standard_conforming_strings = off")
+        connection.execute("ALTER ROLE noisegate_reader SET search_path = public")
+    sql = r"SELECT date '2024-02-01', 0.1::float8, '\x41'::bytea, NULL, true, 'a\b', interval '1 day', $$%s$$"
+    try:
+        ((row,), (path,), (moment,)) = await run(
+            engine,
+            sql,
+            "SHOW search_path",
+            "SELECT timestamptz '2024-07-01 12:00Z'",
+            time_zone="Europe/Berlin",
+        )
+    finally:
+        with own_shop.connect() as connection:
+            connection.execute("ALTER ROLE noisegate_reader RESET ALL")
+    assert row == (b"2024-02-01", b"0.1", rb"\x41", None, b"t", rb"a\b", b"1 day", b"%s")
+    assert path == (b'""',)
+    assert moment == (b"2024-07-01 14:00:00+02",)
+
+
+async def test_all_statements_of_a_snapshot_see_the_same_rows(engine: PostgresEngine, own_shop: RealDatabase) -> None:
+    count = "SELECT count(*) FROM public.products"
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+        before = await snapshot.run(written(count))
+        with own_shop.connect() as connection:
+            connection.execute("INSERT INTO products VALUES (999, 'New', 'tool', 1)")
+        assert await snapshot.run(written(count)) == before
+    (after,) = await run(engine, count)
+    assert after != before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT email::int FROM public.customers",
+        "SELECT 1 / (id - id) FROM public.customers",
+        "INSERT INTO public.products VALUES (1)",
+        "SELECT * FROM public.staff",
+        "SELECT count(*) FROM orders",
+        "no sql at all",
+    ],
+)
+async def test_no_failure_says_a_word_of_the_servers(engine: PostgresEngine, sql: str) -> None:
+    with pytest.raises(EngineError) as caught:
+        await run(engine, sql)
+    assert caught.value.args == ()
+    assert caught.value.__suppress_context__
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+
+async def test_a_statement_ends_with_its_time(engine: PostgresEngine) -> None:
+    with pytest.raises(EngineError):
+        await asyncio.wait_for(run(engine, "SELECT pg_sleep(60)", seconds=0.3), 5)
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+
+async def test_cancel_stops_what_runs_and_all_that_would_follow(engine: PostgresEngine, own_shop: RealDatabase) -> None:
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=60) as snapshot:
+        running = asyncio.create_task(_failure(snapshot.run(written("SELECT pg_sleep(50) /* cancel me */"))))
+        await until(lambda: is_active(own_shop.dsn, "cancel me"))
+        await snapshot.cancel()
+        assert await asyncio.wait_for(running, 5)
+        assert await _failure(snapshot.run(written("SELECT 1")))
+    await until(lambda: not is_active(own_shop.dsn, "cancel me"))
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+
+async def _failure(running: Awaitable[object]) -> bool:
+    try:
+        await running
+    except EngineError:
+        return True
+    return False
+
+
+async def test_a_lost_connection_is_replaced_before_a_snapshot_and_never_during_one(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    await run(engine, "SELECT 1")
+    end_all(own_shop)
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+        assert await snapshot.run(written("SELECT 1")) == [(b"1",)]
+        end_all(own_shop)
+        with pytest.raises(EngineError):
+            await snapshot.run(written("SELECT 1"))
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+
+def end_all(own_shop: RealDatabase) -> None:
+    with own_shop.connect() as connection:
+        ended = "FROM pg_stat_activity WHERE usename = 'noisegate_reader'"
+        connection.execute(f"SELECT pg_terminate_backend(pid) {ended}")
+        deadline = time.monotonic() + 5
+        while connection.execute(f"SELECT {ended}").fetchall():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+async def test_a_server_too_old_is_told_by_its_version(
+    engine: PostgresEngine, own_shop: RealDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "SERVERS", range(99, 100))
+    with own_shop.connect() as connection:
+        release = (connection.info.parameter_status("server_version") or "").split()[0]  # Debian adds its own
+    with pytest.raises(EngineTooOld, match=f"is PostgreSQL {release}, and must be 99 or newer"):
+        await engine.catalog()
+
+
+@pytest.mark.parametrize(("number", "shown"), [(130023, "13.23"), (90624, "9.6.24"), (80002, "8.0.2")])
+def test_a_version_is_written_as_its_server_writes_it(number: int, shown: str) -> None:
+    assert snapshots.written_version(number) == shown
+
+
+async def test_an_abandoned_snapshot_leaves_nothing_running(engine: PostgresEngine, own_shop: RealDatabase) -> None:
+    task = asyncio.create_task(run(engine, "SELECT pg_sleep(50) /* abandon me */", seconds=60))
+    await until(lambda: is_active(own_shop.dsn, "abandon me"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not is_active(own_shop.dsn, "abandon me"))
+
+
+async def test_a_server_that_is_away_is_said_to_be(own_shop: RealDatabase) -> None:
+    engine = PostgresEngine(f"host={own_shop.cluster.directory} port=1 dbname=shop connect_timeout=2")
+    with pytest.raises(EngineAway, match="cannot connect"):
+        await engine.catalog()
+
+
+async def test_a_table_that_changed_since_it_was_planned_stops_the_snapshot(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    planned = await orders(engine)
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]) as snapshot:
+        assert await snapshot.run(written("SELECT 1")) == [(b"1",)]
+        with own_shop.connect() as connection, pytest.raises(psycopg.errors.LockNotAvailable):
+            connection.execute("SET lock_timeout = '100ms'")
+            connection.execute("ALTER TABLE orders DROP COLUMN note")
+    with own_shop.connect() as connection:
+        connection.execute("ALTER TABLE orders ALTER customer_id DROP NOT NULL")
+    with pytest.raises(SchemaChanged):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]):
+            pass
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[await orders(engine)]):
+        pass
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE proofs DROP CONSTRAINT proofs_pkey",
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'proofs_pkey'::regclass",
+        "UPDATE pg_index SET indislive = false WHERE indexrelid = 'proofs_pkey'::regclass",
+        "CREATE TABLE proofs_child () INHERITS (proofs)",
+        "ALTER TABLE proofs ENABLE ROW LEVEL SECURITY",
+        'ALTER TABLE proofs ALTER name TYPE text COLLATE "POSIX"',
+        "CREATE TABLE proofs_part PARTITION OF proofs_parts FOR VALUES IN (1); CREATE FOREIGN DATA WRAPPER proofs; "
+        "CREATE SERVER proofs FOREIGN DATA WRAPPER proofs; "
+        "CREATE FOREIGN TABLE proofs_far PARTITION OF proofs_parts FOR VALUES IN (2) SERVER proofs",
+    ],
+)
+async def test_what_proofs_rest_on_is_read_again_in_the_snapshot_of_the_rows(
+    engine: PostgresEngine, own_shop: RealDatabase, change: str
+) -> None:
+    made = """
+        CREATE TABLE proofs (id int PRIMARY KEY, name text); CREATE TABLE proofs_parts (id int) PARTITION BY LIST (id);
+        GRANT SELECT ON proofs, proofs_parts TO noisegate_reader
+    """
+    with own_shop.connect() as owner:
+        owner.execute(made)
+        try:
+            catalog = await engine.catalog()
+            planned = [table for table in catalog.tables if table.name.name in ("proofs", "proofs_parts")]
+            assert len(planned) == 2
+            async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=planned):
+                pass
+            owner.execute(change.encode())
+            with pytest.raises(SchemaChanged):
+                async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=planned):
+                    pass
+        finally:
+            owner.execute("DROP TABLE proofs, proofs_parts CASCADE; DROP FOREIGN DATA WRAPPER IF EXISTS proofs CASCADE")
+
+
+async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """By a unique key of unit and enum a unit has as many rows as there are labels."""
+    with own_shop.connect() as connection:
+        connection.execute("CREATE TYPE shade AS ENUM ('light'); ALTER TABLE orders ADD COLUMN shade shade")
+    planned = await orders(engine)
+    with own_shop.connect() as connection:
+        connection.execute("ALTER TYPE shade ADD VALUE 'dark'")
+    with pytest.raises(SchemaChanged):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]):
+            pass
+
+
+async def test_a_table_that_is_gone_stops_the_snapshot_too(engine: PostgresEngine) -> None:
+    gone = Table(TableName("public", "gone"), "table", ())
+    with pytest.raises(SchemaChanged):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[gone]):
+            pass
+
+
+async def test_a_connection_that_forgets_what_was_prepared_will_do(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    planned = await orders(engine)
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+        await snapshot.run(written("DEALLOCATE ALL"))
+    for _ in range(2):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]) as snapshot:
+            assert await snapshot.run(written("SELECT 1")) == [(b"1",)]
+
+
+PLANS = "SELECT name FROM pg_prepared_statements"
+
+
+async def test_statements_are_planned_once_before_they_run_and_leave_nothing_behind(
+    engine: PostgresEngine,
+) -> None:
+    asked = [written("SELECT count(*) FROM public.orders"), written("SELECT 'a;b', $$c$$ /* d */")]
+    for _ in range(2):
+        tables = [await orders(engine)]
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=tables, statements=asked) as snapshot:
+            assert len(await snapshot.run(written(f"{PLANS} WHERE name <> 'noisegate_proofs'"))) == len(asked)
+            assert (await snapshot.run(asked[0]))[0] > (b"0",)
+            assert await snapshot.run(asked[1]) == [(b"a;b", b"c")]
+    assert await run(engine, PLANS) == [[(b"noisegate_proofs",)]]
+
+
+async def test_a_dba_sees_what_runs_and_no_text_of_it_can_end_the_comment(engine: PostgresEngine) -> None:
+    text = "*/ SELECT 1 /* -- \n é"
+    asked = written(f"SELECT '{text}', query FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()")
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, statements=[asked]) as snapshot:
+        ((same, shown),) = await snapshot.run(asked)
+    assert same == text.encode()
+    assert shown is not None
+    assert b"/* SELECT ??? SELECT 1 ?? ?? ? ??, query FROM pg_catalog.pg_stat_activity WHERE pid" in shown
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT * FROM public.staff", "permission denied for table staff"),
+        ("SELECT nothing FROM public.nowhere", 'relation "public.nowhere" does not exist'),
+        ("SELECT 1 / 0", ""),
+        ("SELECT CASE WHEN id = -1 THEN 1 / 0 END FROM public.orders", ""),
+        ("SELECT missing FROM public.orders", ""),
+        ("no sql at all", ""),
+    ],
+)
+async def test_what_cannot_be_planned_is_told_in_the_servers_words_only_where_they_tell_of_the_schema(
+    engine: PostgresEngine, sql: str, words: str
+) -> None:
+    planned, asked = await orders(engine), [written("SELECT 1"), written(sql)]
+    with pytest.raises(Unplannable) as caught:
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned], statements=asked):
+            pass
+    assert (caught.value.words, caught.value.args) == (words, ())
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+
+FAILING = (
+    "'x'::integer", "1 / 0", "'1e400'::numeric::float8", "'2024-02-30'::date",
+    "date_trunc('eon', '2024-01-01'::timestamp)", "ln(-1)",
+    "chr(0)", "substring('x' FROM 1 FOR -1)", "'x' ~ '('", "'1'::bit(1) & '10'::bit(2)",
+)  # fmt: skip
+HOSTILE = """
+CREATE TABLE hostile (n integer, t text);
+GRANT SELECT ON hostile TO noisegate_reader;
+"""
+
+
+async def test_constants_that_fail_in_planning_fail_alike_whatever_the_rows_and_their_statistics_are(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """The planner computes constants, and holds some against statistics. No refusal before a charge tells of either."""
+    with own_shop.connect() as connection:
+        connection.execute(HOSTILE)
+        for rows in (
+            "SELECT",
+            "INSERT INTO hostile SELECT 0, '(' FROM generate_series(1, 500)",
+            "UPDATE hostile SET n = -1",
+        ):
+            connection.execute(f"{rows}; ANALYZE hostile")
+            for constant in FAILING:
+                guarded = f"CASE WHEN n = 0 THEN ({constant})::text ELSE 'x' END"
+                for sql in (
+                    f"SELECT count({guarded}) FROM public.hostile",
+                    f"SELECT FROM public.hostile WHERE t = {guarded}",
+                ):
+                    with pytest.raises(Unplannable) as caught:
+                        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, statements=[written(sql)]):
+                            pass
+                    assert (caught.value.words, caught.value.args) == ("", ()), sql
+
+
+async def test_a_table_that_changed_is_told_before_what_cannot_be_planned_over_it(engine: PostgresEngine) -> None:
+    changed, asked = replace(await orders(engine), fingerprint="of old"), [written("SELECT gone FROM public.orders")]
+    for zone, expected in (("UTC", SchemaChanged), ("Mars/Phobos", UnknownTimeZone)):
+        with pytest.raises(expected):
+            async with engine.snapshot(time_zone=zone, timeout_seconds=10, tables=[changed], statements=asked):
+                pass
+
+
+async def test_planning_that_takes_too_long_is_no_refusal_of_the_statement(engine: PostgresEngine) -> None:
+    slow = written("SELECT factorial(32000)")  # of constants, so the planner computes it
+    with pytest.raises(EngineError) as caught:
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=0.2, statements=[slow]):
+            pass
+    assert not isinstance(caught.value, Unplannable)
+
+
+async def test_settings_are_those_that_inner_statements_are_written_for(engine: PostgresEngine) -> None:
+    names = [*PINNED, "transaction_read_only", "transaction_isolation"]
+    (shown,) = await run(engine, f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}")
+    pinned = {**PINNED, "plan_cache_mode": "force_custom_plan", "search_path": '""'}
+    assert dict(zip(names, ((cell or b"").decode() for cell in shown[0]), strict=True)) == {
+        **pinned, "transaction_read_only": "on", "transaction_isolation": "repeatable read"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", ["Mars/Phobos", "UTC'; SELECT 1; --", ""])
+async def test_a_time_zone_that_the_real_database_does_not_know_is_told_before_anything_runs(
+    engine: PostgresEngine, zone: str
+) -> None:
+    with pytest.raises(UnknownTimeZone):
+        await run(engine, "SELECT 1", time_zone=zone)
+
+
+async def test_more_snapshots_than_connections_wait_in_line_or_give_up(engine: PostgresEngine) -> None:
+    async with (
+        engine.snapshot(time_zone="UTC", timeout_seconds=10),
+        engine.snapshot(time_zone="UTC", timeout_seconds=10),
+    ):
+        with pytest.raises(EngineError):
+            await run(engine, "SELECT 1", seconds=0.2)
+    assert await run(engine, "SELECT 1") == [[(b"1",)]]
+
+
+async def test_a_server_that_hides_its_identifier_is_known_by_its_place(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    with own_shop.connect() as connection:
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        oid = connection.execute("SELECT oid FROM pg_database WHERE datname = 'engine_shop'").fetchone()
+    assert oid is not None
+    assert (await engine.catalog()).system_identifier == f"{own_shop.cluster.directory}:5432/{oid[0]}"
+
+
+async def test_a_reader_is_no_risk_and_an_owner_is(engine: PostgresEngine, own_shop: RealDatabase) -> None:
+    assert await engine.risks() == []
+    owner = PostgresEngine(own_shop.dsn)
+    assert ["superuser" in each for each in await owner.risks()] == [True]
+    await owner.close()
+    with own_shop.connect() as connection:
+        connection.execute("CREATE ROLE careless LOGIN IN ROLE pg_read_server_files, pg_monitor")
+        connection.execute("CREATE SCHEMA careless AUTHORIZATION careless")
+        connection.execute("SET ROLE careless; CREATE TABLE careless.mine (a int)")
+    careless = PostgresEngine(own_shop.cluster.dsn(own_shop.name, "careless"))
+    texts = "\n".join(await careless.risks())
+    await careless.close()
+    for expected in ("of pg_monitor", "of pg_read_server_files", "owns 1 table", "write to 1", "create in 1"):
+        assert expected in texts
+
+
+@pytest.mark.parametrize(("encoding", "codec"), [("LATIN1", "iso8859-1"), ("EUC_JP", "euc_jp"), ("WIN1252", "cp1252")])
+async def test_values_come_as_they_are_stored_and_none_of_them_fails(
+    own_shop: RealDatabase, encoding: str, codec: str
+) -> None:
+    """In EUC_JP a9a1 is no letter, in WIN1252 81 is none: a conversion to UTF8 fails on the rows that have them."""
+    name = f"in_{encoding.lower()}"
+    with own_shop.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    engine = PostgresEngine(own_shop.cluster.dsn(name))
+    stored = {"LATIN1": b"\xe9", "EUC_JP": b"\xa9\xa1", "WIN1252": b"\x81"}[encoding]
+    asked = {"LATIN1": "Málaga", "EUC_JP": "東京", "WIN1252": "€"}[encoding]
+    try:
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+            assert snapshot.codec == codec
+            rows = await snapshot.run(written(f"SELECT convert_from('\\x{stored.hex()}', '{encoding}'), '{asked}'"))
+            assert rows == [(stored, asked.encode(codec))]
+            with pytest.raises(EngineError):
+                await snapshot.run(written("SELECT 'Ћ'" if encoding != "EUC_JP" else "SELECT 'ħ̷🙂'"))
+        assert (await engine.catalog()).encoding == encoding
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
+            assert await snapshot.run(written("SHOW client_encoding")) == [(encoding.encode(),)]
+    finally:
+        await engine.close()
+
+
+async def test_tables_with_names_beyond_ascii_are_known_again_in_another_encoding(own_shop: RealDatabase) -> None:
+    with own_shop.connect() as connection:
+        connection.execute("CREATE DATABASE named ENCODING 'EUC_JP' LOCALE 'C' TEMPLATE template0")
+    with psycopg.connect(own_shop.cluster.dsn("named"), autocommit=True) as connection:
+        connection.execute('CREATE TABLE "東京" (a int); INSERT INTO "東京" VALUES (7)')
+    engine = PostgresEngine(own_shop.cluster.dsn("named"))
+    try:
+        planned = (await engine.catalog()).find_table(TableName("public", "東京"))
+        assert planned is not None
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]) as snapshot:
+            assert await snapshot.run(written('SELECT a FROM public."東京"')) == [(b"7",)]
+    finally:
+        await engine.close()

@@ -1,0 +1,153 @@
+"""What a worker writes is the answer that was asked for, or nothing: then the worker is killed."""
+
+import asyncio
+import pickle
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from proxy.execute.pipe import LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load
+from proxy.execute.worker_pool import PlannerPool
+from proxy.plain_data import Malformed
+from proxy.twin.embedded import Cluster
+from rules.bind.inner_answers import InnerQuery
+from rules.planner.plan import NeedsInner
+from rules.refusal import BudgetSpent, Mismatch
+from rules.sql.statement import Reading
+from tests import shop as shop_data
+from tests.catalogs import catalog_of
+from tests.conftest import RealDatabase
+from tests.execute.crossing import Rules, answer, answers, check_crosses, check_read_or_malformed, request
+from tests.planner import tpch
+
+
+@pytest.fixture(scope="module")
+def small(shop: RealDatabase) -> Rules:
+    return shop_data.policy(), catalog_of(shop.dsn)
+
+
+@pytest.fixture(scope="module")
+def customers(real_cluster: Cluster) -> Rules:
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE piped")
+    with psycopg.connect(real_cluster.dsn("piped"), autocommit=True) as connection:
+        connection.execute(tpch.SCHEMA)
+    return tpch.policy(), catalog_of(real_cluster.dsn("piped"))
+
+
+@pytest.mark.parametrize("question", (*tpch.TPCH, *tpch.EVERYDAY), ids=lambda question: question.name)
+def test_the_plans_of_tpch_cross_as_they_are(customers: Rules, question: tpch.Question) -> None:
+    for asked, made in answers(question.sql, customers):
+        assert QUESTIONS.decode(QUESTIONS.encode(asked)) == asked
+        check_crosses(made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT city, avg(age), percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM customers GROUP BY city",
+        "SELECT count(*) FROM customers WHERE age > (SELECT avg(age) FROM customers)",
+        "SELECT * FROM customers",
+    ],
+)
+def test_every_byte_that_is_changed_or_cut_off_is_seen_or_harmless(small: Rules, text: str) -> None:
+    written = check_crosses(answer(request(text), small))
+    for place in range(len(written)):
+        check_read_or_malformed(written[:place])
+        for byte in (written[place] ^ 1, written[place] ^ 16, *b'0"[],\\'):
+            check_read_or_malformed(written[:place] + bytes((byte,)) + written[place + 1 :])
+
+
+@pytest.mark.parametrize("name", ["small", "customers"])
+def test_rules_cross_as_they_are(name: str, request: pytest.FixtureRequest) -> None:
+    policy, catalog = request.getfixturevalue(name)
+
+    found = QUESTIONS.decode(QUESTIONS.encode(Load(policy, catalog)))
+
+    assert found == Load(policy, catalog)
+    assert isinstance(found, Load)
+    assert found.policy.model_dump_json() == policy.model_dump_json()
+    assert found.catalog.find_table(catalog.tables[0].name) == catalog.tables[0]
+
+
+def test_a_refusal_is_of_a_kind_that_the_rules_have() -> None:
+    assert isinstance(PLANNED.decode(PLANNED.encode(BudgetSpent("a"))), BudgetSpent)
+
+    class Elsewhere(BudgetSpent):
+        pass
+
+    assert type(PLANNED.decode(PLANNED.encode(Elsewhere("a")))) is BudgetSpent
+    for name in (b"Elsewhere", b"Exception", b"Iterator", b"SystemExit", b""):
+        with pytest.raises(Malformed):
+            PLANNED.decode(b'["Refusal",["' + name + b'","a","","",null]]')
+
+
+def test_one_kind_of_answer_is_not_taken_for_another() -> None:
+    for codec, data in (
+        (READ, PLANNED.encode(NeedsInner(InnerQuery(), "SELECT 1"))),
+        (PLANNED, READ.encode(Reading())),
+        (LOADED, READ.encode(Reading())),
+    ):
+        with pytest.raises(Malformed):
+            codec.decode(data)
+    with pytest.raises(Malformed):
+        QUESTIONS.decode(b'["Policy",[]]')
+
+
+# A worker that a text has taken over writes what it likes: here it says the same to every question.
+TAKEN_OVER = """
+import struct, sys
+said = {said!r}
+while head := sys.stdin.buffer.read(4):
+    sys.stdin.buffer.read(*struct.unpack("!I", head))
+    sys.stdout.buffer.write(said)
+    sys.stdout.buffer.flush()
+"""
+
+
+def with_length(data: bytes) -> bytes:
+    return LENGTH.pack(len(data)) + data
+
+
+class Marked:
+    """What unpickling would run."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (Path("unpickled"),)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        with_length(pickle.dumps(Marked())),
+        with_length(PLANNED.encode(Mismatch("a plan where a reading was asked for"))[:-1]),
+        with_length(PLANNED.encode(NeedsInner(InnerQuery(), "SELECT 1"))),
+        with_length(b"[" * 20_000),
+        LENGTH.pack(2**32 - 1),
+    ],
+    ids=["a pickle", "half an answer", "another type", "depth", "a length without end"],
+)
+async def test_a_worker_that_writes_something_else_is_killed_and_nothing_is_made_of_it(
+    said: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pool = await PlannerPool.start(size=1)
+    (worker,) = pool._workers
+    await worker.kill()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", TAKEN_OVER.format(said=said)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    worker._process = process
+
+    with pytest.raises(Mismatch, match="cannot be planned"):
+        await pool.read("SELECT 1", "ada")
+
+    assert process.returncode is not None
+    assert not any(tmp_path.iterdir())
+    monkeypatch.undo()
+    assert len((await pool.read("SELECT 2; SELECT 3", "ada")).statements) == 2
+    await pool.close()

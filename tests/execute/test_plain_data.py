@@ -1,0 +1,262 @@
+"""Plain data are what was written, or no value at all: no byte of them makes anything but the declared types."""
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum, StrEnum
+from fractions import Fraction
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from proxy.plain_data import MOST_DEPTH, Codec, Form, Malformed
+from tests.execute.typed import is_of
+
+
+class Suit(StrEnum):
+    HEARTS = "h"
+    SPADES = "s"
+
+
+class Rank(Enum):
+    ACE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    text: str | None
+    number: int
+    flag: bool = False
+    side: Literal[-1, 1] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    text: str | None
+    number: int
+    flag: bool
+    side: Literal[-1, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    children: "tuple[Tree | Leaf, ...]" = ()
+    above: "Tree | None" = None
+    known: frozenset[str] = frozenset()
+    amounts: tuple[Decimal, Fraction] = (Decimal(0), Fraction(0))
+    names: Mapping[str, int | str] = field(default_factory=dict)
+    bound: int | Decimal | date | datetime | None = None
+    suit: Suit | None = None
+    rank: Rank = Rank.ACE
+    raw: bytes = b""
+    took: timedelta = timedelta(0)
+    unseen: int = field(default=0, init=False, compare=False)
+
+
+TREES: Codec[Tree | Leaf] = Codec(Tree | Leaf)
+
+leaves = st.builds(
+    Leaf, st.none() | st.text(), st.integers(-(2**80), 2**80), st.booleans(), st.sampled_from((-1, 1))
+)  # fmt: skip
+decimals = st.decimals(allow_nan=False, allow_infinity=False)
+moments = st.datetimes(timezones=st.just(UTC)) | st.datetimes()
+trees = st.recursive(
+    st.builds(Tree),
+    lambda inner: st.builds(
+        Tree,
+        children=st.lists(inner | leaves, max_size=3).map(tuple),
+        above=st.none() | inner,
+        known=st.frozensets(st.text()),
+        amounts=st.tuples(decimals, st.fractions()),
+        names=st.dictionaries(st.text(), st.integers() | st.text()),
+        bound=st.none() | st.integers() | decimals | st.dates() | moments,
+        suit=st.none() | st.sampled_from(Suit),
+        raw=st.binary(),
+        took=st.timedeltas(),
+    ),
+    max_leaves=5,
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["Tree", "Leaf", "0", "1/2"]),
+    lambda inner: st.lists(inner, max_size=10) | st.dictionaries(st.text(), inner, max_size=2),
+)
+
+
+@given(trees | leaves)
+def test_what_is_written_is_read_as_it_was(value: Tree | Leaf) -> None:
+    read = TREES.decode(TREES.encode(value))
+
+    assert read == value
+    assert is_of(Tree | Leaf, read)
+
+
+@given(trees | leaves, st.data())
+def test_a_byte_that_was_changed_is_seen_or_means_another_value_of_the_same_types(
+    value: Tree | Leaf, data: st.DataObject
+) -> None:
+    written = bytearray(TREES.encode(value))
+    for _ in range(data.draw(st.integers(1, 3))):
+        written[data.draw(st.integers(0, len(written) - 1))] = data.draw(st.integers(0, 255))
+
+    check_read_or_malformed(bytes(written))
+
+
+@given(trees | leaves, json_values, st.data())
+def test_a_part_that_was_exchanged_is_seen_or_means_another_value_of_the_same_types(
+    value: Tree | Leaf, other: object, data: st.DataObject
+) -> None:
+    written = json.loads(TREES.encode(value))
+    place = written
+    while isinstance(place[number := data.draw(st.integers(0, len(place) - 1))], list) and place[number]:
+        if data.draw(st.booleans()):
+            break
+        place = place[number]
+    place[number] = other
+
+    check_read_or_malformed(json.dumps(written).encode())
+
+
+@given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
+def test_whatever_else_comes_is_malformed(data: bytes) -> None:
+    check_read_or_malformed(data)
+
+
+def check_read_or_malformed(data: bytes) -> None:
+    try:
+        read = TREES.decode(data)
+    except Malformed:
+        return
+    assert is_of(Tree | Leaf, read)
+    assert TREES.decode(TREES.encode(read)) == read
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'["Leaf",["a",1,false,1,0]]',  # a field too many
+        b'["Leaf",["a",1,false]]',
+        b'["Leaf",["a",1,0,1]]',  # 0 is no bool
+        b'["Leaf",["a",true,false,1]]',  # and true no int
+        b'["Leaf",["a",1,false,true]]',  # nor one of -1 and 1
+        b'["Leaf",["a",1,false,2]]',
+        b'["Leaf",["a",1.0,false,1]]',
+        b'["Leaf",["a",NaN,false,1]]',
+        b'["Leaf",["a",1e3,false,1]]',
+        b'["Leaf",["\\ud800",1,false,1]]',  # half a character
+        b'["Leaf",["\\\\\\ud800",1,false,1]]',
+        b'["Leaf",{"text":"a"}]',
+        b'["Other",["a",1,false,1]]',  # a class, but none of the type's
+        b'["Leaf",["a",1,false,1]] ["Leaf",["a",1,false,1]]',
+        b'["Leaf",["a",' + b"9" * 5000 + b",false,1]]",
+        b"[" * 100_000,
+        b"\xff",
+        b"",
+        pickle.dumps(Leaf("a", 1)),
+    ],
+)
+def test_what_is_nearly_right_is_malformed(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        TREES.decode(data)
+
+
+def test_an_escaped_backslash_is_no_escape() -> None:
+    assert TREES.decode(TREES.encode(Leaf(r"\udder \\u \x01" "\x01\\", 1))) == Leaf(r"\udder \\u \x01" "\x01\\", 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["NaN", "Infinity", "1e999999999", " 1", "1_0", "١", "0x10", "", "+1", "1" * 300_000, "sNaN"]
+)  # fmt: skip
+def test_a_number_is_finite_and_written_in_one_way(text: str) -> None:
+    with pytest.raises(Malformed):
+        Codec[Decimal](Decimal).decode(json.dumps(text, ensure_ascii=False).encode())
+
+
+@pytest.mark.parametrize("text", ["1/0", "2/4", "1/-2", "1", "1/2/3", " 1/2", "1_0/3", "/", "1e3/7"])
+def test_a_fraction_is_in_lowest_terms(text: str) -> None:
+    with pytest.raises(Malformed):
+        Codec[Fraction](Fraction).decode(json.dumps(text).encode())
+
+
+@pytest.mark.parametrize(
+    ("hint", "data"),
+    [
+        (frozenset[str], b'["a","a"]'),
+        (dict[str, int], b'[["a",1],["a",2]]'),
+        (tuple[int, str], b'[1,"a","b"]'),
+        (Suit, b'"x"'),
+        (bytes, b'"=="'),
+        (bytes, b'"YQ"'),
+        (date, b'"20200101"'),
+        (timedelta, b'"1e3"'),
+        (timedelta, b'"999999999999999999999999"'),
+    ],
+)
+def test_each_type_is_held_to_its_form(hint: Any, data: bytes) -> None:
+    with pytest.raises(Malformed):
+        Codec[object](hint).decode(data)
+
+
+def test_depth_has_an_end_in_both_directions() -> None:
+    deep = Tree()
+    for _ in range(MOST_DEPTH - 1):
+        deep = Tree(above=deep)
+    assert TREES.decode(TREES.encode(deep)) == deep
+
+    with pytest.raises(Malformed):
+        TREES.decode(TREES.encode(Tree(above=deep)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Other("a", 1, False, 1), Leaf(1, 1), Leaf("a", True), Leaf(Suit.HEARTS, 1), Leaf("\ud800", 1), "a", None],  # type: ignore[arg-type]
+)
+def test_what_is_not_of_its_type_is_not_written(value: Any) -> None:
+    with pytest.raises(Malformed):
+        TREES.encode(value)
+
+
+@pytest.mark.parametrize("hint", [list[int], object, float, complex, type, Any, set[int], Exception])
+def test_a_type_without_a_plain_form_has_no_codec(hint: Any) -> None:
+    with pytest.raises(TypeError):
+        Codec[object](hint)
+
+
+class Rules(BaseModel, frozen=True, extra="forbid"):
+    low: int | Decimal = 0
+    high: int = 9
+
+
+def test_a_model_comes_back_with_the_fields_that_were_given_and_checks_them() -> None:
+    rules: Codec[Rules] = Codec(Rules)
+    read = rules.decode(rules.encode(Rules(low=Decimal("1.50"))))
+
+    assert (read, str(read.low), read.model_fields_set) == (Rules(low=Decimal("1.50")), "1.50", {"low"})
+    for data in (b'[["high","9"]]', b'[["high",1],["high",1]]', b'[["wide",1]]', b'["high"]', b'[["low",true]]'):
+        with pytest.raises(Malformed):
+            rules.decode(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    words: str
+
+
+def test_a_form_stands_for_a_class_and_what_is_below_it() -> None:
+    def together(told: Told) -> Exception:
+        if not told.words:
+            raise ValueError
+        return Exception(told.words)
+
+    codec: Codec[Exception | Leaf] = Codec(
+        Exception | Leaf, (Form(Exception, Told, lambda error: Told(str(error)), together),)
+    )
+
+    assert str(codec.decode(codec.encode(KeyError("a")))) == "'a'"
+    with pytest.raises(Malformed):
+        codec.decode(b'["Exception",[""]]')

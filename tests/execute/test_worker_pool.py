@@ -1,0 +1,104 @@
+"""The planner's workers die for the proxy: whatever a text does to them, the next one is answered."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy.execute.worker_pool import PlannerPool
+from rules.refusal import Refusal, TooComplex
+from rules.sql.statement import Kind
+
+NESTED_ARRAYS = "SELECT " + "ARRAY[" * 60 + "1" + "]" * 60
+LONG_SUM = "SELECT " + "+".join(["1"] * 1_900)
+DEEP = "SELECT " + "(" * 60 + "1" + ")" * 60
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[PlannerPool]:
+    made = await PlannerPool.start(size=2, seconds=5)
+    yield made
+    await made.close()
+
+
+async def test_a_text_is_read_in_a_worker_and_remembered(pool: PlannerPool) -> None:
+    reading = await pool.read("BEGIN; SELECT 1 FROM orders", "ada")
+
+    assert [statement.kind for statement in reading.statements] == [Kind.TRANSACTION, Kind.QUERY]
+    assert await pool.read("BEGIN; SELECT 1 FROM orders", "ada") is reading
+
+
+@pytest.mark.parametrize(
+    "text", [NESTED_ARRAYS, LONG_SUM, DEEP, "SELECT '" + "\\'" * 20_000, "(" * 64, "SELECT 1e999999999"]
+)
+async def test_a_text_that_strains_the_parsers_leaves_the_pool_at_work(pool: PlannerPool, text: str) -> None:
+    try:
+        await pool.read(text, "ada")
+    except Refusal as refusal:
+        assert refusal.sqlstate == "54001"
+
+    assert len((await pool.read("SELECT 2", "ada")).statements) == 1
+
+
+async def test_a_text_beyond_the_limits_never_reaches_a_worker(pool: PlannerPool) -> None:
+    with pytest.raises(TooComplex):
+        await pool.read("SELECT " + "+".join(["1"] * 100_000), "ada")
+
+
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="Linux alone says who goes first")
+async def test_when_memory_runs_out_a_worker_goes_before_the_proxy(pool: PlannerPool) -> None:
+    await pool.read("SELECT 1", "ada")
+
+    for worker in pool._workers:
+        assert Path(f"/proc/{worker._process.pid}/oom_score_adj").read_text() == "1000\n"
+
+
+async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
+    for worker in tuple(pool._workers):
+        worker._process.kill()
+
+    for number in range(4):
+        try:
+            await pool.read(f"SELECT {number}", "ada")
+        except TooComplex:
+            continue
+
+    assert len((await pool.read("SELECT 99", "ada")).statements) == 1
+
+
+async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: PlannerPool) -> None:
+    for number in range(20):
+        task = asyncio.create_task(pool.read(f"SELECT {number} AS a", "ada"))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    readings = await asyncio.gather(*(pool.read(f"SELECT {number} AS b", "ada") for number in range(20)))
+
+    assert [reading.statements[0].text for reading in readings] == [f"SELECT {number} AS b" for number in range(20)]
+
+
+async def test_who_kills_workers_keeps_nobody_waiting_who_can_have_another(pool: PlannerPool) -> None:
+    for number in range(3):
+        task = asyncio.create_task(pool.read(f"{LONG_SUM} + {number}", "ada"))
+        await asyncio.sleep(0.005)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        workers = set(pool._workers)
+
+        for again in range(2):
+            await pool.read(f"SELECT 'bob {number}, {again}'", "bob")
+
+        assert set(pool._workers) == workers  # none had to be started for him
+        await asyncio.gather(*(pool.read(f"SELECT {number}, '{name}'", name) for name in ("ada", "bob")))
+
+
+async def test_who_asks_for_much_keeps_nobody_else_waiting(pool: PlannerPool) -> None:
+    flood = [asyncio.create_task(pool.read(f"{LONG_SUM} + {number}", "ada")) for number in range(100)]
+    await asyncio.sleep(0)
+
+    await pool.read("SELECT 'bob'", "bob")
+
+    assert sum(task.done() for task in flood) < 20
+    await asyncio.gather(*flood)

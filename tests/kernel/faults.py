@@ -1,0 +1,213 @@
+"""Faults to plant into the kernel: a part of a function's text, and what a careless author would have written there.
+
+The text has to be there once, so a fault that no longer fits is told. The function itself gets the other code, so all
+that imported it by name has it too.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from textwrap import dedent
+from types import CodeType, FunctionType
+from typing import Any
+
+from rules.functions.math import arithmetic
+from rules.kernel import (
+    blocks,
+    bounded,
+    canonical,
+    expressions,
+    forms,
+    ground,
+    keys,
+    pairs,
+    parts,
+    relations,
+    replay,
+    source,
+    summand,
+    tally,
+)
+from rules.kernel import sensitivity as distances
+from rules.kernel.render import Renderer
+
+_wrap_of_bins = vars(keys.Bins)["wrap"].fget
+Edit = tuple[Callable[..., Any], str, str]  # a function, what it says, and what it would say instead
+
+_TIED = "tied = _tied(script.equal, left, right)"
+_MEETING = "tied = _tied(script.equal, source, other)"
+
+
+def _untied(kind: str) -> tuple[Edit]:
+    return ((Renderer._join, _TIED, f"tied = script.equal if script.kind == '{kind}' else {_TIED[7:]}"),)
+
+
+OF_ROWS: dict[str, tuple[Edit, ...]] = {
+    # Units meet.
+    "an inner join without the equality of units": _untied("inner"),
+    "a left join without it": _untied("left"),
+    "a right join without it": _untied("right"),
+    "a full join without it": _untied("full"),
+    "a left join that has it in WHERE": (
+        (
+            Renderer._join,
+            "on = _conditions(tied, script.condition, names)\n    where = (*one.where, *two.where)",
+            "on = _conditions(script.equal, script.condition, names) if script.kind == 'left' else "
+            "_conditions(tied, script.condition, names)\n"
+            "    where = (*one.where, *two.where, *(f'({names[a]} = {names[b]} OR {names[b]} IS NULL)' "
+            "for a, b in tied if script.kind == 'left'))",
+        ),
+    ),
+    "EXISTS, NOT EXISTS and IN without it": ((Renderer._semi, _MEETING, "tied = script.equal"),),
+    "a correlated subquery without it": ((Renderer._correlated, _MEETING, "tied = script.equal"),),
+    "links of other tables than the key's": (
+        (relations.are_linked, "place is not None and place == other.get(right)", "place is not None"),
+    ),
+    "the parent's key cast to the child's type": (
+        (
+            Renderer._scan,
+            "{quoted_name(hop.target_column)} = {alias}",
+            "{quoted_name(hop.target_column)}::integer = {alias}",
+        ),
+    ),
+    "public rows kept without a partner": (
+        (relations._joined_with_public, "keeps_public = script.kind", "keeps_public = False if True else script.kind"),
+    ),
+    "public rows filtered by protected ones": (
+        (relations._semi, "if source.unit is None and other.unit is not None", "if False"),
+    ),
+    # Groups, windows and their ties.
+    "GROUP BY without the unit": (
+        (Renderer._per_unit, "groups = {unit: inner.names[unit]}", 'groups = {unit: f"min({inner.names[unit]})"}'),
+        (Renderer._per_unit, "for place in range(len(groups)))", "for place in range(1, len(groups))) or '()'"),
+    ),
+    "PARTITION BY without the unit": ((Renderer._window, "[inner.names[unit], *(", "['1', *("),),
+    "ties left to the order of rows": ((Renderer._window, "decided = [*order, *ties] if", "decided = order if"),),
+    "one column left out of ties": ((Renderer._window, "for number in last]", "for number in last[:-1]]"),),
+    "ties between equal values that differ": (
+        (canonical.identity, "return f'({sql})::text COLLATE \"C\"'", "return sql"),
+    ),
+    # One row of a unit.
+    "one row of each of two": (
+        (relations._joined_units, "one.is_single and two.is_single", "one.is_single or two.is_single"),
+    ),
+    "one row whatever public rows it meets": (
+        (relations._joined_with_public, " and any(key <= equated for key in public.keys)", ""),
+    ),
+    "one row of a unit in all groups": (
+        (relations._per_unit, "is_single = all(number in same for number, _ in script.keys)", "is_single = True"),
+    ),
+    "the children of a table with a key": ((Renderer._scan, '"ONLY " if table.is_plain else ""', '""'),),
+    # Templates.
+    "templates as they come": ((expressions.expression_sql, "check_template(template)", "None"),),
+    "columns that are computed when they are read": ((ground.ground_table, 'if each.generated != "v"', "if True"),),
+    "a divisor without its guard": (
+        (arithmetic._divisor, "is_guarded = right.sure.has(Fraction(0))", "is_guarded = False"),
+    ),
+    "candidates that are not all": ((replay._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
+}
+OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
+    "group keys as they are spelled": ((canonical.canonical, 'return f"trim_scale({sql})"', "return sql"),),
+    "found keys as they are spelled": ((canonical.canonical_key, "({canonical(kind, f'({sql})')})", "({sql})"),),
+    "a plain GROUP BY where one row was not proved": (
+        (bounded._form, "if rows.proved_one and", "if rows.proved_one or"),
+    ),
+    "NULL units kept": (
+        (source.source_of, '["u IS NOT NULL"] if rows.has_identity else []', "[]"),
+        (Renderer._scan, '(f"{own} IS NOT NULL",) if path.nullable else ()', "()"),
+    ),
+    # Labels.
+    "no test of membership": (
+        (keys.listed_sql, 'kind = "JOIN" if len(patterns) == 1 else "LEFT JOIN"', 'kind = "LEFT JOIN"'),
+        (keys.listed_sql, 'else f"{value} IS NOT NULL")', 'else "")'),
+    ),
+    "labels sent as text": ((keys.listed_sql, '"{name}_{number}.place"', '"{name}_{number}.k0::text"'),),
+    "a label listed twice": (
+        (keys._join, "min(place)::int4 AS place", "place::int4 AS place"),
+        (keys._join, "({function} GROUP BY {values})", "({function})"),
+    ),
+    "found keys of any length": (
+        (keys.found_condition, "if key.expression.type.kind not in", "if True or key.expression.type.kind not in"),
+    ),
+    # The integer of a row.
+    "no clamp": ((summand._seen, "least(greatest({whole}, {lattice.low}), {lattice.high})", "{whole}"),),
+    "a clamp wider than the bounds": ((summand._seen, "{lattice.high})", "{lattice.high + 1})"),),
+    "scaled before it is clamped": (
+        (summand._from_numeric, "{clamp.format('({0})::numeric', low, high)}", "({{0}})::numeric"),
+    ),
+    "NaN not looked for": ((summand._seen, "CASE WHEN {there} THEN", "CASE WHEN true THEN"),),
+    "bins of what is not clamped": (
+        (_wrap_of_bins, "(({self.summand.wrap()})", "(round(least(greatest(({{0}})::numeric, -1e9), 1e9))::int8"),
+    ),
+    # Shares.
+    "the cap of rows not cut": ((parts.Frame.share, "if not self.caps.scales_rows:", "if True:"),),
+    "shares of the rows of one group": (
+        (pairs._measured, "{frame.by_unit('sum(n)', 'n')}::int8 AS c", "n::int8 AS c"),
+        (forms._corrected, "{frame.by_unit('sum(n)', 'n')}::int8 AS c", "n::int8 AS c"),
+    ),
+    "shares rounded up": (
+        (
+            parts.Frame.share,
+            '"div({column.summed}::numeric * {column.factor * self.caps.rows}, c)::int8"',
+            '"ceil({column.summed}::numeric * {column.factor * self.caps.rows} / c)::int8"',
+        ),
+    ),
+    "corrections for more rows than the cap": (
+        (forms._corrected, "HAVING count(*) > {frame.caps.rows}", "HAVING count(*) > {frame.caps.rows + 1}"),
+    ),
+    "saturated before the correction": (
+        (
+            forms._corrected,
+            'f"{each.factor}::numeric * {each.total}"',
+            'saturated(f"{each.factor}::numeric * {each.total}")',
+        ),
+    ),
+    "a unit's total not capped": ((pairs._value, "if cap is None:", "if True:"),),
+    "cases of a pivot that overlap": ((source._case, "= {int(case.number)}", ">= {int(case.number)}"),),
+    "capped sums in one vector": ((bounded._is_capped, "measure.total is not None", "False"),),
+    # Units, groups and different values.
+    "pairs of unit and group not cut": (
+        (pairs._unit, '"{column.factor * most}::int8 / greatest(d{column.number}, {most})"', '"{column.factor}"'),
+    ),
+    "the cap of groups ignored": ((pairs._unit, '"rn <= {most}"', '"rn > 0"'),),
+    "groups in which nobody counts": ((forms.statement_sql, '"" if threshold is None else', '"" if True else'),),
+    "different values not cut": ((forms._different, '" WHERE rn <= {frame.caps.rows}"', '" WHERE rn > 0"'),),
+    "different values counted once for each group": (
+        (distances.sensitivity, "_of(1, caps.rows * measure.reach)", "_of(1, caps.groups * measure.reach)"),
+    ),
+    "more of a step than the whole": ((tally.tally, "least(total, rungs[rung + 1])", "total"),),
+    # Blocks of units.
+    "a unit in more groups of blocks than count": ((blocks.block_values, "rn <= {most}", "rn > 0"),),
+    "a unit in several blocks": ((blocks.block_values, "ARRAY[u], {salt}", "ARRAY[u, length(v1::text)], {salt}"),),
+    "a block's value that comes or goes, and none that is replaced": (
+        (blocks.block_values, "Sensitivity(1, 2 * most, 2 * most, 2)", "Sensitivity(1, most, most, 1)"),
+    ),
+    "numbers of a block summed as doubles": ((blocks._aggregate, '"{name}::numeric"', '"{name}::float8"'),),
+    "values of blocks scaled before they are clamped": (
+        (blocks._cell, '"least(greatest(v, {low}::{kind}), {high}::{kind})::numeric"', '"v::numeric"'),
+    ),
+    "a unit on several rungs": ((tally._totals, "FROM units GROUP BY u)", "FROM units GROUP BY u, g1)"),),
+}
+
+
+@contextmanager
+def planted(*edits: Edit) -> Iterator[None]:
+    """The kernel with these edits, as long as this lasts."""
+    texts: dict[FunctionType, str] = {}
+    for function, old, new in edits:
+        assert isinstance(function, FunctionType)
+        text = texts.get(function) or dedent(inspect.getsource(function))
+        assert text.count(old) == 1, f"{function.__qualname__} does not say {old} once"
+        texts[function] = text.replace(old, new)
+    with ExitStack() as stack:
+        for function, text in texts.items():
+            stack.callback(setattr, function, "__code__", function.__code__)
+            function.__code__ = _compiled(function, text[text.index("def ") :])
+        yield
+
+
+def _compiled(function: FunctionType, text: str) -> CodeType:
+    names: dict[str, Any] = {}
+    exec(compile(text, function.__code__.co_filename, "exec"), function.__globals__, names)
+    made: FunctionType = names[function.__name__]
+    return made.__code__

@@ -1,0 +1,155 @@
+"""Relations of every constructor, picked by hand so that a careless one shows: as scripts, or as SQL to plan."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rules.kernel.keys import Found, Key, Listed
+from rules.kernel.lattice import Lattice
+from rules.kernel.measures import Count, Measure, Sum, Units
+from rules.kernel.replay import Statement
+from rules.kernel.script import (
+    Call,
+    Correlated,
+    Filter,
+    Frame,
+    Join,
+    JoinKind,
+    PerUnit,
+    Project,
+    Script,
+    Semi,
+    SortKey,
+    UnionAll,
+    Window,
+)
+from rules.kernel.summand import Summand
+from rules.values.expression import TRUE, Apply, Column, Constant
+from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC
+from tests.kernel.world import Table
+
+PEOPLE, COUNTS, PARTLY = Table("people", 1), Table("counts", 61), Table("partly", 65)
+V, W = Table("visits", 11), Table("visits", 21)
+ITEMS, PARTS, SHARES = Table("items", 31, unit=39), Table("parts", 101, unit=109), Table("shares", 71)
+PLACES, SPOTS = Table("places", 41), Table("spots", 51)
+NUMBER, TOTAL, MARK = Column(81, INT8), Column(82, NUMERIC), Column(83, BOOLEAN)
+ROWS = Call("count(*){over}", (), INT8)
+SUM = Call("sum({0}){over}", (W["cost"],), NUMERIC)
+FIRST = Call("row_number(){over}", (), INT8)
+_EARLIER = Apply("<", "({0} < {1})", (V["id"], W["id"]), BOOLEAN)
+MONEY = Lattice(Fraction(1, 100), 0, 1000)
+WHOLE = Lattice(Fraction(1), 0, 9)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A relation and a statement over it. One that is refused has to break a claim, were it not."""
+
+    rows: Script
+    measures: tuple[Measure, ...] = (Count(),)
+    keys: tuple[Key, ...] = ()
+    rows_per_unit: int = 2
+    is_refused: bool = False
+    is_new: bool = False  # needs columns that are computed when they are read
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(self.rows, self.keys, self.measures, self.rows_per_unit)
+
+
+def _equal(one: Column, other: Column) -> tuple[tuple[int, int], ...]:
+    return ((one.id, other.id),)
+
+
+def _money(column: Column) -> Sum:
+    return Sum(Summand(column, MONEY))
+
+
+def _joined(kind: JoinKind, unit: int | None = None) -> Join:
+    """Visits that are alike, of which no equality says that they are one person's."""
+    return Join(kind, V.scan, W.scan, _equal(V["n"], W["n"]), _EARLIER, unit)
+
+
+def _window(source: Script, call: Call, order: Column, partition: tuple[Column, ...], frame: Frame) -> Window:
+    return Window(source, partition, (SortKey(order),), ((NUMBER.id, call, frame),))
+
+
+_FIRST_OF_UNIT = Apply("=", "({0} = 1)", (NUMBER,), BOOLEAN)
+# Without its key, so that visits can tie in all columns; few enough for a sort to keep those that tie as they come.
+_EQUAL = Filter(W.scan, Apply("=", "({0} = 5)", (W["cost"],), BOOLEAN))
+_LOOSE = UnionAll((_EQUAL,), tuple((c.id + 70, c.type, (c.id,)) for c in (W["person_id"], W["n"], W["cost"])), 92)
+_N, _COST = Column(93, INT4), Column(94, NUMERIC)
+_KINDS = Listed((V["kind"],), tuple((Constant(V["kind"].type, text),) for text in ("a", "b", "zz", None)))
+
+SHAPES: dict[str, Shape] = {
+    "visits": Shape(V.scan, (Count(), _money(V["cost"]), Units()), (_KINDS,)),
+    "found kinds": Shape(V.scan, (Count(), Units()), (Found(V["kind"]),), 1),
+    "inner join": Shape(_joined("inner")),
+    "left join": Shape(_joined("left"), (Count(), _money(W["cost"]))),
+    "right join": Shape(_joined("right")),
+    "full join": Shape(_joined("full", 99)),
+    "EXISTS": Shape(Semi(V.scan, W.scan, _equal(V["n"], W["n"]), _EARLIER)),
+    "NOT EXISTS": Shape(Semi(V.scan, W.scan, _equal(V["n"], W["n"]), _EARLIER, negated=True)),
+    "IN as a value": Shape(
+        Semi(V.scan, W.scan, (), Apply("<", "({0} < {1})", (V["n"], W["n"]), BOOLEAN), mark=MARK.id), (Count(MARK),)
+    ),
+    "correlated": Shape(Correlated(V.scan, W.scan, _equal(V["n"], W["n"]), TRUE, ((TOTAL.id, SUM),)), (_money(TOTAL),)),
+    "per unit": Shape(PerUnit(W.scan, (), ((NUMBER.id, ROWS), (TOTAL.id, SUM))), (_money(TOTAL),)),
+    "per unit and kind": Shape(
+        PerUnit(W.scan, ((95, W["kind"]),), ((NUMBER.id, ROWS),)), (Count(), Sum(Summand(NUMBER, WHOLE))), (), 1
+    ),
+    "per unit and cost": Shape(PerUnit(W.scan, ((95, W["cost"]),), ((NUMBER.id, ROWS),))),
+    "first visit": Shape(
+        Filter(_window(V.scan, FIRST, V["n"], (V["kind"],), Frame()), _FIRST_OF_UNIT), (_money(V["cost"]),)
+    ),
+    "first of equal visits": Shape(Filter(_window(_LOOSE, FIRST, _N, (), Frame()), _FIRST_OF_UNIT), (_money(_COST),)),
+    "running sum": Shape(
+        _window(W.scan, SUM, W["n"], (W["kind"],), Frame("ROWS", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"))
+    ),
+    "union": Shape(
+        UnionAll(
+            (V.scan, W.scan),
+            ((95, INT4, (V["person_id"].id, W["person_id"].id)), (96, NUMERIC, (V["cost"].id, W["cost"].id))),
+            95,
+        )
+    ),
+    "places": Shape(Join("left", V.scan, PLACES.scan, _equal(V["place"], PLACES["id"]), TRUE)),
+    "spots": Shape(
+        Join(
+            "inner",
+            Join("inner", V.scan, PLACES.scan, _equal(V["place"], PLACES["id"]), TRUE),
+            SPOTS.scan,
+            _equal(PLACES["region"], SPOTS["region"]),
+            TRUE,
+        ),
+        rows_per_unit=3,
+    ),
+    "one row and spots": Shape(
+        Join("inner", PEOPLE.scan, SPOTS.scan, _equal(PEOPLE["level"], SPOTS["size"]), TRUE), rows_per_unit=1
+    ),
+    "items": Shape(ITEMS.scan, (Count(), _money(ITEMS["amount"]))),
+    "parts of items": Shape(Join("inner", PARTS.scan, ITEMS.scan, _equal(PARTS["item_id"], ITEMS["id"]), TRUE)),
+    "parts of like numbers": Shape(Join("inner", PARTS.scan, ITEMS.scan, _equal(PARTS["size"], ITEMS["id"]), TRUE)),
+    "parts of other keys": Shape(Join("inner", PARTS.scan, ITEMS.scan, _equal(PARTS["id"], ITEMS["id"]), TRUE)),
+    "one row": Shape(COUNTS.scan, (Count(), Units()), (), 5),
+    "one row of two": Shape(Join("inner", PEOPLE.scan, COUNTS.scan, (), TRUE), rows_per_unit=5),
+    "one row of many": Shape(Join("inner", PEOPLE.scan, V.scan, (), TRUE)),
+    "a partial key": Shape(PARTLY.scan),
+    "public rows kept": Shape(
+        Join("right", V.scan, PLACES.scan, _equal(V["place"], PLACES["id"]) + _equal(V["n"], PLACES["id"]), TRUE),
+        is_refused=True,
+    ),
+    "public rows filtered": Shape(
+        Join("inner", PEOPLE.scan, Semi(PLACES.scan, V.scan, _equal(PLACES["id"], V["place"]), TRUE), (), TRUE),
+        is_refused=True,
+    ),
+    "computed when read": Shape(SHARES.scan, (Sum(Summand(SHARES["whole"], WHOLE)),), is_refused=True, is_new=True),
+    "a template that selects": Shape(
+        Project(V.scan, ((97, Apply("x", "(SELECT count(*) > 11 FROM public.visits)", (), BOOLEAN)),)), is_refused=True
+    ),
+}
+
+ASKED = (
+    "SELECT sum(CASE WHEN n <> 0 THEN 10 / n END), avg(cost / n) FROM visits WHERE n <> 0",
+    "SELECT count(*) FROM parts AS p JOIN items AS i ON i.id = p.item_id "
+    "WHERE p.size <> i.amount - i.amount AND 10 / p.size > 1",
+)

@@ -1,0 +1,46 @@
+"""Faults are planted into the kernel, and the oracles find each of them: whatever the kernel enforces is tested."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from tests.kernel.faults import OF_ROWS, OF_STATEMENTS, Edit, planted
+from tests.kernel.locality import check_asked, check_shapes
+from tests.kernel.picked import check_picked
+from tests.kernel.shapes import SHAPES
+from tests.kernel.world import World
+
+NEWER = "columns that are computed when they are read"  # which PostgreSQL has from 18 on
+
+
+def test_without_a_fault_the_oracles_find_none(connection: psycopg.Connection, world: World) -> None:
+    has_virtual = world.catalog.version >= 180000
+
+    check_picked(connection)
+    check_asked(world)
+    assert check_shapes(world) == {
+        name for name, shape in SHAPES.items() if shape.is_refused and (has_virtual or not shape.is_new)
+    }
+
+
+@pytest.mark.parametrize("name", OF_STATEMENTS)
+def test_a_fault_in_statements_is_found(connection: psycopg.Connection, world: World, name: str) -> None:
+    assert_found(OF_STATEMENTS[name], lambda: check_picked(connection), lambda: check_shapes(world))
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_a_fault_in_rows_is_found(world: World, name: str) -> None:
+    if name == NEWER and world.catalog.version < 180000:
+        pytest.skip("the server has no such columns")
+    assert_found(OF_ROWS[name], lambda: check_shapes(world), lambda: check_asked(world))
+
+
+def assert_found(edits: tuple[Edit, ...], *oracles: Callable[[], object]) -> None:
+    """One of the oracles reports the fault: by a broken claim, or because PostgreSQL fails on a row."""
+    with planted(*edits), pytest.raises((AssertionError, psycopg.Error)) as found:
+        for oracle in oracles:
+            oracle()
+    if isinstance(found.value, psycopg.Error):
+        assert found.value.sqlstate is not None
+        assert not found.value.sqlstate.startswith("42"), "the fault is no SQL"

@@ -1,0 +1,163 @@
+"""Histograms, tallies, rows without a unit, and the sealed statements themselves."""
+
+import copy
+import pickle
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.kernel.bounded import bounded
+from rules.kernel.histogram import histogram
+from rules.kernel.keys import Found, Listed
+from rules.kernel.measures import Case, Count, Distinct, Measure, Sum, Units
+from rules.kernel.sensitivity import Sensitivity
+from rules.kernel.statement import Bounded, SealedStatement, Tally, Threshold
+from rules.kernel.tally import PARTS, GroupLadder, Ladder, RowLadder, SumLadder, tally
+from rules.refusal import NotSupported
+from tests.kernel.facts import Data, Facts, column, constant, facts, load
+from tests.kernel.oracle import Limits, contribution, group_of, q_of
+from tests.kernel.statements import BINS, FORMS, PIVOTS, SUMMANDS, answer, keys
+from tests.properties.planning import thorough
+
+RUNGS = st.lists(st.integers(1, 600), min_size=1, max_size=5, unique=True).map(lambda each: tuple(sorted(each)))
+SUMS = st.builds(Sum, st.sampled_from(SUMMANDS), st.booleans(), st.none(), st.sampled_from((None, Case(0, 1))))
+ladders: st.SearchStrategy[Ladder] = st.one_of(
+    st.builds(RowLadder, RUNGS), st.builds(GroupLadder, RUNGS), st.builds(SumLadder, SUMS, RUNGS)
+)
+
+
+@thorough
+@given(facts(), keys(found=False), st.sampled_from(BINS), st.sampled_from((1, 3, 20)))
+def test_a_histogram_counts_the_rows_of_each_bin(
+    connection: psycopg.Connection, data: Data, given_keys: tuple[Listed, ...], bins: Listed, m: int
+) -> None:
+    load(connection, data)
+    statements = [histogram(Facts(), given_keys, bins, rows_per_unit=m, form=form) for form in FORMS]
+    first, *others = [answer(connection, each) for each in statements]
+    assert all(each == first for each in others)
+    sensitivity = statements[0].measures[0].sensitivity
+    assert sensitivity.l1 == sensitivity.factor * m  # and no number of bins or groups
+    expected = Counter[object]()
+    limits = Limits(m, 1, sensitivity.factor, found=False)
+    for unit, rows in data.items():
+        counted = [(group, row) for row in rows if (group := group_of((*given_keys, bins), row)) is not None]
+        expected.update((contribution(counted, Count(), (), limits) or {}) if unit is not None else {})
+    assert {group: cells[0] for group, cells in first.items()} == {g: n for g, n in expected.items() if n}
+
+
+@thorough
+@given(facts(), keys(), st.lists(ladders, min_size=1, max_size=3), st.sampled_from((1, 3, 20)))
+def test_each_unit_needs_one_rung_of_a_ladder_and_has_a_part_of_the_step_to_it(
+    connection: psycopg.Connection, data: Data, given_keys: tuple[Listed, ...], asked: list[Ladder], m: int
+) -> None:
+    load(connection, data)
+    found = tally(Facts(), given_keys, asked, rows_per_unit=m, pivots=PIVOTS)
+    expected, parts = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for unit, rows in data.items():
+        counted = [(group, row) for row in rows if (group := group_of(given_keys, row)) is not None]
+        for number, ladder in enumerate(asked if counted and unit is not None else ()):
+            total = len({group for group, _ in counted}) if isinstance(ladder, GroupLadder) else len(counted)
+            if isinstance(ladder, SumLadder):
+                shares = contribution(counted, ladder.measure, PIVOTS, Limits(m, 1, 1, found=False))
+                total = sum(map(abs, (shares or Counter()).values()))
+            rung = min(bisect_left(ladder.rungs, total), len(ladder.rungs) - 1)
+            expected[number, rung] += 1
+            if rung:
+                low, high = ladder.rungs[rung - 1 : rung + 1]
+                parts[number, rung] += PARTS * (min(total, high) - low) // (high - low)
+    told = {(ladder, rung): (units, some) for ladder, rung, units, some in connection.execute(found.sql)}
+    assert told == {place: (units, parts[place]) for place, units in expected.items()}
+
+
+@given(facts(), st.sampled_from((None, "d")))
+@thorough
+def test_rows_without_a_unit_are_units_themselves(
+    connection: psycopg.Connection, data: Data, grouped: str | None
+) -> None:
+    load(connection, data)
+    rows = [row for own in data.values() for row in own]
+    asked: tuple[Measure, ...] = (Count(), Units(), Sum(SUMMANDS[6], total=2), Distinct(column("a")))
+    listed = (Listed((column("ok"),), ((constant("true", "ok"),), (constant(None, "ok"),))),) if grouped else ()
+    nobody = Facts(proved_one=True, has_identity=False)
+    statement = bounded(nobody, listed, asked, rows_per_unit=9, form="pairs")
+    assert [each.sensitivity.l1 for each in statement.measures] == [1, 1, 2, 1]
+    found = answer(connection, statement)
+    for group in {group for row in rows if (group := group_of(listed, row)) is not None}:
+        own = [row for row in rows if group_of(listed, row) == group]
+        total = sum(min(max(q_of(SUMMANDS[6], row) or 0, -2), 2) for row in own)
+        assert found[group] == (len(own), len(own), total, len({row["a"] for row in own} - {None}))
+    ladders = (RowLadder((1, 2)), SumLadder(Sum(SUMMANDS[6]), (1, 5)))
+    counted = connection.execute(tally(nobody, (), ladders, rows_per_unit=1).sql).fetchall()
+    assert sum(units for ladder, _, units, _ in counted if ladder == 0) == len(rows)
+    assert sum(units for ladder, _, units, _ in counted if ladder == 1) == len(rows)
+
+
+def test_the_threshold_counts_units_that_nobody_asked_for() -> None:
+    statement = bounded(Facts(), (Found(column("b")),), (Count(),), rows_per_unit=5, groups_per_unit=2)
+    assert statement.threshold == Threshold(measure=1, groups=2)
+    assert statement.measures[1].sensitivity == Sensitivity(factor=1, l1=2, l2_squared=2, largest=1)
+    asked = bounded(Facts(), (Found(column("b")),), (Units(), Count()), rows_per_unit=5)
+    assert asked.threshold == Threshold(measure=0, groups=5)
+
+
+def test_rows_that_cannot_be_read_twice_are_read_once() -> None:
+    for form in FORMS:
+        once = bounded(Facts(repeatable=False), (), (Count(), Distinct(column("a"))), rows_per_unit=5, form=form)
+        assert once.sql.count("facts") == 1
+        assert "r AS MATERIALIZED" in once.sql
+
+
+def test_the_forms_that_read_less_do(connection: psycopg.Connection) -> None:
+    candidates = bounded(Facts(condition="t.a = 3"), (), (Count(),), rows_per_unit=5, form="candidates")
+    assert "SELECT t.u AS u FROM public.facts AS t)" in candidates.sql
+    for form in (*FORMS, None):
+        statement = bounded(Facts(), (), (Count(), Units()), rows_per_unit=5, form=form)
+        assert connection.execute(f"EXPLAIN {statement.sql}").fetchall()
+
+
+def test_what_has_no_meaning_is_refused() -> None:
+    nobody = Facts(has_identity=False)
+    listed = Listed((column("a"),), ((constant("x", "b"),),))
+    broken: list[Callable[[], object]] = [
+        lambda: bounded(nobody, (), (Count(),), rows_per_unit=1),
+        lambda: tally(nobody, (), (RowLadder((1,)),), rows_per_unit=1),
+        lambda: bounded(Facts(), (), (Count(),), rows_per_unit=0),
+        lambda: bounded(Facts(), (), (Count(),), rows_per_unit=1, groups_per_unit=0),
+        lambda: bounded(Facts(), (listed,), (Count(),), rows_per_unit=1),  # a text is no integer
+        lambda: bounded(Facts(), (), (Count(case=Case(0, 0)),), rows_per_unit=1),
+        lambda: bounded(Facts(), (), (Count(column("a")),), rows_per_unit=1),
+        lambda: tally(Facts(), (), (RowLadder((2, 1)),), rows_per_unit=1),
+        lambda: tally(Facts(), (), (), rows_per_unit=1),
+        lambda: Sum(SUMMANDS[0], total=0),
+        lambda: Listed((column("a"),), ((),)),
+    ]
+    for each in broken:
+        with pytest.raises(NotSupported):
+            each()
+
+
+def test_nobody_but_the_kernel_makes_a_statement() -> None:
+    made = bounded(Facts(), (), (Count(),), rows_per_unit=1)
+    counted = tally(Facts(), (), (RowLadder((1,)),), rows_per_unit=1)
+    forgeries: list[Callable[[], object]] = [
+        lambda: Bounded("SELECT 1", (), (), None, object()),
+        lambda: Tally("SELECT 1", (), object()),
+        lambda: replace(made, sql="SELECT 1", token=object()),
+        lambda: copy.copy(made),
+        lambda: copy.deepcopy(counted),
+        lambda: pickle.dumps(made),
+        lambda: made.__setstate__(["SELECT 1"]),
+        lambda: type("Forged", (Bounded,), {}),
+        lambda: type("Forged", (SealedStatement,), {}),
+    ]
+    for forge in forgeries:
+        with pytest.raises((TypeError, ValueError)):
+            forge()
+    assert Fraction(made.measures[0].sensitivity.l1, made.measures[0].sensitivity.factor) == 1

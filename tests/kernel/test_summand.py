@@ -1,0 +1,85 @@
+"""The integer of a summand: within its bounds whatever the value, exact within them, and never an error."""
+
+from fractions import Fraction
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.kernel.bounded import bounded
+from rules.kernel.lattice import Lattice
+from rules.kernel.measures import Count, Products, Sum, Units
+from rules.kernel.summand import Summand
+from rules.refusal import NotSupported, TooComplex
+from rules.values.expression import Column
+from tests.kernel.facts import COLUMNS, POOLS, Facts, column
+from tests.kernel.oracle import q_of
+from tests.kernel.statements import SUMMANDS
+from tests.properties.planning import thorough
+
+DECIMAL_STEPS = [Fraction(10) ** exponent for exponent in (-12, -2, 0, 3, 9)]
+BINARY_STEPS = [Fraction(2) ** exponent for exponent in (-40, -10, 0, 3, 60, 900)]
+
+
+def integers(connection: psycopg.Connection, given: Summand) -> list[tuple[str | None, int | None]]:
+    """Every value of the column's pool, and its integer as SQL computes it."""
+    assert isinstance(given.expression, Column)
+    name = given.expression.name
+    whole = given.wrap(is_stored=True).format(f"unnest.{name}")
+    sql = f"SELECT {whole} FROM unnest(%s::{COLUMNS[name].sql}[]) AS unnest ({name})"
+    unknown = ("Infinity", "-Infinity") if name == "n" and connection.info.server_version < 140000 else ()
+    values = [text for text in POOLS[name] if text not in unknown]
+    rows = connection.execute(sql, [values]).fetchall()
+    return list(zip(values, [row[0] for row in rows], strict=True))
+
+
+@pytest.mark.parametrize("given", SUMMANDS, ids=range(len(SUMMANDS)))
+def test_each_value_has_the_integer_that_arithmetic_gives_it(connection: psycopg.Connection, given: Summand) -> None:
+    assert isinstance(given.expression, Column)
+    for text, found in integers(connection, given):
+        assert found == q_of(given, {given.expression.name: text})
+
+
+@thorough
+@given(st.data())
+def test_no_value_of_any_type_fails_or_leaves_the_bounds(connection: psycopg.Connection, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(("n", "f", "r", "i", "s")))
+    steps = BINARY_STEPS if name in "fr" else DECIMAL_STEPS
+    ends = sorted(data.draw(st.lists(st.integers(-(2**52), 2**52), min_size=2, max_size=2)))
+    summand = Summand(column(name), Lattice(data.draw(st.sampled_from(steps)), *ends))
+    for text, found in integers(connection, summand):
+        assert found == q_of(summand, {name: text})
+        assert (found is None) == (text in (None, "NaN"))
+        assert found is None or ends[0] <= found <= ends[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "lattice"),
+    [
+        ("n", Lattice(Fraction(3), 0, 10)),  # 1/3 has no end as a decimal
+        ("f", Lattice(Fraction(2) ** 1020, 0, 10)),
+        ("n", Lattice(Fraction(1), 0, 2**61)),
+        ("n", Lattice(Fraction(1), 5, 4)),
+        ("d", Lattice(Fraction(1), 0, 10**7)),  # after the year 9999
+        ("d", Lattice(Fraction(2), 0, 10)),
+        ("b", Lattice(Fraction(1), 0, 10)),
+        ("ok", Lattice(Fraction(1), 0, 10)),
+    ],
+)
+def test_bounds_that_cannot_be_kept_are_refused(name: str, lattice: Lattice) -> None:
+    with pytest.raises(NotSupported):
+        print(Summand(column(name), lattice).wrap())
+
+
+def test_sums_that_overflow_are_refused() -> None:
+    wide = Summand(column("n"), Lattice(Fraction(1), 0, 2**40))
+    for measure in (Sum(wide, total=5), Sum(wide, centred=True), Products(wide, wide)):
+        with pytest.raises(TooComplex):
+            bounded(Facts(), (), (measure,), rows_per_unit=2**21)
+
+
+def test_a_sum_of_nothing_but_zeros_has_noise() -> None:
+    zero = Summand(column("s"), Lattice(Fraction(1), 0, 0))
+    found = bounded(Facts(), (), (Sum(zero), Sum(zero, centred=True), Units(), Count()), rows_per_unit=2)
+    assert all(each.sensitivity.l1 >= 1 for each in found.measures)

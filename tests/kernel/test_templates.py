@@ -1,0 +1,24 @@
+"""A template is an expression: it reads no rows, and no window but the one that the renderer writes."""
+
+import pytest
+
+from rules.kernel.templates import check_template
+from rules.refusal import Mismatch
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "(SELECT 1)", "{0} -- x", "{0}; x", "pg_sleep(1)", "now()", "random()", "current_setting({0})", "f({0})",
+        "'{0}'", "{0.x}", "$1", "extract({0} from x)", "count(*) OVER ()", "sum({0}) OVER (ORDER BY {0})",
+    ],
+)  # fmt: skip
+def test_what_is_no_expression_is_refused(template: str) -> None:
+    with pytest.raises(Mismatch):
+        check_template(template, is_call=True)
+
+
+def test_aggregates_are_calls_and_no_expressions() -> None:
+    assert check_template("sum({0}) FILTER (WHERE {1}){over}", is_call=True) == {"sum"}
+    with pytest.raises(Mismatch):
+        check_template("sum({0})")

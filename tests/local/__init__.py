@@ -1,0 +1,1 @@
+"""The client library: what reports lose, and that they say what their law says."""

@@ -1,0 +1,103 @@
+"""Reports lose at most ε, follow the law from which they are estimated, and are remembered if told so."""
+
+import math
+from collections import Counter
+from decimal import Decimal
+
+import opendp.prelude as dp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.local import Bit, KAry, Law, Mean, Remembered, Unary, bit_law, kary_law, unary_law
+
+RUNS = 20_000
+epsilons = st.decimals("0.01", "8", places=3)
+
+
+def true_loss(law: Law) -> Decimal:
+    """The largest log of a ratio of chances, in exact fractions until the last step."""
+    ratios = [law.p / law.q, (1 - law.q) / (1 - law.p)]
+    return Decimal(max(math.log(each) for each in ratios))
+
+
+@given(st.integers(2, 64), epsilons)
+def test_a_k_ary_report_loses_at_most_epsilon(values: int, epsilon: Decimal) -> None:
+    law = kary_law(values, epsilon)
+
+    assert law.loss <= epsilon
+    assert Decimal(math.log(law.p / law.q)) <= epsilon + Decimal("1e-12")
+    assert law.p + (values - 1) * law.q == 1
+    assert abs(float(law.p) - math.exp(epsilon) / (math.exp(epsilon) + values - 1)) < 1e-12
+
+
+@given(epsilons)
+def test_a_bit_and_a_vector_of_bits_lose_at_most_epsilon(epsilon: Decimal) -> None:
+    bit, unary = bit_law(epsilon), unary_law(epsilon)
+
+    assert bit.loss <= epsilon and true_loss(bit) <= epsilon + Decimal("1e-12")
+    assert unary.loss <= epsilon  # of two bits that differ
+    assert 2 * Decimal(math.log(unary.p / unary.q)) <= epsilon + Decimal("1e-12")
+
+
+def test_the_nominal_probability_would_lose_more() -> None:
+    assert Decimal(dp.m.make_randomized_response_bool(math.e / (math.e + 1)).map(1)) > 1  # type: ignore[no-untyped-call]
+    assert bit_law(Decimal(1)).loss <= 1
+
+
+def close(counted: int, share: float) -> bool:
+    """Seven standard deviations: less often than 1e-11."""
+    return abs(counted - RUNS * share) < 7 * math.sqrt(RUNS * share * (1 - share)) + 1
+
+
+def test_reports_follow_their_law() -> None:
+    ask, law = KAry(("a", "b", "c", "d"), "1"), kary_law(4, Decimal(1))
+    told = Counter(ask.report("b") for _ in range(RUNS))
+    assert all(close(told[value], float(law.p if value == "b" else law.q)) for value in ask.values)
+
+    bit = bit_law(Decimal(1))
+    assert close(sum(Bit("1").report(answer=True) for _ in range(RUNS)), float(bit.p))
+    assert close(sum(Bit("1").report(answer=False) for _ in range(RUNS)), float(bit.q))
+
+    share = 0.25 * float(bit.p) + 0.75 * float(bit.q)
+    assert close(sum(Mean(10, 50, "1").report(20) for _ in range(RUNS)), share)
+    assert close(sum(Mean(10, 50, "1").report(-1e9) for _ in range(RUNS)), float(bit.q))
+
+
+def test_each_bit_of_a_vector_follows_its_law() -> None:
+    values, law = tuple("abcdefghijk"), unary_law(Decimal(2))
+    told = [Unary(values, "2").report("i") for _ in range(RUNS // 4)]
+
+    assert {len(each) for each in told} == {len(values)}
+    for place, value in enumerate(values):
+        share = float(law.p if value == "i" else law.q)
+        counted = sum(each[place] == "1" for each in told)
+        assert abs(counted - len(told) * share) < 7 * math.sqrt(len(told) * share * (1 - share))
+
+
+def test_whoever_is_asked_again_reports_the_same() -> None:
+    store: dict[str, str] = {}
+    ask = Remembered(KAry(("yes", "no"), "0.1"), store)
+    first = ask.report("ada", "yes")
+
+    assert {ask.report("ada", "no") for _ in range(50)} == {first}
+    assert store == {"ada": first}
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "31", "NaN"])
+def test_an_epsilon_that_has_no_law_is_refused(epsilon: str) -> None:
+    with pytest.raises((ValueError, ArithmeticError)):
+        kary_law(3, Decimal(epsilon))
+    with pytest.raises((ValueError, ArithmeticError)):
+        KAry(("a", "b"), epsilon)
+
+
+def test_values_must_be_told_apart() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        KAry(("a", "a"), "1")
+    with pytest.raises(ValueError, match="two values"):
+        KAry(("a",), "1")
+    with pytest.raises(ValueError, match="each once"):
+        Unary(("a", "a"), "1")
+    with pytest.raises(ValueError, match="below"):
+        Mean(3, 3, "1")

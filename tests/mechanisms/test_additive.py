@@ -1,0 +1,150 @@
+"""Means of releases: as precise as their ε² together, whole, and with the noise that is said of them."""
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rules.mechanisms.additive import (
+    GaussianNoise,
+    LaplaceNoise,
+    NoisedMeasure,
+    SummedCells,
+    combined,
+    combined_by_group,
+    noise_of,
+    noise_paid,
+)
+from rules.mechanisms.cost import mechanism_of
+from rules.mechanisms.release_plan import Block, Count, Measure, NoiseKind, PublicGroups
+from tests.mechanisms.sources import SeededNoise
+from tests.support.written import NOTHING
+
+epsilons = st.decimals("0.01", "2", places=3)
+kinds = st.sampled_from((LaplaceNoise, GaussianNoise))
+numbers = st.lists(st.integers(-(2**62), 2**62), min_size=3, max_size=3)
+noises = st.builds(lambda kind, epsilon: kind(4, epsilon), kinds, epsilons)
+readings = st.builds(NoisedMeasure, numbers, noises)
+
+
+@given(given=st.lists(readings, min_size=1, max_size=6))
+def test_a_mean_is_the_nearest_whole_number_to_that_by_precision(given: list[NoisedMeasure]) -> None:
+    means, _ = combined(given)
+
+    variances = [32 if isinstance(each.noise, LaplaceNoise) else 4 for each in given]
+    weights = [Fraction(each.noise.epsilon) ** 2 / over for each, over in zip(given, variances, strict=True)]
+    for group, mean in enumerate(means):
+        exact = sum(each.numbers[group] * weight for each, weight in zip(given, weights, strict=True)) / sum(weights)
+        assert abs(mean - exact) <= Fraction(1, 2)
+        assert mean == round(exact)
+
+
+@given(given=st.lists(readings, min_size=1, max_size=6))
+def test_a_mean_does_not_depend_on_the_order_of_releases(given: list[NoisedMeasure]) -> None:
+    assert combined(given)[0] == combined(given[::-1])[0]
+
+
+def test_two_releases_are_as_good_as_one_with_the_root_of_their_squares() -> None:
+    both = [NoisedMeasure([0], LaplaceNoise(2, Decimal(each))) for each in ("0.3", "0.4")]
+
+    assert combined(both)[1].deviation == pytest.approx(LaplaceNoise(2, Decimal("0.5")).law.deviation)
+
+
+def test_one_release_is_shown_as_it_is() -> None:
+    alone = NoisedMeasure([5, -7], LaplaceNoise(3, Decimal("0.1")))
+
+    assert combined([alone]) == ((5, -7), alone.noise.law)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("asked", [("0.1",), ("0.1", "0.1"), ("0.1", "0.3"), ("0.5", "0.5", "0.5", "0.1"), ("3", "3")])
+def test_margins_of_means_hold_in_95_of_100_cases(asked: tuple[str, ...], kind: NoiseKind) -> None:
+    given, source = [], SeededNoise(5)
+    for epsilon in asked:
+        noise = noise_of(Measure("rows", 1, Decimal(epsilon), noise=kind), group_size=1)
+        given.append(NoisedMeasure(noise.draw(source, 200_000), noise))
+
+    means, law = combined(given)
+    margin = law.margin(Decimal("0.95"))
+
+    assert sum(abs(each) <= margin for each in means) / len(means) >= 0.949
+    assert margin < 2 or sum(abs(each) < margin for each in means) / len(means) <= 0.953
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "asked", [((1, "1"),), ((2, "0.3"),), ((12, "1"),), ((365, "2"),), ((2, "0.5"), (7, "1"), (1, "0.2"))]
+)
+def test_margins_of_sums_of_cells_and_of_their_means_hold_in_95_of_100_cases(
+    asked: tuple[tuple[int, str], ...], kind: NoiseKind
+) -> None:
+    groups, source = 20_000, SeededNoise(7)
+    cells = []
+    for count, epsilon in asked:
+        noise = noise_of(Measure("rows", 2, Decimal(epsilon), noise=kind), group_size=1)
+        drawn = noise.draw(source, groups * count)
+        numbers = [sum(drawn[place * count : (place + 1) * count]) for place in range(groups)]
+        cells.append(SummedCells(numbers, (count,) * groups, noise))
+
+    means, laws = combined_by_group([], cells, groups)
+    margin = laws[0].margin(Decimal("0.95"))
+
+    assert set(laws) == {laws[0]}
+    assert sum(abs(each) <= margin for each in means) / groups >= 0.943
+    assert sum(abs(each) < margin for each in means) / groups <= 0.957
+
+
+@given(
+    whole=st.lists(readings, max_size=2),
+    cells=st.lists(st.tuples(numbers, st.lists(st.integers(0, 9), min_size=3, max_size=3), noises), max_size=3),
+)
+def test_each_group_has_the_mean_of_what_is_known_of_it(
+    whole: list[NoisedMeasure], cells: list[tuple[list[int], list[int], LaplaceNoise | GaussianNoise]]
+) -> None:
+    sums = [
+        SummedCells([each if count else None for each, count in zip(told, counts, strict=True)], counts, noise)
+        for told, counts, noise in cells
+    ]
+    assume(whole or (all(any(counts) for counts in zip(*(each.counts for each in sums), strict=True)) and sums))
+
+    means, laws = combined_by_group(whole, sums, 3)
+
+    for group, mean in enumerate(means):
+        known = [(each.numbers[group], each.noise.precision) for each in whole]
+        known += [
+            (each.numbers[group] or 0, each.noise.precision / each.counts[group]) for each in sums if each.counts[group]
+        ]
+        weight = sum(precision for _, precision in known)
+        assert mean == round(sum(number * precision for number, precision in known) / weight)
+        assert laws[group].deviation == pytest.approx(float(1 / weight) ** 0.5, rel=0.2)
+
+
+@pytest.mark.parametrize("group_size", [1, 3])
+def test_gaussian_noise_of_a_count_of_units_grows_with_the_root_of_their_groups(group_size: int) -> None:
+    units = Measure("units", 40, Decimal("0.1"), noise="gaussian", at_most_one=True)
+
+    noise = noise_of(units, group_size=group_size)
+
+    assert noise == GaussianNoise(40 * group_size**2, Decimal("0.1"))
+    assert noise.law.deviation == pytest.approx(group_size * 40**0.5 / 0.1)
+
+
+def test_gaussian_noise_of_anything_else_is_made_for_all_of_a_unit_in_one_group() -> None:
+    rows = Measure("rows", 40, Decimal("0.1"), noise="gaussian")
+
+    assert noise_of(rows, group_size=1).law.deviation == pytest.approx(40 / 0.1)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_what_a_release_cost_tells_what_noise_is_in_it(kind: NoiseKind) -> None:
+    measure = Measure("units", 40, Decimal("0.123456789012"), noise=kind, at_most_one=True)
+    block = Block("", NOTHING, (), PublicGroups(((),)), (measure,), (Count(0),), ("bigint",), ())
+
+    paid = mechanism_of(block, 0)
+
+    other = replace(measure, noise="laplace", epsilon=Decimal(1))
+    assert noise_paid(other, paid, group_size=2) == noise_of(measure, group_size=2)
+    assert (paid.epsilon is None) == (kind == "gaussian")

@@ -1,0 +1,70 @@
+# ruff: noqa: E501  (a statement a line)
+"""Subqueries that depend on their row, written as one grouped query: to PostgreSQL it is the same."""
+
+import psycopg
+import pytest
+
+from rules.bind.correlated_subquery import Correlated
+from rules.planner.find_blocks import context_of, find_blocks
+from rules.planner.passes.decorrelate import decorrelate
+from rules.planner.plan import Request
+from rules.refusal import NotSupported
+from rules.sql.canonical import canonical_tree
+from rules.sql.grammar import deparse, parse
+from rules.sql.lower import query_from
+from tests.conftest import RealDatabase
+from tests.planner.planned import Planner
+
+CORRELATED = [
+    "SELECT p.name, (SELECT count(*) FROM order_items AS i WHERE i.product_id = p.id) FROM products AS p ORDER BY 1",
+    "SELECT p.id, 1 + (SELECT sum(quantity) FROM order_items WHERE product_id = p.id AND quantity > 2)::float FROM products AS p ORDER BY 1",
+    "SELECT p.id, (SELECT avg(quantity) FROM order_items WHERE p.id = product_id) AS a FROM products AS p WHERE price > 20 ORDER BY 1",
+    "SELECT c.city, (SELECT count(*) FROM orders AS o JOIN customers AS k ON k.id = o.customer_id WHERE k.city = c.city AND k.is_vip = c.vip) FROM (SELECT city, is_vip AS vip FROM customers GROUP BY 1, 2) AS c ORDER BY 1, 2",
+    "SELECT d::date, (SELECT count(*) FROM orders WHERE ordered_at::date = d::date) FROM generate_series('2025-01-01'::date, '2025-01-09', '1 day') AS d ORDER BY 1",
+    "SELECT s, (SELECT max(amount) FROM orders WHERE status = s), (SELECT count(id) FROM orders WHERE s = status AND amount < 50) FROM unnest('{open,paid}'::status[]) AS u(s) ORDER BY 1",
+]
+
+
+def rewritten(planner: Planner, sql: str) -> str:
+    (piece,) = parse(sql)
+    tree = canonical_tree(piece.tree)
+    world = context_of(Request(sql, ("pg_catalog", "public")), planner.policy, planner.catalog)
+    for _ in range(5):
+        try:
+            find_blocks(query_from(tree), world)
+        except Correlated as found:
+            tree = decorrelate(tree, found)
+        else:
+            break
+    return deparse(tree)
+
+
+@pytest.mark.parametrize("sql", CORRELATED)
+def test_the_rows_and_names_are_the_same(planner: Planner, shop: RealDatabase, sql: str) -> None:
+    text = rewritten(planner, sql)
+
+    assert "_ng_by" in text
+    with psycopg.connect(shop.dsn) as connection:
+        one, other = connection.execute(sql), connection.execute(text)
+        assert [column.name for column in one.description or ()] == [column.name for column in other.description or ()]
+        assert one.fetchall() == other.fetchall()
+
+
+@pytest.mark.parametrize("sql", CORRELATED)
+def test_each_subquery_is_one_block(planner: Planner, sql: str) -> None:
+    assert len(planner.plan(sql).blocks) == sql.count("(SELECT")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT p.name, (SELECT count(*) FROM order_items AS i WHERE i.product_id > p.id) FROM products AS p",
+        "SELECT p.name, (SELECT count(*) FROM order_items AS i WHERE i.product_id = p.id OR p.id = 3) FROM products AS p",
+        "SELECT p.name, (SELECT count(*) + p.id FROM order_items AS i WHERE i.product_id = p.id) FROM products AS p",
+        "SELECT p.name, (SELECT count(*) + 1 FROM order_items AS i WHERE i.product_id = p.id) FROM products AS p",
+        "SELECT p.name, (SELECT count(*) FROM order_items AS i WHERE i.product_id = p.id LIMIT 1) FROM products AS p",
+    ],
+)
+def test_other_dependences_are_refused(planner: Planner, sql: str) -> None:
+    with pytest.raises(NotSupported):
+        planner.plan(sql)

@@ -1,0 +1,65 @@
+"""Questions that mean the same have one name, by which what was released for one serves the other."""
+
+from decimal import Decimal
+
+import pytest
+
+from rules.planner.plan import Request
+from tests.planner.planned import Planner
+
+ORDERS = "SELECT status, count(*) FROM orders WHERE {} GROUP BY status"
+
+
+def name(planner: Planner, sql: str, *parameters: tuple[str, str], zone: str = "UTC") -> str:
+    """What a statement's only block is known by."""
+    request = Request(
+        text=sql,
+        search_path=("pg_catalog", "public"),
+        parameter_types=tuple(of for of, _ in parameters),
+        parameters=tuple(value for _, value in parameters),
+        epsilon=Decimal(1),
+        delta=Decimal("1e-9"),
+        time_zone=zone,
+        now="2025-06-15 12:00:00+00:00",
+    )
+    (block,) = planner.whole(request).blocks
+    return block.canonical
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "status = 'paid' AND amount >= 10.00",
+        "status = 'paid'::status AND amount >= 10::numeric AND amount >= 10",
+        "(amount >= 10::smallint) AND (status = 'paid')",
+    ],
+)
+def test_order_and_spelling_of_conditions_do_not_matter(planner: Planner, other: str) -> None:
+    assert name(planner, ORDERS.format(other)) == name(planner, ORDERS.format("amount >= 10 AND status = 'paid'"))
+
+
+def test_parameters_of_any_type_ask_what_constants_ask(planner: Planner) -> None:
+    asked = name(planner, ORDERS.format("amount > 50 AND status = 'paid'"))
+    for of in ("numeric", "integer", "smallint", "bigint"):
+        by_parameters = ORDERS.format("amount > $1 AND status = $2")
+        assert name(planner, by_parameters, (of, "50"), ("status", "paid")) == asked
+
+
+@pytest.mark.parametrize("sql", ["SELECT count(*) FROM order_items", "SELECT sum(quantity) FROM order_items"])
+def test_the_time_zone_does_not_matter_where_no_instant_is_read(planner: Planner, sql: str) -> None:
+    assert name(planner, sql) == name(planner, sql, zone="Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT date_trunc('day', ordered_at), count(*) FROM orders WHERE ordered_at < '2024-02-01' GROUP BY 1",
+        "SELECT count(*) FROM orders WHERE ordered_at::date = '2024-02-01'",
+        "SELECT count(*) FROM customers WHERE birth_date > now() - interval '40 years'",
+        "SELECT count(*) FROM order_items WHERE extract(hour FROM to_timestamp(quantity * 3600)) = 3",
+        """SELECT extract(day FROM (date '2024-01-01' + quantity)::timestamp AT TIME ZONE 'UTC'), count(*)
+           FROM order_items GROUP BY 1""",
+    ],
+)
+def test_the_time_zone_matters_where_instants_meet_the_clock(planner: Planner, sql: str) -> None:
+    assert name(planner, sql) != name(planner, sql, zone="Asia/Tokyo")

@@ -1,0 +1,88 @@
+"""The errors that `noisegate check` tells are those of the noise that answers get, and its report says them once."""
+
+import json
+from decimal import Decimal
+from math import exp
+from pathlib import Path
+
+import pytest
+
+from proxy.check_report import CheckReport
+from rules.planner.expected_error import TableUse, expected_errors
+from rules.policy.finding import Finding, Severity
+from rules.policy.yaml_source import Source
+from tests import shop as shop_data
+from tests.planner.planned import Planner
+
+EPSILONS = (Decimal("0.1"), Decimal(1), Decimal(5))
+
+
+@pytest.fixture(scope="module")
+def uses(planner: Planner) -> dict[str, TableUse]:
+    return {use.table.name.name: use for use in expected_errors(planner.policy, planner.catalog, EPSILONS)}
+
+
+def within(epsilon: float, share: float = 0.95) -> int:
+    """The least m of which so large a share of discrete Laplace draws is within m, by summing its law."""
+    ratio = exp(-epsilon)
+    m = 0
+    while 2 * ratio ** (m + 1) / (1 + ratio) > 1 - share:
+        m += 1
+    return m
+
+
+@pytest.mark.parametrize(("table", "rows"), [("customers", 1), ("orders", 40), ("order_items", 120)])
+def test_a_count_has_the_error_of_its_noise(uses: dict[str, TableUse], table: str, rows: int) -> None:
+    (count, *_) = uses[table].questions
+
+    assert count.words == "count of rows"
+    assert {epsilon: int(error) for epsilon, error in count.errors.items()} == {
+        epsilon: within(float(epsilon) / rows) for epsilon in EPSILONS
+    }
+
+
+def test_what_is_known_is_counted_by_and_what_is_bounded_is_summed(uses: dict[str, TableUse]) -> None:
+    words = {name: [each.words for each in use.questions] for name, use in uses.items()}
+
+    assert words["customers"] == [
+        "count of rows",
+        "count by city, country, is_vip, segment, month of birth_date",
+        "count by name, joined, of groups that are large enough",
+    ]
+    assert [each for each in words["order_items"] if "sum" in each] == ["sum of quantity", "sum of unit_price"]
+    assert uses["products"].public and not words["products"]
+    amount = next(each for each in uses["orders"].questions if each.words == "sum of amount")
+    assert 500 * within(1 / 40) * 0.9 < float(amount.errors[Decimal(1)]) < 500 * within(1 / 40) * 1.1
+
+
+def test_what_is_missing_is_named(planner: Planner) -> None:
+    rules = shop_data.RULES.replace("      amount: {lower: 0, upper: 500}\n", "").replace(", delta: 1e-6", "")
+    rules = rules.replace("    rows_per_unit: 120\n", "").replace(", delta: 1e-9", "")
+    found = expected_errors(shop_data.policy(rules=rules), planner.catalog, EPSILONS)
+
+    missing = {use.table.name.name: " ".join(use.not_covered) for use in found}
+    assert "groups by amount, note: no values and no δ" in missing["orders"]
+    assert "count of rows: " in missing["order_items"]
+
+
+def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: dict[str, TableUse]) -> None:
+    found = [
+        Finding(Severity.WARNING, "budget.epsilon", "is large", "less"),
+        Finding(Severity.NOTE, "tables.customers.columns.email", "hidden"),
+        Finding(Severity.NOTE, "tables.orders.columns.note", "hidden"),
+    ]
+    source = Source(shop_data.RULES, "r.yaml", {"NOISEGATE_DATABASE": "x"})
+    report = CheckReport(Path("r.yaml"), source, planner.policy, found, tuple(uses.values()), EPSILONS)
+
+    lines = list(report.as_text())
+    assert lines[:2] == [
+        "r.yaml:23: warning: budget.epsilon: is large (less)",
+        "r.yaml:10: note: customers.email, orders.note: hidden",
+    ]
+    assert "    count of rows: ±30 at ε 0.1, ±3 at ε 1, ±0 at ε 5" in lines
+    assert any(line.endswith("all together 1,000, ada 1,000, bob 500. Noise in 95% of answers:") for line in lines)
+    assert lines[-1] == "r.yaml: fine, with 1 warning"
+    tree = json.loads(report.as_json())
+    assert tree["statements"] == {"all together": 1000, "ada": 1000, "bob": 500}
+    assert tree["findings"][0]["line"] == 23
+    assert tree["tables"][0]["questions"][0]["error_at_95%"] == {"0.1": 30.0, "1": 3.0, "5": 0.0}

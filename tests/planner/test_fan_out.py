@@ -1,0 +1,92 @@
+"""Joins with public tables multiply rows, and the cap with them: as often as public rows meet one, which is exact."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+
+from rules.mechanisms.release_plan import Block
+from tests.conftest import RealDatabase, make_shop
+from tests.planner.planned import Planner
+from tests.shop import LOYAL
+
+TEN, FOURTEEN = 10, 14  # products of a category, and below 20
+
+
+@pytest.fixture
+def planner(shop: RealDatabase) -> Planner:
+    return Planner(shop.dsn)
+
+
+@pytest.fixture
+def own_shop(shop: RealDatabase) -> Iterator[RealDatabase]:
+    made = make_shop(shop.cluster, "own_shop")
+    yield made
+    with shop.connect() as connection:
+        connection.execute("DROP DATABASE own_shop WITH (FORCE)")
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        ("orders JOIN products ON category = 'book'", 40 * TEN),
+        ("orders CROSS JOIN products", 40 * 30),
+        ("orders JOIN products ON price < 20", 40 * FOURTEEN),
+        ("orders, products WHERE price < 20", 40 * FOURTEEN),
+        ("order_items i JOIN products p ON p.id = i.product_id", 120),
+        ("order_items i JOIN products p ON p.id = i.product_id JOIN products q USING (category)", 120 * TEN),
+        ("order_items i, products p, products q WHERE p.id = i.product_id AND q.category = p.category", 120 * TEN),
+        ("orders JOIN products p ON true JOIN products q ON q.category = 'tool' AND p.price > 0", 40 * 30 * TEN),
+        ("orders JOIN products ON category = 'none'", 40),
+    ],
+)
+def test_a_cap_is_as_many_times_what_is_declared(planner: Planner, source: str, rows: int) -> None:
+    (block,) = planner.plan(f"SELECT count(*) FROM {source}").blocks
+
+    assert block.statement.rows_per_unit == rows
+    assert [cut.most for cut in block.cuts] == [rows]
+
+
+def test_caps_of_tables_that_are_joined_by_their_units_are_told_one_by_one(planner: Planner) -> None:
+    (both,) = planner.block("SELECT count(*) FROM orders a JOIN orders b USING (customer_id)").cuts
+    (one,) = planner.block("SELECT count(*) FROM orders").cuts
+
+    assert str(both) == "1,600 rows of a unit (the rules' caps of 40 and 40, multiplied)"
+    assert str(one) == "40 rows of a unit (the rules' cap)"
+
+
+def test_where_it_is_not_counted_the_statement_says_that_it_cuts(planner: Planner) -> None:
+    made = planner.plan(
+        "SELECT count(*) FROM orders JOIN (products p LEFT JOIN products q ON q.id = p.id + 10) ON p.price < 20"
+    )
+
+    (block,) = made.blocks
+    assert block.statement.rows_per_unit == 40
+    assert "a join multiplies rows: at most 40 rows of each unit are counted" in made.notices
+
+
+def test_where_nobody_says_a_number_it_is_the_most_among_which_one_is_chosen(planner: Planner) -> None:
+    block = planner.block("SELECT count(*) FROM customers JOIN products ON category = 'book'")
+
+    (ladder,) = block.ladders
+    assert ladder.rungs[-1] == TEN
+
+
+def test_a_public_row_that_comes_between_plan_and_run_does_not_lift_the_cap(own_shop: RealDatabase) -> None:
+    """A unit with 150 orders, each of which meets twelve books in place of ten."""
+    planner = Planner(own_shop.dsn)
+    block = planner.block("SELECT count(*) FROM orders JOIN products ON category = 'book'")
+    with own_shop.connect() as connection:
+        connection.execute("INSERT INTO products VALUES (1001, 'new', 'book', 1), (1002, 'newer', 'book', 1)")
+        before = _counted(planner, own_shop, block)
+        connection.execute(f"DELETE FROM order_items USING orders o WHERE o.id = order_id AND customer_id = {LOYAL[0]}")
+        connection.execute(f"DELETE FROM orders WHERE customer_id = {LOYAL[0]}")
+
+    assert before - _counted(planner, own_shop, block) == 40 * TEN
+
+
+def _counted(planner: Planner, shop: RealDatabase, block: Block) -> Fraction:
+    with shop.connect() as connection:
+        found = connection.execute(planner.kernel.bounded(block.statement).sql).fetchone()
+    assert found is not None
+    return Fraction(found[-1], block.measures[0].factor)

@@ -1,0 +1,255 @@
+# ruff: noqa: E501  (a statement a line)
+"""The outer statement against PostgreSQL itself: the same columns as the original, and only noised arrays to read."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import psycopg
+import pytest
+
+from proxy.engines.postgres.snapshots import PostgresEngine
+from rules.bind.inner_answers import InnerAnswer
+from rules.catalog import Catalog
+from rules.mechanisms.release_plan import Block, PublicGroups, Text
+from rules.planner.plan import NeedsInner, Plan, Request
+from rules.planner.planner import plan
+from rules.refusal import Refusal
+from rules.release.release import Noised, columns
+from tests import shop as shop_data
+from tests.conftest import RealDatabase
+from tests.planner.planned import whole
+
+TEXT_ARRAY = 1009
+
+
+@pytest.fixture(scope="module")
+async def catalog(shop: RealDatabase) -> Catalog:
+    engine = PostgresEngine(shop.reader_dsn)
+    try:
+        return await engine.catalog()
+    finally:
+        await engine.close()
+
+
+@pytest.fixture(scope="module")
+def connection(shop: RealDatabase) -> Iterator[psycopg.Connection]:
+    """PostgreSQL as a twin: it describes the originals, and runs the outer statements."""
+    with shop.connect() as connected:
+        yield connected
+
+
+Column = tuple[str, int, int]
+
+
+def described(connection: psycopg.Connection, text: str, parameters: int = 0, arrays: int = 0) -> list[Column]:
+    oids = [0] * parameters + [TEXT_ARRAY] * arrays
+    prepared = connection.pgconn.prepare(b"", text.encode(), oids)
+    assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, prepared.error_message.decode()
+    found = connection.pgconn.describe_prepared(b"")
+    return [((found.fname(n) or b"").decode(), found.ftype(n), found.fmod(n)) for n in range(found.nfields)]
+
+
+def planned(text: str, catalog: Catalog, parameters: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Plan:
+    request = Request(
+        text,
+        ("pg_catalog", "public"),
+        parameter_types=types,
+        parameters=parameters,
+        epsilon=Decimal(1),
+        delta=Decimal("1e-9"),
+        now="2026-11-21T12:00:00+00:00",
+    )
+    made = plan(request, shop_data.policy(), catalog)
+    if isinstance(made, NeedsInner) and made.inner.use == "groups":
+        width = made.inner.sql.count(" AS k")
+        rows: tuple[tuple[Text, ...], ...] = (("garden",), ("kitchen",)) if width == 1 else ((None,) * width,)
+        listed = InnerAnswer(made.inner, ("value",) * width, ("text",) * width, rows)
+        made = plan(replace(request, released=(listed,)), shop_data.policy(), catalog)
+    return whole(made)
+
+
+def answered(block: Block) -> tuple[tuple[Text, ...], ...]:
+    """A block's columns where every measure of every group is seven."""
+    groups = block.groups.rows if isinstance(block.groups, PublicGroups) else ()
+    return columns(block, Noised(groups, {index: (7,) * len(groups) for index in range(len(block.measures))}))
+
+
+def run(connection: psycopg.Connection, made: Plan, parameters: tuple[str, ...] = ()) -> list[tuple[Text, ...]]:
+    arrays = [array(column) for block in made.blocks for column in answered(block)]
+    values = [each.encode() for each in (*parameters, *arrays)]
+    oids = [0] * len(parameters) + [TEXT_ARRAY] * len(arrays)
+    result = connection.pgconn.exec_params(made.outer_with_parameters().encode(), values, oids)
+    assert result.status == psycopg.pq.ExecStatus.TUPLES_OK, result.error_message.decode()
+    cells = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
+    return [tuple(None if cell is None else cell.decode() for cell in row) for row in cells]
+
+
+def array(values: tuple[Text, ...]) -> str:
+    quoted = ("NULL" if each is None else '"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in values)
+    return "{" + ",".join(quoted) + "}"
+
+
+SHAPES = """
+SELECT count(*) FROM orders
+SELECT count(*) AS n, count(note), sum(amount) total, avg(amount) FROM orders
+SELECT status, count(*) FROM orders GROUP BY status
+SELECT status::text, count(*) FROM orders GROUP BY status::text ORDER BY 1
+SELECT status AS s, count(*) AS n FROM orders GROUP BY s HAVING count(*) > 5 ORDER BY n DESC, s NULLS FIRST LIMIT 3 OFFSET 1
+SELECT status AS "Größe & co", sum(amount) AS "sum:amount:ok" FROM "public"."orders" "orders" GROUP BY 1 HAVING (COUNT(1) > 0)
+SELECT 1 AS literal, status, ABS(0) AS "pivot-grouping", count(*) FROM orders GROUP BY 1, 2, 3 ORDER BY 1 LIMIT 1
+SELECT o.status, count(*) FROM orders o GROUP BY status ORDER BY o.status DESC
+SELECT orders.status, orders.status = 'paid' AS paid, count(*) FROM orders GROUP BY orders.status, 2
+SELECT DISTINCT status FROM orders
+SELECT DISTINCT status, count(*) FROM orders GROUP BY status
+SELECT DISTINCT ON (status) status, count(*) FROM orders GROUP BY status ORDER BY status, 2 DESC
+SELECT city FROM customers GROUP BY 1 ORDER BY 1 ASC NULLS FIRST
+SELECT city, is_vip, count(*) FROM customers GROUP BY (city, is_vip)
+SELECT status, count(*) * 100.0 / sum(count(*)) OVER () AS pct FROM orders GROUP BY status
+SELECT status, rank() OVER w, sum(sum(amount)) OVER (ORDER BY status ROWS UNBOUNDED PRECEDING) FROM orders GROUP BY status WINDOW w AS (ORDER BY sum(amount) DESC)
+SELECT status, lag(count(*)) OVER (PARTITION BY status = 'open' ORDER BY status) FROM orders GROUP BY status
+SELECT sum(amount) / nullif(count(*), 0), coalesce(sum(amount), 0), round(avg(amount), 2) FROM orders
+SELECT CASE WHEN count(*) > 100 THEN 'many' ELSE 'few' END, greatest(count(*), 5) FROM orders
+SELECT count(*) FILTER (WHERE status = 'paid') * 1.0 / nullif(count(*), 0) AS share FROM orders
+SELECT status, count(*) / (SELECT count(*) FROM orders)::float FROM orders GROUP BY status
+SELECT (SELECT count(*) FROM orders) AS o, (SELECT count(*) FROM customers) AS c
+SELECT 'all' AS s, count(*) FROM orders UNION ALL SELECT status::text, count(*) FROM orders GROUP BY status ORDER BY 2
+SELECT count(*) FROM (SELECT status FROM orders GROUP BY status) x
+SELECT * FROM (SELECT status, sum(amount) AS total FROM orders GROUP BY 1) t WHERE total > 10 ORDER BY total
+SELECT t.*, t.total * 2 FROM (SELECT status, sum(amount) FROM orders GROUP BY 1) AS t(status, total)
+WITH m AS (SELECT status, count(*) AS n FROM orders GROUP BY 1) SELECT *, sum(n) OVER () FROM m ORDER BY n DESC
+WITH o AS (SELECT * FROM orders), m AS MATERIALIZED (SELECT status, count(*) n FROM o GROUP BY 1) SELECT m.status, m.n, (SELECT max(n) FROM m) FROM m
+WITH t AS (SELECT count(*) AS n FROM orders), u AS (SELECT count(*) AS n FROM customers) SELECT t.n::numeric / u.n FROM t, u
+SELECT a.status, a.n, b.n FROM (SELECT status, count(*) n FROM orders GROUP BY 1) a FULL JOIN (SELECT status, count(*) n FROM orders WHERE amount > 5 GROUP BY 1) b USING (status)
+SELECT s.x, b.n FROM generate_series(1, 12) AS s(x) LEFT JOIN (SELECT extract(month FROM ordered_at) AS a, count(*) n FROM orders GROUP BY 1) b ON b.a = s.x
+SELECT row_to_json(x) FROM (SELECT status, count(*) FROM orders GROUP BY 1) x
+SELECT (array_agg(n ORDER BY n))[1], string_agg(s, ', ' ORDER BY s COLLATE "C") FROM (SELECT status::text AS s, count(*) n FROM orders GROUP BY 1) x
+SELECT date_trunc('month', ordered_at) AS ordered_at, count(*) FROM orders WHERE ordered_at >= '2024-01-01' AND ordered_at < '2024-07-01' GROUP BY date_trunc('month', ordered_at) ORDER BY ordered_at
+SELECT extract(year FROM ordered_at) AS y, to_char(sum(amount), '999G999') FROM orders GROUP BY y ORDER BY y
+SELECT status, (SELECT max(p.price) FROM products p WHERE p.category = orders.status::text) FROM orders GROUP BY status
+SELECT status, sum(amount) FROM orders GROUP BY status HAVING sum(amount) > (SELECT avg(price) FROM products)
+SELECT p.category, count(*), max(p.category) OVER () FROM order_items i JOIN products p ON p.id = i.product_id GROUP BY p.category
+SELECT c.city, count(DISTINCT c.id), sum(o.amount) FROM customers c JOIN orders o ON o.customer_id = c.id GROUP BY c.city
+SELECT n, count(*) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) x GROUP BY n ORDER BY n
+SELECT city, is_vip, count(*), grouping(city, is_vip) FROM customers GROUP BY ROLLUP (city, is_vip) ORDER BY 4, 1, 2
+SELECT coalesce(city, 'all'), segment, count(*), grouping(city) + grouping(segment) FROM customers GROUP BY CUBE (city, 2) HAVING grouping(segment) = 0
+SELECT segment, is_vip, avg(extract(year FROM birth_date)) FROM customers GROUP BY GROUPING SETS ((segment), (is_vip), ())
+SELECT count(*) FROM customers GROUP BY ()
+SELECT name, count(*) FROM customers GROUP BY name
+SELECT country, segment, joined IS NULL, count(*) FROM customers GROUP BY country, segment, joined IS NULL
+SELECT is_vip AND true, count(*) FROM customers GROUP BY is_vip
+SELECT * FROM orders LIMIT 0
+SELECT o.*, c.city AS "City" FROM orders o JOIN customers c ON c.id = o.customer_id WHERE 1 = 0
+SELECT id, amount + 1 FROM public.orders WHERE false
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", SHAPES)
+def test_the_outer_statement_has_the_columns_of_the_original(
+    text: str, catalog: Catalog, connection: psycopg.Connection
+) -> None:
+    made = planned(text, catalog)
+    arrays = sum(len(answered(block)) for block in made.blocks)
+
+    assert described(connection, made.outer_with_parameters(), arrays=arrays) == described(connection, text)
+    run(connection, made)
+
+
+def test_rows_come_in_the_order_of_their_keys(catalog: Catalog, connection: psycopg.Connection) -> None:
+    made = planned("SELECT status, count(*) FROM orders GROUP BY status", catalog)
+
+    assert run(connection, made) == [("open", "7"), ("paid", "7"), ("sent", "7"), ("returned", "7")]
+
+
+def test_equal_blocks_are_asked_once(catalog: Catalog, connection: psycopg.Connection) -> None:
+    text = "SELECT (SELECT count(*) FROM orders) AS a, (SELECT sum(amount) FROM orders) AS b, count(*) FROM orders"
+
+    assert len(planned(text, catalog).blocks) == 1
+
+
+def test_a_bare_count_is_shown_from_zero_and_used_as_it_is(catalog: Catalog, connection: psycopg.Connection) -> None:
+    outer = planned("SELECT count(*), count(*) + 1 FROM orders", catalog).outer_with_parameters()
+
+    assert "SELECT _ng1.s1 AS count, _ng1.m1 + 1" in outer
+
+
+@pytest.mark.parametrize(
+    ("text", "around"),
+    [
+        (
+            "DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT count(*) FROM orders",
+            "DECLARE c NO SCROLL CURSOR WITH HOLD",
+        ),
+        ("COPY (SELECT count(*) FROM orders) TO STDOUT WITH (FORMAT csv, HEADER)", "COPY ("),
+    ],
+)
+def test_what_stands_around_a_query_stays(text: str, around: str, catalog: Catalog) -> None:
+    outer = planned(text, catalog).outer_with_parameters()
+
+    assert outer.startswith(around)
+    assert "orders" not in outer
+
+
+def test_parameters_keep_their_numbers_and_arrays_come_after_them(
+    catalog: Catalog, connection: psycopg.Connection
+) -> None:
+    text = "SELECT status, $1::text, count(*) FROM orders WHERE amount > $2 GROUP BY status HAVING count(*) > $3"
+    made = planned(text, catalog, ("x", "5", "0"), ("text", "numeric", "bigint"))
+
+    assert made.parameters == 3
+    assert [part for part in made.outer if isinstance(part, int)] == [1, 4, 5, 6, 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM orders LIMIT 10",
+        "SELECT FROM orders",
+        "SELECT o FROM orders o",
+        "SELECT id FROM orders UNION SELECT id FROM customers",
+        "SELECT DISTINCT id FROM customers",
+        "SELECT id, count(*) FROM orders GROUP BY id",
+        "SELECT sum(amount) OVER () FROM orders",
+        "SELECT array_agg(amount) FROM orders",
+        "SELECT count(o) FROM orders o",
+        "SELECT email(customers), count(*) FROM customers GROUP BY 1",
+        "SELECT (SELECT amount FROM orders LIMIT 1)",
+        "SELECT name FROM products WHERE EXISTS (SELECT 1 FROM orders WHERE customer_id = 7)",
+        "SELECT count(*) FROM products WHERE id IN (SELECT customer_id FROM orders)",
+        "SELECT ROW(o.*) FROM orders o",
+        "SELECT ARRAY(SELECT amount FROM orders)",
+        "SELECT name FROM products ORDER BY (SELECT max(amount) FROM orders WHERE customer_id = products.id)",
+        "SELECT 1 FROM products LIMIT (SELECT customer_id FROM orders WHERE id = 1)",
+        "SELECT * FROM ROWS FROM (generate_series(1, (SELECT customer_id FROM orders WHERE id = 3))) AS x",
+        "SELECT json_agg(o) FROM (SELECT * FROM orders) o",
+        "VALUES ((SELECT amount FROM orders WHERE id = 1))",
+        "WITH RECURSIVE r AS (SELECT id FROM orders UNION SELECT id FROM r) SELECT count(*) FROM r",
+        "COPY orders TO STDOUT",
+    ],
+)
+def test_rows_are_never_given_out(text: str, catalog: Catalog) -> None:
+    with pytest.raises(Refusal):
+        planned(text, catalog)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("/* ä */ SELECT status, array_agg(amount) FROM orders GROUP BY 1", "array_agg"),
+        ("SELECT count(*) FROM orders WHERE lower(note) = 'ö' AND md5(note) = 'x'", "md5"),
+        ("COPY (SELECT sum(o.id) FROM orders AS o) TO STDOUT", "o.id"),
+    ],
+)
+def test_a_refusal_points_at_what_it_names(text: str, named: str, catalog: Catalog) -> None:
+    with pytest.raises(Refusal) as refused:
+        planned(text, catalog)
+
+    assert refused.value.position == text.index(named) + 1
+
+
+def test_a_key_with_a_list_is_known_again_where_it_is_repeated(catalog: Catalog) -> None:
+    key = "CASE WHEN city IN ('a', 'b') THEN 1 END"
+
+    made = planned(f"SELECT {key}, count(*) FROM customers GROUP BY {key} ORDER BY {key}", catalog)
+
+    assert "city" not in made.outer_with_parameters()

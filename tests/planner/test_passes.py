@@ -1,0 +1,83 @@
+"""Each pass over PostgreSQL's tree, by its file of fixtures: a statement, and what the pass makes of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rules.bind.correlated_subquery import Correlated
+from rules.catalog import Routine, TableName
+from rules.planner.find_blocks import context_of, find_blocks
+from rules.planner.passes.decorrelate import decorrelate
+from rules.planner.plan import Request, TemporaryView
+from rules.planner.rewrite import PASSES, Pass
+from rules.planner.tables import Tables
+from rules.sql.canonical import canonical_tree
+from rules.sql.grammar import Node, deparse, parse
+from rules.sql.lower import query_from
+from rules.sql.tree import copied
+from tests.planner.planned import Planner
+
+FIXTURES = Path(__file__).parent.parent / "fixtures" / "passes"
+OPEN_ORDERS = TemporaryView("public", "open_orders", "SELECT orders.* FROM public.orders WHERE orders.status = 'open'")
+FUNCTIONS = {
+    "net": "(gross numeric, rate numeric DEFAULT 0.19) RETURNS numeric LANGUAGE sql AS 'SELECT gross / (1 + $2);'",
+    "is_dear": "(price numeric) RETURNS boolean LANGUAGE sql RETURN (net(price) > 100)",
+    "initial": "(word text) RETURNS text LANGUAGE sql STRICT BEGIN ATOMIC SELECT left(initial.word, 1); END",
+    "spent": "(int) RETURNS numeric LANGUAGE sql AS 'SELECT sum(amount) FROM orders WHERE customer_id = $1'",
+    "two": "(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1; SELECT $1'",
+    "lower": "(numeric) RETURNS numeric LANGUAGE sql AS 'SELECT $1'",
+}
+ROUTINES = tuple(
+    Routine(
+        TableName("public", name), "function", (), "", f"CREATE FUNCTION {name}{rest}", is_overloaded=name == "lower"
+    )
+    for name, rest in FUNCTIONS.items()
+)
+PREVIEWS = "previews: empty\nbudget:"
+
+
+def decorrelate_all(tree: Node, tables: Tables) -> Node:
+    """Rewrite every subquery that binding finds to depend on the row around it."""
+    while True:
+        try:
+            find_blocks(query_from(tree), tables.context)
+        except Correlated as found:
+            tree = decorrelate(tree, found)
+        else:
+            return tree
+
+
+BY_NAME: dict[str, Pass] = {each.__name__: each for each in PASSES} | {"decorrelate": decorrelate_all}
+
+
+@pytest.fixture(scope="session")
+def tables(planner: Planner) -> Tables:
+    rules = replace(planner, rules=planner.rules.replace("budget:", PREVIEWS)).policy
+    context = context_of(Request("", ("pg_catalog", "public")), rules, replace(planner.catalog, routines=ROUTINES))
+    return Tables(context, (OPEN_ORDERS,))
+
+
+def _cases(name: str) -> list[tuple[Node, str]]:
+    """Read a file of fixtures: statements by twos, comments between them."""
+    trees = [canonical_tree(piece.tree) for piece in parse((FIXTURES / f"{name}.sql").read_text())]
+    return [(given, deparse(made)) for given, made in zip(trees[::2], trees[1::2], strict=True)]
+
+
+def test_every_pass_has_its_fixtures() -> None:
+    assert {path.stem for path in FIXTURES.iterdir()} == BY_NAME.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(name, number) for name in BY_NAME for number in range(len(_cases(name)))]
+)
+def test_a_pass_makes_another_tree_and_leaves_the_one_it_was_given(tables: Tables, name: str, number: int) -> None:
+    given, expected = _cases(name)[number]
+    before = copied(given)
+
+    made = BY_NAME[name](given, tables)
+
+    assert deparse(made) == expected
+    assert given == before
+    if deparse(given) == expected:
+        assert made is given

@@ -1,0 +1,126 @@
+"""What is not answered is refused with a code, a plain message, and a hint that works."""
+
+from dataclasses import replace
+
+import pytest
+
+from rules.refusal import NotAllowed
+from tests.conftest import RealDatabase
+from tests.planner.planned import Planner
+
+REFUSED = [
+    ("SELECT * FROM customers", "42501", "rows"),
+    ("SELECT name FROM customers", "42501", "rows"),
+    ("SELECT id, count(*) FROM customers GROUP BY id", "42501", "would show single units"),
+    ("SELECT customer_id, sum(amount) FROM orders GROUP BY 1 ORDER BY 2 DESC", "42501", "would show single units"),
+    ("SELECT c FROM customers AS c", "42501", "whole-row"),
+    ("SELECT count(c) FROM customers AS c", "42501", "whole-row"),
+    ("SELECT count(*) FROM customers WHERE ctid = '(0,1)'", "42501", "system column"),
+    ("SELECT count(email) FROM customers", "42501", "does not exist"),
+    ("SELECT count(*) FROM staff, customers", "0A000", ""),
+    ("SELECT array_agg(name) FROM customers", "42501", "values of single rows"),
+    ("SELECT string_agg(name, ',') FROM customers", "42501", "values of single rows"),
+    ("SELECT json_agg(name) FROM customers", "42501", "values of single rows"),
+    ("SELECT bool_or(is_vip) FROM customers", "42501", "values of single rows"),
+    ("SELECT count(*) FROM customers AS a JOIN customers AS b ON a.city = b.city", "42501", "unit columns"),
+    ("SELECT count(*) FROM customers, orders", "42501", "unit columns"),
+    ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "42501", "LIMIT"),
+    ("SELECT count(*) FROM (SELECT DISTINCT ON (status) * FROM orders) AS t", "42501", "DISTINCT ON"),
+    ("SELECT sum(id) FROM orders", "42501", "no bounds"),
+    ("SELECT avg(id * 2.5) FROM orders", "42501", "no bounds"),
+    ("SELECT count(*) FROM customers WHERE md5(name) < 'a'", "0A000", '"md5"'),
+    ("SELECT count(*) FROM customers WHERE name::interval > '1 day'", "0A000", "could fail"),
+    ("SELECT count(*) FROM customers WHERE pg_sleep(1) IS NULL", "0A000", '"pg_sleep"'),
+    ("SELECT count(*) FROM customers WHERE random() < 0.5", "0A000", '"random"'),
+    ("SELECT count(*) FROM products FULL JOIN order_items ON product_id = id", "42501", "FULL JOIN"),
+    ("SELECT count(*) FROM customers EXCEPT SELECT id FROM customers", "0A000", ""),
+    ("SELECT sum(amount) OVER () FROM orders", "42501", "window"),
+]
+
+
+@pytest.mark.parametrize(("sql", "sqlstate", "words"), REFUSED)
+def test_what_is_not_private_is_refused_in_plain_words(planner: Planner, sql: str, sqlstate: str, words: str) -> None:
+    refusal = planner.refusal(sql)
+    assert (refusal.sqlstate, words in refusal.message) == (sqlstate, True), refusal.message
+
+
+def test_groups_that_only_the_data_know_are_refused_without_delta(planner: Planner) -> None:
+    refusal = planner.refusal("SELECT name, count(*) FROM customers GROUP BY name", delta="0")
+    assert refusal.sqlstate == "42501"
+    assert "delta" in refusal.hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "mended"),
+    [
+        ("SELECT sum(id) FROM orders", "SELECT sum(least(greatest(id, 0), 100)) FROM orders"),
+        ("SELECT bool_or(is_vip) FROM customers", "SELECT count(*) FILTER (WHERE is_vip) FROM customers"),
+        ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "SELECT count(*) FROM orders LIMIT 10"),
+        ("SELECT * FROM customers", "SELECT count(*) FROM customers"),
+    ],
+)
+def test_what_a_hint_says_works(planner: Planner, sql: str, mended: str) -> None:
+    assert planner.refusal(sql).hint
+    assert planner.plan(mended).blocks
+
+
+@pytest.fixture(scope="module")
+def older(shop: RealDatabase) -> Planner:
+    """A planner that knows of the real database what one of another release would say."""
+    planner = Planner(shop.dsn)
+    zones = frozenset(["UTC", "Europe/Berlin"])
+    planner.catalog = replace(planner.catalog, version=130023, time_zones=zones)
+    return planner
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ("date_bin('1 day', ordered_at, '2024-01-01') > now()", 'function "date_bin" needs PostgreSQL 14'),
+        ("extract(hour FROM ordered_at AT TIME ZONE 'US/Pacific') = 3", "the real database has no time zone"),
+        ("date_trunc('day', ordered_at, 'Asia/Tokyo') > now()", "the real database has no time zone"),
+    ],
+)
+def test_what_the_real_database_does_not_know_is_refused_by_name(
+    older: Planner, planner: Planner, test: str, words: str
+) -> None:
+    """The twin may be newer, and our own machine may have other time zones: there it would fail after the charge."""
+    sql = f"SELECT count(*) FROM orders WHERE {test}"
+    refusal = older.refusal(sql)
+    assert refusal.sqlstate == "0A000"
+    assert refusal.message.startswith(words)
+    assert refusal.hint
+    if planner.catalog.version >= 140000:
+        assert planner.plan(sql).blocks
+
+
+def test_a_time_zone_that_both_know_is_no_matter(older: Planner) -> None:
+    assert older.plan("SELECT count(*) FROM orders WHERE ordered_at AT TIME ZONE 'Europe/Berlin' > '2024-05-01'").blocks
+
+
+@pytest.fixture
+def abroad(shop: RealDatabase) -> Planner:
+    """The shop with its public products, and its orders, on another server."""
+    planner = Planner(shop.dsn)
+    far = [replace(each, foreign=each.name.name in ("products", "orders")) for each in planner.catalog.tables]
+    planner.catalog = replace(planner.catalog, tables=tuple(far))
+    return planner
+
+
+FAR = [
+    "SELECT count(*) FROM order_items AS i JOIN products AS p ON p.id = i.product_id WHERE p.price > 5",
+    "SELECT count(*) FROM orders",
+]
+
+
+@pytest.mark.parametrize("sql", FAR)
+def test_rows_on_another_server_are_read_with_protected_ones_only_where_the_rules_trust_them(
+    abroad: Planner, sql: str
+) -> None:
+    with pytest.raises(NotAllowed, match="has rows on a foreign server, where reading a row can fail"):
+        abroad.plan(sql)
+
+    abroad.rules = abroad.rules.replace("products: public", "products: {public: true, foreign: trusted}").replace(
+        "unit: customer_id", "unit: customer_id\n    foreign: trusted"
+    )
+    assert abroad.plan(sql).blocks

@@ -1,0 +1,53 @@
+"""Groups of one unit's rows below a block: exact, in no order of rows, whatever is asked of them."""
+
+import psycopg
+import pytest
+
+from tests.planner.planned import Planner
+from tests.shop import LOYAL
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "condition"),
+    [
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(hour FROM ordered_at))", "x BETWEEN 9.5 AND 16"),
+        ("percentile_disc(0.9) WITHIN GROUP (ORDER BY ordered_at)", "x < '2024-09-01'"),
+        ("percentile_disc(0.25) WITHIN GROUP (ORDER BY status DESC)", "x = 'sent'"),
+        ("mode() WITHIN GROUP (ORDER BY status)", "x = 'open'"),
+        ("mode() WITHIN GROUP (ORDER BY status) FILTER (WHERE amount > 100)", "x IS NULL"),
+        ("count(DISTINCT status)", "x = 3"),
+        ("max(ordered_at) - min(ordered_at)", "x > '1 year'"),
+        ("bool_and(status <> 'returned')", "x"),
+    ],
+)
+def test_an_aggregate_of_one_units_rows_is_postgresqls(planner: Planner, aggregate: str, condition: str) -> None:
+    orders = f"orders WHERE customer_id NOT IN {LOYAL}"
+    sql = f"SELECT count(*) FROM (SELECT {aggregate} AS x FROM {orders} GROUP BY customer_id) AS t WHERE {condition}"
+    with psycopg.connect(planner.dsn) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        truth = connection.execute(sql).fetchall()
+
+    assert truth[0][0] > 0
+    assert planner.run(sql) == truth
+
+
+def test_a_median_of_a_unit_lies_within_the_bounds_of_its_column(planner: Planner) -> None:
+    median = "percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)"
+    total, _ = planner.sensitivities(f"SELECT avg(x) FROM (SELECT {median} AS x FROM orders GROUP BY customer_id) AS t")
+
+    assert total == 500 * 2**12  # on a lattice of doubles
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "percentile_cont(1.5) WITHIN GROUP (ORDER BY amount)",
+        "percentile_cont(amount) WITHIN GROUP (ORDER BY amount)",
+        "percentile_cont(0.5) WITHIN GROUP (ORDER BY ordered_at)",
+        "array_agg(amount)",
+    ],
+)
+def test_what_a_unit_has_no_single_value_for_is_refused(planner: Planner, aggregate: str) -> None:
+    refusal = planner.refusal(f"SELECT count(x) FROM (SELECT {aggregate} AS x FROM orders GROUP BY customer_id) AS t")
+
+    assert aggregate.partition("(")[0] in refusal.message

@@ -1,0 +1,89 @@
+"""Randomized columns in the rules file: what fits, what does not, and what check advises."""
+
+import pytest
+
+from rules.catalog import TypeName
+from rules.policy.check_randomized import check_randomized
+from rules.policy.finding import Severity
+from rules.policy.load import load_policy
+from rules.policy.randomized import Randomized
+from rules.policy.yaml_source import RulesError
+from tests.policy.test_check import RULES, STATUS, TEXT, column
+
+BOOL = TypeName("boolean", "bool")
+
+
+def rules(randomized: str) -> Randomized:
+    """As it is read from a file."""
+    text = RULES.replace("city: {values: [Berlin]}", f"city: {{randomized: {{{randomized}}}}}")
+    found = load_policy(text, "rules.yaml", {}).tables["customers"].columns["city"].randomized
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "by: k-ary, epsilon: 1",
+        "by: k-ary, epsilon: 1, values: [a]",
+        "by: unary, epsilon: 1",
+        "by: bit, epsilon: 1, values: [a, b]",
+        "by: mean, epsilon: 1, lower: 0",
+        "by: mean, epsilon: 1, lower: 3, upper: 3",
+        "by: k-ary, epsilon: 0, values: [a, b]",
+        "by: k-ary, epsilon: 31, values: [a, b]",
+        "by: k-ary, values: [a, b]",
+        "by: k-ary, epsilon: 1, values: [a, a]",
+        "by: sketch, epsilon: 1",
+    ],
+)
+def test_a_law_that_cannot_be_is_an_error(written: str) -> None:
+    with pytest.raises(RulesError, match="randomized"):
+        rules(written)
+
+
+def test_values_and_bounds_stand_inside() -> None:
+    text = RULES.replace("{values: [Berlin]}", "{values: [a, b], randomized: {by: k-ary, epsilon: 1, values: [a, b]}}")
+    with pytest.raises(RulesError, match="nothing beside"):
+        load_policy(text, "rules.yaml", {})
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "complaint"),
+    [
+        ("by: k-ary, epsilon: 1, values: [a, b, c]", TEXT, ""),
+        ("by: k-ary, epsilon: 1, values: [open, paid]", STATUS, ""),
+        ("by: k-ary, epsilon: 1, values: [open, closed]", STATUS, "not a label"),
+        ("by: k-ary, epsilon: 1, values: [a, b]", BOOL, "not boolean"),
+        ("by: bit, epsilon: 1", BOOL, ""),
+        ("by: bit, epsilon: 1", TEXT, "are boolean, not text"),
+        ("by: mean, epsilon: 1, lower: 0, upper: 9", BOOL, ""),
+        ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(3)", "bit", 3), ""),
+        ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(4)", "bit", 4), "are of type bit(3)"),
+        ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit varying", "varbit"), "are of type bit(3)"),
+    ],
+)
+def test_a_column_holds_its_reports_or_it_is_an_error(written: str, kind: TypeName, complaint: str) -> None:
+    found = [*check_randomized("here", column("x", kind), rules(written))]
+    errors = [each for each in found if each.severity is Severity.ERROR]
+
+    assert bool(errors) == bool(complaint)
+    assert not complaint or complaint in errors[0].message
+    assert any("noisegate.estimate(x, …)" in each.message for each in found)
+
+
+def test_the_kind_of_report_with_less_error_is_advised() -> None:
+    many = ", ".join(f"v{number}" for number in range(40))
+    kary, unary = (
+        [each.message for each in check_randomized("here", column("x", kind), rules(written))]
+        for written, kind in (
+            (f"by: k-ary, epsilon: 1, values: [{many}]", TEXT),
+            ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(3)", "bit", 3)),
+        )
+    )
+    assert any("reports by unary would have less error" in each for each in kary)
+    assert any("reports by k-ary would have less error" in each for each in unary)
+
+
+def test_a_column_without_reports_has_no_law() -> None:
+    assert load_policy(RULES, "rules.yaml", {}).tables["customers"].columns["city"].randomized is None

@@ -1,0 +1,187 @@
+"""A question that is served by the cells of another one has the same numbers without noise, group by group."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import psycopg
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from rules.mechanisms.cells import ReleasedCells
+from rules.mechanisms.release_plan import Block, PublicGroups
+from rules.planner.plan import Request
+from rules.release.cells import Group, Places, are_alike, places_of
+from tests import shop
+from tests.conftest import RealDatabase
+from tests.planner.planned import Planner, shown
+from tests.properties.planning import thorough
+
+# Some rows lie outside of what is declared, and no unit has more rows than count.
+RULES = (
+    shop.RULES.replace("city: {values: [Berlin, Lyon, Porto, Graz]}", "city: {values: [Berlin, Lyon, Graz]}")
+    .replace("ordered_at: {lower: 2024-01-01, upper: 2026-12-31}", "ordered_at: {lower: 2024-01-01, upper: 2025-03-31}")
+    .replace("rows_per_unit: 40", "rows_per_unit: 1000")
+)
+
+JOINED = "orders JOIN customers ON customers.id = customer_id"
+CUSTOMERS: tuple[str, ...] = ("city", "segment", "is_vip", "country", "birth_date > '1990-01-01'")
+CUSTOMERS_WHERE = (
+    "city = 'Lyon'", "city IN ('Lyon', 'Berlin')", "city IS NOT NULL", "city IS NULL", "segment = 'business'", "is_vip",
+    "NOT is_vip", "country <> 'FR'", "segment IN ('business', 'consumer')", "'Graz' = city", "city = 'Porto'",
+    "birth_date >= '1980-01-01'",
+)  # fmt: skip
+ORDERS: tuple[str, ...] = (
+    "ordered_at::date", "date_trunc('day', ordered_at)", "date_trunc('week', ordered_at)::date", "status",
+    "date_trunc('month', ordered_at)", "date_trunc('month', ordered_at)::date", "date_trunc('year', ordered_at)",
+    "date_trunc('quarter', ordered_at)", "city", "extract(isodow FROM ordered_at)",
+    "extract(year FROM ordered_at)", "extract(month FROM ordered_at)::int", "extract(quarter FROM ordered_at)",
+    "extract(dow FROM ordered_at)",
+)  # fmt: skip
+STARTS = ("2024-03-01", "2024-03-04", "2024-03-25", "2024-04-01", "2024-05-06", "2024-03-04 12:00", "2024-10-01")
+ENDS = ("2024-03-05", "2024-04-01", "2024-04-08", "2024-05-01", "2024-06-03", "2024-06-03 01:00", "2025-01-01")
+ORDERS_WHERE = (
+    "status = 'paid'", "status IN ('paid', 'sent')", "city = 'Lyon'", "ordered_at::date = '2024-03-05'",
+    "extract(isodow FROM ordered_at) IN (6, 7)", "extract(year FROM ordered_at) = 2024",
+    "extract(month FROM ordered_at) >= 4", "extract(dow FROM ordered_at)::int = 0",
+)  # fmt: skip
+NUMBERS = "count(*), count(DISTINCT {unit}), count(*) FILTER (WHERE {condition}), sum({value})"
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> list[str]:
+    first, last = draw(st.sampled_from(STARTS)), draw(st.sampled_from(ENDS))
+    ends = (f"ordered_at >= '{first}'", draw(st.sampled_from((f"ordered_at < '{last}'", f"ordered_at <= '{last}'"))))
+    return [each for each in ends if draw(st.integers(0, 5))]
+
+
+@st.composite
+def questions(draw: st.DrawFn, kind: str) -> str:
+    """A question of one kind: its keys and conditions."""
+    keys, source = (CUSTOMERS, "customers") if kind == "customers" else (ORDERS, JOINED)
+    if kind == "customers":
+        numbers = NUMBERS.format(unit="id", condition="is_vip", value="extract(year FROM birth_date)")
+        where = draw(st.lists(st.sampled_from(CUSTOMERS_WHERE), max_size=2, unique=True))
+    else:
+        numbers = NUMBERS.format(unit="customer_id", condition="amount > 100", value="amount")
+        where = draw(windows()) + draw(st.lists(st.sampled_from(ORDERS_WHERE), max_size=1))
+    by = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
+    told = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT {numbers} FROM {source}{told}" + (f" GROUP BY {', '.join(by)}" if by else "")
+
+
+def sums(asked: Block, known: Block) -> Iterator[Places]:
+    """Each way in which the groups of a question are sums of the cells of another."""
+    if asked.cells is None or known.cells is None or known.cells.text is None:
+        return
+    released = ReleasedCells.read(known.cells.text)
+    assert released is not None and isinstance(asked.groups, PublicGroups) and isinstance(known.groups, PublicGroups)
+    for view in asked.cells.views:
+        if view.family == known.cells.family:
+            found = places_of(asked.cells, view, released, asked.groups.rows, known.groups.rows)
+            if found is not None:
+                yield found
+
+
+class Asking:
+    """Plans questions in a zone, and runs them without noise."""
+
+    def __init__(self, planner: Planner, zone: str) -> None:
+        self._planner, self._zone = planner, zone
+
+    def block(self, sql: str) -> Block:
+        path, now = ("pg_catalog", "public"), "2025-06-15 12:00:00+00:00"
+        request = Request(text=sql, search_path=path, epsilon=Decimal(1), now=now, time_zone=self._zone)
+        (block,) = self._planner.whole(request).blocks
+        return block
+
+    def numbers(self, block: Block) -> dict[Group, tuple[int, ...]]:
+        with psycopg.connect(self._planner.dsn) as connection:
+            connection.execute(f"SET LOCAL search_path = ''; SET LOCAL TimeZone = '{self._zone}'")
+            rows = shown(block, connection.execute(self._planner.sql_of(block)).fetchall())
+        width = len(block.keys)
+        return {tuple(row[:width]): tuple(row[width:]) for row in rows}
+
+    def check(self, asked: str, known: str) -> bool:
+        """Whether one question is served by the other; where it is, the numbers are the same."""
+        one, other = self.block(asked), self.block(known)
+        found = list(sums(one, other))
+        if not found or one.cells is None or other.cells is None:
+            return False
+        assert isinstance(one.groups, PublicGroups) and isinstance(other.groups, PublicGroups)
+        mine, theirs, nothing = self.numbers(one), self.numbers(other), (0,) * len(one.measures)
+        names = [measure.name for measure in other.measures]
+        for places in found:
+            for group, cells in zip(one.groups.rows, places, strict=True):
+                summed = [theirs.get(other.groups.rows[cell], nothing) for cell in cells]
+                for index, measure in enumerate(one.measures):
+                    adds_up = one.cells.adds_up[index] or (one.cells.units[index] and other.cells.is_in_one)
+                    if cells and adds_up and measure.name in names:
+                        total = sum(each[names.index(measure.name)] for each in summed)
+                        assert mine.get(group, nothing)[index] == total, (asked, known, group, measure.name)
+        return True
+
+
+@pytest.fixture(scope="module")
+def planner(shop: RealDatabase) -> Planner:
+    return Planner(shop.dsn, RULES)
+
+
+zones = st.sampled_from(["UTC", "Europe/Berlin", "America/Havana"])
+
+
+@thorough
+@given(asked=questions("customers"), known=questions("customers"), zone=zones)
+def test_cells_of_people_add_up_to_what_they_serve(planner: Planner, asked: str, known: str, zone: str) -> None:
+    event("served" if Asking(planner, zone).check(asked, known) else "not served")
+
+
+@thorough
+@given(asked=questions("orders"), known=questions("orders"), zone=zones)
+def test_cells_of_moments_add_up_to_what_they_serve(planner: Planner, asked: str, known: str, zone: str) -> None:
+    event("served" if Asking(planner, zone).check(asked, known) else "not served")
+
+
+IN_SPRING = "SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-01' AND ordered_at < '2024-05-01'"
+DAYS = f"{IN_SPRING} GROUP BY ordered_at::date"
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "is_served"),
+    [
+        ("SELECT count(*) FROM customers WHERE city = 'Lyon'", "SELECT count(*) FROM customers GROUP BY city", True),
+        ("SELECT count(*) FROM customers WHERE city = 'Porto'", "SELECT count(*) FROM customers GROUP BY city", False),
+        ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers GROUP BY segment", True),
+        ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers GROUP BY city", False),
+        ("SELECT count(*) FROM customers GROUP BY city", "SELECT count(*) FROM customers GROUP BY city, is_vip", True),
+        ("SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-04' AND ordered_at < '2024-03-11'", DAYS, True),
+        ("SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-04' AND ordered_at <= '2024-03-11'", DAYS, False),
+        ("SELECT count(*) FROM orders WHERE ordered_at >= '2024-02-26' AND ordered_at < '2024-03-11'", DAYS, False),
+        ("SELECT count(*) FROM orders WHERE ordered_at::date >= '2024-03-04'", DAYS, False),
+        (DAYS.replace("ordered_at::date", "date_trunc('month', ordered_at)"), DAYS, True),
+        (DAYS.replace("ordered_at::date", "date_trunc('month', ordered_at)::date"), DAYS, True),
+        (DAYS, DAYS.replace("ordered_at::date", "date_trunc('month', ordered_at)"), False),
+        (DAYS.replace("2024-05-01", "2024-05-21"), DAYS, True),  # the days that are known
+        (f"{DAYS}, status", DAYS, False),
+        (DAYS, f"{DAYS}, status", True),
+        (f"{IN_SPRING} AND extract(isodow FROM ordered_at) IN (6, 7)", DAYS, True),  # weekends
+        (DAYS, DAYS.replace("GROUP", "AND extract(isodow FROM ordered_at) IN (6, 7) GROUP"), False),
+        (f"{IN_SPRING} GROUP BY extract(month FROM ordered_at)", DAYS, True),
+        (f"{IN_SPRING} GROUP BY extract(week FROM ordered_at)", DAYS, False),
+        ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers WHERE id > 3 GROUP BY is_vip", False),
+    ],
+)  # fmt: skip
+def test_what_serves_what(planner: Planner, asked: str, known: str, is_served: bool) -> None:
+    assert Asking(planner, "Europe/Berlin").check(asked, known) == is_served
+
+
+def test_windows_that_overlap_by_most_are_cut_alike_and_parts_of_one_are_not() -> None:
+    def window(asked: int, known: int, first: int) -> bool:
+        places = tuple((day + first,) if 0 <= day + first < known else () for day in range(asked))
+        return are_alike(places, known, is_in_one=False)
+
+    assert window(30, 30, 3)
+    assert not window(30, 30, 12)
+    assert not window(7, 30, 5)
+    assert not window(30, 7, 0)
+    assert are_alike(((1,), ()), 30, is_in_one=True)

@@ -1,0 +1,77 @@
+"""Statistics from moments: without noise they are PostgreSQL's own, with any noise they stay possible."""
+
+from fractions import Fraction
+from typing import get_args
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rules.mechanisms.release_plan import Moment, Spread, Statistic, StatisticKind
+from rules.release.outputs import show
+from tests.conftest import RealDatabase
+
+KINDS: tuple[StatisticKind, ...] = get_args(StatisticKind)
+HALF = Fraction(1, 2)
+LOW, HIGH = {"x": 0, "y": -5}, {"x": 100, "y": 20}
+X = Spread(Moment(1, HALF), Moment(2, HALF**2), Fraction(LOW["x"]), Fraction(HIGH["x"]))
+Y = Spread(Moment(3, HALF), Moment(4, HALF**2), Fraction(LOW["y"]), Fraction(HIGH["y"]))
+PAIRS = st.lists(st.tuples(st.integers(0, 100), st.integers(-5, 20)), max_size=12)
+
+
+def statistic(kind: StatisticKind) -> Statistic:
+    if kind.startswith(("var", "stddev")):
+        return Statistic(kind, 0, X, 10)
+    return Statistic(kind, 0, X, 10, Y, Moment(5, HALF**2))
+
+
+def moments(pairs: list[tuple[int, int]]) -> list[int]:
+    dx = [2 * x - 100 for x, _ in pairs]
+    dy = [2 * y - 15 for _, y in pairs]
+    squares_x, squares_y = sum(d * d for d in dx), sum(d * d for d in dy)
+    return [len(pairs), sum(dx), squares_x, sum(dy), squares_y, sum(a * b for a, b in zip(dx, dy, strict=True))]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [],
+        [(7, 3)],
+        [(7, 3), (7, 9)],
+        [(7, 3), (9, 3)],
+        [(1, 2), (50, 3), (100, -5), (100, 20), (3, 3)],
+        [(10, 10), (20, 15), (30, 20)],
+        [(10, 10), (20, 5), (30, 0)],
+    ],
+)
+def test_statistics_are_postgresql_s_own(shop: RealDatabase, pairs: list[tuple[int, int]]) -> None:
+    for kind in KINDS:
+        arguments = "x" if kind.startswith(("var", "stddev")) else "y, x"
+        query = f"SELECT {kind}({arguments})::numeric FROM unnest(%s::float8[], %s::float8[]) AS t(x, y)"
+        with shop.connect() as connection:
+            columns = [x for x, _ in pairs], [y for _, y in pairs]
+            (expected,) = connection.execute(query, columns).fetchone() or (None,)
+
+        shown = show(statistic(kind), moments(pairs))
+        assert (shown is None) == (expected is None), kind
+        assert shown is None or float(shown) == pytest.approx(float(expected), abs=1e-8), kind
+
+
+@given(pairs=PAIRS, noise=st.lists(st.integers(-10_000, 10_000), min_size=6, max_size=6), kind=st.sampled_from(KINDS))
+def test_whatever_the_noise_no_statistic_is_impossible(
+    pairs: list[tuple[int, int]], noise: list[int], kind: StatisticKind
+) -> None:
+    noised = [moment + each for moment, each in zip(moments(pairs), noise, strict=True)]
+    shown = show(statistic(kind), noised)
+    assume(shown is not None and noised[0] > 2)
+
+    limits = {"var": (0, 3750), "stddev": (0, 62), "corr": (-1, 1), "regr_r2": (0, 1), "regr_avgx": (0, 100)}
+    for prefix, (low, high) in limits.items():
+        if kind.startswith(prefix):
+            assert low <= float(shown or "") <= high
+    assert len((shown or "").partition(".")[2]) == 10
+
+
+def test_a_statistic_of_two_columns_needs_both() -> None:
+    with pytest.raises(ValueError, match="two columns"):
+        show(Statistic("corr", 0, X, 10), moments([(1, 1)]))

@@ -1,0 +1,33 @@
+"""What the proxy makes of what it is given."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from proxy.certificate import write_certificate
+from proxy.load_config import ConfigurationError, raise_open_files, secret_of
+from proxy.settings import ServerSettings
+
+
+def test_a_stranger_is_not_told_by_a_salt_that_a_restart_changes(tmp_path: Path) -> None:
+    certificate, key = write_certificate(tmp_path)
+    settings = ServerSettings(certificate=certificate, private_key=key)
+
+    assert secret_of(settings) == secret_of(settings)
+    assert key.read_bytes() not in secret_of(settings)
+    assert secret_of(ServerSettings()) != secret_of(ServerSettings())
+
+
+def test_open_files_are_raised_to_what_clients_need_or_the_proxy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"now": (256, 4096)}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: limits.update(now=new))
+
+    raise_open_files(ServerSettings(max_connections=1000, max_logins=100))
+    assert limits["now"] == (2300, 4096)
+    raise_open_files(ServerSettings(max_connections=10))
+    assert limits["now"] == (2300, 4096)
+
+    with pytest.raises(ConfigurationError, match="--max-connections 1898"):
+        raise_open_files(ServerSettings(max_connections=5000, max_logins=100))
