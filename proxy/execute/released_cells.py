@@ -150,8 +150,8 @@ class _Matching:
         """Of which cells of a release each group is the sum, and whether these are cut as the groups are."""
         assert self.block.cells is not None
         released = ReleasedCells.read(block[_DIGITS + 1 : -_DIGITS - 1])
-        if released is None:
-            return None
+        if released is None or any(len(group) != len(released.keys) for group in groups):
+            return None  # a bound, or a report of what is cut, is one for all groups
         places = places_of(self.block.cells, self.views[block[:_DIGITS]], released, self.groups, groups)
         if places is None:
             return None

@@ -69,6 +69,21 @@ def test_a_sum_that_is_precise_enough_costs_nothing(session: Session) -> None:
     assert session.execute("SELECT margin FROM noisegate.last").fetchall() == [(Decimal(1),)]
 
 
+@pytest.mark.parametrize(("amount", "setting"), [(123.11, "rows_per_unit = auto"), (123.12, "cut = on")])
+def test_what_was_released_for_all_groups_together_is_no_cell_of_one(
+    session: Session, amount: float, setting: str
+) -> None:
+    by_status = f"SELECT status, count(*), sum(amount) FROM orders WHERE amount > {amount}{{}} GROUP BY status"
+    session.execute(f"SET noisegate.{setting}")
+    every = numbers(session, by_status.format(""))
+    session.execute("RESET ALL")
+
+    assert (
+        numbers(session, by_status.format(" AND status IN ('open', 'paid')")).keys() == {"open", "paid"} < every.keys()
+    )
+    assert session.execute(f"SELECT count(*) FROM orders WHERE amount > {amount} AND status = 'open'").fetchone()
+
+
 def test_a_sum_that_is_not_makes_what_is_paid_for_more_precise_and_is_the_same_again(session: Session) -> None:
     numbers(session, "SELECT segment, count(*) FROM customers WHERE id < 392 GROUP BY segment")
     before = spent(session)
