@@ -22,6 +22,7 @@ from proxy.execute.faults import Faults
 from proxy.execute.gate import Gate
 from proxy.execute.last_answer import last_rows
 from proxy.execute.notices import cost_notice, margins_notice
+from proxy.execute.promises import Promises
 from proxy.execute.recent_answers import RecentAnswers
 from proxy.execute.released_cells import block_key
 from proxy.execute.rulebook import Rulebook
@@ -110,7 +111,7 @@ class Service:
         self._again: Again[Free] = Again(ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans: RecentValues[tuple[int, Request], Plan | NeedsInner] = RecentValues(_PLANS_BYTES)
-        self._zones = Zones(engine)
+        self._zones, self.promises = Zones(engine), Promises()
         self.synopses = SynopsisBook()
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

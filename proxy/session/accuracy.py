@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
+from proxy.execute.promises import Promise
 from proxy.execute.service import Answer
 from proxy.session.prerequisites import Prerequisites, Run
+from proxy.session.service_interface import StatementService
 from proxy.wire.backend import Field
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
@@ -34,6 +36,7 @@ from rules.sql.session_settings import SettingLimits, Within
 _PROBES: Final = 30  # so many have together the most that a statement may cost
 _STEP: Final = Decimal("1.05")
 _THREE: Final = Context(prec=3, rounding=ROUND_CEILING)
+_ENOUGH: Final = "an answer that you have is enough: nothing is charged"
 _HINT: Final = (
     "Ask for fewer and larger groups, narrow what a unit can add (SET noisegate.rows_per_unit), or allow more error."
 )
@@ -52,6 +55,9 @@ class _Asked:
 
 class Accuracy(Prerequisites):
     """Plans statements of one session under noisegate.within."""
+
+    _service: StatementService
+    _analyst: str
 
     @abstractmethod
     async def _released(self, plan: Plan, run: Run) -> Sequence[tuple[Block, Noised]] | None: ...
@@ -84,6 +90,8 @@ class Accuracy(Prerequisites):
             plan, epsilon = await self._least(asked, needs, plan, request.confidence, Decimal(0))
             return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
         asked = replace(asked, request=replace(request, delta=request.delta / 2))  # two releases share the statement's
+        if (kept := await self._kept_promise(asked, plan)) is not None:
+            return *kept, None
         probe = await self._with_epsilon(asked, _probe_epsilon(asked.limits))
         if not probe.blocks:
             return *await self._explained(asked, demands, probe, plan), None
@@ -98,10 +106,22 @@ class Accuracy(Prerequisites):
         if not needs.can_be_met:
             most, size = asked.limits.max_epsilon, asked.limits.group_size
             raise _too_small(asked, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
-        plan, _ = await self._least(asked, needs, plan, rest, spent, _paid(probe, answer))
+        plan, epsilon = await self._least(asked, needs, plan, rest, spent, _paid(probe, answer))
+        promise = Promise(epsilon, _promised(within, needs, plan))
+        self._service.promises.keep(self._analyst, plan, within, promise)
         told = (each for each in answer.notices if each not in probe.notices)  # the answer below repeats these
         notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in told)
-        return plan, (*notices, *_promised(within, needs, plan)), None
+        return plan, (*notices, *promise.told), None
+
+    async def _kept_promise(self, asked: _Asked, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
+        """The plan of a promise whose releases are all on the account, and still fresh: it costs nothing."""
+        promise = self._service.promises.find(self._analyst, plan, asked.within)
+        if promise is None:
+            return None
+        again = await self._with_epsilon(asked, promise.epsilon)
+        if await self._released(again, asked.run) is None:
+            return None
+        return again, promise.told if again.blocks else (_ENOUGH, *promise.told)
 
     async def _explained(
         self, asked: _Asked, demands: Sequence[Demand], probe: Plan, plan: Plan
@@ -113,14 +133,13 @@ class Accuracy(Prerequisites):
         needs, _ = needs_after(demands, released, asked.within, asked.request.confidence)
         rest = level_of_rest(asked.request.confidence)
         if are_met(needs, probe.foreseen, [noised.laws for _, noised in released], rest):
-            return probe, (
-                "an answer that you have is enough: nothing is charged",
-                *_promised(asked.within, needs, plan),
-            )
+            return probe, (_ENOUGH, *_promised(asked.within, needs, plan))
         if not needs.can_be_met:
             return probe, ("an answer that you have is the probe, which cannot tell these numbers from noise",)
         shown, epsilon = await self._least(asked, needs, plan, rest, Decimal(0))
-        told = f"noisegate.within = {asked.within.text} takes ε {epsilon:f} beside an answer that you have"
+        is_free = await self._released(shown, asked.run) is not None
+        words = f"noisegate.within = {asked.within.text} takes ε {epsilon:f} beside an answer that you have"
+        told = _ENOUGH if is_free else words
         return shown, (told, *_promised(asked.within, needs, plan))
 
     async def _with_epsilon(self, asked: _Asked, epsilon: Decimal) -> Plan:

@@ -243,7 +243,7 @@ class Private(Accuracy):
         if not run.settings.reuse:
             return None
         return await self._service.find_released(
-            plan.foreseen, analyst=self._analyst, session=self._session, time_zone=plan.time_zone
+            plan.blocks or plan.foreseen, analyst=self._analyst, session=self._session, time_zone=plan.time_zone
         )
 
     async def _answer(self, plan: Plan, run: Run) -> Answer:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from proxy.execute.promises import Promises
 from proxy.execute.service import Answer
 from proxy.execute.synopses import SynopsisState
 from rules.mechanisms.release_plan import Block
@@ -21,6 +22,10 @@ class StatementService(Protocol):
 
     def limits_of(self, analyst: str) -> SettingLimits:
         """What they say of a statement of one analyst."""
+
+    @property
+    def promises(self) -> Promises:
+        """What was promised for noisegate.within."""
 
     async def read(self, text: str, analyst: str) -> Reading: ...
 

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from proxy.execute.promises import Promises
 from proxy.execute.service import Answer
 from proxy.session.sessions import Sessions
 from proxy.settings import SessionSettings
@@ -88,6 +89,7 @@ class FewStatements:
     reuses: list[bool] = field(default_factory=list)
     failure: Refusal | None = None
     limits: SettingLimits = LIMITS
+    promises: Promises = field(default_factory=Promises)
 
     def __repr__(self) -> str:
         return f"{self.answered} answers"  # short, for reports of failed examples
