@@ -9,6 +9,7 @@ does nothing; they are renamed, and functions of ours take their names.
 from collections.abc import Iterator
 from typing import Final
 
+from proxy.twin.embedded import OWNER
 from proxy.twin.error_bars import create_error_bars
 from proxy.twin.estimates import create_estimates
 from proxy.twin.neighbours import hide_neighbours
@@ -102,7 +103,8 @@ BEGIN
             p.proname ~ '^pg_(try_)?advisory_(xact_)?lock' OR p.proname ~ '^(lo_|loread$|lowrite$|pg_logical_|ts_stat$)'
             OR p.proname ~ '_to_xml' OR p.proname ~ '^(setval|nextval|currval|lastval|ts_rewrite|currtid2)$'
             OR p.proname ~ '^pg_(replication_|create_|drop_|copy_|export_snapshot$|notify$|log_|stat_reset|switch_wal)'
-            OR p.proname ~ '^pg_(walfile_|ls_|read_|stat_file|file_|rotate_|reload_|backup_|promote)')
+            OR p.proname ~ '^pg_(walfile_|ls_|read_|stat_file|file_|rotate_|reload_|backup_|promote)'
+            OR p.proname ~ '^pg_(current_wal_|stat_get_(wal|io|backend_wal|backend_io)$)')
     LOOP
         EXECUTE format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC', routine);
     END LOOP;
@@ -162,7 +164,8 @@ BEGIN
         EXECUTE format('REVOKE EXECUTE ON FUNCTION pg_catalog.%I(%s) FROM PUBLIC', '{RENAMED}' || routine.name,
             routine.arguments);
         EXECUTE format($f$
-            CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS %3$s LANGUAGE sql STABLE STRICT SECURITY DEFINER AS $s$
+            CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS %3$s LANGUAGE sql STABLE STRICT SECURITY DEFINER
+            SET search_path = pg_catalog, pg_temp AS $s$
                 SELECT CASE WHEN t.oid < 16384 OR t.relkind NOT IN ('r', 'p', 'm', 't')
                             OR pg_catalog.{RENAMED}has_table_privilege(session_user, t.oid, 'SELECT')
                        THEN pg_catalog.%4$I(%5$s) ELSE %6$s END
@@ -175,8 +178,37 @@ END $$
 """
 
 
+# Of the whole database nobody learns more than of a single table: its size is that of an empty one.
+_CLOSE_SUMS = f"""
+DO $$
+DECLARE routine record;
+BEGIN
+    FOR routine IN
+        SELECT p.oid::regprocedure AS original, p.proname AS name, p.prorettype::regtype AS result,
+               pg_get_function_identity_arguments(p.oid) AS arguments,
+               CASE WHEN p.proname ~ '^pg_stat' THEN '0'
+                    WHEN p.proargtypes[0] = 'oid'::regtype THEN 'pg_catalog.{RENAMED}pg_database_size(1::oid)'
+                    ELSE 'pg_catalog.{RENAMED}pg_database_size(''template1''::name)' END AS closed
+        FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.pronargs = 1
+          AND p.proname ~ '^pg_(database_size$|stat_get_db_(tuples_|blocks_|blk_|temp_))'
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s RENAME TO %I', routine.original, '{RENAMED}' || routine.name);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION pg_catalog.%I(%s) FROM PUBLIC', '{RENAMED}' || routine.name,
+            routine.arguments);
+        EXECUTE format($f$
+            CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS %3$s LANGUAGE sql STABLE STRICT SECURITY DEFINER
+            SET search_path = pg_catalog, pg_temp AS $s$
+                SELECT CASE WHEN session_user = {literal(OWNER)} THEN pg_catalog.%4$I($1) ELSE %5$s END
+            $s$ $f$, routine.name, routine.arguments, routine.result, '{RENAMED}' || routine.name, routine.closed);
+    END LOOP;
+END $$
+"""
+
+
 def _statistics() -> Iterator[Step]:
     yield Step(_CLOSE_STATISTICS)
+    yield Step(_CLOSE_SUMS)
 
 
 def _signals(channel: str) -> Iterator[Step]:

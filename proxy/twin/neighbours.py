@@ -24,6 +24,7 @@ _FILTERS: Final = {  # some only to be bound to our functions
     "pg_catalog.pg_rules": "true",
     **dict.fromkeys(
         (
+            "pg_catalog.pg_stat_database",
             "pg_catalog.pg_stat_all_tables",
             "pg_catalog.pg_stat_xact_all_tables",
             "pg_catalog.pg_statio_all_tables",

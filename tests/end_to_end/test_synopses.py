@@ -114,6 +114,10 @@ def test_who_may_not_read_it_learns_no_number_of_its_rows(ada: psycopg.Connectio
     sizes = "SELECT max(pg_relation_size(indexrelid)) FROM pg_index WHERE indrelid = %s"
     assert ada.execute(sizes, [oid]).fetchall() == [(0,)]
     assert ada.execute("SELECT reltuples <= 0 FROM pg_class WHERE oid = %s", [oid]).fetchall() == [(True,)]
+    sums = "tup_inserted + tup_returned + tup_fetched + blks_read + blks_hit"
+    assert ada.execute(f"SELECT sum({sums}) FROM pg_stat_database").fetchall() == [(0,)]
+    sizes = "SELECT count(DISTINCT size) FROM (SELECT pg_database_size(oid) FROM pg_database) AS d(size)"
+    assert ada.execute(f"{sizes} WHERE size = pg_database_size(current_database())").fetchall() == [(1,)]
     ((rows, *_, size, _),) = ada.execute(counters.format("explore")).fetchall()
     assert rows > 0 and size > 0
     for renamed in ("noisegate_pg_relation_size", "noisegate_pg_stat_get_live_tuples"):
