@@ -12,7 +12,7 @@ from rules.accounting.accountant import Totals
 from rules.accounting.store import Receipt, Whose
 from rules.mechanisms.margin import percent
 from rules.mechanisms.release_plan import Count, Ladder
-from rules.release.cut_report import least_cut
+from rules.release.cut_report import certainty, least_cut
 from rules.release.margins import Margin
 from rules.release.release import has_too_few_units, shown_cells
 
@@ -91,7 +91,7 @@ def _report_notice(question: Question, group_size: int) -> list[str]:
     least, cost = least_cut(block, reported, epsilon, group_size=group_size), f"cost ε {_short(epsilon, _UP)}"
     if least <= 0:
         return [f"it could not be told from noise whether rows were cut ({cost})"]
-    return [f"at least {short_number(float(least))} rows were cut (97.5% sure; {cost})"]
+    return [f"at least {short_number(float(least))} rows were cut ({percent(certainty(block))} sure; {cost})"]
 
 
 def top_notices(questions: Sequence[Question], group_size: int) -> tuple[str, ...]:

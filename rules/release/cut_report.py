@@ -46,7 +46,12 @@ def release_report(block: Block, rows: Iterable[Row], drawn: int) -> int:
     return add(height, drawn)
 
 
+def certainty(block: Block) -> Decimal:
+    """In how many reports the bound is right: of errors beyond a level half would make it too low, which is right."""
+    return (1 + block.level) / 2
+
+
 def least_cut(block: Block, reported: int, epsilon: Decimal, *, group_size: int) -> int:
-    """How many rows were cut at least, in 97.5% of reports; 0 or less where that cannot be told from noise."""
-    margin = noise_of(Measure("", PARTS, epsilon), group_size=group_size).law.margin(Decimal("0.95"))
+    """How many rows were cut at least, which `certainty` of reports tell rightly; 0 or less: noise may have made it."""
+    margin = noise_of(Measure("", PARTS, epsilon), group_size=group_size).law.margin(block.level)
     return int((reported - margin) * block.statement.rows_per_unit // PARTS)
