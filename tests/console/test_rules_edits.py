@@ -150,3 +150,34 @@ def test_a_link_to_the_rules_stays_one(tmp_path: Path) -> None:
     History(link).replace("one", "two", "root", "x")
     assert link.is_symlink()
     assert real.read_text() == "two"
+
+
+def test_what_the_proxy_did_not_take_is_taken_back_unless_it_was_changed_by_hand(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("one")
+    history = History(rules)
+    history.take_back(history.replace("one", "two", "root", "x"), "two", "one")
+    assert rules.read_text() == "one"
+
+    version = history.replace("one", "three", "root", "x")
+    rules.write_text("by hand")
+    history.take_back(version, "three", "one")
+
+    assert rules.read_text() == "by hand"
+    assert [each.operator for each in history.versions()] == [BY_HAND]
+    assert {path.name for path in tmp_path.iterdir()} == {"rules.yaml", "rules.history"}
+
+
+def test_what_an_end_in_the_middle_of_a_save_has_left_is_no_version(tmp_path: Path) -> None:
+    rules, kept = tmp_path / "rules.yaml", tmp_path / "rules.history"
+    rules.write_text("one")
+    history = History(rules)
+    history.replace("one", "two", "root", "x")
+    (kept / "00003.yaml").write_text("half")
+    (kept / "00004.json").write_text("{")
+    kept.chmod(0o777)
+
+    assert history.replace("two", "three", "root", "y").number == 5
+    assert [each.number for each in history.versions()] == [5, 2, 1]
+    assert history.find(3) is history.find(4) is None
+    assert kept.stat().st_mode & 0o777 == 0o700

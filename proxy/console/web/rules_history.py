@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ BY_HAND: Final = "(by hand)"
 CHANGED: Final = "the rules file was changed meanwhile"
 AGAIN: Final = "Open the table and change it again."
 _DIGITS: Final = 5
+_OURS: Final = 0o700
 
 
 class NotWritten(Refusal):
@@ -45,9 +47,9 @@ class History:
         self._folder = self._rules.with_suffix(".history")
 
     def versions(self) -> list[Version]:
-        """The newest first."""
-        found = [Version(**json.loads(path.read_text(encoding="utf-8"))) for path in self._folder.glob("*.json")]
-        return sorted(found, key=lambda each: -each.number)
+        """The newest first, without what an end in the middle of a save has left."""
+        found = (_read(path) for path in self._folder.glob("*.json"))
+        return sorted((each for each in found if each is not None), key=lambda each: -each.number)
 
     def find(self, number: int) -> tuple[Version, str] | None:
         """A version and its text."""
@@ -66,34 +68,45 @@ class History:
             if newest is None or newest.digest != digest_of(before):
                 self._keep(before, BY_HAND, "as the file was found")
             version = self._keep(text, operator, change)
-            self.put(text)
+            try:
+                self._put(before, text)
+            except BaseException:
+                self._forget(version)
+                raise
         except OSError as error:
             raise NotWritten(f"the rules file or its history cannot be written: {error.strerror}") from None
         return version
 
-    def put(self, text: str) -> None:
-        """Replace the file, with its rights and on the disk: who reads it meanwhile finds one or the other."""
-        mode = self._rules.stat().st_mode & 0o777
-        with tempfile.NamedTemporaryFile("w", dir=self._rules.parent, delete=False, encoding="utf-8") as made:
-            made.write(text)
-            made.flush()
-            os.fchmod(made.fileno(), mode)
-            os.fsync(made.fileno())
-        Path(made.name).replace(self._rules)
+    def take_back(self, version: Version, text: str, before: str) -> None:
+        """Undo what the proxy did not take; a file that was changed by hand meanwhile stays as it is."""
+        self._forget(version)
+        with suppress(NotWritten):
+            self._put(text, before)
 
-    def forget(self, version: Version) -> None:
-        """Take a version back that the proxy did not take."""
-        for path in (self._text(version.number), self._about(version.number)):
+    def _put(self, before: str, text: str) -> None:
+        """Replace the file, with its rights and on the disk: who reads it meanwhile finds one or the other."""
+        found = self._rules.stat()
+        made = _write(self._rules, text, found.st_mode & 0o777)
+        with suppress(PermissionError):  # whoever owns a file may not give it away
+            os.chown(made, found.st_uid, found.st_gid)
+        if self.current() != before:
+            made.unlink()
+            raise NotWritten(CHANGED, hint=AGAIN)
+        made.replace(self._rules)
+
+    def _forget(self, version: Version) -> None:
+        for path in (self._about(version.number), self._text(version.number)):
             path.unlink()
 
     def _keep(self, text: str, operator: str, change: str) -> Version:
-        """Verifiers stand in it, so it is readable by us alone."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        number = max((each.number for each in self.versions()), default=0) + 1
+        """Verifiers stand in it, so it is readable by us alone. Without what is said of it a text is no version."""
+        self._folder.mkdir(mode=_OURS, exist_ok=True)
+        self._folder.chmod(_OURS)
+        taken = (path.stem for path in self._folder.iterdir())
+        number = max((int(stem) for stem in taken if stem.isdecimal()), default=0) + 1
         version = Version(number, f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}", operator, change, digest_of(text))
         for path, content in ((self._text(number), text), (self._about(number), json.dumps(asdict(version)))):
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as made:
-                made.write(content)
+            _write(path, content, 0o600).replace(path)
         return version
 
     def _text(self, number: int) -> Path:
@@ -101,6 +114,24 @@ class History:
 
     def _about(self, number: int) -> Path:
         return self._folder / f"{number:0{_DIGITS}}.json"
+
+
+def _read(about: Path) -> Version | None:
+    try:
+        version = Version(**json.loads(about.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        return None
+    return version if about.with_suffix(".yaml").exists() else None
+
+
+def _write(beside: Path, text: str, mode: int) -> Path:
+    """A file with this text, whole and on the disk, that can take the place of another one."""
+    with tempfile.NamedTemporaryFile("w", dir=beside.parent, prefix=".", delete=False, encoding="utf-8") as made:
+        made.write(text)
+        made.flush()
+        os.fchmod(made.fileno(), mode)
+        os.fsync(made.fileno())
+    return Path(made.name)
 
 
 def digest_of(text: str) -> str:

@@ -210,11 +210,8 @@ async def put_in_force(page: Page, text: str, base: str, change: str) -> None:
         version = await asyncio.to_thread(history.replace, before, text, page.user, change)
         try:
             await page.command(Command("RELOAD"))
-        except (
-            BaseException
-        ):  # whatever it is, an end of the request too: what is not in force does not stay in the file
-            history.put(before)
-            history.forget(version)
+        except BaseException:  # an end of the request too: what is not in force does not stay in the file
+            history.take_back(version, text, before)
             raise
 
 
