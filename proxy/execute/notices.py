@@ -11,7 +11,8 @@ from proxy.execute.rulebook import Rulebook
 from rules.accounting.accountant import Totals
 from rules.accounting.store import Receipt, Whose
 from rules.mechanisms.margin import percent
-from rules.mechanisms.release_plan import Count, Ladder
+from rules.mechanisms.noised_outputs import Count
+from rules.mechanisms.release_plan import Ladder
 from rules.release.cut_report import certainty, least_cut
 from rules.release.margins import Margin
 from rules.release.release import has_too_few_units, shown_cells

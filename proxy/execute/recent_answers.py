@@ -12,7 +12,8 @@ from math import isfinite
 from typing import Final
 
 from proxy.execute.shown import Shown
-from rules.mechanisms.release_plan import Block, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan
 from rules.release.formula import Value
 

@@ -38,7 +38,8 @@ from proxy.settings import LoadLimits
 from rules.accounting.store import Balances, BudgetRequest, LedgerReview, LedgerStore, Receipt
 from rules.catalog import Catalog, TableName
 from rules.mechanisms.draw import Noise
-from rules.mechanisms.release_plan import Block, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, PreviewRows, Request
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged

@@ -17,7 +17,8 @@ from proxy.execute.notices import (
     what_is_cut,
 )
 from proxy.execute.rulebook import Rulebook
-from rules.mechanisms.release_plan import Block, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan
 from rules.release.margins import Margin, margins_of
 from rules.release.marks import mark_columns

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from rules.accounting.accountant import Limit, Totals
 from rules.accounting.budgets import Budgets
 from rules.mechanisms.cost import Mechanism
-from rules.mechanisms.release_plan import Text
+from rules.mechanisms.noised_outputs import Text
 from rules.refusal import Unavailable
 
 

@@ -15,7 +15,8 @@ from rules.kernel.blocks import BlockValue
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.measures import Measure
 from rules.kernel.summand import Summand
-from rules.mechanisms.release_plan import End, Output, Text
+from rules.mechanisms.noised_outputs import Output, Text
+from rules.mechanisms.release_plan import End
 from rules.values.expression import TRUE, Apply, Constant, Expression, all_of
 from rules.values.types import Type
 

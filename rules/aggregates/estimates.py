@@ -27,7 +27,7 @@ from rules.functions.coerce import typed
 from rules.functions.comparison import compare
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Products, Sum, Units, Values
-from rules.mechanisms.release_plan import Estimate
+from rules.mechanisms.noised_outputs import Estimate
 from rules.policy.model import Policy
 from rules.policy.randomized import Randomized
 from rules.refusal import BadSetting, NotSupported

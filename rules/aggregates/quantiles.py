@@ -15,7 +15,8 @@ from rules.functions.guard import as_passed, as_value
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.lattice import Lattice
 from rules.kernel.summand import Summand
-from rules.mechanisms.release_plan import Chosen, ChosenList, End, Ends, Text
+from rules.mechanisms.noised_outputs import Chosen, ChosenList, Ends, Text
+from rules.mechanisms.release_plan import End
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 from rules.values import domain

@@ -24,7 +24,7 @@ from rules.functions.datetime.intervals import part_of_span
 from rules.functions.guard import as_value
 from rules.kernel import measures as k
 from rules.kernel.summand import Summand
-from rules.mechanisms.release_plan import Average, CentredSum, Count, Sum
+from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import TRUE, Column, Expression

@@ -15,7 +15,7 @@ from rules.functions.guard import as_value
 from rules.kernel.lattice import LARGEST, MOST_SENSITIVE, Lattice
 from rules.kernel.measures import Products, Sum, Values
 from rules.kernel.summand import Summand
-from rules.mechanisms.release_plan import Count, Moment, Output, Spread, Statistic, StatisticKind
+from rules.mechanisms.noised_outputs import Count, Moment, Output, Spread, Statistic, StatisticKind
 from rules.refusal import NotAllowed
 from rules.values.expression import Expression, condition
 from rules.values.types import FLOAT8, INT8, NUMERIC

@@ -14,7 +14,8 @@ from rules.aggregates.contributions import Recipe, Typical
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_plain_aggregate
 from rules.kernel.blocks import MOST_BLOCKS, BlockValue, Cells
-from rules.mechanisms.release_plan import Chosen, End, Ends
+from rules.mechanisms.noised_outputs import Chosen, Ends
+from rules.mechanisms.release_plan import End
 from rules.refusal import BadSetting, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Constant, Expression, Operand

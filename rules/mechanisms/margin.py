@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Average, CentredSum, Count, Output, Sum
+from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Output, Sum
 
 
 def percent(level: Decimal) -> str:

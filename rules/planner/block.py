@@ -21,11 +21,11 @@ from rules.kernel.replay import Kernel
 from rules.kernel.script import Script
 from rules.mechanisms.block_need import BlockNeed
 from rules.mechanisms.cells import Cells
+from rules.mechanisms.noised_outputs import Chosen, Output
 from rules.mechanisms.release_plan import (
     Bar,
     Block,
     Choice,
-    Chosen,
     Cut,
     FromEnd,
     Ladder,
@@ -33,7 +33,6 @@ from rules.mechanisms.release_plan import (
     Measure,
     MostFrequent,
     NoiseKind,
-    Output,
     PrivateGroups,
     PublicGroups,
     Quantile,

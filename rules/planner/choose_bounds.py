@@ -13,8 +13,8 @@ from rules.aggregates.contributions import Contribution, Recipe, Typical
 from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
 from rules.kernel.measures import Sum, Units
+from rules.mechanisms.noised_outputs import Sum as SumOutput
 from rules.mechanisms.release_plan import Ladder
-from rules.mechanisms.release_plan import Sum as SumOutput
 from rules.planner.bounding import Bounding
 from rules.planner.plan import Request
 from rules.release.bound_ladder import LEAST_CEILING, Noisy, rungs_to, thresholds_of

@@ -18,7 +18,7 @@ from rules.bind.state import BoundSource
 from rules.bind.table import scan
 from rules.catalog import Catalog, Table
 from rules.functions.guard import as_value
-from rules.mechanisms.release_plan import Text
+from rules.mechanisms.noised_outputs import Text
 from rules.planner.find_blocks import GroupKey, find_blocks
 from rules.planner.list_groups import list_parts
 from rules.planner.passes.inline_views import count_over

@@ -14,7 +14,8 @@ from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.margin import margin_of_average, margin_of_output, percent
-from rules.mechanisms.release_plan import Average, Block, Choice, Chosen, ChosenList, Ladder, Measure, Output
+from rules.mechanisms.noised_outputs import Average, Chosen, ChosenList, Output
+from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure
 from rules.mechanisms.top_groups import Top, gumbel_scale
 from rules.planner.layouts import Fact, Facts, as_json, as_text, as_yaml
 from rules.planner.plan import Plan

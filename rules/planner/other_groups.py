@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from rules.bind.scope import PlannerContext
 from rules.functions.comparison import both
 from rules.functions.conditional import case
-from rules.mechanisms.release_plan import PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import PublicGroups
 from rules.values import domain
 from rules.values.domain import Values
 from rules.values.expression import Column, Constant, Expression, null_of

@@ -8,7 +8,8 @@ ORDER BY.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rules.mechanisms.release_plan import Bar, Block, Count
+from rules.mechanisms.noised_outputs import Count
+from rules.mechanisms.release_plan import Bar, Block
 from rules.planner.block_leaves import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.planner.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
 from rules.planner.find_blocks import BlockSite

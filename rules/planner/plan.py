@@ -13,27 +13,29 @@ from rules.bind.inner_answers import InnerAnswer, InnerQuery
 from rules.catalog import TableName
 from rules.functions.guard import PLAIN, Styles
 from rules.mechanisms.cost import mechanisms_of
-from rules.mechanisms.release_plan import (
+from rules.mechanisms.noised_outputs import (
     Average,
-    Block,
-    Choice,
     Chosen,
     Count,
-    FromEnd,
-    Groups,
-    KeyColumn,
-    Measure,
     Moment,
-    MostFrequent,
     Output,
-    PrivateGroups,
-    PublicGroups,
-    Quantile,
     Spread,
     Statistic,
     StatisticKind,
     Sum,
     Text,
+)
+from rules.mechanisms.release_plan import (
+    Block,
+    Choice,
+    FromEnd,
+    Groups,
+    KeyColumn,
+    Measure,
+    MostFrequent,
+    PrivateGroups,
+    PublicGroups,
+    Quantile,
 )
 from rules.release.formula import Result
 from rules.release.marks import Mark

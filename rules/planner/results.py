@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rules.mechanisms.release_plan import Block, CentredSum, Count, Output, Sum
+from rules.mechanisms.noised_outputs import CentredSum, Count, Output, Sum
+from rules.mechanisms.release_plan import Block
 from rules.planner.block_leaves import Leaves, is_aggregate
 from rules.planner.error_bars import bar_name
 from rules.release.formula import Formula, Number, Operation, Operator, Result, Value

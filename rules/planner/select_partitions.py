@@ -23,7 +23,8 @@ from rules.bind.state import BoundSource
 from rules.functions.comparison import both, compare, either, in_list, is_null
 from rules.functions.guard import EvalContext, constant
 from rules.kernel.keys import Found, Key, Listed
-from rules.mechanisms.release_plan import KeyColumn, PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import KeyColumn, PublicGroups
 from rules.planner.find_blocks import GroupKey
 from rules.planner.other_groups import Other, wants_other, with_other
 from rules.refusal import NotAllowed, NotSupported

@@ -15,7 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Block, Estimate, Output
+from rules.mechanisms.noised_outputs import Estimate, Output
+from rules.mechanisms.release_plan import Block
 from rules.release.keys import Group
 from rules.release.matrix import Matrix
 

@@ -8,7 +8,8 @@ passed the threshold.
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 
-from rules.mechanisms.release_plan import Block, KeyColumn, PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, KeyColumn, PublicGroups
 
 Cell = bytes | None  # of a row as the server sends it; None is NULL
 Key = tuple[Cell, ...]

@@ -14,21 +14,18 @@ import numpy as np
 
 from rules.mechanisms.exponential_choice import scale_of
 from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.release_plan import (
+from rules.mechanisms.noised_outputs import (
     Average,
-    Block,
     CentredSum,
-    Choice,
     Chosen,
     ChosenList,
     Count,
     Estimate,
-    Measure,
-    MostFrequent,
     Output,
     Statistic,
     Sum,
 )
+from rules.mechanisms.release_plan import Block, Choice, Measure, MostFrequent
 from rules.release.formula import Formula, Result, Value, evaluate, outputs_in
 from rules.release.matrix import Matrix
 from rules.release.release import Noised, has_too_few_units, shown_cells

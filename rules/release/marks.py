@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import (
+from rules.mechanisms.noised_outputs import (
     Average,
-    Block,
     CentredSum,
     Chosen,
     ChosenList,
@@ -23,6 +22,7 @@ from rules.mechanisms.release_plan import (
     Sum,
     Text,
 )
+from rules.mechanisms.release_plan import Block
 from rules.release.estimates import missed_by
 from rules.release.formula import Formula, Number, Operation, Value, outputs_in
 from rules.release.release import Noised, has_too_few_units, shown_cells

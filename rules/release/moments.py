@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rules.mechanisms.release_plan import Moment, Spread, Statistic
+from rules.mechanisms.noised_outputs import Moment, Spread, Statistic
 
 
 @dataclass(frozen=True, slots=True)

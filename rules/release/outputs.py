@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import assert_never
 
-from rules.mechanisms.release_plan import (
+from rules.mechanisms.noised_outputs import (
     Average,
     CentredSum,
     Chosen,

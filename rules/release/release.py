@@ -13,17 +13,8 @@ from rules.mechanisms.additive import noise_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import Noise, add, in_whole
 from rules.mechanisms.exponential_choice import choose
-from rules.mechanisms.release_plan import (
-    Block,
-    CentredSum,
-    Choice,
-    Count,
-    Measure,
-    PrivateGroups,
-    PublicGroups,
-    Sum,
-    Text,
-)
+from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, Text
+from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups, PublicGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.mechanisms.top_groups import Top
 from rules.release.estimates import laws_of_chance, values_of_chance

@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Bar, BarEnd, Block, Chosen, ChosenList, Count, Output, Sum, Text
+from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Output, Sum, Text
+from rules.mechanisms.release_plan import Bar, BarEnd, Block
 from rules.refusal import TooComplex
 from rules.release.matrix import Matrix
 from rules.release.outputs import show

@@ -4,7 +4,7 @@ Every level adds up to the level above, which separate draws would not do. A lev
 """
 
 from rules.mechanisms.draw import add
-from rules.mechanisms.release_plan import Text
+from rules.mechanisms.noised_outputs import Text
 
 Group = tuple[Text, ...]
 Cell = tuple[int, ...]

@@ -6,7 +6,7 @@ each group, so their order and their digits come from doubles, which tell values
 
 import numpy as np
 
-from rules.mechanisms.release_plan import Average, CentredSum, Count, Estimate, Output, Spread, Statistic, Sum
+from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Estimate, Output, Spread, Statistic, Sum
 from rules.release.estimates import replicated
 from rules.release.matrix import Matrix
 

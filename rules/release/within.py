@@ -15,7 +15,8 @@ from fractions import Fraction
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.margin import margin_of_average, margin_of_output
-from rules.mechanisms.release_plan import Average, Block, CentredSum, Chosen, ChosenList, Count, Output, Sum
+from rules.mechanisms.noised_outputs import Average, CentredSum, Chosen, ChosenList, Count, Output, Sum
+from rules.mechanisms.release_plan import Block
 from rules.refusal import NotSupported
 from rules.release.formula import Result, Value
 from rules.release.outputs import show

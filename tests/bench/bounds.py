@@ -20,7 +20,8 @@ from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
-from rules.mechanisms.release_plan import Block, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.release.bound_ladder import choose_bound, draw_climb, tallies

@@ -18,7 +18,8 @@ from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
-from rules.mechanisms.release_plan import Block, NoiseKind, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, NoiseKind
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy

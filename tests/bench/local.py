@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 
 from rules.local import Law, kary_law, unary_law
-from rules.mechanisms.release_plan import Estimate
+from rules.mechanisms.noised_outputs import Estimate
 from rules.release.estimates import compute, local_variance
 
 

@@ -7,7 +7,8 @@ from rules.catalog import Catalog
 from rules.kernel import measures as kernel
 from rules.kernel.lattice import Lattice
 from rules.kernel.summand import Summand
-from rules.mechanisms.release_plan import Block, Count, Groups, KeyColumn, Measure, PrivateGroups, PublicGroups, Sum
+from rules.mechanisms.noised_outputs import Count, Sum
+from rules.mechanisms.release_plan import Block, Groups, KeyColumn, Measure, PrivateGroups, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.policy.model import Policy
 from rules.release.formula import Result, Value

@@ -6,7 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from proxy.execute.service import Answer
-from rules.mechanisms.release_plan import Block, Choice, Chosen, PrivateGroups, PublicGroups, Quantile
+from rules.mechanisms.noised_outputs import Chosen
+from rules.mechanisms.release_plan import Block, Choice, PrivateGroups, PublicGroups, Quantile
 from tests.execute.desk import Desk
 from tests.execute.plans import FOUND, UNITS, block_of
 from tests.support.written import statement_of

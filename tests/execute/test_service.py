@@ -14,7 +14,8 @@ from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
 from rules.accounting.store import LedgerError
 from rules.mechanisms.draw import OpenDPNoise
-from rules.mechanisms.release_plan import Choice, Chosen, Count, Measure, PublicGroups, Quantile, Sum
+from rules.mechanisms.noised_outputs import Chosen, Count, Sum
+from rules.mechanisms.release_plan import Choice, Measure, PublicGroups, Quantile
 from rules.planner.plan import Request
 from rules.refusal import (
     AnalystStopped,

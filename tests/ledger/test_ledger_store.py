@@ -16,7 +16,7 @@ from proxy.ledger.sqlite import SqliteLedger
 from rules.accounting.accountant import Limit, Totals, epsilon_of
 from rules.accounting.store import BudgetRequest, KeptRelease, LedgerError, LedgerStore, ReleaseQuery, Stop
 from rules.mechanisms.cost import Mechanism
-from rules.mechanisms.release_plan import Text
+from rules.mechanisms.noised_outputs import Text
 from rules.refusal import AnalystStopped, BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, empty_database, release_of
 

@@ -19,7 +19,8 @@ from rules.mechanisms.additive import (
     noise_paid,
 )
 from rules.mechanisms.cost import mechanism_of
-from rules.mechanisms.release_plan import Block, Count, Measure, NoiseKind, PublicGroups
+from rules.mechanisms.noised_outputs import Count
+from rules.mechanisms.release_plan import Block, Measure, NoiseKind, PublicGroups
 from tests.mechanisms.sources import SeededNoise
 from tests.support.written import NOTHING
 

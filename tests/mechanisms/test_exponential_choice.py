@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from rules.mechanisms.cost import Mechanism, mechanism_of
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.exponential_choice import choose, midpoints, place_for_extreme, score_candidates, step
+from rules.mechanisms.noised_outputs import Chosen, Count
 from rules.mechanisms.release_plan import (
     Block,
     Choice,
-    Chosen,
-    Count,
     End,
     FromEnd,
     KeyColumn,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.release_plan import Average, Block, Count, Measure, PublicGroups, Sum
+from rules.mechanisms.noised_outputs import Average, Count, Sum
+from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from tests.support.written import NOTHING
 
 

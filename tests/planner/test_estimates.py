@@ -3,7 +3,8 @@
 import pytest
 
 from rules.kernel.measures import Count
-from rules.mechanisms.release_plan import Estimate, Measure
+from rules.mechanisms.noised_outputs import Estimate
+from rules.mechanisms.release_plan import Measure
 from tests import shop
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner

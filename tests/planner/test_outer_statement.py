@@ -11,7 +11,8 @@ import pytest
 from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
-from rules.mechanisms.release_plan import Block, PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, PublicGroups
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.refusal import Refusal

@@ -5,7 +5,8 @@ import psycopg
 import pytest
 
 from rules.catalog import Catalog
-from rules.mechanisms.release_plan import Block, PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, PublicGroups
 from rules.planner.plan import Plan
 from rules.release.release import Noised, columns
 from tests.planner.test_outer_statement import TEXT_ARRAY, array, catalog, connection, planned

@@ -19,17 +19,16 @@ from rules.local import Bit, KAry, Unary
 from rules.mechanisms.additive import NoisedMeasure, SummedCells, combined_by_group
 from rules.mechanisms.additive import noise_of as additive_noise
 from rules.mechanisms.draw import OpenDPNoise, laplace_scale
+from rules.mechanisms.noised_outputs import Count, Text
 from rules.mechanisms.release_plan import (
     Block,
     Choice,
-    Count,
     KeyColumn,
     Ladder,
     Measure,
     PrivateGroups,
     PublicGroups,
     Quantile,
-    Text,
 )
 from rules.mechanisms.top_groups import Top
 from rules.release.bound_ladder import choose_bound, draw_climb

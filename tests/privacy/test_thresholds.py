@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from rules.accounting.accountant import Limit, Totals, fits, loss
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import laplace_scale
-from rules.mechanisms.release_plan import Block, Count, KeyColumn, Measure, PrivateGroups
+from rules.mechanisms.noised_outputs import Count
+from rules.mechanisms.release_plan import Block, KeyColumn, Measure, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.release.release import Noised, release_found
 from tests.mechanisms.sent import sent

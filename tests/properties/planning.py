@@ -15,7 +15,8 @@ from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.replay import BlockStatement, Kernel, Statement
 from rules.mechanisms.draw import in_whole
-from rules.mechanisms.release_plan import Block, Measure, PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy

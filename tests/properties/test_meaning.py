@@ -9,7 +9,8 @@ import psycopg
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Average, Block, CentredSum, Count, Sum
+from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan
 from rules.refusal import Refusal
 from tests import lab as tables

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.draw import in_whole
 from rules.mechanisms.exponential_choice import score_candidates
-from rules.mechanisms.release_plan import Block, Choice, Measure, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, Choice, Measure
 from rules.refusal import Refusal, TooComplex
 from rules.release.outputs import show
 from tests import lab as tables

@@ -8,7 +8,8 @@ import psycopg
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Choice, Chosen
+from rules.mechanisms.noised_outputs import Chosen
+from rules.mechanisms.release_plan import Choice
 from rules.planner.plan import Plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal

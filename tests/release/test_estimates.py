@@ -10,7 +10,8 @@ import pytest
 
 from rules.local.laws import Law, bit_law, kary_law, unary_law
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Bar, Block, Estimate, KeyColumn, Measure, PublicGroups
+from rules.mechanisms.noised_outputs import Estimate
+from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, PublicGroups
 from rules.release.estimates import compute, law_of, local_variance, placed
 from rules.release.formula import Value
 from rules.release.marks import Mark, mark_columns

@@ -24,17 +24,8 @@ from rules.mechanisms.cost import mechanism_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import in_whole, laplace_scale
 from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.release_plan import (
-    Bar,
-    Block,
-    CentredSum,
-    Count,
-    KeyColumn,
-    Measure,
-    NoiseKind,
-    PublicGroups,
-    Sum,
-)
+from rules.mechanisms.noised_outputs import CentredSum, Count, Sum
+from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, NoiseKind, PublicGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.release.release import Noised, columns, draw, release
 from rules.release.replicates import points

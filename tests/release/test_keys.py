@@ -8,17 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import (
-    Block,
-    Choice,
-    Count,
-    KeyColumn,
-    Measure,
-    MostFrequent,
-    PrivateGroups,
-    PublicGroups,
-    Text,
-)
+from rules.mechanisms.noised_outputs import Count, Text
+from rules.mechanisms.release_plan import Block, Choice, KeyColumn, Measure, MostFrequent, PrivateGroups, PublicGroups
 from rules.release.keys import Cell, Group, keys_of, read_label, shown_label
 from rules.release.release import Noised, columns, draw, known_groups, release, release_choice, release_found
 from tests.mechanisms.sent import sent

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Average, Bar, Choice, Chosen, Output, Quantile
+from rules.mechanisms.noised_outputs import Average, Chosen, Output
+from rules.mechanisms.release_plan import Bar, Choice, Quantile
 from rules.release.formula import Formula, Number, Operation, Result, Value
 from rules.release.margins import Margin, margins_of
 from rules.release.outputs import show

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Moment, Spread, Statistic, StatisticKind
+from rules.mechanisms.noised_outputs import Moment, Spread, Statistic, StatisticKind
 from rules.release.outputs import show
 from tests.conftest import RealDatabase
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Average, Count, Sum
+from rules.mechanisms.noised_outputs import Average, Count, Sum
 from rules.release.outputs import show, with_digits
 
 AGE = Average(halves=0, count=1, step=Fraction(1, 10), low=Fraction(20), high=Fraction(60), digits=4)

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import (
-    Block,
-    Count,
-    KeyColumn,
-    LeastUnits,
-    Measure,
-    PrivateGroups,
-    PublicGroups,
-    Text,
-)
+from rules.mechanisms.noised_outputs import Count, Text
+from rules.mechanisms.release_plan import Block, KeyColumn, LeastUnits, Measure, PrivateGroups, PublicGroups
 from rules.release.keys import Group
 from rules.release.release import columns, draw, known_groups, release, release_found
 from tests.mechanisms.sent import sent

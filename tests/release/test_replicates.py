@@ -14,23 +14,18 @@ from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import laplace_scale
 from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.release_plan import (
+from rules.mechanisms.noised_outputs import (
     Average,
-    Bar,
-    BarEnd,
-    Block,
     CentredSum,
     Count,
-    KeyColumn,
-    Measure,
     Moment,
     Output,
-    PublicGroups,
     Spread,
     Statistic,
     StatisticKind,
     Sum,
 )
+from rules.mechanisms.release_plan import Bar, BarEnd, Block, KeyColumn, Measure, PublicGroups
 from rules.release.outputs import show
 from rules.release.release import Draws, Noised, columns, draw, release
 from rules.release.replicates import points, share_below

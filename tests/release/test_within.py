@@ -11,17 +11,8 @@ from hypothesis import strategies as st
 from rules.mechanisms.additive import LaplaceNoise, NoisedMeasure, combined, laws_of
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.release_plan import (
-    Average,
-    Block,
-    Choice,
-    Chosen,
-    Count,
-    KeyColumn,
-    Measure,
-    PublicGroups,
-    Quantile,
-)
+from rules.mechanisms.noised_outputs import Average, Chosen, Count
+from rules.mechanisms.release_plan import Block, Choice, KeyColumn, Measure, PublicGroups, Quantile
 from rules.refusal import NotSupported
 from rules.release.formula import Formula, Operation, Result, Value
 from rules.release.release import Noised

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import psycopg
 
-from rules.mechanisms.release_plan import Block, Measure, PublicGroups, Text
+from rules.mechanisms.noised_outputs import Text
+from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from tests.catalogs import catalog_of
