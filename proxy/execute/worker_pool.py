@@ -11,7 +11,8 @@ from proxy.execute.fair_semaphore import FairSemaphore
 from proxy.execute.pipe import LENGTH, LOADED, MOST_ANSWER_BYTES, PLANNED, QUESTIONS, READ, Load, Question, Read
 from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED
-from proxy.plain_data import Codec, Malformed
+from proxy.plain_data import Codec
+from proxy.plain_shapes import Malformed
 from proxy.recent_values import RecentValues
 from rules.catalog import Catalog
 from rules.planner.plan import NeedsInner, Plan, Request

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from proxy.oom_score import expendable
-from proxy.plain_data import Malformed
+from proxy.plain_shapes import Malformed
 from proxy.process_isolation import bare_environment
 from proxy.synopses.fit_pipe import JOB, Report, decode_rows
 from rules.synthesis.model import Job

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.execute.pipe import LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load
 from proxy.execute.worker_pool import PlannerPool
-from proxy.plain_data import Malformed
+from proxy.plain_shapes import Malformed
 from proxy.twin.embedded import Cluster
 from rules.bind.inner_answers import InnerQuery
 from rules.planner.plan import NeedsInner

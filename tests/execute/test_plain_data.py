@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proxy.plain_data import MOST_DEPTH, Codec, Form, Malformed
+from proxy.plain_data import MOST_DEPTH, Codec, Form
+from proxy.plain_shapes import Malformed
 from tests.execute.typed import is_of
 
 

@@ -1,0 +1,217 @@
+"""How one type of value is written as plain JSON, and read back from it: scalars, and what is made of others."""
+
+import base64
+import binascii
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from fractions import Fraction
+from itertools import repeat
+from types import NoneType
+from typing import Any, Final
+
+Json = None | bool | int | str | list["Json"]
+Encode = Callable[[Any], Json]
+Decode = Callable[[Any, int], Any]  # of what JSON has, and how many classes stand around it
+_MOST_DIGITS: Final = 200_000  # of a Decimal written out: more than numeric has
+_BARE: Final = (NoneType, bool, int, str)  # what stands in JSON as it is
+
+
+class Malformed(Exception):
+    """Data that are no value of the type, or a value that is not of its declared type. Quotes neither."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """How one type is written: as which of JSON's types, and by which functions."""
+
+    kinds: frozenset[type]
+    encode: Encode
+    decode: Decode
+    is_bare: bool = False  # whether checking its JSON type is all there is to do
+
+
+def sequence(item: Shape) -> Shape:
+    """A tuple of any length."""
+    inner_encode, inner_decode, kinds = item.encode, item.decode, item.kinds
+
+    def encode(value: Any) -> Json:
+        if type(value) is not tuple:
+            raise Malformed("not a tuple")
+        return list(map(inner_encode, value))
+
+    def decode(data: Any, depth: int) -> Any:
+        if type(data) is not list:
+            raise Malformed("not a tuple")
+        return tuple(map(inner_decode, data, repeat(depth)))
+
+    def decode_bare(data: Any, _: int) -> Any:
+        if type(data) is not list or not kinds.issuperset(map(type, data)):
+            raise Malformed("not a tuple")
+        return tuple(data)
+
+    return Shape(frozenset((list,)), encode, decode_bare if item.is_bare else decode)
+
+
+def tuple_of(items: Sequence[Shape]) -> Shape:
+    """A tuple of so many."""
+    encoders, decoders = [each.encode for each in items], [each.decode for each in items]
+
+    def encode(value: Any) -> Json:
+        if type(value) is not tuple or len(value) != len(encoders):
+            raise Malformed("not such a tuple")
+        return [encoder(each) for encoder, each in zip(encoders, value, strict=True)]
+
+    def decode(data: Any, depth: int) -> Any:
+        if type(data) is not list or len(data) != len(decoders):
+            raise Malformed("not such a tuple")
+        return tuple([decoder(each, depth) for decoder, each in zip(decoders, data, strict=True)])
+
+    return Shape(frozenset((list,)), encode, decode)
+
+
+def set_of(items: Shape) -> Shape:
+    def encode(value: Any) -> Json:
+        if type(value) is not frozenset:
+            raise Malformed("not a set")
+        return items.encode(tuple(value))
+
+    def decode(data: Any, depth: int) -> Any:
+        found = items.decode(data, depth)
+        made = frozenset(found)
+        if len(made) < len(found):
+            raise Malformed("twice in a set")
+        return made
+
+    return Shape(frozenset((list,)), encode, decode)
+
+
+def mapping_of(pairs: Shape) -> Shape:
+    def encode(value: Any) -> Json:
+        if not isinstance(value, Mapping):
+            raise Malformed("not a mapping")
+        return pairs.encode(tuple(value.items()))
+
+    def decode(data: Any, depth: int) -> Any:
+        found = pairs.decode(data, depth)
+        made = dict(found)
+        if len(made) < len(found):
+            raise Malformed("twice in a mapping")
+        return made
+
+    return Shape(frozenset((list,)), encode, decode)
+
+
+def literal(values: Sequence[Any]) -> Shape:
+    return _listed({value: value for value in values}, frozenset(map(type, values)))
+
+
+def enum_of(kind: type[Enum]) -> Shape:
+    values = {member.value: member for member in kind}
+    return _listed(values, frozenset(map(type, values)))
+
+
+def _listed(members: Mapping[Any, Any], kinds: frozenset[type]) -> Shape:
+    """One of a list: True is no 1."""
+    if not kinds.issubset((str, int)):
+        raise TypeError("a list of choices has texts or numbers")
+    names = {member: value for value, member in members.items()}
+    types = frozenset(map(type, names))
+
+    def encode(value: Any) -> Json:
+        if type(value) not in types or value not in names:
+            raise Malformed("none of the list")
+        name: Json = names[value]
+        return name
+
+    def decode(data: Any, _: int) -> Any:
+        if type(data) not in kinds or data not in members:
+            raise Malformed("none of the list")
+        return members[data]
+
+    return Shape(kinds, encode, decode)
+
+
+def bare(*kinds: type) -> Shape:
+    """What stands in JSON as it is; texts hold whole characters only, which UTF-8 sees to."""
+    found = frozenset(kinds)
+
+    def encode(value: Any) -> Json:
+        if type(value) not in found:
+            raise Malformed("of another type")
+        plain: Json = value
+        return plain
+
+    def decode(data: Any, _: int) -> Any:
+        if type(data) not in found:
+            raise Malformed("of another type")
+        return data
+
+    return Shape(found, encode, decode, is_bare=True)
+
+
+def _as_text(kind: type, write: Callable[[Any], str], read: Callable[[str], Any]) -> Shape:
+    """A scalar by its one text: what is not written as it would be written is not read."""
+
+    def encode(value: Any) -> Json:
+        if type(value) is not kind:
+            raise Malformed(f"not a {kind.__name__}")
+        text = write(value)
+        read(text)
+        return text
+
+    def decode(data: Any, _: int) -> Any:
+        if type(data) is not str:
+            raise Malformed(f"not a {kind.__name__}")
+        value = read(data)
+        if write(value) != data:
+            raise Malformed(f"not a {kind.__name__} as it is written")
+        return value
+
+    return Shape(frozenset((str,)), encode, decode)
+
+
+def _decimal(text: str) -> Decimal:
+    """Finite, and small enough to be written out."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise Malformed("not a Decimal") from None
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) + len(text) > _MOST_DIGITS:
+        raise Malformed("not a finite Decimal")
+    return number
+
+
+def _fraction(text: str) -> Fraction:
+    numerator, _, denominator = text.partition("/")
+    if not int(denominator):
+        raise Malformed("not a Fraction")
+    return Fraction(int(numerator), int(denominator))
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        return timedelta(microseconds=int(text))
+    except OverflowError:
+        raise Malformed("not a timedelta") from None
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise Malformed("not bytes") from None
+
+
+SCALARS: Final[Mapping[Any, Shape]] = {
+    **{kind: bare(kind) for kind in _BARE},
+    Decimal: _as_text(Decimal, str, _decimal),
+    Fraction: _as_text(Fraction, lambda value: f"{value.numerator}/{value.denominator}", _fraction),
+    bytes: _as_text(bytes, lambda value: base64.b64encode(value).decode(), _bytes),
+    date: _as_text(date, date.isoformat, date.fromisoformat),
+    datetime: _as_text(datetime, datetime.isoformat, datetime.fromisoformat),
+    timedelta: _as_text(timedelta, lambda value: str(value // timedelta(microseconds=1)), _duration),
+}
