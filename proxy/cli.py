@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proxy import (
-    bounds_command,
-    commands,
+from proxy.commands import (
+    basic,
+    bounds,
+    ledger,
     ledger_arguments,
-    ledger_commands,
     request_arguments,
     rules_arguments,
     serve_arguments,
     setup_arguments,
-    shadow_command,
+    shadow,
     synopsis_arguments,
     user_arguments,
 )
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # of `noisegate check rules.yaml | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
         return 141  # as a shell tells of SIGPIPE
-    except commands.ConfigurationError as failure:
+    except basic.ConfigurationError as failure:
         sys.stderr.write(f"noisegate: {failure}\n")
         return failure.exit_code
     except KeyboardInterrupt:
@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="noisegate", description=ABOUT, epilog=EXITS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"noisegate {commands.version()}")
+    parser.add_argument("--version", action="version", version=f"noisegate {basic.version()}")
     names = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for add in (
         _add_demo,
@@ -104,7 +104,7 @@ def _add_serve(names: "Names[argparse.ArgumentParser]") -> None:
     rules_arguments.add_rules(parser)
     _add_ledger_file(parser)
     serve_arguments.add_to(parser)
-    parser.set_defaults(run=lambda given: commands.serve(_settings(given)))
+    parser.set_defaults(run=lambda given: basic.serve(_settings(given)))
 
 
 def _add_password(names: "Names[argparse.ArgumentParser]") -> None:
@@ -120,7 +120,7 @@ def _add_password(names: "Names[argparse.ArgumentParser]") -> None:
         help="share the salt of this verifier, so that both passwords are valid while one is being changed",
     )
     parser.add_argument("--user", metavar="NAME", help="print a line of the file of verifiers, for this name")
-    parser.set_defaults(run=lambda given: commands.password(given.beside, given.user))
+    parser.set_defaults(run=lambda given: basic.password(given.beside, given.user))
 
 
 def _add_ledger(names: "Names[argparse.ArgumentParser]") -> None:
@@ -129,7 +129,7 @@ def _add_ledger(names: "Names[argparse.ArgumentParser]") -> None:
     init = actions.add_parser("init", help="make an empty ledger for the database that the rules name")
     rules_arguments.add_rules(init)
     _add_ledger_file(init)
-    init.set_defaults(run=lambda given: ledger_commands.init_ledger(_settings(given)))
+    init.set_defaults(run=lambda given: ledger.init_ledger(_settings(given)))
     forgive = actions.add_parser(
         "forgive",
         help="let an analyst ask again whom a fault has stopped",
@@ -140,7 +140,7 @@ def _add_ledger(names: "Names[argparse.ArgumentParser]") -> None:
     rules_arguments.add_rules(forgive)
     forgive.add_argument("analyst", metavar="ANALYST", help="who may ask again")
     _add_ledger_file(forgive)
-    forgive.set_defaults(run=lambda given: ledger_commands.forgive(_settings(given), given.analyst))
+    forgive.set_defaults(run=lambda given: ledger.forgive(_settings(given), given.analyst))
     ledger_arguments.add_to(actions, rules_arguments.add_rules, _add_ledger_file, _settings)
 
 
@@ -162,7 +162,7 @@ def _add_bounds(names: "Names[argparse.ArgumentParser]") -> None:
     parser.add_argument("--again", action="store_true", help="look at all such columns anew, and charge it")
     _add_ledger_file(parser)
     parser.set_defaults(
-        run=lambda given: bounds_command.look_for_bounds(_settings(given), given.epsilon, again=given.again)
+        run=lambda given: bounds.look_for_bounds(_settings(given), given.epsilon, again=given.again)
     )
 
 
@@ -178,7 +178,7 @@ def _add_shadow(names: "Names[argparse.ArgumentParser]") -> None:
     parser.add_argument("statements", metavar="FILE", help="the statements, or - for standard input")
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
     _add_ledger_file(parser)
-    parser.set_defaults(run=lambda given: shadow_command.report(_settings(given), given.statements, as_json=given.json))
+    parser.set_defaults(run=lambda given: shadow.report(_settings(given), given.statements, as_json=given.json))
 
 
 def _add_synopsis(names: "Names[argparse.ArgumentParser]") -> None:
@@ -194,7 +194,7 @@ def _add_certificate(names: "Names[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the two files go")
     parser.add_argument("names", nargs="*", metavar="NAME", help="host names of the proxy, besides localhost")
-    parser.set_defaults(run=lambda given: commands.certificate(given.folder, given.names))
+    parser.set_defaults(run=lambda given: basic.certificate(given.folder, given.names))
 
 
 def _add_ledger_file(parser: argparse.ArgumentParser) -> None:

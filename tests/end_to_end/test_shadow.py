@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.shadow import statements_in
+from proxy.commands.tool_log import statements_in
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.running import command

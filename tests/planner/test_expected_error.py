@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.check_report import CheckReport
+from proxy.commands.check_report import CheckReport
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity
 from rules.policy.yaml_source import Source

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from proxy.commands import ConfigurationError, Unreachable, run, say
+from proxy.commands.basic import ConfigurationError, Unreachable, run, say
 from proxy.engines.engine import EngineError
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import system_clock

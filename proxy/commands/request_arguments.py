@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Callable
 
-from proxy import request_commands as commands
-from proxy.rules_arguments import epsilon_of
+from proxy.commands import request as commands
+from proxy.commands.rules_arguments import epsilon_of
 from proxy.settings import Settings
 
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns

@@ -5,8 +5,8 @@ import os
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from proxy import rules_commands as commands
-from proxy.suggest_command import Wanted, suggest_privately
+from proxy.commands import rules_file as commands
+from proxy.commands.suggest import Wanted, suggest_privately
 
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from proxy import synopsis_commands
+from proxy.commands import synopsis as synopsis_commands
 from proxy.settings import Settings
 
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns

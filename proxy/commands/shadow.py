@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from proxy.commands import ConfigurationError, look_at, run, say
+from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.tool_log import Findings, most_frequent, shadow
 from proxy.kept_bounds import read_kept
 from proxy.load_config import read_rules
 from proxy.settings import Settings
-from proxy.shadow import Findings, most_frequent, shadow
 from rules.policy.model import Policy
 
 _SHOWN: Final = 3  # shapes of one kind

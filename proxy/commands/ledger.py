@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from proxy.commands import ConfigurationError, look_at, run, say
+from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.ledger_report import Account, Report, as_csv, as_json, as_text
 from proxy.execute.clock import system_clock
 from proxy.ledger.copies import Copy, back_up
 from proxy.ledger.copies import restore as put_back
 from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.review import Wish
-from proxy.ledger_report import Account, Report, as_csv, as_json, as_text
 from proxy.load_config import (
     ledger_home,
     ledger_identity,

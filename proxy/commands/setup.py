@@ -13,10 +13,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from proxy.causes import cause_of
 from proxy.certificate import write_certificate
-from proxy.commands import Unreachable, look_at, run, say
+from proxy.commands.basic import Unreachable, look_at, run, say
+from proxy.commands.rules_file import check
 from proxy.engines.postgres.privileges import grants_of
 from proxy.load_config import ConfigurationError, lock_of, make_ledger
-from proxy.rules_commands import check
 from proxy.settings import Settings
 from proxy.wire.scram import Verifier
 from rules.catalog import Catalog, Table

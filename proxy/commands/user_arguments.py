@@ -3,8 +3,8 @@
 import argparse
 from datetime import UTC, datetime, timedelta
 
-from proxy import user_commands as commands
-from proxy.rules_arguments import add_rules, epsilon_of
+from proxy.commands import user as commands
+from proxy.commands.rules_arguments import add_rules, epsilon_of
 
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from proxy import setup_commands
-from proxy.rules_commands import READER
+from proxy.commands import setup as setup_commands
+from proxy.commands.rules_file import READER
 
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 

@@ -16,7 +16,7 @@ from getpass import getpass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from proxy.commands import ConfigurationError, say
+from proxy.commands.basic import ConfigurationError, say
 from proxy.execute.clock import system_clock
 from proxy.load_config import read_rules
 from proxy.load_logins import read_filed, verifiers_path

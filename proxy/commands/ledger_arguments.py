@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proxy import ledger_commands
+from proxy.commands import ledger as ledger_commands
 from proxy.ledger.review import Wish
 from proxy.settings import Settings
 

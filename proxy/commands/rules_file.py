@@ -10,8 +10,8 @@ from typing import Final
 
 from psycopg.conninfo import conninfo_to_dict
 
-from proxy.check_report import CheckReport
-from proxy.commands import Look, look_at, run, say
+from proxy.commands.basic import Look, look_at, run, say
+from proxy.commands.check_report import CheckReport
 from proxy.engines.postgres.privileges import grants_of
 from proxy.kept_bounds import as_words, put_bounds, read_kept
 from proxy.load_config import ConfigurationError, database_of, lock_of, read_lock, read_rules

@@ -7,11 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from proxy.commands import ConfigurationError, look_at, run, say
+from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.private_look import PrivateLook, Share, shares_of
 from proxy.execute.clock import system_clock
 from proxy.ledger.ledger import Ledger
 from proxy.load_config import ledger_identity, make_ledger, open_ledger, tell
-from proxy.private_look import PrivateLook, Share, shares_of
 from proxy.settings import Settings
 from proxy.wire.scram import Verifier
 from rules.accounting.budgets import OWNER, budgets_of

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from proxy.commands import ConfigurationError, run, say
+from proxy.commands.basic import ConfigurationError, run, say
+from proxy.commands.ledger import with_ledger
 from proxy.execute.clock import system_clock
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.requests import OperatorAnswer
-from proxy.ledger_commands import with_ledger
 from proxy.load_config import read_rules
 from proxy.settings import Settings
 from rules.accounting.budgets import Budgets, budgets_of
