@@ -161,9 +161,7 @@ def _add_bounds(names: "Names[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("--again", action="store_true", help="look at all such columns anew, and charge it")
     _add_ledger_file(parser)
-    parser.set_defaults(
-        run=lambda given: bounds.look_for_bounds(_settings(given), given.epsilon, again=given.again)
-    )
+    parser.set_defaults(run=lambda given: bounds.look_for_bounds(_settings(given), given.epsilon, again=given.again))
 
 
 def _add_shadow(names: "Names[argparse.ArgumentParser]") -> None:

@@ -19,11 +19,11 @@ from proxy.session.classify import (
     needs_look,
     needs_transaction,
 )
+from proxy.session.own_messages import Message, TwinRefusal, encoded
 from proxy.session.portal_replies import NO_PORTAL, described_as, executed, in_formats, no_portal, only_errors
 from proxy.session.prepared_statements import RESERVED, Portal, Prepared, Undo
 from proxy.session.private_request import Answered, PrivateRequest, asked_by_execute
-from proxy.session.private_statement import OUTER, encoded
-from proxy.session.relay import Message, TwinRefusal
+from proxy.session.private_statement import OUTER
 from proxy.session.replies import ROWS, Expected, Fate, swallow
 from proxy.session.reports import REFUSED_SQL, in_place_of_refusal, notice_report
 from proxy.session.session_context import SessionContext

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from rules.refusal import Refusal
+
 
 @dataclass(frozen=True, slots=True)
 class Login:
@@ -66,3 +68,20 @@ OpenSession = Callable[[Login, ClientPort], Awaitable[Session]]
 
 AuthenticationOk has been written before. A Refusal that it raises is sent as FATAL; frames come once it has returned.
 """
+
+
+class RelayOwner(Protocol):
+    """The session, as its relay sees it."""
+
+    def hold(self) -> None:
+        """The twin takes in no more for now."""
+
+    def go_on(self) -> None: ...
+
+    def ready(self) -> None:
+        """A ReadyForQuery has come."""
+
+    def twin_lost(self) -> None: ...
+
+    def denied(self, refusal: Refusal) -> None:
+        """The twin has refused what is protected, and the client is told so in our words."""

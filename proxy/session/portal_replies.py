@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
+from proxy.session.own_messages import shape
 from proxy.session.prepared_statements import Portal
-from proxy.session.private_statement import shape
 from proxy.session.replies import Edit
 from proxy.session.reports import moved, nowhere
 from proxy.wire.backend import CommandComplete, ErrorResponse, Field, RowDescription

@@ -12,8 +12,9 @@ from typing import Final
 
 from proxy.execute.service import Answer
 from proxy.session.literals import text_arrays
+from proxy.session.own_messages import Message, TwinRefusal
 from proxy.session.private_request import Parameters
-from proxy.session.relay import Message, Relay, TwinRefusal
+from proxy.session.relay import Relay
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow, Field, RowDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse

@@ -4,10 +4,13 @@ from dataclasses import dataclass, replace
 
 from proxy.session.literals import literal, typed_literal
 from proxy.session.prepared_statements import PreparedStatements
+from proxy.session.twin_probe import SessionState
 from proxy.wire.backend import Field
 from proxy.wire.frontend import Bind
-from rules.planner.plan import Plan, Text
+from rules.functions.guard import Styles
+from rules.planner.plan import Plan, Request, Text
 from rules.sql.enclosed_query import EnclosedQuery, split_around
+from rules.sql.session_settings import AnalystSettings
 from rules.sql.statement import Kind, Statement
 
 
@@ -55,6 +58,30 @@ class Parameters:
     types: tuple[int, ...] = ()
     type_names: tuple[str, ...] = ()
     values: tuple[Text, ...] = ()
+
+
+def request_of(query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters) -> Request:
+    """What the planner is asked, by the session as it is now."""
+    return Request(
+        text=query,
+        search_path=moment.search_path,
+        parameter_types=parameters.type_names,
+        parameters=parameters.values,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        rows_per_unit=settings.rows_per_unit,
+        groups_per_unit=settings.groups_per_unit,
+        rows_auto=settings.rows_auto,
+        sums_auto=settings.sums_auto,
+        cut=settings.cut,
+        other=settings.other,
+        confidence=settings.confidence,
+        mark=settings.mark,
+        previews=settings.previews,
+        time_zone=moment.setting("TimeZone"),
+        now=moment.now,
+        styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle")),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,22 +16,21 @@ from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
 from proxy.session.classify import HIDDEN_SETTING, without_answer
 from proxy.session.literals import known_arrays
+from proxy.session.own_messages import Message, TwinRefusal, described, encoded, parse_under, shape
 from proxy.session.prerequisites import Run
-from proxy.session.private_request import Answered, Parameters, PrivateRequest
+from proxy.session.private_request import Answered, Parameters, PrivateRequest, request_of
 from proxy.session.refusal_log import log_refusal
-from proxy.session.relay import Message, Relay, TwinRefusal
+from proxy.session.relay import Relay
 from proxy.session.reports import moved, notice_report, nowhere, refusal_report
 from proxy.session.service_interface import StatementService
 from proxy.session.synthetic_rows import QUIET, SyntheticRows
 from proxy.session.temporary_views import read_through
 from proxy.session.twin_probe import PROBE_ROW, TEXT_ARRAY_OID, SessionState, decode_probe, run_probe
-from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescription, RowDescription
-from proxy.wire.buffer import Frame
-from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
-from rules.functions.guard import Styles
+from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescription
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request
-from rules.refusal import Interrupted, Misfit, Mismatch, NotSupported, Refusal, Untranslatable
+from rules.refusal import Interrupted, Misfit, Mismatch, NotSupported, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.setting_rows import setting_rows
@@ -86,14 +85,14 @@ class Private(Accuracy):
     async def answer(self, asked: PrivateRequest, *, sync: bool, since: float | None = None) -> Answered | None:
         """Answer, or return None for a statement that the twin may have as it is.
 
-        Raises Refusal, or TwinError when the twin refused one of our messages (and, without `sync`, now skips).
+        Raises Refusal, or TwinRefusal when the twin refused one of our messages (and, without `sync`, now skips).
         """
         since = since or self._relay.batch_since or asyncio.get_running_loop().time()
         if asked.explains is not None:
             asked = replace(asked, types=await self._types_of(asked.explains, sync=sync))
         self._synthetic.check(asked.statement)
         with stage("describe"):
-            moment, described = await self._look(asked, sync=sync)
+            moment, signature = await self._look(asked, sync=sync)
         if moment.search_path != self._search_path:
             self._type_names, self._search_path = {}, moment.search_path
         told_rows = self._synthetic.told(asked.statement, moment)
@@ -102,9 +101,9 @@ class Private(Accuracy):
             self._relay.client.write(b"".join(notice_report(each, self._relay.codec) for each in told_rows))
             return None
         self._relay.is_private = True
-        if asked.around is None or described is None:
+        if asked.around is None or signature is None:
             raise without_answer(asked.statement)
-        types, columns = described
+        types, columns = signature
         if not _fits(asked, types, columns):
             return None
         if asked.statement.settings:
@@ -114,9 +113,8 @@ class Private(Accuracy):
         parameters = await self._parameters(asked, types, sync=sync)
         own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
         run = Run(parameters, settings, self._end(moment, since), sync, own)
-        request = _request(asked.around.query, moment, settings, parameters, self._service)
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
-        request = replace(request, views=views, preview_rows=rows)
+        request = replace(request_of(asked.around.query, moment, settings, parameters), views=views, preview_rows=rows)
         plan, told, known = await self._planned_as_asked(asked.place, request, run, columns)
         with stage("compare"):
             is_parsed = await self._compare(plan, types, columns, sync=sync)
@@ -147,7 +145,7 @@ class Private(Accuracy):
                 moved(error.raw, nowhere if place is None else lambda position: position + place)
             ) from None
         moment = decode_probe(replies[row_at], self._relay.codec)
-        return moment, None if asked.around is None else _described(replies[describe_at])
+        return moment, None if asked.around is None else described(replies[describe_at])
 
     async def _types_of(self, name: bytes, *, sync: bool) -> tuple[int, ...]:
         """The types of a prepared statement's parameters."""
@@ -159,7 +157,7 @@ class Private(Accuracy):
             return [Describe(STATEMENT, asked.name)]
         assert asked.around is not None
         text = self._encoded(asked.around.query)
-        return [*_parse(ORIGINAL, text, asked.types), Describe(STATEMENT, ORIGINAL), Close(STATEMENT, ORIGINAL)]
+        return [*parse_under(ORIGINAL, text, asked.types), Describe(STATEMENT, ORIGINAL), Close(STATEMENT, ORIGINAL)]
 
     async def _parameters(self, asked: PrivateRequest, types: tuple[int, ...], *, sync: bool) -> Parameters:
         """The values as text that means the same in every session."""
@@ -178,7 +176,10 @@ class Private(Accuracy):
         unknown = tuple(dict.fromkeys(oid for oid in types if oid not in self._type_names))
         if unknown:
             question = f"{{{','.join(map(str, unknown))}}}".encode()
-            ask: list[Message] = [*_parse(_TYPES, _TYPES_SQL, (_OID_ARRAY_OID,)), Bind(_TYPES, _TYPES, (), (question,))]
+            ask: list[Message] = [
+                *parse_under(_TYPES, _TYPES_SQL, (_OID_ARRAY_OID,)),
+                Bind(_TYPES, _TYPES, (), (question,)),
+            ]
             replies = await self._relay.ask(
                 *ask, Execute(_TYPES), Close(PORTAL, _TYPES), Close(STATEMENT, _TYPES), sync=sync
             )
@@ -192,7 +193,7 @@ class Private(Accuracy):
         )
         text = self._encoded(f"SELECT {', '.join(items)}")
         bind = Bind(_CANON, _CANON)
-        return [*_parse(_CANON, text), bind, Execute(_CANON), Close(PORTAL, _CANON), Close(STATEMENT, _CANON)]
+        return [*parse_under(_CANON, text), bind, Execute(_CANON), Close(PORTAL, _CANON), Close(STATEMENT, _CANON)]
 
     async def _canonical(self, messages: list[Message], *, sync: bool) -> tuple[str | None, ...]:
         try:
@@ -221,13 +222,13 @@ class Private(Accuracy):
         text = self._encoded(plan.outer_with_parameters())
         arrays = (TEXT_ARRAY_OID,) * (max(_holes(plan), default=plan.parameters) - plan.parameters)
         mismatch = Mismatch("the proxy and PostgreSQL parse this statement differently, so it was not run")
-        messages = [*_parse(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
+        messages = [*parse_under(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
         try:
             replies = await self._relay.ask(*messages, *([Close(STATEMENT, OUTER)] if sync else ()), sync=sync)
         except TwinRefusal:
             log_refusal(self._analyst, mismatch, fingerprint=plan.fingerprint)
             raise TwinRefusal(refusal_report(mismatch, self._relay.codec)) from None
-        if plan.parameters != len(types) or shape(_described(replies[2])[1]) != shape(columns):
+        if plan.parameters != len(types) or shape(described(replies[2])[1]) != shape(columns):
             raise mismatch
         if len(self._matched) >= _MOST_MATCHED:
             self._matched.clear()
@@ -296,21 +297,6 @@ def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
     return blake2b(encoded(text, codec), digest_size=16).digest()
 
 
-def encoded(text: str, codec: str) -> bytes:
-    """Text of ours for the twin, which reads it in the client's encoding."""
-    try:
-        return text.encode(codec)
-    except UnicodeEncodeError:
-        raise Untranslatable(
-            "the result has characters with no equivalent in your client_encoding", hint="SET client_encoding = 'UTF8';"
-        ) from None
-
-
-def _parse(name: bytes, text: bytes, types: tuple[int, ...] = ()) -> list[Message]:
-    """Parse under a name of ours, which an exchange that failed may have left behind."""
-    return [Close(STATEMENT, name), Parse(name, text, types)]
-
-
 def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:
     """The client's own values through canon, bound to its own portal: wrong values and a portal that exists already
     fail with PostgreSQL's own words."""
@@ -318,14 +304,7 @@ def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:
     values = Bind(bind.portal, _CANON, bind.parameter_formats, bind.parameters, ())
     text = f"SELECT {items}".encode()
     ends = Close(PORTAL, bind.portal), Close(STATEMENT, _CANON)
-    return [*_parse(_CANON, text, types), values, Execute(bind.portal), *ends]
-
-
-def _described(replies: list[Frame]) -> tuple[tuple[int, ...], tuple[Field, ...]]:
-    """Types of parameters and columns; a statement without result has no columns."""
-    types = ParameterDescription.decode(replies[0].raw).types
-    columns = RowDescription.decode(replies[1].raw).fields if replies[1].kind == RowDescription.kind else ()
-    return types, columns
+    return [*parse_under(_CANON, text, types), values, Execute(bind.portal), *ends]
 
 
 def _fits(asked: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
@@ -342,38 +321,8 @@ def _fits(asked: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, .
     return fits
 
 
-def shape(columns: tuple[Field, ...]) -> list[tuple[bytes, int, int]]:
-    """What a client sees of columns: names and types."""
-    return [(column.name, column.type, column.modifier) for column in columns]
-
-
 def _holes(plan: Plan) -> list[int]:
     return [part for part in plan.outer if isinstance(part, int)]
-
-
-def _request(
-    query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters, service: StatementService
-) -> Request:
-    return Request(
-        text=query,
-        search_path=moment.search_path,
-        parameter_types=parameters.type_names,
-        parameters=parameters.values,
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        rows_per_unit=settings.rows_per_unit,
-        groups_per_unit=settings.groups_per_unit,
-        rows_auto=settings.rows_auto,
-        sums_auto=settings.sums_auto,
-        cut=settings.cut,
-        other=settings.other,
-        confidence=settings.confidence,
-        mark=settings.mark,
-        previews=settings.previews,
-        time_zone=moment.setting("TimeZone"),
-        now=moment.now,
-        styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle")),
-    )
 
 
 def _placed(refusal: Refusal, place: int | None) -> Refusal:

@@ -7,16 +7,16 @@ sees nothing of them.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from proxy.metrics import RELAYED
-from proxy.session.encodings import find_codec
 from proxy.session.errors import fatal
-from proxy.session.interfaces import ClientPort
+from proxy.session.interfaces import ClientPort, RelayOwner
+from proxy.session.lexical_settings import LexicalSettings
+from proxy.session.own_messages import Message, Replies, TwinLost, TwinRefusal
 from proxy.session.prepared_statements import UnnamedPortal
 from proxy.session.replies import ENDS, PASSED, Expected, Fate, swallow
-from proxy.session.reports import find_denial, is_fatal, refusal_report
+from proxy.session.reports import find_denial, is_fatal, refusal_report, tells_of_crash
 from proxy.twin.link import Greeting, Link
 from proxy.wire.backend import (
     CopyBothResponse,
@@ -36,84 +36,26 @@ from proxy.wire.frontend import (
     Bind,
     Close,
     CopyFail,
-    Describe,
-    Encoded,
     Execute,
     Flush,
     Parse,
     Query,
     Sync,
 )
-from rules.refusal import Refusal
-
-Message = Parse | Bind | Describe | Execute | Close | Encoded
 
 _SYNC: Final = Sync().encode()
 _FLUSH: Final = Flush().encode()
 _NOTHING_TO_COPY: Final = CopyFail(b"COPY FROM is not supported").encode()
 _ENDS_BY_READY: Final = frozenset({Query.kind, Sync.kind})
 _COPY_IN: Final = frozenset({CopyInResponse.kind, CopyBothResponse.kind})
-_UNADMITTED: Final = "ascii"  # reads what is the same in all encodings, and nothing else
 _NONE: Final[frozenset[bytes]] = frozenset()
 _TOO_LARGE: Final = ("54000", "terminating connection: a message of the twin exceeds the size limit")
-_CRASHED: Final = (b"\0C57P02\0", b"\0Mterminating connection due to unexpected postmaster exit\0")
 _LEXIS: Final = b"_ng_lexis"
 _LEXIS_SQL: Final = (
     b"SELECT pg_catalog.current_setting('client_encoding'), pg_catalog.current_setting('standard_conforming_strings')"
 )
 _ROLES: Final = b"_ng_roles"
 _ROLES_SQL: Final = b"SELECT EXISTS (SELECT FROM pg_catalog.pg_db_role_setting AS s WHERE s.setrole <> 0)"
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalSettings:
-    """The settings by which a text is cut into strings and names."""
-
-    codec: str = "utf-8"  # of the client's encoding
-    has_odd_strings: bool = False  # standard_conforming_strings is off: a backslash escapes in every string
-
-    @property
-    def is_admitted(self) -> bool:
-        """Whether a text in this encoding can be read that is more than ASCII."""
-        return self.codec != _UNADMITTED
-
-    def noting(self, name: str, value: str) -> "LexicalSettings":
-        """What holds after a setting has been reported. An encoding that is not admitted is read as far as ASCII."""
-        match name:
-            case "client_encoding":
-                return replace(self, codec=find_codec(value) or _UNADMITTED)
-            case "standard_conforming_strings":
-                return replace(self, has_odd_strings=value == "off")
-        return self
-
-
-class TwinRefusal(Exception):
-    """The twin refused a message of our own; `raw` is its ErrorResponse, and the client's if it is the cause."""
-
-    def __init__(self, raw: bytes) -> None:
-        super().__init__(ErrorResponse.decode(raw).sqlstate)
-        self.raw = raw
-
-
-class TwinLost(Exception):
-    """The connection to the twin is gone."""
-
-
-class Owner(Protocol):
-    """The session, as its relay sees it."""
-
-    def hold(self) -> None:
-        """The twin takes in no more for now."""
-
-    def go_on(self) -> None: ...
-
-    def ready(self) -> None:
-        """A ReadyForQuery has come."""
-
-    def twin_lost(self) -> None: ...
-
-    def denied(self, refusal: Refusal) -> None:
-        """The twin has refused what is protected, and the client is told so in our words."""
 
 
 class Relay:
@@ -128,7 +70,7 @@ class Relay:
         closed_tables: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.link, self.client, self._closed_tables = link, client, closed_tables
-        self.owner: Owner | None = None
+        self.owner: RelayOwner | None = None
         self.state = b"I"  # of the transaction, as the last ReadyForQuery said
         self.skipping = False  # after an error, up to the client's next Sync
         self.is_private = False  # something since the last ReadyForQuery was answered by the proxy
@@ -205,7 +147,7 @@ class Relay:
         self._check_alive()
 
     async def learn_lexis(self) -> None:
-        """Wait until `lexis` is what the next text will be read by; raises TwinError where it cannot be asked.
+        """Wait until `lexis` is what the next text will be read by; raises TwinRefusal where it cannot be asked.
 
         The twin reports settings just before ReadyForQuery. Inside a pipeline they are asked.
         """
@@ -221,12 +163,12 @@ class Relay:
         self._may_have_set = False
 
     async def ask(self, *messages: Message, sync: bool) -> list[list[Frame]]:
-        """Send messages of our own and return the replies of each; raises TwinError.
+        """Send messages of our own and return the replies of each; raises TwinRefusal.
 
         Without `sync` they are part of the client's pipeline: their failure makes the twin skip to its next Sync.
         """
         self._check_alive()
-        told = _Told(self._loop)
+        told = Replies(self._loop)
         for message in messages:
             self.send(message.encode(), Expected(message.kind, told.listen()))
         if sync:
@@ -323,7 +265,7 @@ class Relay:
             case ParameterStatus.kind:
                 self._note_status(frame.raw)
                 return frame.raw
-            case NoticeResponse.kind | ErrorResponse.kind if first is None and _tells_of_crash(frame.raw):
+            case NoticeResponse.kind | ErrorResponse.kind if first is None and tells_of_crash(frame.raw):
                 self.last_words = frame.raw if frame.kind == NoticeResponse.kind else b""  # an error is said by us
                 return b""
             case NotificationResponse.kind:
@@ -398,34 +340,3 @@ class Relay:
         if not self._expected and self._quiet is not None:
             self._quiet.set_result(None)
             self._quiet = None
-
-
-def _tells_of_crash(raw: bytes) -> bool:
-    """Whether the server ends, and not this session alone; the twin speaks English."""
-    return any(words in raw for words in _CRASHED)
-
-
-class _Told:
-    """Collects the replies to messages of our own."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.replies: list[list[Frame]] = []
-        self.error: bytes | None = None
-        self.ended: asyncio.Future[None] = loop.create_future()
-
-    def listen(self) -> Callable[[Frame], bytes]:
-        replies: list[Frame] = []
-        self.replies.append(replies)
-
-        def edit(frame: Frame) -> bytes:
-            if frame.kind == ErrorResponse.kind:
-                self.error = frame.raw
-            elif frame.kind != NoticeResponse.kind:
-                replies.append(frame)
-            return b""
-
-        return edit
-
-    def end(self, _: Fate) -> None:
-        if not self.ended.done():
-            self.ended.set_result(None)

@@ -17,6 +17,7 @@ transaction and the skipping up to the next Sync are the twin's own."""
 
 _SPELLED: Final = {"ε": "epsilon", "δ": "delta", "±": "+/-", "…": "..."}  # for encodings that do not have them
 _REFUSED: Final = b"\0C42703\0"
+_CRASHED: Final = (b"\0C57P02\0", b"\0Mterminating connection due to unexpected postmaster exit\0")
 _NO_PRIVILEGE: Final = b"\0C42501\0"
 _PROTECTED: Final = re.compile(
     r'permission denied for (?:table|view|materialized view|foreign table|relation) "?(.+?)"?'
@@ -102,3 +103,8 @@ def _has(codec: str, character: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def tells_of_crash(raw: bytes) -> bool:
+    """Whether the server ends, and not this session alone; the twin speaks English."""
+    return any(words in raw for words in _CRASHED)

@@ -10,8 +10,8 @@ from proxy.session.classify import FUNCTION_CALL
 from proxy.session.errors import SHUTDOWN, error_response, fatal
 from proxy.session.extended import Extended
 from proxy.session.interfaces import ClientPort
+from proxy.session.own_messages import TwinLost, TwinRefusal
 from proxy.session.refusal_log import log_refusal
-from proxy.session.relay import TwinLost, TwinRefusal
 from proxy.session.session_context import SessionContext
 from proxy.session.session_image import SessionImage, replay, take_image
 from proxy.session.simple import Simple

@@ -44,7 +44,7 @@ class SessionContext:
     async def read(self, text: bytes) -> Reading:
         """The reading of a text; raises the refusal of one that is too much for a parser, or read in another way.
 
-        Raises TwinError where the settings that it is read by cannot be asked. When the twin skips, nothing is read.
+        Raises TwinRefusal where the settings that it is read by cannot be asked. When the twin skips, nothing is read.
         """
         if is_lexical(text):
             await self.relay.learn_lexis()

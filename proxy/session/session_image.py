@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.session.literals import text_array
-from proxy.session.relay import Relay, TwinLost
+from proxy.session.own_messages import TwinLost
+from proxy.session.relay import Relay
 from proxy.session.replies import Expected, swallow
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow

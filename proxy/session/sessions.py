@@ -13,9 +13,10 @@ from proxy.log import warn
 from proxy.session.byte_quota import ByteQuota
 from proxy.session.classify import odd_encoding
 from proxy.session.interfaces import ClientPort, Login
+from proxy.session.own_messages import TwinLost
 from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.private_statement import Private
-from proxy.session.relay import Relay, TwinLost
+from proxy.session.relay import Relay
 from proxy.session.service_interface import StatementService
 from proxy.session.session import Session
 from proxy.session.session_context import SessionContext

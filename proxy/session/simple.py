@@ -22,9 +22,8 @@ from proxy.session.classify import (
     needs_transaction,
 )
 from proxy.session.multi_statement import Rewritten, Statementwise
+from proxy.session.own_messages import TwinRefusal, encoded
 from proxy.session.private_request import Answered, PrivateRequest, asked_by_execute
-from proxy.session.private_statement import encoded
-from proxy.session.relay import TwinRefusal
 from proxy.session.replies import ROWS, Expected, swallow
 from proxy.session.reports import REFUSED_SQL, notice_report, nowhere
 from proxy.session.session_context import SessionContext, is_lexical

@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.session.classify import odd_strings
 from proxy.session.literals import quoted_name, text_array
-from proxy.session.relay import Message
+from proxy.session.own_messages import Message
 from proxy.wire.backend import DataRow
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Encoded, Execute, Parse
