@@ -4,6 +4,7 @@ import argparse
 from ipaddress import ip_network
 from pathlib import Path
 
+from proxy.load_config import ConfigurationError
 from proxy.settings import MEGABYTE, LoadLimits, ServerSettings, SessionSettings, UsageLimits, WebSettings
 
 
@@ -53,11 +54,14 @@ def session_settings(given: argparse.Namespace) -> SessionSettings:
 
 
 def web_settings(given: argparse.Namespace) -> WebSettings:
-    """Where the web console is."""
+    """Where the web console is. An option of it does nothing without its port, so it is a mistake."""
     networks = tuple(given.console_trusted_from)
-    return WebSettings(
+    wanted = WebSettings(
         given.console_host, given.console_port, given.console_trusted_header, networks, given.console_edit_rules
     )
+    if wanted.port is None and wanted != WebSettings():
+        raise ConfigurationError("options of the web console do nothing without --console-port")
+    return wanted
 
 
 def _add_listening(parser: argparse.ArgumentParser) -> None:

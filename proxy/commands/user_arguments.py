@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from proxy.commands import user as commands
 from proxy.commands.rules_arguments import add_rules, epsilon_of
 
+_MOST_DIGITS = 4  # of days: some 27 years
+
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
@@ -50,14 +52,25 @@ def _rotate(actions: "Names[argparse.ArgumentParser]") -> None:
 def _action(actions: "Names[argparse.ArgumentParser]", action: str, words: str) -> argparse.ArgumentParser:
     parser = actions.add_parser(action, help=words, description=f"{words[0].upper()}{words[1:]}.")
     add_rules(parser)
-    parser.add_argument("name", metavar="NAME", help="of the analyst")
+    parser.add_argument("name", type=_name, metavar="NAME", help="of the analyst")
     return parser
 
 
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("nobody can log in without a name")
+    return text
+
+
 def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is no time, as 2027-01-31 or 2027-01-31T18:00+01:00') from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _days(text: str) -> timedelta:
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f'"{text}" is no number of days, as 7')
     return timedelta(days=int(text))

@@ -1,6 +1,7 @@
 """The command line as a DBA meets it: help, bad input, the ledger, reload, and a database that is away."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -36,6 +37,22 @@ def test_help_names_every_command_and_each_has_help_of_its_own() -> None:
 def test_a_wrong_command_line_ends_with_2() -> None:
     assert command("sevre").returncode == 2
     assert command().returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("user add rules.yaml ''", "nobody can log in without a name"),
+        ("user expire rules.yaml ada --at soon", '"soon" is no time, as 2027-01-31'),
+        ("user rotate rules.yaml ada --grace -1", '"-1" is no number of days, as 7'),
+        ("serve rules.yaml --console-edit-rules", "options of the web console do nothing without --console-port"),
+    ],
+)
+def test_what_is_wrong_with_an_argument_is_said(line: str, words: str) -> None:
+    done = command(*shlex.split(line))
+
+    assert done.returncode in (1, 2)
+    assert words in done.stderr and "Traceback" not in done.stderr
     assert command("--version").stdout.startswith("noisegate ")
 
 
