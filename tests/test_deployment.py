@@ -100,6 +100,13 @@ def test_the_lock_has_a_hash_for_every_dependency_at_the_versions_of_the_tests()
     assert {name: pinned.get(name, version) for name, version in locked.items()} == locked
 
 
+def test_what_the_image_copies_is_here() -> None:
+    copied = [word for step in _steps("COPY") for word in shlex.split(step)[:-1] if not word.startswith(("--", "/"))]
+
+    assert "proxy" in copied
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
 @pytest.mark.long
 def test_the_steps_of_the_image_make_a_proxy_that_runs(tmp_path: Path) -> None:
     source = tmp_path / "src"
