@@ -154,6 +154,45 @@ def test_health_and_budgets_tell_what_is(running: Noisegate, visitor: Visitor) -
     )
 
 
+def test_requests_for_more_are_answered_on_the_page_of_budgets(running: Noisegate, visitor: Visitor) -> None:
+    wanted = "SELECT noisegate.request(2.5, 'the <b>board</b>')", "SELECT noisegate.request(3, 'again')"
+    ask(running, *wanted, analyst="bob")
+    with psycopg.connect(running.dsn("bob"), autocommit=True) as bob:
+        mine = "SELECT request, state, granted, answer FROM noisegate.requests ORDER BY request"
+        ((one, *_), (other, *_)) = bob.execute(mine).fetchall()
+        visitor.log_in("root")
+        page = visitor.get("/budgets")
+        assert "Requests for more" in page.words
+        assert "bob asks for ε 2.5: the <b>board</b>" in page.words
+        assert "<b>board" not in page.text
+
+        def answer(**fields: str) -> Reply:
+            return visitor.post("/budgets/answer", at="/budgets", **fields)
+
+        assert "GRANT EPSILON takes" in answer(request=str(one), answer="grant", amount="-1").words
+        assert "all analysts together have" in answer(request=str(one), answer="grant", amount="2000").words
+        assert answer(request=str(one), answer="grant", amount="2", words="of course").status == 303
+        assert "bob may spend ε 2 more in this period." in visitor.get("/budgets").words
+        assert answer(request=str(other), answer="refuse", amount="3").status == 303
+        assert "is not open: it was refused by root" in answer(request=str(other), answer="grant", amount="3").words
+        for number in ("0", "x", "9" * 30):
+            assert "there is no" in answer(request=number, answer="refuse").words
+        assert bob.execute(mine).fetchall() == [(one, "granted", 2, "of course"), (other, "refused", None, None)]
+    assert "Requests for more" not in visitor.get("/budgets").words
+
+
+def test_roles_have_accounts_on_the_page_of_budgets(database: RealDatabase, tmp_path: Path) -> None:
+    rules = RULES.replace("  ada:\n", "  ada:\n    role: team\n") + "roles:\n  team: {epsilon: 6, per_analyst: 2}\n"
+    with noisegate(tmp_path, database.reader_dsn, rules=rules, name=database.name, arguments=PORT) as served:
+        ask(served, "SELECT count(*) FROM customers")
+        visitor = Visitor(port_of(served))
+        visitor.log_in("root")
+        words = visitor.get("/budgets").words
+
+    assert re.search(r"role team 5 of ε 6 left", words)
+    assert re.search(r"ada 1 of ε 2 left", words)
+
+
 def test_statements_are_found_by_words_and_no_constant_is_shown(running: Noisegate, visitor: Visitor) -> None:
     ask(running, HIDDEN, "SELECT status, count(*) FROM orders GROUP BY status")
     refused(running, f"SELECT * FROM customers WHERE name = '{SECRET}' AND birth_date > '1977-07-07'")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -14,7 +14,9 @@ from proxy.console.language import Command, SyntaxProblem, commands_of
 from proxy.console.vitals import Balances
 from proxy.console.web.pages import Page
 from proxy.console.web.pictures import Axis, Line, Point, linear_axis, lines
+from proxy.ledger.requests import OperatorAnswer
 from proxy.ledger.review import Wish
+from proxy.log import event
 from rules.accounting.accountant import Limit, Totals, loss
 from rules.accounting.budgets import Budgets, period_of, span_of
 from rules.accounting.store import Balance, PastCharge, Stop
@@ -22,6 +24,8 @@ from rules.accounting.store import Balance, PastCharge, Stop
 ALL: Final = "all together"
 _MOST_POINTS: Final = 80
 _MOST_CHARGES: Final = 20_000  # of a period, that a picture is made of
+_MOST_DIGITS: Final = 18  # of a request's number
+_LONGEST_WORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,17 @@ class Account:
     forecast: str
     picture: Markup
     stop: Stop | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What an analyst asks for and nobody has answered."""
+
+    number: int
+    time: datetime
+    analyst: str
+    epsilon: str
+    reason: str
 
 
 async def show(page: Page) -> Response:
@@ -59,6 +74,11 @@ async def show(page: Page) -> Response:
         renews=None if span is None else f"{span[1]:%Y-%m-%d %H:%M %Z}",
         analysts=sorted(vitals.service.rulebook.policy.analysts),
         delta=f"{budgets.dataset.delta:f}" if budgets.dataset.delta else "",
+        requests=[
+            OpenRequest(each.number, each.time, each.analyst, f"{each.asked.epsilon.normalize():f}", each.asked.reason)
+            for each in await vitals.ledger.requests(budgets, now)
+            if each.state == "open"
+        ],
     )
 
 
@@ -78,6 +98,8 @@ def accounts_of(
 ) -> Iterator[Account]:
     """The shared account first."""
     yield _account(ALL, balances.shared, _spent(charges, budgets.dataset, shared=True), span, None)
+    for role, balance in balances.roles.items():  # what members have seen of each other's is on it once: no picture
+        yield replace(_account(f"role {role}", balance, [], span, None), picture=Markup())
     for name, balance in balances.analysts.items():
         own = [each for each in charges if each.analyst == name]
         yield _account(name, balance, _spent(own, budgets.limit_of(name), shared=False), span, stops.get(name))
@@ -160,13 +182,36 @@ def _burn_down(
 async def grant(page: Page) -> Response:
     """More for one analyst, with the words and the limits of the console's own command."""
     form = await page.form()
-    name = form["analyst"].replace('"', '""')
-    amount = form["amount"].strip() or "nothing"
-    if not all(each.isalnum() or each in ".-" for each in amount):
-        raise SyntaxProblem(f'"{amount}" is no number', hint="Write it as 0.5.")
+    name, amount = form["analyst"].replace('"', '""'), _amount(form["amount"])
     (command,) = commands_of(f'GRANT EPSILON {amount} TO "{name}"')
     await page.command(command)
     return page.go("/budgets", f"{form['analyst']} may spend ε {amount} more in this period.")
+
+
+def _amount(given: str) -> str:
+    """What may be an amount; the console's own command says whether it is one."""
+    amount = given.strip() or "nothing"
+    if not all(each.isalnum() or each in ".-" for each in amount):
+        raise SyntaxProblem(f'"{amount}" is no number', hint="Write it as 0.5.")
+    return amount
+
+
+async def answer(page: Page) -> Response:
+    """Grant or refuse a request for more, as `noisegate requests` does; the analyst reads the words."""
+    form, vitals = await page.form(), page.house.console.vitals
+    number, words = form["request"], form["words"].strip()[:_LONGEST_WORDS]
+    if not (number.isascii() and number.isdecimal()) or len(number) > _MOST_DIGITS:
+        raise SyntaxProblem("there is no such request")
+    budgets, answered = vitals.service.rulebook.budgets, OperatorAnswer(vitals.clock(), page.user, words)
+    if form["answer"] != "grant":
+        event("console", operator=page.user, command=f"REFUSE REQUEST {number}")
+        done = await vitals.ledger.refuse_request(int(number), answered, budgets)
+        return page.go("/budgets", f"Request {number} of {done.analyst} is refused.")
+    (command,) = commands_of(f'GRANT EPSILON {_amount(form["amount"])} TO "request {number}"')
+    epsilon = Decimal(command.arguments[0])
+    event("console", operator=page.user, command=f"GRANT REQUEST {number} EPSILON {epsilon:f}")
+    done = await vitals.ledger.grant_request(int(number), answered, budgets, epsilon=epsilon)
+    return page.go("/budgets", f"{done.analyst} may spend ε {epsilon:f} more in this period.")
 
 
 async def forgive(page: Page) -> Response:
@@ -178,5 +223,6 @@ async def forgive(page: Page) -> Response:
 PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {"/budgets": show}
 ACTIONS: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {
     "/budgets/grant": grant,
+    "/budgets/answer": answer,
     "/budgets/forgive": forgive,
 }
