@@ -30,7 +30,7 @@ from rules.policy.edit_yaml import CannotEdit, put, remove
 from rules.policy.freeze import as_text, see
 from rules.sql.grammar import fingerprint, parse, shape
 from rules.sql.read import read
-from rules.sql.statement import Kind, Statement
+from rules.sql.statement import Kind, Reading, Statement
 
 Session = psycopg.AsyncConnection[tuple[object, ...]]
 
@@ -40,6 +40,8 @@ _TYPES: Final = "SELECT parameter_types::text[] FROM pg_prepared_statements WHER
 _COST: Final = re.compile(r"Private answer  \(epsilon=([0-9.eE+-]+)")
 _PARAMETER: Final = re.compile(r"\$[0-9]+")
 _END: Final = re.compile(r";[ \t]*(?:\n|\Z)")
+_MAY_GO_ON: Final = re.compile(r"['\"$]|/\*")
+_MOST_PIECES: Final = 8
 _CONSTANTS: Final = re.compile(r"'(?:[^']|'')*'|(?<![\w.$])[0-9]+(?:\.[0-9]+)?\b")
 _VALUES: Final = re.compile(rf'"[^"]*"|{_CONSTANTS.pattern}')
 _EXAMPLES: Final = {
@@ -80,14 +82,25 @@ class Findings:
 def statements_in(text: str) -> list[tuple[Statement | None, str]]:
     """The statements of a text, each with its own text; None for one that PostgreSQL's grammar cannot read."""
     found: list[tuple[Statement | None, str]] = []
-    for piece in _END.split(text):
-        if not piece.strip():
-            continue
-        reading = read(piece)
+    pieces, place = _END.split(text), 0
+    while place < len(pieces):
+        reading, taken = _read_one(pieces, place)
         if reading.unreadable:
-            found.append((None, piece.strip()))
+            found.append((None, pieces[place].strip()))
         found += [(each, each.text.rstrip().rstrip(";")) for each in reading.statements if each.text.strip()]
+        place += taken
     return found
+
+
+def _read_one(pieces: Sequence[str], place: int) -> tuple[Reading, int]:
+    """What begins with a piece, and of how many it is made: a line may end with a semicolon inside of quotes."""
+    first = read(pieces[place])
+    if first.unreadable and _MAY_GO_ON.search(pieces[place]):
+        for count in range(2, min(_MOST_PIECES, len(pieces) - place) + 1):
+            whole = read(";\n".join(pieces[place : place + count]))
+            if not whole.unreadable:
+                return whole, count
+    return first, 1
 
 
 async def shadow(rules: Path, catalog: Catalog, text: str, kept: Sequence[KeptBounds] = ()) -> Findings:

@@ -61,6 +61,18 @@ def test_statements_are_told_apart_where_a_line_ends_with_a_semicolon() -> None:
     assert [kind for kind, _ in found].count(None) == 1
 
 
+def test_a_semicolon_inside_of_quotes_ends_no_statement() -> None:
+    quoted = "SELECT 'a;\nb;\n', count(*) FROM orders"
+    dollars = "SELECT count(*) FROM orders WHERE note = $q$x;\n$q$"
+    commented = "SELECT count(*) /* one;\ntwo; */ FROM orders"
+    broken = "SELEC 'x'"
+
+    found = statements_in(";\n".join((quoted, broken, dollars, "SELECT 1", commented)) + ";\n")
+
+    assert [text for _, text in found] == [quoted, broken, dollars, "SELECT 1", commented]
+    assert [each is None for each, _ in found] == [False, True, False, False, False]
+
+
 def test_a_file_that_is_not_there_is_told(rules: Path, shop: RealDatabase) -> None:
     done = command("shadow", str(rules), "nowhere.sql", database=shop.reader_dsn)
     assert (done.returncode, "cannot be read" in done.stderr) == (1, True)
