@@ -4,6 +4,7 @@ It stands alone in its statement, so that it is asked once whenever the statemen
 row.
 """
 
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -17,6 +18,7 @@ from rules.sql.system_views import REQUEST, SCHEMA
 
 MOST_REASON: Final = 500  # characters
 _USE: Final = "SELECT noisegate.request(5, 'why'); asks for an ε of 5 more in this period."
+_NAMES: Final = ("epsilon", "reason")
 _ALONE: Final = frozenset(("targetList", "limitOption", "op"))
 
 
@@ -32,10 +34,11 @@ def request_plan(tree: Node, request: Request, policy: Policy) -> Plan | None:
     call = kind(targets[0])[1].get("val") if len(targets) == 1 else None
     if kind(tree)[0] != "SelectStmt" or call is None or not is_request(call) or not body.keys() <= _ALONE:
         raise NotSupported("noisegate.request must stand alone in a SELECT", hint=_USE, about="request")
-    arguments = [_text(each, request) for each in items(kind(call)[1], "args")]
-    if len(arguments) != 2 or None in arguments:
+    given = {name: _text(each, request) for name, each in _arguments(call)}
+    epsilon, reason = given.get("epsilon"), given.get("reason")
+    if epsilon is None or reason is None:
         raise NotSupported("noisegate.request takes two constants: an ε and a reason", hint=_USE, about="request")
-    wanted = BudgetRequest(_epsilon(arguments[0] or "", policy), _reason(arguments[1] or ""))
+    wanted = BudgetRequest(_epsilon(epsilon, policy), _reason(reason))
     name = str(kind(targets[0])[1].get("name") or REQUEST)
     hole = len(request.parameter_types) + 1
     head, _, rest = deparse(_answer(name)).partition("$1")
@@ -45,6 +48,14 @@ def request_plan(tree: Node, request: Request, policy: Policy) -> Plan | None:
 def is_request(node: Json) -> bool:
     name, body = kind(node)
     return name == "FuncCall" and tuple(strings(body.get("funcname"))) == (SCHEMA, REQUEST)
+
+
+def _arguments(call: Json) -> Iterator[tuple[str, Json]]:
+    """By their names, also where they are given by place; PostgreSQL has checked that each is there once."""
+    for place, each in enumerate(items(kind(call)[1], "args")):
+        is_named = kind(each)[0] == "NamedArgExpr"
+        body = kind(each)[1]
+        yield (str(body.get("name")), body.get("arg")) if is_named else (_NAMES[min(place, 1)], each)
 
 
 def _text(node: Json, request: Request) -> str | None:

@@ -69,6 +69,7 @@ ROUTES = [
     (ASK, ()),
     ("SELECT noisegate.request(%s, %s) AS filed", (1.5, "a parameter")),
     ("SELECT noisegate.request('2'::numeric, 'a cast'::text)", ()),
+    ("SELECT noisegate.request(reason => 'by name', epsilon => 0.75)", ()),
     ("PREPARE p AS SELECT noisegate.request($1, 'prepared'); EXECUTE p (0.5)", ()),
     ("SELECT noisegate.request(%s, %s)", (Decimal("1.25"), "a decimal")),
     ("BEGIN; DECLARE c CURSOR FOR SELECT noisegate.request(1, 'by a cursor'); FETCH ALL FROM c", ()),
