@@ -127,7 +127,8 @@ class Site:
             if visit is None:
                 return RedirectResponse("/login", 303)
             if number is None:  # of a gateway's user, who has not seen a form yet
-                response: Response = RedirectResponse(str(request.url.path), 303)
+                query = f"?{request.url.query}" if request.url.query else ""
+                response: Response = RedirectResponse(f"{request.url.path}{query}", 303)
                 self._set_cookie(response, self._visits.new_cookie())
                 return response
             if visit.role != role:
