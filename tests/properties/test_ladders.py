@@ -1,19 +1,14 @@
 """Bounds that are chosen: one person moves neither the choice nor what is answered with it by more than is paid for."""
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from rules.mechanisms.release_plan import Block, Choice
 from rules.refusal import Refusal
 from tests import lab as tables
 from tests.lab import Data
-from tests.properties.moved import broken_choices
-from tests.properties.planning import Lab, overmoved, thorough
-from tests.properties.test_pivots import joint_distance, pivots, vectors_in
+from tests.properties.moved import broken_choices, broken_claims
+from tests.properties.planning import Lab, thorough
+from tests.properties.test_pivots import pivots, vectors_in
 from tests.strategies import Query, queries
 
 RULES = tables.rules(visits=7, items=9)
@@ -60,39 +55,9 @@ def check_one(lab: Lab, sql: str, leaver: str, places: list[float], *, sums_auto
         return
     for block in plan.blocks:
         event(f"{len(block.ladders)} ladders")
-        check_choice(lab, block, leaver)
-        ladders = zip(block.ladders, places, strict=False)
-        check_answer(
-            lab, lab.settled(block, [each.rungs[int(place * len(each.rungs))] for each, place in ladders]), leaver
-        )
-
-
-def check_choice(lab: Lab, block: Block, leaver: str) -> None:
-    """No step becomes higher when somebody leaves, none lower by more than the choice is private for."""
-    assert not broken_choices(lab, block, tables.delete(leaver)), lab.tally_sql(block)
-
-
-def check_answer(lab: Lab, block: Block, leaver: str) -> None:
-    """A block with its bounds keeps to them."""
-    choices = [measure for measure in block.measures if isinstance(measure, Choice)]
-    whole, full = lab.exact(block), [_histogram(lab, choice) for choice in choices]
-    with _left_out(lab, leaver):
-        without, left = lab.exact(block), [_histogram(lab, choice) for choice in choices]
-    assert not overmoved(block, whole, without), lab.sql(block.statement)
-    for vector in vectors_in(block):
-        event("pivots")
-        assert joint_distance(block, vector, whole, without) <= 1, f"{lab.sql(block.statement)}\nmeasures {vector}"
-    for choice, before, after in zip(choices, full, left, strict=True):
-        moved = sum(abs(before[key] - after[key]) for key in before | after)
-        assert moved <= choice.sensitivity, f"{lab.sql(choice.statement)}: {moved} > {choice.sensitivity}"
-
-
-def _histogram(lab: Lab, choice: Choice) -> Counter[tuple[object, ...]]:
-    return Counter({row[:-1]: row[-1] for row in lab.connection.execute(lab.sql(choice.statement)).fetchall()})
-
-
-@contextmanager
-def _left_out(lab: Lab, leaver: str) -> Iterator[None]:
-    with lab.connection.transaction(force_rollback=True):
-        lab.script(tables.delete(leaver))
-        yield
+        leave = tables.delete(leaver)
+        assert not broken_choices(lab, block, leave), lab.tally_sql(block)
+        chosen = zip(block.ladders, places, strict=False)
+        settled = lab.settled(block, [each.rungs[int(place * len(each.rungs))] for each, place in chosen])
+        event(f"{len(vectors_in(settled))} vectors")
+        assert not broken_claims(lab, settled, leave), lab.sql(settled.statement)
