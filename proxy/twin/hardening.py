@@ -140,9 +140,10 @@ def _privileges() -> Iterator[Step]:
     yield Step(RENAME_PRIVILEGES)
 
 
-# Sizes and counters of a table that the session may not read, its indexes and long values included. An empty table has
-# pages if a column can be long, or if it had rows; synthetic rows are for those who have paid for them.
-_CLOSE_STATISTICS = f"""
+def _stand_ins(chosen: str, closed: str, body: str) -> Step:
+    """Functions in the place of PostgreSQL's own that are chosen. In `body`, %4$I(%5$s) calls the own one with the
+    same arguments, and %6$s is what whoever may not know is told: the text that the expression `closed` makes."""
+    return Step(f"""
 DO $$
 DECLARE routine record;
 BEGIN
@@ -150,65 +151,50 @@ BEGIN
         SELECT p.oid::regprocedure AS original, p.proname AS name, p.prorettype::regtype AS result,
                pg_get_function_identity_arguments(p.oid) AS arguments,
                (SELECT string_agg('$' || i, ', ' ORDER BY i) FROM generate_series(1, p.pronargs) AS i) AS values,
-               CASE WHEN p.proname IN ('pg_total_relation_size', 'pg_indexes_size')
-                    THEN '(SELECT pg_catalog.count(*) * 8192 FROM pg_catalog.pg_index AS x WHERE x.indrelid = $1)'
-                    WHEN p.proname ~ '_time$|^pg_stat_get_(xact_)?last' THEN 'NULL' ELSE '0' END AS closed
+               {closed} AS closed
         FROM pg_catalog.pg_proc p
-        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND (
-            p.proname IN ('pg_table_size', 'pg_total_relation_size', 'pg_relation_size', 'pg_indexes_size')
-            OR p.pronargs = 1 AND p.proargtypes[0] = 'oid'::regtype AND NOT p.proretset AND p.proname ~
-                '^pg_stat_get_(xact_)?(numscans|lastscan|tuples_|live_tuples|dead_tuples|mod_since|ins_since|blocks_|'
-                '(last_|total_)?(auto)?(vacuum|analyze)_)')
+        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND ({chosen})
     LOOP
         EXECUTE format('ALTER FUNCTION %s RENAME TO %I', routine.original, '{RENAMED}' || routine.name);
         EXECUTE format('REVOKE EXECUTE ON FUNCTION pg_catalog.%I(%s) FROM PUBLIC', '{RENAMED}' || routine.name,
             routine.arguments);
         EXECUTE format($f$
             CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS %3$s LANGUAGE sql STABLE STRICT SECURITY DEFINER
-            SET search_path = pg_catalog, pg_temp AS $s$
+            SET search_path = pg_catalog, pg_temp AS $s$ {body} $s$ $f$,
+            routine.name, routine.arguments, routine.result, '{RENAMED}' || routine.name, routine.values,
+            routine.closed);
+    END LOOP;
+END $$""")
+
+
+def _statistics() -> Iterator[Step]:
+    """Sizes and counters of a table that the session may not read, its indexes and long values included, are closed.
+
+    An empty table has pages if a column can be long, or if it had rows; synthetic rows are for those who have paid for
+    them. Of the whole database nobody learns more than of a single table: its size is that of an empty one.
+    """
+    yield _stand_ins(
+        """p.proname IN ('pg_table_size', 'pg_total_relation_size', 'pg_relation_size', 'pg_indexes_size')
+            OR p.pronargs = 1 AND p.proargtypes[0] = 'oid'::regtype AND NOT p.proretset AND p.proname ~
+                '^pg_stat_get_(xact_)?(numscans|lastscan|tuples_|live_tuples|dead_tuples|mod_since|ins_since|blocks_|'
+                '(last_|total_)?(auto)?(vacuum|analyze)_)'""",
+        """CASE WHEN p.proname IN ('pg_total_relation_size', 'pg_indexes_size')
+                    THEN '(SELECT pg_catalog.count(*) * 8192 FROM pg_catalog.pg_index AS x WHERE x.indrelid = $1)'
+                    WHEN p.proname ~ '_time$|^pg_stat_get_(xact_)?last' THEN 'NULL' ELSE '0' END""",
+        f"""
                 SELECT CASE WHEN t.oid < 16384 OR t.relkind NOT IN ('r', 'p', 'm', 't')
                             OR pg_catalog.{RENAMED}has_table_privilege(session_user, t.oid, 'SELECT')
                        THEN pg_catalog.%4$I(%5$s) ELSE %6$s END
                 FROM pg_catalog.pg_class AS c LEFT JOIN pg_catalog.pg_index AS i ON i.indexrelid = c.oid
-                JOIN pg_catalog.pg_class AS t ON t.oid = coalesce(i.indrelid, c.oid) WHERE c.oid = $1
-            $s$ $f$, routine.name, routine.arguments, routine.result, '{RENAMED}' || routine.name, routine.values,
-            routine.closed);
-    END LOOP;
-END $$
-"""
-
-
-# Of the whole database nobody learns more than of a single table: its size is that of an empty one.
-_CLOSE_SUMS = f"""
-DO $$
-DECLARE routine record;
-BEGIN
-    FOR routine IN
-        SELECT p.oid::regprocedure AS original, p.proname AS name, p.prorettype::regtype AS result,
-               pg_get_function_identity_arguments(p.oid) AS arguments,
-               CASE WHEN p.proname ~ '^pg_stat' THEN '0'
+                JOIN pg_catalog.pg_class AS t ON t.oid = coalesce(i.indrelid, c.oid) WHERE c.oid = $1""",
+    )
+    yield _stand_ins(
+        "p.pronargs = 1 AND p.proname ~ '^pg_(database_size$|stat_get_db_(tuples_|blocks_|blk_|temp_))'",
+        f"""CASE WHEN p.proname ~ '^pg_stat' THEN '0'
                     WHEN p.proargtypes[0] = 'oid'::regtype THEN 'pg_catalog.{RENAMED}pg_database_size(1::oid)'
-                    ELSE 'pg_catalog.{RENAMED}pg_database_size(''template1''::name)' END AS closed
-        FROM pg_catalog.pg_proc p
-        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.pronargs = 1
-          AND p.proname ~ '^pg_(database_size$|stat_get_db_(tuples_|blocks_|blk_|temp_))'
-    LOOP
-        EXECUTE format('ALTER FUNCTION %s RENAME TO %I', routine.original, '{RENAMED}' || routine.name);
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION pg_catalog.%I(%s) FROM PUBLIC', '{RENAMED}' || routine.name,
-            routine.arguments);
-        EXECUTE format($f$
-            CREATE FUNCTION pg_catalog.%1$I(%2$s) RETURNS %3$s LANGUAGE sql STABLE STRICT SECURITY DEFINER
-            SET search_path = pg_catalog, pg_temp AS $s$
-                SELECT CASE WHEN session_user = {literal(OWNER)} THEN pg_catalog.%4$I($1) ELSE %5$s END
-            $s$ $f$, routine.name, routine.arguments, routine.result, '{RENAMED}' || routine.name, routine.closed);
-    END LOOP;
-END $$
-"""
-
-
-def _statistics() -> Iterator[Step]:
-    yield Step(_CLOSE_STATISTICS)
-    yield Step(_CLOSE_SUMS)
+                    ELSE 'pg_catalog.{RENAMED}pg_database_size(''template1''::name)' END""",
+        f"SELECT CASE WHEN session_user = {literal(OWNER)} THEN pg_catalog.%4$I(%5$s) ELSE %6$s END",
+    )
 
 
 def _signals(channel: str) -> Iterator[Step]:
