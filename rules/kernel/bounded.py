@@ -53,13 +53,8 @@ def bounded(
         candidates=rows.candidates() if chosen == "candidates" else None,
         threshold=threshold if found else None,
     )
-    return Bounded(
-        sql,
-        tuple(map(_key_column, keys)),
-        _vectors(measured, distances),
-        Threshold(threshold, caps.groups) if found else None,
-        _KERNEL,
-    )
+    shown, groups = tuple(map(_key_column, keys)), Threshold(threshold, caps.groups) if found else None
+    return Bounded(sql, shown, _vectors(measured, distances), groups, _KERNEL)
 
 
 def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit: int | None) -> Caps:

@@ -59,12 +59,12 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
     """The catalog as one snapshot shows it; the connection must be in a transaction with an empty search_path."""
 
     async def ask(sql: str) -> Rows:
-        cursor = await connection.execute(sql)
-        return await cursor.fetchall()
+        return await (await connection.execute(sql)).fetchall()
 
     ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
     ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
     ((is_citus,),) = await ask(queries.IS_CITUS)
+    distributions = await ask(queries.DISTRIBUTIONS) if is_citus else []
     types = {row[0]: CatalogType(*row) for row in await ask(queries.TYPES)}
     checks = _grouped((row[0], _check(*row[1:])) for row in await ask(queries.checks(version)))
     return Catalog(
@@ -82,9 +82,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
             parents=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.PARENTS)),
             sources=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.SOURCES)),
             fingerprints={row[0]: row[3] for row in await ask(queries.ALL_FINGERPRINTS)},
-            distributions={row[0]: _distribution(*row[1:]) for row in await ask(queries.DISTRIBUTIONS)}
-            if is_citus
-            else {},
+            distributions={row[0]: _distribution(*row[1:]) for row in distributions},
         ),
         schemas=tuple((name, comment) for name, comment in await ask(queries.SCHEMAS)),
         enums=tuple(_enum(row) for row in types.values() if row.kind == "e" and row.extension is None),
