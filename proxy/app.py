@@ -2,40 +2,30 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import psycopg
 
-from proxy.causes import cause_of
+from proxy.components import Components, cause_fields, check_readable, find_differing_zones, open_components
 from proxy.console.commands import Console
 from proxy.console.http import OperatorPort
 from proxy.console.session import ConsoleSession
 from proxy.console.vitals import Vitals
 from proxy.console.web.open import WebConsole
-from proxy.engines.engine import EngineError, EngineTooOld, SchemaChanged
+from proxy.engines.engine import EngineError, SchemaChanged
 from proxy.engines.postgres.privileges import tables_to_read
-from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import system_clock
-from proxy.execute.rulebook import Rulebook
-from proxy.execute.service import Service
-from proxy.execute.time_zones import find_differing
-from proxy.execute.worker_pool import PlannerPool
 from proxy.freeze import Freeze
 from proxy.kept_bounds import with_kept_bounds
-from proxy.ledger.ledger import Ledger
 from proxy.load_config import (
     ConfigurationError,
     cannot_listen,
     check_engine_settings,
     check_rules,
     database_of,
-    ledger_identity,
-    open_ledger,
     raise_open_files,
     read_rules,
     read_tls,
@@ -56,33 +46,15 @@ from proxy.server.listener import Listener
 from proxy.server.server_context import ServerContext
 from proxy.server.verifiers_file import VerifiersError
 from proxy.session.interfaces import ClientPort, Login, Session
-from proxy.session.sessions import Sessions
 from proxy.settings import Settings
-from proxy.synopses.make import Maker
-from proxy.synopses.shelf import FOLLOW_SECONDS, Shelf
-from proxy.twin.twin import ClusterError, TwinError, TwinLimits
-from proxy.twin.twins import Twins
-from rules.catalog import Catalog, TableName
-from rules.mechanisms.draw import OpenDPNoise
-from rules.policy.finding import Severity
+from proxy.synopses.shelf import FOLLOW_SECONDS
+from proxy.twin.twin import ClusterError, TwinError
+from rules.catalog import Catalog
 from rules.policy.model import Policy
 from rules.refusal import Unavailable
 
 CANNOT: Final = (ConfigurationError, EngineError, TwinError, ClusterError, psycopg.Error)
 """Why a change does not come about. None of these quotes a row: the twin has none, and the engine says nothing."""
-
-
-@dataclass
-class Components:
-    """What there is once the real database has been seen."""
-
-    engine: PostgresEngine
-    service: Service
-    sessions: Sessions
-    catalog: Catalog
-    twins: Twins
-    shelf: Shelf
-    ledger: Ledger
 
 
 class App:
@@ -96,7 +68,6 @@ class App:
         self._on_ready = on_ready
         self._parts: Components | None = None
         self._changing = asyncio.Lock()
-        self._freeze = Freeze(settings.rules)
         self._stop = asyncio.Event()
         tls = read_tls(settings.server)
         self._secret = secret_of(settings.server)
@@ -167,22 +138,22 @@ class App:
             try:
                 policy = read_rules(self.settings.rules)
                 if policy.database != self.policy.database:
-                    raise ConfigurationError("the rules name another database: that takes a restart")
+                    raise ConfigurationError("the rules name another database, which needs a restart")
                 check_authorities(policy, self.settings.server)
                 accounts, tls = load_accounts(policy, self.settings.rules, self._secret), read_tls(self.settings.server)
                 if self._parts is not None:
                     engine, catalog = self._parts.engine, await self._parts.engine.catalog()
                     await check_engine_settings(policy, engine)
-                    _check_readable(await engine.missing_rights(tables_to_read(policy)))
-                    zones = await self._differing_zones(engine, policy, catalog)
-                    freeze = self._freeze.read_again(policy, catalog)
+                    check_readable(await engine.missing_rights(tables_to_read(policy)))
+                    zones = await find_differing_zones(engine, policy, catalog, is_told=self._warns_of_zones)
+                    freeze = self._parts.freeze.read_again(policy, catalog)
                     await self._put_in_force(policy, catalog, self._parts, freeze)
                     for line in zones:
                         tell(f"warning: {line}")
             except CANNOT as error:
                 tell(f"{error or 'the database is away'}\nthe old rules stay in force")
                 RELOADS.labels("refused").inc()
-                warn("rules_refused", kind=type(error).__name__, **_cause(error))
+                warn("rules_refused", kind=type(error).__name__, **cause_fields(error))
                 return False
             self.policy, self._context.accounts, self._context.tls = policy, accounts, tls
             self._context.operators = frozenset(policy.operators)
@@ -233,90 +204,28 @@ class App:
             tasks.create_task(parts.sessions.watch())
             tasks.create_task(self._keep_looking(parts))
             tasks.create_task(self._follow_synopses(parts))
+            tasks.create_task(parts.ledger.checkpoints.keep(system_clock))
             tasks.create_task(
                 follow_file(lambda: verifiers_path(self.policy, self.settings.rules), self.reload_verifiers)
             )
 
     async def _open(self, stack: AsyncExitStack) -> Components:
-        """Make all parts; each is closed when the stack is left."""
-        settings, load = self.settings, self.settings.load
-        engine = PostgresEngine(
-            self.policy.database, connections=load.running, most_cost=load.cost, settings=self.policy.engine_settings
+        """Open all components, and show them to clients and operators."""
+        parts = await open_components(self.settings, self.policy, stack, warns_of_zones=self._warns_of_zones)
+        engine, planner, service, sessions, twins = (
+            parts.engine,
+            parts.planner,
+            parts.service,
+            parts.sessions,
+            parts.twins,
         )
-        stack.push_async_callback(engine.close)
-        catalog, risks = await self._first_look(engine)
-        self._freeze = self._freeze.read_again(self.policy, catalog).told(self.policy, catalog, ())
-        policy = self._freeze.hide(self.policy, catalog)
-        warnings = (finding for finding in check_rules(policy, catalog) if finding.severity is not Severity.NOTE)
-        for line in (*warnings, *(f"warning: {risk}" for risk in risks)):  # notes are what `noisegate check` is for
-            tell(str(line))
-        ledger = await open_ledger(settings, ledger_identity(catalog))
-        stack.push_async_callback(ledger.close)
-        policy = await with_kept_bounds(policy, catalog, ledger)
-        planner = await PlannerPool.start(size=settings.workers)
-        stack.push_async_callback(planner.close)
-        await planner.load(policy, catalog)
-        rulebook = Rulebook.of(policy, catalog, 0)
-        service = Service(rulebook, planner, engine, ledger, noise=OpenDPNoise(), clock=system_clock, load=load)
-        sessions = Sessions(
-            service,
-            socket=self._socket,
-            end_backends=self._end_backends,
-            reset_roles=self._reset_roles,
-            database=catalog.database,
-            settings=settings.sessions,
+        self._context.database = parts.catalog.database
+        self._vitals = Vitals(
+            self.listener, sessions, service, engine, planner, twins, parts.ledger, clock=system_clock
         )
-        twins = await self._open_twins(engine, catalog, policy, sessions)
-        stack.push_async_callback(twins.close)
-        shelf = Shelf(Maker(engine, ledger, OpenDPNoise(), system_clock), twins, service.synopses.tell)
-        parts = Components(engine, service, sessions, catalog, twins, shelf, ledger)
-        self._context.database = catalog.database
-        self._vitals = Vitals(self.listener, sessions, service, engine, planner, twins, ledger, clock=system_clock)
         refresh = partial(self._look, parts)
-        self._console = Console(self._vitals, lambda: self.policy, lambda: self._freeze.unseen, self.reload, refresh)
+        self._console = Console(self._vitals, lambda: self.policy, lambda: parts.freeze.unseen, self.reload, refresh)
         return parts
-
-    async def _open_twins(
-        self, engine: PostgresEngine, catalog: Catalog, policy: Policy, sessions: Sessions
-    ) -> Twins:  # fmt: skip
-        server = self.settings.server
-        limits = TwinLimits(
-            sessions=server.max_connections,
-            sessions_per_analyst=server.max_connections_per_analyst,
-            public_rows=self.settings.max_public_rows,
-        )
-        try:
-            apart = self.settings.twins == "per-analyst"
-            binaries = self.settings.twin_binaries
-            twins = await Twins.open(catalog, policy, engine, limits, apart=apart, binaries=binaries)
-        except (ClusterError, TwinError, psycopg.Error) as error:
-            raise ConfigurationError(f"the twin cannot be made: {error}") from error
-        for name, reason in twins.closed_tables.items():
-            tell(f"warning: the public table {name} cannot be asked: {reason}")
-        signals = {"cancel": sessions.cancel_backend, "terminate": sessions.terminate_backend}
-        sessions.closed_tables = lambda: {table.name: reason for table, reason in twins.closed_tables.items()}
-        twins.hear(lambda name, process_id: signals[name](process_id))
-        return twins
-
-    async def _first_look(self, engine: PostgresEngine) -> tuple[Catalog, list[str]]:
-        """The catalog, and what our role may do too much or zones differ in, as soon as the database lets us in."""
-        while True:
-            try:
-                catalog, named = await engine.catalog(), tables_to_read(self.policy)
-                await check_engine_settings(self.policy, engine)
-                _check_readable(await engine.missing_rights(named))
-                risks = await engine.risks(named)
-                return catalog, risks + await self._differing_zones(engine, self.policy, catalog)
-            except EngineTooOld as error:
-                raise ConfigurationError(str(error)) from None
-            except EngineError as error:
-                tell(f"{error or 'the catalog cannot be read'}; trying again")
-                warn("database_away", retry_seconds=self.settings.retry_seconds, **_cause(error))
-            await asyncio.sleep(self.settings.retry_seconds)
-
-    async def _differing_zones(self, engine: PostgresEngine, policy: Policy, catalog: Catalog) -> list[str]:
-        """The demo does not tell of them: nobody there can install other tables of zones."""
-        return await find_differing(engine, policy, catalog, system_clock()) if self._warns_of_zones else []
 
     async def _keep_looking(self, parts: Components) -> None:
         """Follow the real database: a changed schema, and the rows of public tables."""
@@ -329,27 +238,29 @@ class App:
     async def _follow_synopses(self, parts: Components) -> None:
         """Show synopses that were made, here or elsewhere, and make those that are due."""
         while True:
-            if self.policy.synopses or parts.shelf.shown:
+            if self.policy.schemas or parts.shelf.shown:
                 await parts.shelf.follow(parts.service.rulebook)
+            if self.policy.cubes or not parts.cubes.is_empty:
+                await parts.cubes.follow(parts.service.rulebook)
             await asyncio.sleep(FOLLOW_SECONDS)
 
     async def _look(self, parts: Components) -> bool:
-        """Look once; False: the schema as it was known stays in force, and it is said why."""
+        """Look once; False: the previous schema stays in force, and it is said why."""
         async with self._changing:
             try:
                 catalog = await parts.engine.catalog()
                 if catalog == parts.catalog:
                     await parts.twins.refresh_public()
                 else:
-                    await self._put_in_force(self.policy, catalog, parts, self._freeze)
+                    await self._put_in_force(self.policy, catalog, parts, parts.freeze)
                     event("schema_followed", tables=len(catalog.tables))
             except SchemaChanged:  # while rows of public tables were read: what it is now is looked at at once
                 parts.service.schema_changed.set()
                 warn("schema_not_followed", kind="SchemaChanged")
                 return False
             except CANNOT as error:
-                tell(f"{error or 'the database is away'}\nthe schema as it was known stays in force")
-                warn("schema_not_followed", kind=type(error).__name__, **_cause(error))
+                tell(f"{error or 'the database is away'}\nthe previous schema stays in force")
+                warn("schema_not_followed", kind=type(error).__name__, **cause_fields(error))
                 return False
             return True
 
@@ -361,7 +272,7 @@ class App:
         await parts.service.load(shown, catalog)
         parts.engine.settings = policy.engine_settings
         parts.catalog = catalog
-        self._freeze = freeze.told(policy, catalog, self._freeze.unseen)
+        parts.freeze = freeze.told(policy, catalog, parts.freeze.unseen)
         await parts.shelf.withdraw(policy)
 
     async def _open_session(self, login: Login, client: ClientPort) -> Session:
@@ -370,18 +281,6 @@ class App:
         if login.user in self._context.operators:
             return ConsoleSession(self._console, login, client)
         return await self._parts.sessions.open(login, client)
-
-    def _socket(self, analyst: str) -> Path:
-        if self._parts is None:
-            raise FileNotFoundError
-        return self._parts.twins.socket(analyst)
-
-    async def _end_backends(self, process_ids: Collection[int]) -> None:
-        if self._parts is not None:
-            await self._parts.twins.end_backends(process_ids)
-
-    async def _reset_roles(self, analyst: str) -> bool:
-        return self._parts is not None and await self._parts.twins.reset_roles(analyst)
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -395,17 +294,3 @@ class App:
         loop.add_signal_handler(signal.SIGHUP, reload)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-
-
-def _check_readable(missing: Mapping[TableName, str]) -> None:
-    """Each statement over such a table would be told that the database is away."""
-    if missing:
-        lines = [f"{name}: {grant}" for name, grant in missing.items()]
-        raise ConfigurationError("\n".join(["our role may not read all tables of the rules", *lines]))
-
-
-def _cause(error: Exception) -> dict[str, str]:
-    """What the log says of why something did not come about; our own objections stand at the terminal in full."""
-    if isinstance(error, EngineError):
-        return error.cause.fields
-    return cause_of(error).fields if isinstance(error, psycopg.Error) else {}

@@ -1,10 +1,13 @@
 """Why a database did not do what it was asked: its SQLSTATE, and a word of ours for it. Never a word of its own."""
 
 import errno
+import sqlite3
 from dataclasses import dataclass
 from typing import Final
 
 import psycopg
+
+from rules.accounting.store import LedgerError
 
 _BY_STATE: Final = (
     ("08", "connection_lost"),
@@ -87,7 +90,7 @@ _ADVICE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What an operator is told of a failure."""
+    """The cause of a failure, as an operator is told it."""
 
     reason: str
     sqlstate: str = ""
@@ -142,3 +145,21 @@ def reason_of(sqlstate: str) -> str:
 
 def _by_text(text: str) -> str:
     return next((reason for part, reason in _BY_TEXT if part in text), "connection_lost")
+
+
+def ledger_cause(error: LedgerError) -> Cause:
+    """The first reason of all: of SQLite, PostgreSQL or the system where one of them failed, else a word of ours.
+
+    Example:
+        >>> ledger_cause(LedgerError("the ledger was cut", reason="cut"))
+        Cause(reason='cut', sqlstate='')
+    """
+    match error.__cause__:
+        case LedgerError() as inner:
+            return ledger_cause(inner)
+        case sqlite3.Error() as failure:
+            return Cause(getattr(failure, "sqlite_errorname", error.reason))
+        case BaseException() as failure if (found := cause_of(failure)) != UNKNOWN:
+            return found
+        case _:
+            return Cause(error.reason)

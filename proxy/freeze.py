@@ -1,4 +1,4 @@
-"""What a running proxy takes as seen of the schema: the lock file, or what there was at its start."""
+"""Freeze the schema of a running proxy: as the lock file has it, or as it was at the start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from rules.policy.model import Policy
 
 @dataclass(frozen=True)
 class Freeze:
-    """What appears later than this is hidden from analysts until the DBA acknowledges it."""
+    """The schema as it was seen: what appears later is hidden from analysts until the DBA acknowledges it."""
 
     rules: Path
     seen: Seen | None = None

@@ -24,7 +24,7 @@ async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> 
     if made.auto_columns:
         names = ", ".join(f"{table}.{column}" for table, column in made.auto_columns)
         raise ConfigurationError(
-            f"bounds: auto: nobody has looked at {names} yet; noisegate bounds does, and charges it"
+            f"bounds: auto: no bounds of {names} are known yet; noisegate bounds finds them, and charges the ledger"
         )
     check_rules(made, catalog)
     return made
@@ -51,7 +51,7 @@ def _value(text: str, place: tuple[TableName, str], catalog: Catalog) -> Bound:
 
 
 async def read_kept(settings: Settings, catalog: Catalog) -> list[KeptBounds]:
-    """What the ledger of the settings keeps; nothing where there is no ledger yet."""
+    """Return what the ledger of the settings keeps; nothing where there is no ledger yet."""
     if isinstance(settings.ledger, Path) and not settings.ledger.exists():
         return []
     ledger = await open_ledger(settings, ledger_identity(catalog))
@@ -62,6 +62,6 @@ async def read_kept(settings: Settings, catalog: Catalog) -> list[KeptBounds]:
 
 
 def as_words(kept: KeptBounds) -> str:
-    """What was found, when, and for how much."""
+    """Return what was found, when, and for how much."""
     when = f"{kept.time:%Y-%m-%d %H:%M} UTC"
     return f"{kept.lower} to {kept.upper}, by the look of {when} for ε {kept.epsilon.normalize():f}"

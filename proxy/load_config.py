@@ -1,4 +1,4 @@
-"""What the proxy is given, read and held against what it must be: rules, certificate, addresses, ledger."""
+"""Load the configuration and check it: rules, certificate, addresses, ledger."""
 
 import errno
 import hmac
@@ -6,7 +6,7 @@ import os
 import resource
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,15 +32,16 @@ from rules.policy.yaml_source import RulesError
 from rules.synopses.check import check_whole
 
 _PORT_CAUSES = {
-    errno.EADDRINUSE: "another program listens there; end it, or take another port",
-    errno.EACCES: "ports below 1024 need a right of their own; take another port",
+    errno.EADDRINUSE: "another program listens there; stop it, or choose another port",
+    errno.EACCES: "ports below 1024 need a privilege; choose another port",
     errno.EADDRNOTAVAIL: "this machine does not have that address",
 }
+_HOMES: dict[str, Callable[[str, str, Anchor], Home]] = {"postgresql": LedgerDatabase, "postgres": LedgerDatabase}
 _OWN_FILES = 200  # ledger, database, workers, log and twins
 
 
 class ConfigurationError(Exception):
-    """What was asked for cannot be done; the text says why, in the DBA's words."""
+    """The configuration cannot be used; the text says why, in the DBA's words."""
 
     exit_code = 1
 
@@ -51,9 +52,9 @@ def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Polic
         policy = load_policy(path.read_text(encoding="utf-8"), str(path), environment)
         conninfo_to_dict(policy.database)
     except RulesError as error:
-        raise ConfigurationError(f"the rules have mistakes\n{error}") from None
+        raise ConfigurationError(f"the rules file has errors\n{error}") from None
     except ProgrammingError:
-        raise ConfigurationError(f"{path}: database: this is no libpq connection string") from None
+        raise ConfigurationError(f"{path}: database: this is not a libpq connection string") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8") from None
     except OSError as error:
@@ -62,7 +63,7 @@ def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Polic
 
 
 def check_rules(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
-    """What is to be said of rules that fit this database; ConfigurationError if they do not."""
+    """Return what is to be said of rules that fit this database; ConfigurationError if they do not."""
     findings = check_whole(policy, catalog)
     errors = [str(finding) for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -76,7 +77,7 @@ def lock_of(rules: Path) -> Path:
 
 
 def read_lock(rules: Path) -> Seen | None:
-    """What the rules were written for; None where nobody has locked them."""
+    """Return what the rules were written for; None where nobody has locked them."""
     path = lock_of(rules)
     try:
         return from_text(path.read_text(encoding="utf-8"))
@@ -89,7 +90,7 @@ def read_lock(rules: Path) -> Seen | None:
 
 
 def secret_of(settings: ServerSettings) -> bytes:
-    """What the salts of strangers are made from: the same after a restart, or theirs alone would be others then.
+    """Return what the salts of strangers are made from: the same after a restart, or theirs alone would be others then.
 
     It must be nothing that a password goes into, since salts are shown to anybody. Without a key for TLS, with which
     clients come from this machine alone, it is new at each start.
@@ -119,7 +120,7 @@ def read_tls(settings: ServerSettings) -> Tls | None:
         if settings.client_authorities is not None:
             raise ConfigurationError("--tls-client-ca needs --tls-certificate and --tls-key")
         if settings.certificate or settings.private_key:
-            raise ConfigurationError("--tls-certificate and --tls-key belong together")
+            raise ConfigurationError("--tls-certificate and --tls-key must be given together")
         if settings.plaintext_from != "anywhere" and not is_local(settings.host):
             raise ConfigurationError(
                 f"clients of other machines need TLS on {settings.host}: give --tls-certificate and --tls-key"
@@ -145,8 +146,16 @@ def database_of(policy: Policy) -> str:
 
 
 def ledger_identity(catalog: Catalog) -> str:
-    """What binds a ledger to its database: a copy of the database has a life, and a budget, of its own."""
+    """Return what binds a ledger to its database: a copy of the database has a life, and a budget, of its own."""
     return f"{catalog.system_identifier}/{catalog.database}"
+
+
+def ledger_place(text: str | None) -> Path | str | None:
+    """Read where a ledger is kept: the URL of a home, or else a file; None where nobody says."""
+    if not text:
+        return None
+    scheme, is_url, _ = text.partition("://")
+    return text if is_url and scheme in _HOMES else Path(text)
 
 
 async def open_ledger(settings: Settings, identity: str) -> Ledger:
@@ -156,16 +165,16 @@ async def open_ledger(settings: Settings, identity: str) -> Ledger:
 
 
 def ledger_home(settings: Settings, identity: str) -> Home:
-    """Where the ledger is kept."""
+    """Return where the ledger is kept."""
     place, anchor = settings.ledger, Anchor(settings.anchor)
-    if isinstance(place, str):
-        return LedgerDatabase(place, identity, anchor)
-    return LedgerFile(place, identity, anchor)
+    if isinstance(place, Path):
+        return LedgerFile(place, identity, anchor)
+    return _HOMES[place.partition("://")[0]](place, identity, anchor)
 
 
 @contextmanager
 def told_to_the_dba() -> Iterator[None]:
-    """What is wrong with a ledger ends a command, with the hint to it."""
+    """End a command with what is wrong with a ledger, and the hint to it."""
     try:
         yield
     except LedgerError as error:

@@ -1,4 +1,4 @@
-"""Who may log in, put together from the rules and the file of verifiers, and reread when that file has changed."""
+"""Load the logins from the rules and the file of verifiers, and again when that file has changed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -30,23 +30,23 @@ def load_accounts(policy: Policy, rules: Path, secret: bytes) -> Accounts:
     for name in policy.accounts.keys() & filed.keys():
         if policy.accounts[name].password is not None:
             raise ConfigurationError(
-                f"{name} has a password in the rules and one in the file of verifiers: take one out"
+                f"{name} has a password in the rules and one in the file of verifiers: remove one of them"
             )
     accounts = {name: _account(name, each, filed.get(name, ())) for name, each in policy.accounts.items()}
     return Accounts(accounts, secret, _auth_query(policy, accounts))
 
 
 def find_oddities(policy: Policy, rules: Path, accounts: Accounts) -> list[str]:
-    """What a DBA should know of logins that work as they were written."""
+    """Return what a DBA should know of logins that work as they were written."""
     path = verifiers_path(policy, rules)
     found = []
     if path is not None:
         strangers = sorted(read_filed(policy, rules).keys() - policy.accounts.keys())
-        found += [f'{path}: "{name}" is nobody in the rules' for name in strangers]
+        found += [f'{path}: the rules do not name "{name}"' for name in strangers]
         if path.stat().st_mode & 0o004:
-            found.append(f"{path}: everybody on this machine can read it (chmod o-r)")
+            found.append(f"{path}: every user of this machine can read it (chmod o-r)")
         needless = sorted(name for name in read_filed(policy, rules) if not _needs_password(policy, name))
-        found += [f'{path}: "{name}" logs in by a certificate alone, without this password' for name in needless]
+        found += [f'{path}: "{name}" logs in with a certificate alone; this password is not used' for name in needless]
     if accounts.auth_query is None:
         lacking = sorted(name for name, each in accounts.accounts.items() if each.needs_password and not each.verifiers)
         found += [f"{name} has no password yet, and cannot log in" for name in lacking]
@@ -57,7 +57,9 @@ def _expired(accounts: Accounts) -> Iterator[str]:
     """Whoever cannot log in any more, and passwords that are over while another one is valid."""
     now = accounts.clock()
     for name, account in sorted(accounts.accounts.items()):
-        ends = [each.until for each in account.verifiers if each.until is not None and each.until <= now]
+        ends = [
+            verifier.until for verifier in account.verifiers if verifier.until is not None and verifier.until <= now
+        ]
         if account.valid_until is not None and account.valid_until <= now:
             yield f"{name} cannot log in: valid_until was {_utc(account.valid_until)}"
         elif ends and len(ends) == len(account.verifiers):
@@ -86,7 +88,7 @@ def read_filed(policy: Policy, rules: Path) -> Verifiers:
 
 
 def verifiers_path(policy: Policy, rules: Path) -> Path | None:
-    """Where the file of verifiers stands; a relative name begins beside the rules file."""
+    """Return where the file of verifiers stands; a relative name begins beside the rules file."""
     if policy.logins is None or policy.logins.file is None:
         return None
     return rules.parent / policy.logins.file
@@ -111,7 +113,7 @@ async def follow_file(path: Callable[[], Path | None], reload: Callable[[], Awai
 
 
 def _signature(path: Path | None) -> tuple[int, ...]:
-    """What differs when a file was changed or replaced; nothing where there is none."""
+    """Return what differs when a file was changed or replaced; nothing where there is none."""
     try:
         found = None if path is None else path.stat()
     except OSError:
@@ -142,6 +144,6 @@ def _auth_query(policy: Policy, accounts: Mapping[str, Account]) -> AuthQuery | 
     try:
         conninfo_to_dict(dsn)
     except ProgrammingError:
-        raise ConfigurationError("logins.auth_query.database: this is no libpq connection string") from None
+        raise ConfigurationError("logins.auth_query.database: this is not a libpq connection string") from None
     fresh, timeout = rules.fresh_for.total_seconds(), rules.timeout.total_seconds()
     return AuthQuery(rules.query, dsn, names, fresh_seconds=fresh, timeout_seconds=timeout)

@@ -95,11 +95,11 @@ class _Compiler:
         if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
             return sequence(self.shape(arguments[0]))
         if origin is tuple:
-            return tuple_of([self.shape(each) for each in arguments])
+            return tuple_of([self.shape(argument) for argument in arguments])
         if origin is frozenset:
             return set_of(sequence(self.shape(arguments[0])))
         if origin in (dict, Mapping):
-            return mapping_of(sequence(tuple_of([self.shape(each) for each in arguments])))
+            return mapping_of(sequence(tuple_of([self.shape(argument) for argument in arguments])))
         raise TypeError(f"{hint} has no plain form")
 
     def _class(self, kind: Any) -> Shape:
@@ -133,8 +133,8 @@ class _Compiler:
         self._known[kind] = shape = Shape(frozenset((list,)), encode, decode)
         hints = get_type_hints(kind)
         fields = [self.shape(hints[name]) for name in names]
-        encoders += [each.encode for each in fields]
-        decoders += [each.decode for each in fields]
+        encoders += [field.encode for field in fields]
+        decoders += [field.decode for field in fields]
         return shape
 
     def _model(self, kind: type[BaseModel]) -> Shape:
@@ -159,7 +159,7 @@ class _Compiler:
         return Shape(frozenset((list,)), encode, decode)
 
     def _union(self, alternatives: Sequence[Any]) -> Shape:
-        shapes = [(_runtime_type(each), self.shape(each)) for each in alternatives]
+        shapes = [(_runtime_type(alternative), self.shape(alternative)) for alternative in alternatives]
         kinds = [kind for _, shape in shapes for kind in shape.kinds]
         if len(set(kinds)) < len(kinds):
             return _tagged(shapes)
@@ -205,7 +205,7 @@ def _tagged(shapes: Sequence[tuple[type, Shape]]) -> Shape:
 
 
 def _alternative(value: Any, encoders: Mapping[type, object]) -> type:
-    """Which of the alternatives a value is; each holds for itself how exactly."""
+    """Return which of the alternatives a value is; each holds for itself how exactly."""
     for kind in type(value).__mro__:
         if kind in encoders:
             return kind
@@ -228,7 +228,7 @@ def _pairs(data: Any) -> list[tuple[Any, Any]]:
 
 
 def _runtime_type(hint: Any) -> type:
-    """What `type` says of the values of a type."""
+    """Return what `type` says of the values of a type."""
     origin = get_origin(hint)
     if origin is Literal:
         (kind,) = set(map(type, get_args(hint)))

@@ -1,4 +1,4 @@
-"""How one type of value is written as plain JSON, and read back from it: scalars, and what is made of others."""
+"""Write one type of value as plain JSON, and read it back: scalars, and what is made of others."""
 
 import base64
 import binascii
@@ -25,7 +25,7 @@ class Malformed(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """How one type is written: as which of JSON's types, and by which functions."""
+    """The JSON form of one type: which of JSON's types, and by which functions."""
 
     kinds: frozenset[type]
     encode: Encode
@@ -57,7 +57,7 @@ def sequence(item: Shape) -> Shape:
 
 def tuple_of(items: Sequence[Shape]) -> Shape:
     """A tuple of so many."""
-    encoders, decoders = [each.encode for each in items], [each.decode for each in items]
+    encoders, decoders = [item.encode for item in items], [item.decode for item in items]
 
     def encode(value: Any) -> Json:
         if type(value) is not tuple or len(value) != len(encoders):
@@ -135,7 +135,7 @@ def _listed(members: Mapping[Any, Any], kinds: frozenset[type]) -> Shape:
 
 
 def bare(*kinds: type) -> Shape:
-    """What stands in JSON as it is; texts hold whole characters only, which UTF-8 sees to."""
+    """Return what stands in JSON as it is; texts hold whole characters only, which UTF-8 sees to."""
     found = frozenset(kinds)
 
     def encode(value: Any) -> Json:

@@ -1,9 +1,11 @@
-"""What other processes learn from one of ours."""
+"""Our processes as other processes and the operating system see them: what they show, and which of them go first."""
 
 import ctypes
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 _SET_DUMPABLE: Final = 4  # prctl(2), PR_SET_DUMPABLE
@@ -23,3 +25,9 @@ def seal() -> None:
     """Close our environment, memory and open files to other processes of the same user. Linux alone knows of it."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def expendable(process_id: int) -> None:
+    """Let this process, and those that it starts, go before the proxy with its ledger. Linux alone knows of it."""
+    with suppress(OSError):
+        Path(f"/proc/{process_id}/oom_score_adj").write_text("1000", encoding="ascii")

@@ -1,6 +1,7 @@
-"""How the proxy is run, as against what the rules say: addresses, files, deadlines and limits."""
+"""Settings of a proxy, as against what the rules say: addresses, files, deadlines and limits."""
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final, Literal
 
@@ -9,7 +10,7 @@ MEGABYTE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where clients come in, and how many of them."""
+    """The place where clients come in, and how many of them."""
 
     host: str = "127.0.0.1"
     port: int = 5432  # 0: any that is free
@@ -17,6 +18,7 @@ class ServerSettings:
     private_key: Path | None = None
     client_authorities: Path | None = None  # PEM; who signs the certificates of clients
     plaintext_from: Literal["nowhere", "loopback", "anywhere"] = "loopback"
+    gateways: tuple[IPv4Network | IPv6Network, ...] = ()  # whose connections begin with the PROXY protocol
     login_timeout_seconds: float = 30  # from the first byte to the session
     max_logins: int = 100  # connections before their login; more push out the oldest
     max_logins_per_address: int = 50  # of these from one address; one more pushes out its oldest
@@ -61,7 +63,7 @@ class OperatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """Where the web console is, and who is let in there without a password."""
+    """The place of the web console, and who is let in there without a password."""
 
     host: str = "127.0.0.1"
     port: int | None = None  # none: nowhere; 0: any that is free
@@ -72,7 +74,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """What all statements together, and one of them, may ask of the real database."""
+    """The most that all statements together, and one of them, may ask of the real database."""
 
     running: int = 8  # at once, each on a connection of its own
     running_per_analyst: int | None = None  # None: three quarters of them

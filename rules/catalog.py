@@ -1,4 +1,4 @@
-"""What the real database's catalog says, as data.
+"""The catalog of the real database, as data.
 
 Read by `proxy.engines`, used by the planner for proofs and by the twin to build itself. No row of a table and no
 statistic is in here.
@@ -97,7 +97,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Where Citus keeps a table: its rows by a column's value, all of it on each node, or all on one."""
+    """The nodes on which Citus keeps a table: its rows by a column's value, all of it on each node, or all on one."""
 
     kind: Literal["distributed", "reference", "local"]
     column: str = ""
@@ -128,7 +128,7 @@ class Table:
         return next((column for column in self.columns if column.name == name), None)
 
     def is_unique(self, columns: Iterable[str]) -> bool:
-        """Whether a key that holds now proves that no two rows agree on these columns."""
+        """Return whether a key that holds now proves that no two rows agree on these columns."""
         given = set(columns)
         return not self.has_children and any(key.proves and given.issuperset(key.columns) for key in self.keys)
 

@@ -36,7 +36,7 @@ class Refusal(Exception):
 
 @contextmanager
 def pointing_at(word: str | None) -> Iterator[None]:
-    """What is refused inside is about this word, unless something further in knows better."""
+    """Point refusals that are raised inside at this word, unless something further in knows better."""
     try:
         yield
     except Refusal as refusal:

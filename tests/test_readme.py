@@ -14,7 +14,7 @@ from rules.policy.engine_settings import ALLOWED
 from rules.policy.logins import AuthQuery, Logins
 from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Operator, Policy, Role, TableRules
 from rules.policy.randomized import Randomized
-from rules.policy.synopses import SynopsisRules
+from rules.policy.synopses import CubeRules, SynopsisRules
 from rules.refusal import Refusal
 from rules.sql.session_settings import SETTINGS
 from rules.sql.system_views import VIRTUAL
@@ -37,6 +37,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "Logins": Logins,
     "A query for verifiers": AuthQuery,
     "A synopsis": SynopsisRules,
+    "A cube": CubeRules,
 }
 
 

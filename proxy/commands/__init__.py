@@ -1,1 +1,1 @@
-"""What the command line does: for each command its arguments, and what it does with them."""
+"""Commands of the command line: for each its arguments, and what it does with them."""

@@ -1,4 +1,4 @@
-"""What a DBA does: serve, make a verifier and a certificate; and how all commands look at the database."""
+"""Serve, make a verifier and a certificate; and look at the database as all commands do."""
 
 import asyncio
 import secrets
@@ -69,11 +69,11 @@ def password(beside: str | None = None, name: str | None = None) -> int:
     if sys.stdin.isatty():
         given = getpass("Password: ")
         if given != getpass("Again: "):
-            raise ConfigurationError("the two are not the same")
+            raise ConfigurationError("the two passwords differ")
     else:
         given = sys.stdin.readline().rstrip("\n")
     if not given:
-        raise ConfigurationError("an empty password is none")
+        raise ConfigurationError("the password must not be empty")
     try:
         salt = secrets.token_bytes(16) if other is None else other.salt
         iterations = USUAL_ITERATIONS if other is None else other.iterations
@@ -97,7 +97,7 @@ def certificate(folder: Path, names: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look at the database shows, without a row."""
+    """A look at the database, without a row."""
 
     catalog: Catalog
     risks: list[str]  # what is risky about the role that we log in with, or differs in time zones that rules need

@@ -12,7 +12,7 @@ from proxy.load_config import read_rules
 from proxy.settings import Settings
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName
-from rules.policy.look_bins import Look, column_look
+from rules.policy.look_bins import ColumnLook, column_look
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 
@@ -21,7 +21,7 @@ def look_for_bounds(settings: Settings, epsilon: Decimal | None, *, again: bool)
     """Look at each column that nobody has looked at, or at all again, and print what the ledger keeps."""
     policy = read_rules(settings.rules)
     if not policy.auto_columns:
-        raise ConfigurationError(f"no column of {settings.rules} says bounds: auto")
+        raise ConfigurationError(f"no column of {settings.rules} has bounds: auto")
     catalog = run(look_at(policy.database, policy)).catalog
     share = Share(policy.defaults.epsilon if epsilon is None else epsilon)
 
@@ -44,12 +44,12 @@ def look_for_bounds(settings: Settings, epsilon: Decimal | None, *, again: bool)
 
 
 def lines(policy: Policy, found: list[KeptBounds]) -> list[str]:
-    """What is kept of the columns of the rules."""
+    """Return what is kept of the columns of the rules."""
     named = {(str(table), column) for table, column in policy.auto_columns}
     return [f"{each.table}.{each.column}: {as_words(each)}" for each in found if (each.table, each.column) in named]
 
 
-def _question(table: TableName, column: str, catalog: Catalog) -> Look:
+def _question(table: TableName, column: str, catalog: Catalog) -> ColumnLook:
     found = catalog.find_table(table)
     known = None if found is None else found.find_column(column)
     look = None if found is None or known is None else column_look(found, known)
@@ -58,7 +58,7 @@ def _question(table: TableName, column: str, catalog: Catalog) -> Look:
     return look
 
 
-async def _look(looking: PrivateLook, look: Look, share: Share) -> KeptBounds:
+async def _look(looking: PrivateLook, look: ColumnLook, share: Share) -> KeptBounds:
     found = await looking.find(look, share)
     if found.lower is None or found.upper is None or look.column is None:
         raise ConfigurationError(

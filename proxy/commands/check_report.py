@@ -1,4 +1,4 @@
-"""What `noisegate check` says: findings with their lines, and what can be asked with what error; as text or JSON."""
+"""Report of `noisegate check`: findings with their lines, what can be asked with what error; as text or JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from rules.planner.expected_error import Question, TableUse
+from rules.planner.expected_error import ExpectedError, TableUse
 from rules.policy.finding import Finding, Severity
 from rules.policy.model import Policy
 from rules.policy.yaml_source import Source
@@ -25,7 +25,7 @@ class CheckReport:
     epsilons: Sequence[Decimal]
 
     def count(self, severity: Severity) -> int:
-        return sum(each.severity is severity for each in self.findings)
+        return sum(finding.severity is severity for finding in self.findings)
 
     def as_text(self) -> Iterator[str]:
         """Errors and warnings line by line, notes of one kind together, then the consequences."""
@@ -59,13 +59,13 @@ class CheckReport:
             "verdict": self.verdict,
             "findings": [
                 {
-                    "severity": str(each.severity),
-                    "line": self.source.line_of(each.path),
-                    "path": each.path,
-                    "message": each.message,
-                    "hint": each.hint,
+                    "severity": str(finding.severity),
+                    "line": self.source.line_of(finding.path),
+                    "path": finding.path,
+                    "message": finding.message,
+                    "hint": finding.hint,
                 }
-                for each in self.findings
+                for finding in self.findings
             ],
             "statements": dict(self._statements()),
             "tables": [_table(use) for use in self.uses],
@@ -76,7 +76,7 @@ class CheckReport:
         return f"{self.file}:{self.source.line_of(finding.path)}"
 
     def _statements(self) -> Iterator[tuple[str, int]]:
-        """How many statements at the default ε a budget buys, by basic composition: zCDP may grant more."""
+        """Yield how many statements at the default ε a budget buys, by basic composition: zCDP may grant more."""
         default, budget = self.policy.defaults.epsilon, self.policy.budget
         yield "all together", int(budget.epsilon // default)
         for name, analyst in self.policy.analysts.items():
@@ -87,7 +87,7 @@ class CheckReport:
         bought = ", ".join(f"{name} {number:,}" for name, number in self._statements())
         period = "in all" if per == "ever" else f"a {per}"
         more = ", more where zCDP grants them" if self.policy.budget.delta else ""
-        yield f"What can be asked. New statements at ε {default:f} {period}{more}: {bought}. Noise in 95% of answers:"
+        yield f"Supported queries. New statements at ε {default:f} {period}{more}: {bought}. Noise in 95% of answers:"
         if public := [str(use.table.name) for use in self.uses if use.public]:
             yield f"  exact: {', '.join(public)}"
         for use in self.uses:
@@ -95,10 +95,10 @@ class CheckReport:
                 yield f"  {use.table.name}"
                 yield from (f"    {line}" for line in map(_line, use.questions))
                 yield from (f"    not: {each}" for each in use.not_covered)
-        yield "  Averages, quantiles and shares: noisegate.margin(…) around one tells its error with the answer."
+        yield "  Averages, quantiles and shares: noisegate.margin(…) around one shows its error with the answer."
 
 
-def _line(question: Question) -> str:
+def _line(question: ExpectedError) -> str:
     most = "at most " if question.at_most else ""
     errors = ", ".join(f"±{_rounded(error)} at ε {epsilon:f}" for epsilon, error in question.errors.items())
     return f"{question.words}: {most}{errors}" if errors else f"{question.words}: the error depends on the data"
@@ -128,12 +128,12 @@ def _table(use: TableUse) -> dict[str, object]:
         "public": use.public,
         "questions": [
             {
-                "words": each.words,
-                "sql": each.sql,
-                "error_at_95%": {f"{epsilon:f}": float(error) for epsilon, error in each.errors.items()},
-                "at_most": each.at_most,
+                "words": question.words,
+                "sql": question.sql,
+                "error_at_95%": {f"{epsilon:f}": float(error) for epsilon, error in question.errors.items()},
+                "at_most": question.at_most,
             }
-            for each in use.questions
+            for question in use.questions
         ],
         "not_covered": list(use.not_covered),
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from proxy.commands.basic import ConfigurationError, look_at, run, say
-from proxy.commands.ledger_report import Account, Report, as_csv, as_json, as_text
+from proxy.commands.ledger_report import AccountLine, LedgerSummary, as_csv, as_json, as_text
 from proxy.execute.clock import system_clock
 from proxy.ledger.copies import Copy, back_up
 from proxy.ledger.copies import restore as put_back
@@ -25,6 +25,7 @@ from proxy.load_config import (
 )
 from proxy.settings import Settings
 from rules.accounting.budgets import OWNER, budgets_of, period_of, span_of
+from rules.accounting.chain import Closed
 from rules.policy.model import Policy
 from rules.policy.synopses import account_name
 
@@ -36,13 +37,13 @@ def init_ledger(settings: Settings) -> int:
     """Make an empty ledger, bound to the database."""
     catalog = run(look_at(read_rules(settings.rules).database)).catalog
     make_ledger(settings, catalog)
-    say("made the ledger: nothing is spent yet")
+    say("created the ledger: nothing is spent yet")
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """What is to be shown, and how."""
+    """The part of a ledger that is to be shown, and its form."""
 
     wish: Wish
     lists_charges: bool = False
@@ -54,25 +55,40 @@ def show_ledger(settings: Settings, show: Show) -> int:
     policy = read_rules(settings.rules)
     budgets = budgets_of(policy)
 
-    async def read(ledger: Ledger) -> Report:
+    async def read(ledger: Ledger) -> LedgerSummary:
         history, now = await ledger.history(show.wish), system_clock()
         names = (*sorted(policy.analysts), *(name for name in history.analysts if name not in policy.analysts))
         *own, shared = await ledger.all_balances(names, budgets, now)
         accounts = [
-            Account(
+            AccountLine(
                 f"{name} (looks)" if name == OWNER else name,
                 balance,
                 is_removed=name not in {*budgets.analysts, OWNER},
             )
             for name, balance in zip(names, own, strict=True)
         ]
-        accounts += [Account(f"role {name}", each) for name, each in (await ledger.role_balances(budgets, now)).items()]
+        accounts += [
+            AccountLine(f"role {name}", each) for name, each in (await ledger.role_balances(budgets, now)).items()
+        ]
         charges = history.charges if show.lists_charges else None
-        return Report((*accounts, Account("all together", shared)), await ledger.stops(), charges, history.closed)
+        return LedgerSummary(
+            (*accounts, AccountLine("all together", shared)), await ledger.stops(), charges, history.closed
+        )
 
     report = run(with_ledger(settings, policy, read))
-    writers: dict[Format, Callable[[Report, str], str]] = {"text": as_text, "json": as_json, "csv": as_csv}
+    writers: dict[Format, Callable[[LedgerSummary, str], str]] = {"text": as_text, "json": as_json, "csv": as_csv}
     say(writers[show.format](report, budgets.phrase.strip()).rstrip("\n"))
+    return 0
+
+
+def verify(settings: Settings) -> int:
+    """Verify every entry, and all that is kept beside them, while proxies go on."""
+
+    async def walk(ledger: Ledger) -> Closed:
+        return (await ledger.checkpoints.verify(hurries=True)).sum
+
+    whole = run(with_ledger(settings, read_rules(settings.rules), walk))
+    say(f"every entry up to the last, {whole.number}, is as it was written: {whole.charges} charges in all")
     return 0
 
 
@@ -84,7 +100,7 @@ def forgive(settings: Settings, analyst: str) -> int:
 
     if not run(with_ledger(settings, read_rules(settings.rules), lift)):
         raise ConfigurationError(f"{analyst} is not stopped")
-    say(f"{analyst} may ask again")
+    say(f"{analyst} can query again")
     return 0
 
 

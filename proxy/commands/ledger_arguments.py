@@ -22,7 +22,7 @@ def add_to(
     settings: Callable[[argparse.Namespace], Settings],
 ) -> None:
     """Add them; each has the rules, and says where the ledger is."""
-    for add in (_show, _backup, _restore, _move, _compact):
+    for add in (_show, _verify, _backup, _restore, _move, _compact):
         parser, run = add(actions, add_rules)
         add_place(parser)
         parser.set_defaults(run=lambda given, run=run: run(settings(given), given))
@@ -54,6 +54,17 @@ def _run_show(settings: Settings, given: argparse.Namespace) -> int:
     wish = Wish(given.analyst, given.since, given.until, given.statement, given.last)
     shown = ledger_commands.Show(wish, given.charges or wish != Wish(), given.format)
     return ledger_commands.show_ledger(settings, shown)
+
+
+def _verify(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+    parser = actions.add_parser(
+        "verify",
+        help="verify every entry, and all that is kept beside them",
+        description="A proxy verifies the ledger from the newest checkpoint on before it uses it, and the rest while "
+        "it serves. This verifies all of it at once. Proxies that use the ledger do not wait.",
+    )
+    add_rules(parser)
+    return parser, lambda settings, given: ledger_commands.verify(settings)
 
 
 def _backup(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:

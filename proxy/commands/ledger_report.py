@@ -23,7 +23,7 @@ CHARGE_FIELDS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AccountLine:
     """An analyst, or all together, in the running period."""
 
     name: str
@@ -32,14 +32,14 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    accounts: Sequence[Account]
+class LedgerSummary:
+    accounts: Sequence[AccountLine]
     stops: Sequence[Stop]
     charges: Sequence[PastCharge] | None  # None: not asked for
     closed: int  # charges that are in sums alone
 
 
-def as_text(report: Report, phrase: str) -> str:
+def as_text(report: LedgerSummary, phrase: str) -> str:
     """Tables for a terminal."""
     lines = [f"{'ε':20}{'spent':>12}{'left':>12}{'budget':>12}{'ever spent':>12}   {phrase}".rstrip()]
     for account in report.accounts:
@@ -59,7 +59,7 @@ def as_text(report: Report, phrase: str) -> str:
     return "\n".join(lines)
 
 
-def as_json(report: Report, phrase: str) -> str:
+def as_json(report: LedgerSummary, phrase: str) -> str:
     """One document; ε, δ and ρ are texts: of charges exact, of accounts with twelve digits."""
     stops = [
         {"analyst": each.analyst, "time": each.time.isoformat(), "charge": each.charge, "cause": each.cause}
@@ -71,14 +71,14 @@ def as_json(report: Report, phrase: str) -> str:
     return json.dumps(document | charges, indent=1, ensure_ascii=False)
 
 
-def as_csv(report: Report, _: str) -> str:
+def as_csv(report: LedgerSummary, _: str) -> str:
     """The charges where they are asked for, else the accounts; a line of names first."""
     if report.charges is None:
         return _csv([account_fields(each) for each in report.accounts], list(account_fields(report.accounts[-1])))
     return _csv([charge_fields(each) for each in report.charges], CHARGE_FIELDS)
 
 
-def account_fields(account: Account) -> dict[str, Cell]:
+def account_fields(account: AccountLine) -> dict[str, Cell]:
     """One account, rounded like noisegate.budget: never less spent, nor more left, than there is."""
     balance = account.balance
     numbers = {"spent": balance.spent, "left": balance.left, "budget": balance.limit, "ever_spent": balance.lifetime}

@@ -20,7 +20,7 @@ from rules.accounting.budgets import OWNER
 from rules.catalog import Catalog
 from rules.mechanisms.draw import OpenDPNoise
 from rules.planner.plan import NeedsInner, Plan, Request
-from rules.policy.look_bins import Found, Look, found_range, found_rows, found_values
+from rules.policy.look_bins import ColumnLook, LookResult, found_range, found_rows, found_values
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.release.release import shown_cells
@@ -31,7 +31,7 @@ _MISSED: Final = Decimal("0.05")  # of looks may take noise in an empty bin for 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one look may cost."""
+    """The cost of one look."""
 
     epsilon: Decimal
     delta: Decimal = Decimal(0)
@@ -56,14 +56,14 @@ class PrivateLook:
             rulebook = Rulebook.of(policy, catalog, 0)
             yield cls(Service(rulebook, planner, engine, ledger, noise=OpenDPNoise(), clock=system_clock))
 
-    async def is_possible(self, look: Look, share: Share) -> bool:
-        """Whether a look can be planned: nothing is read or paid."""
+    async def is_possible(self, look: ColumnLook, share: Share) -> bool:
+        """Return whether a look can be planned: nothing is read or paid."""
         try:
             return isinstance(await self._plan(look, share), Plan)
         except Refusal:
             return False
 
-    async def find(self, look: Look, share: Share) -> Found:
+    async def find(self, look: ColumnLook, share: Share) -> LookResult:
         """Charge, look and say what noised counts tell of one look; raises a Refusal."""
         plan = await self._plan(look, share)
         assert isinstance(plan, Plan), "it was planned before"
@@ -76,7 +76,7 @@ class PrivateLook:
         reach = noised.laws[0].reach(_MISSED / len(groups))
         return found_rows(counts, reach) if look.kind == "rows" else found_range(look, counts, reach)
 
-    async def _plan(self, look: Look, share: Share) -> Plan | NeedsInner:
+    async def _plan(self, look: ColumnLook, share: Share) -> Plan | NeedsInner:
         request = Request(
             text=look.sql,
             search_path=("pg_catalog",),
@@ -89,7 +89,7 @@ class PrivateLook:
         return await self._service.plan(request, OWNER)
 
 
-def shares_of(epsilon: Decimal, delta: Decimal, looks: Sequence[Look]) -> Share:
+def shares_of(epsilon: Decimal, delta: Decimal, looks: Sequence[ColumnLook]) -> Share:
     """Equal parts of ε for all looks, and of δ for those that need it; rounded down."""
     values = sum(look.kind == "values" for look in looks)
     part = (epsilon / max(1, len(looks))).quantize(Decimal("1e-9"), ROUND_DOWN)

@@ -20,7 +20,7 @@ from rules.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """How a request is answered."""
+    """The answer to a request."""
 
     number: int
     grants: bool
@@ -75,7 +75,7 @@ def answer_request(settings: Settings, answering: Answering) -> int:
 
 
 def _within(analyst: str, balances: Balances, budgets: Budgets) -> str:
-    """What is left on each account that a statement of this analyst needs: a grant raises the own one alone."""
+    """Return what is left on each account that a statement of this analyst needs: a grant raises the own one alone."""
     own, shared, role = balances
     of_role = "" if role is None else f'the role "{budgets.members[analyst]}" has {role.left:.4g}, '
     return f"left now: ε {own.left:.4g}; {of_role}all analysts together have {shared.left:.4g}"

@@ -20,7 +20,7 @@ def add_to(
     """Add it; it has the rules, and says where the ledger is."""
     parser = names.add_parser(
         "requests",
-        help="list what analysts ask for by noisegate.request, and grant or refuse it",
+        help="list requests of analysts for more budget, and grant or refuse them",
         description="List open requests for more budget, with their reasons; with --grant or --refuse answer one. A "
         "grant is kept in the ledger and in force at once in all proxies that use it, until the period ends. It raises "
         "the analyst's own limit, never that of a role or of all, and cannot be taken back.",
@@ -35,17 +35,17 @@ def add_to(
     parser.add_argument("--json", action="store_true", help="list as JSON")
     add_place(parser)
 
-    def run(given: argparse.Namespace) -> int:
-        if given.epsilon is not None and given.grant is None:
-            parser.error("--epsilon belongs to --grant")
-        if given.say and given.grant is None and given.refuse is None:
-            parser.error("--say belongs to --grant or --refuse")
-        if given.grant is None and given.refuse is None:
-            return commands.list_requests(settings(given), lists_all=given.all, as_json=given.json)
-        grants = given.grant is not None
-        number = given.grant if grants else given.refuse
+    def run(options: argparse.Namespace) -> int:
+        if options.epsilon is not None and options.grant is None:
+            parser.error("--epsilon requires --grant")
+        if options.say and options.grant is None and options.refuse is None:
+            parser.error("--say requires --grant or --refuse")
+        if options.grant is None and options.refuse is None:
+            return commands.list_requests(settings(options), lists_all=options.all, as_json=options.json)
+        grants = options.grant is not None
+        number = options.grant if grants else options.refuse
         return commands.answer_request(
-            settings(given), commands.Answering(number, grants, given.epsilon, " ".join(given.say.split()))
+            settings(options), commands.Answering(number, grants, options.epsilon, " ".join(options.say.split()))
         )
 
     parser.set_defaults(run=run)

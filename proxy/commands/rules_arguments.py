@@ -7,6 +7,7 @@ from pathlib import Path
 
 from proxy.commands import rules_file as commands
 from proxy.commands.suggest import Wanted, suggest_privately
+from proxy.load_config import ledger_place
 
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
@@ -24,19 +25,19 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "check",
-        help="hold the rules against the database, and explain them",
+        help="check the rules against the database, and explain them",
         description="Verify a rules file against the real catalog and say what follows from it. No row is read.",
     )
     add_rules(parser)
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
-    parser.add_argument("--strict", action="store_true", help="exit with 3 where there are warnings, for a CI of yours")
+    parser.add_argument("--strict", action="store_true", help="exit with status 3 if there are warnings, for use in CI")
     parser.add_argument(
         "--epsilon",
         type=epsilon_of,
         action="append",
         default=[],
         metavar="E",
-        help="tell the errors at this ε; may be given several times (default: the rules' default and most)",
+        help="report errors at this ε; may be repeated (default: the rules' default and most)",
     )
     parser.add_argument(
         "--ledger",
@@ -45,28 +46,23 @@ def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
         help="where bounds: auto are kept (default: as for serve); without such columns it is not read",
     )
     parser.set_defaults(
-        run=lambda given: commands.check(
-            given.rules,
-            as_json=given.json,
-            is_strict=given.strict,
-            epsilons=given.epsilon,
-            ledger=place_of(given.ledger),
+        run=lambda options: commands.check(
+            options.rules,
+            as_json=options.json,
+            is_strict=options.strict,
+            epsilons=options.epsilon,
+            ledger=ledger_place(options.ledger),
         )
     )
-
-
-def place_of(text: str | None) -> Path | str | None:
-    """A file, or the URL of a database."""
-    return text if text is None or text.startswith(("postgresql://", "postgres://")) else Path(text)
 
 
 def epsilon_of(text: str) -> Decimal:
     try:
         epsilon = Decimal(text)
     except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number') from None
     if not (epsilon.is_finite() and 0 < epsilon <= 1000):
-        raise argparse.ArgumentTypeError("write a number above 0 and up to 1000")
+        raise argparse.ArgumentTypeError("must be greater than 0 and at most 1000")
     return epsilon
 
 
@@ -91,16 +87,16 @@ def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
         "--database", metavar="DSN", help="a libpq connection string (default: the variable NOISEGATE_DATABASE)"
     )
 
-    def run(given: argparse.Namespace) -> int:
-        if given.diff is not None and given.unit is None:
-            return commands.suggest_diff(given.diff)
-        if given.unit is None or given.diff is not None:
+    def run(options: argparse.Namespace) -> int:
+        if options.diff is not None and options.unit is None:
+            return commands.suggest_diff(options.diff)
+        if options.unit is None or options.diff is not None:
             parser.error("name a TABLE, or --diff RULES")
-        database = commands.database_given(given.database)
-        if given.epsilon is None:
-            return commands.suggest(given.unit, database)
-        place = place_of(given.ledger) or Path("rules.ledger")
-        wanted = Wanted(given.unit, database, given.epsilon, given.delta, place, given.anchor)
+        database = commands.database_given(options.database)
+        if options.epsilon is None:
+            return commands.suggest(options.unit, database)
+        place = ledger_place(options.ledger) or Path("rules.ledger")
+        wanted = Wanted(options.unit, database, options.epsilon, options.delta, place, options.anchor)
         return suggest_privately(wanted)
 
     parser.set_defaults(run=run)
@@ -111,14 +107,14 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
         "--epsilon",
         type=epsilon_of,
         metavar="E",
-        help="look at ranges and at rows of units, for so much ε in all",
+        help="look at ranges and at rows of units, for this ε in total",
     )
     parser.add_argument(
         "--delta",
         type=_delta_of,
         default=Decimal(0),
         metavar="D",
-        help="find frequent texts too, for so much δ in all",
+        help="find frequent texts too, for this δ in total",
     )
     parser.add_argument(
         "--ledger",
@@ -127,31 +123,31 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
         help="what the look is charged to; a file is made where there is none (default: the variable NOISEGATE_LEDGER, "
         "or rules.ledger, which serves a draft that you save as rules.yaml)",
     )
-    parser.add_argument("--anchor", type=Path, metavar="FILE", help="a second place that knows the ledger's end")
+    parser.add_argument("--anchor", type=Path, metavar="FILE", help="a second file that records the end of the ledger")
 
 
 def _delta_of(text: str) -> Decimal:
     try:
         delta = Decimal(text)
     except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text} is no number") from None
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number') from None
     if not (delta.is_finite() and 0 < delta <= Decimal("1e-3")):
-        raise argparse.ArgumentTypeError("write a number above 0 and up to 0.001")
+        raise argparse.ArgumentTypeError("must be greater than 0 and at most 0.001")
     return delta
 
 
 def _add_lock(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "lock",
-        help="write down the schema that the rules are for: what appears later is hidden",
+        help="record the schema that the rules are for: what appears later is hidden",
         description="Write a lock file beside the rules, with the columns, types and views that there are now. What "
         "appears later is hidden from analysts, told by check, log and console, until you run this again.",
     )
     add_rules(parser)
     parser.add_argument(
-        "--force", action="store_true", help="write it although the proxy would not start with it and these rules"
+        "--force", action="store_true", help="write it even if the proxy would not start with it and these rules"
     )
-    parser.set_defaults(run=lambda given: commands.lock(given.rules, is_forced=given.force))
+    parser.set_defaults(run=lambda options: commands.lock(options.rules, is_forced=options.force))
 
 
 def _add_grants(names: "Names[argparse.ArgumentParser]") -> None:
@@ -162,7 +158,7 @@ def _add_grants(names: "Names[argparse.ArgumentParser]") -> None:
     )
     add_rules(parser)
     parser.add_argument("--role", help="its name (default: that of the connection string, or noisegate_reader)")
-    parser.set_defaults(run=lambda given: commands.grants(given.rules, given.role))
+    parser.set_defaults(run=lambda options: commands.grants(options.rules, options.role))
 
 
 def _add_schema(names: "Names[argparse.ArgumentParser]") -> None:
@@ -172,4 +168,4 @@ def _add_schema(names: "Names[argparse.ArgumentParser]") -> None:
         description="Print the JSON Schema of rules files. Saved as rules.schema.json beside a file whose first line "
         "names it, as drafts do, it lets editors complete keys and mark mistakes.",
     )
-    parser.set_defaults(run=lambda given: commands.schema())
+    parser.set_defaults(run=lambda options: commands.schema())

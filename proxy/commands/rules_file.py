@@ -1,4 +1,4 @@
-"""What a DBA does with a rules file: draft, check and lock it, and make the role that it needs."""
+"""Draft, check and lock a rules file, and make the role that it needs."""
 
 import json
 import os
@@ -17,8 +17,7 @@ from proxy.kept_bounds import as_words, put_bounds, read_kept
 from proxy.load_config import ConfigurationError, database_of, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
 from proxy.settings import Settings
-from proxy.twin.collation import collation_notes
-from proxy.twin.server_programs import version_for
+from proxy.twin.server_programs import collation_notes, version_for
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName
 from rules.planner.expected_error import expected_errors
@@ -26,8 +25,7 @@ from rules.policy.finding import Finding, Severity, by_severity, error, note, wa
 from rules.policy.freeze import Seen, as_text, changes_between, find_unseen, hide_unseen, see
 from rules.policy.json_schema import rules_schema
 from rules.policy.model import Policy, table_name
-from rules.policy.suggest import suggest_rules
-from rules.policy.suggest_diff import suggest_changes
+from rules.policy.suggest import suggest_changes, suggest_rules
 from rules.policy.yaml_source import Source, dotted
 from rules.synopses.check import check_whole
 
@@ -60,7 +58,7 @@ def check(
     later = () if shown is policy else _once_locked(policy, look.catalog, meant)
     source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
     findings = by_severity(sorted([*ours, *kept, *later], key=lambda each: source.line_of(each.path)))
-    can_start = not any(each.severity is Severity.ERROR for each in findings)
+    can_start = not any(finding.severity is Severity.ERROR for finding in findings)
     asked = tuple(sorted({*(epsilons or (policy.defaults.epsilon, policy.defaults.max_epsilon))}))
     uses = tuple(expected_errors(shown, look.catalog, asked)) if can_start else ()
     report = CheckReport(rules, source, policy, findings, uses, asked)
@@ -70,14 +68,14 @@ def check(
 
 
 def _looks(rules: Path, policy: Policy, kept: Sequence[KeptBounds]) -> Iterator[Finding]:
-    """What private looks have found of columns that say bounds: auto."""
+    """Yield what private looks have found of columns that say bounds: auto."""
     known = {(table_name(each.table), each.column): each for each in kept}
     for text, of in policy.tables.items():
         for name in (name for name, column in of.columns.items() if column.bounds is not None):
             found, path = known.get((table_name(text), name)), dotted(("tables", text, "columns", name, "bounds"))
             if found is None:
                 yield error(
-                    path, "auto: nobody has looked yet", f"noisegate bounds {rules} does, and charges the ledger"
+                    path, "auto: no bounds are known yet", f"run noisegate bounds {rules}, which charges the ledger"
                 )
             else:
                 yield note(path, f"auto: {as_words(found)}")
@@ -88,26 +86,26 @@ def _check_epsilons(epsilons: Sequence[Decimal], policy: Policy) -> None:
     most = policy.defaults.max_epsilon
     if epsilons and max(epsilons) > most:
         raise ConfigurationError(
-            f"--epsilon {max(epsilons):f} is above defaults.max_epsilon, {most:f}: no statement can have it"
+            f"--epsilon {max(epsilons):f} is above defaults.max_epsilon, {most:f}: no statement can spend it"
         )
 
 
 def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None) -> Iterator[Finding]:
-    """What the database, our role in it and the lock file say, besides what the rules mean."""
+    """Yield what the database, our role in it and the lock file say, besides what the rules mean."""
     yield from map(_unreadable, look.missing.items())
     yield from (warning("database", risk) for risk in look.risks)
     yield from _about_twin(look.catalog)
     accounts = load_accounts(policy, rules, secrets.token_bytes(32))
     yield from (warning("logins", words) for words in find_oddities(policy, rules, accounts))
     if seen is None:
-        words = f"there is no {lock_of(rules).name}: columns that appear later are given out by the next start"
-        yield warning("database", words, f"noisegate lock {rules} writes down what there is now")
+        words = f"there is no {lock_of(rules).name}: the next start will show columns that were added since"
+        yield warning("database", words, f"noisegate lock {rules} records the current schema")
     else:
         yield from (each.finding(lock_of(rules).name, str(rules)) for each in find_unseen(policy, look.catalog, seen))
 
 
 def _once_locked(policy: Policy, catalog: Catalog, now: Sequence[Finding]) -> Iterator[Finding]:
-    """What is no error only because what is new is hidden."""
+    """Yield what is no error only because what is new is hidden."""
     known = {(each.path, each.message) for each in now if each.severity is Severity.ERROR}
     for each in check_whole(policy, catalog):
         if each.severity is Severity.ERROR and (each.path, each.message) not in known:
@@ -115,7 +113,7 @@ def _once_locked(policy: Policy, catalog: Catalog, now: Sequence[Finding]) -> It
 
 
 def _unreadable(missing: tuple[TableName, str]) -> Finding:
-    return error(dotted(("tables", str(missing[0]))), "our role may not read it", missing[1])
+    return error(dotted(("tables", str(missing[0]))), "the proxy's role cannot read it", missing[1])
 
 
 def lock(rules: Path, *, is_forced: bool = False) -> int:
@@ -125,8 +123,8 @@ def lock(rules: Path, *, is_forced: bool = False) -> int:
     before, now, path = read_lock(rules), see(policy, catalog), lock_of(rules)
     errors = [each for each in check_whole(policy, catalog) if each.severity is Severity.ERROR]
     if errors and not is_forced:
-        lines = map(str, (f"{path} is not written: with it the proxy would not start", *errors))
-        raise ConfigurationError("\n".join((*lines, "mend the rules, or write it all the same by --force")))
+        lines = map(str, (f"{path} is not written: the proxy would not start with it", *errors))
+        raise ConfigurationError("\n".join((*lines, "correct the rules, or write it anyway with --force")))
     try:
         path.write_text(as_text(now), encoding="utf-8")
     except OSError as error:
@@ -158,7 +156,7 @@ def database_given(database: str | None) -> str:
     """The connection string of the command line, or that of the environment."""
     dsn = database or os.environ.get("NOISEGATE_DATABASE")
     if not dsn:
-        raise ConfigurationError("say which database: --database, or the variable NOISEGATE_DATABASE")
+        raise ConfigurationError("name the database: --database, or the variable NOISEGATE_DATABASE")
     return dsn
 
 

@@ -9,7 +9,7 @@ from proxy.settings import MEGABYTE, LoadLimits, ServerSettings, SessionSettings
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Where it listens, what it may take, and what runs the twin."""
+    """Add the options: where it listens, what it may take, and what runs the twin."""
     _add_listening(parser)
     _add_connection_limits(parser)
     _add_twin(parser)
@@ -20,7 +20,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def server_settings(given: argparse.Namespace) -> ServerSettings:
-    """Where clients come in."""
+    """Return where clients come in."""
     return ServerSettings(
         host=given.host,
         port=given.port,
@@ -28,6 +28,7 @@ def server_settings(given: argparse.Namespace) -> ServerSettings:
         private_key=given.tls_key,
         client_authorities=given.tls_client_ca,
         plaintext_from=given.plaintext,
+        gateways=tuple(ip_network(each) for each in given.proxy_protocol_from),
         max_logins_per_address=given.max_logins_per_address,
         max_connections=given.max_connections,
         max_connections_per_analyst=given.max_connections_per_analyst,
@@ -54,7 +55,7 @@ def session_settings(given: argparse.Namespace) -> SessionSettings:
 
 
 def web_settings(given: argparse.Namespace) -> WebSettings:
-    """Where the web console is. An option of it does nothing without its port, so it is a mistake."""
+    """Return where the web console is. An option of it does nothing without its port, so it is a mistake."""
     networks = tuple(given.console_trusted_from)
     wanted = WebSettings(
         given.console_host, given.console_port, given.console_trusted_header, networks, given.console_edit_rules
@@ -77,6 +78,15 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
         choices=("nowhere", "loopback", "anywhere"),
         default="loopback",
         help="from where clients may come without TLS (default: loopback)",
+    )
+    parser.add_argument(
+        "--proxy-protocol-from",
+        type=_network,
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="address or network of a load balancer that begins each connection with the PROXY protocol, version 1 or "
+        "2: its clients then have their own addresses here; may be given several times",
     )
 
 

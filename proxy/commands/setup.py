@@ -32,7 +32,7 @@ _ANALYST: Final = '  ada: {password: "${ADA_VERIFIER}", epsilon: 5}'
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the command line says; None is asked."""
+    """The answers that the command line gives; what is None is asked."""
 
     database: str
     folder: Path
@@ -51,7 +51,7 @@ class Wishes:
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:
-            raise ConfigurationError("the input ended before this was answered; --yes takes what is proposed")
+            raise ConfigurationError("the input ended before this was answered; use --yes to accept the proposals")
         return line.strip() or proposed
 
     def is_so(self, given: bool | None, question: str, *, proposed: bool) -> bool:
@@ -62,7 +62,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What is made up: a password for the proxy's role, and one for the first analyst."""
+    """Passwords that are made up: for the proxy's role, and for the first analyst."""
 
     role: str
     analyst: str
@@ -80,7 +80,7 @@ def init(wishes: Wishes) -> int:
     catalog = run(look_at(wishes.database)).catalog
     say(f"{catalog.database}: {len(catalog.tables)} tables and views; no row is read")
     unit = wishes.unit or wishes.ask("Which table has one row for each individual to protect?", _likely_unit(catalog))
-    analyst = wishes.analyst or wishes.ask("Who may ask first?", "ada")
+    analyst = wishes.analyst or wishes.ask("Name of the first analyst?", "ada")
     bi_tools = wishes.is_so(wishes.bi_tools, "Will BI tools connect?", proposed=True)
     made = Secrets.new()
     try:

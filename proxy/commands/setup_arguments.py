@@ -13,35 +13,35 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     """Add it to the command line."""
     parser = names.add_parser(
         "init",
-        help="from a database to a guarded one: a folder with all that the proxy needs",
+        help="set up a proxy for a database: a folder with all that it needs",
         description="Ask a few questions and write a folder: rules, the SQL of the proxy's role, passwords, a "
-        "certificate, lock file and ledger. No row is read. What you say by an option is not asked.",
+        "certificate, lock file and ledger. No row is read. A question answered by an option is not asked.",
     )
     parser.add_argument("database", metavar="DSN", help="how you reach the database, as its owner or a superuser")
     parser.add_argument("--folder", type=Path, default=Path("noisegate"), help="a new folder (default: noisegate)")
     parser.add_argument("--unit", metavar="TABLE", help="the table with one row for each individual to protect")
-    parser.add_argument("--analyst", metavar="NAME", help="who may ask first")
+    parser.add_argument("--analyst", metavar="NAME", help="the first analyst")
     parser.add_argument("--role", default=READER, help=f"the proxy's role in the database (default: {READER})")
     parser.add_argument(
-        "--grant", action=argparse.BooleanOptionalAction, help="make that role now, by the connection given"
+        "--grant", action=argparse.BooleanOptionalAction, help="make that role now, over this connection"
     )
     parser.add_argument(
         "--bi-tools",
         action=argparse.BooleanOptionalAction,
         help="BI tools will connect: previews show columns, no rows",
     )
-    parser.add_argument("--yes", action="store_true", help="ask nothing, and take what is proposed")
+    parser.add_argument("--yes", action="store_true", help="ask nothing, and accept the proposals")
     parser.set_defaults(
-        run=lambda given: setup_commands.init(
+        run=lambda options: setup_commands.init(
             setup_commands.Wishes(
-                given.database,
-                given.folder,
-                given.role,
-                given.unit,
-                given.analyst,
-                given.grant,
-                given.bi_tools,
-                given.yes,
+                options.database,
+                options.folder,
+                options.role,
+                options.unit,
+                options.analyst,
+                options.grant,
+                options.bi_tools,
+                options.yes,
             )
         )
     )

@@ -17,7 +17,7 @@ from proxy.wire.scram import Verifier
 from rules.accounting.budgets import OWNER, budgets_of
 from rules.catalog import Catalog, TableName
 from rules.policy.load import load_policy
-from rules.policy.look_bins import Found, Look
+from rules.policy.look_bins import ColumnLook, LookResult
 from rules.policy.model import Policy, table_name
 from rules.policy.suggest import looks_for, suggest_rules
 from rules.refusal import Refusal
@@ -44,7 +44,7 @@ def suggest_privately(wanted: Wanted) -> int:
     settings = Settings(Path("draft"), wanted.ledger, wanted.anchor)
     if isinstance(wanted.ledger, Path) and not wanted.ledger.exists():
         make_ledger(settings, catalog)
-        tell(f"made the ledger {wanted.ledger}: keep it, it is that of this database from now on")
+        tell(f"made the ledger {wanted.ledger}: keep it, for it belongs to this database from now on")
     try:
         found, paid = run(_look(wanted, policy, catalog, settings))
     except Refusal as refusal:
@@ -73,7 +73,7 @@ def _budget_delta(wanted: Wanted) -> Decimal:
 
 async def _look(
     wanted: Wanted, policy: Policy, catalog: Catalog, settings: Settings
-) -> tuple[Mapping[tuple[TableName, str | None], Found], str]:
+) -> tuple[Mapping[tuple[TableName, str | None], LookResult], str]:
     ledger = await open_ledger(settings, ledger_identity(catalog))
     try:
         async with PrivateLook.opened(policy, catalog, ledger) as looking:
@@ -81,7 +81,7 @@ async def _look(
             whole = Share(wanted.epsilon, wanted.delta)
             looks = [each for each in asked if await looking.is_possible(each, whole)]
             if not looks:
-                raise ConfigurationError("there is nothing to look at: the draft asks for no range")
+                raise ConfigurationError("nothing to look at: the draft asks for no range")
             await _check_left(wanted, policy, ledger)
             share = shares_of(wanted.epsilon, wanted.delta, looks)
             tell(f"{len(looks)} looks, each charged with ε {share.epsilon.normalize():f} before it is made")
@@ -103,8 +103,8 @@ async def _check_left(wanted: Wanted, policy: Policy, ledger: Ledger) -> None:
         )
 
 
-def _together(found: Sequence[tuple[Look, Found]]) -> dict[tuple[TableName, str | None], Found]:
-    return {(look.table, look.column): each for look, each in found if each != Found()}
+def _together(found: Sequence[tuple[ColumnLook, LookResult]]) -> dict[tuple[TableName, str | None], LookResult]:
+    return {(look.table, look.column): each for look, each in found if each != LookResult()}
 
 
 def _shown(ledger: Path | str) -> str:

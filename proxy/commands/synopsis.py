@@ -1,5 +1,6 @@
 """Synopses at the command line: made now, reported on, written out. A running proxy goes on meanwhile."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 import psycopg
 
 from proxy.commands.basic import ConfigurationError, Unreachable, run, say
+from proxy.commands.parquet import check_parquet, write_parquet
 from proxy.engines.engine import EngineError
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import system_clock
@@ -16,6 +18,8 @@ from proxy.execute.rulebook import Rulebook
 from proxy.freeze import Freeze
 from proxy.load_config import check_rules, ledger_identity, open_ledger, read_rules
 from proxy.settings import Settings
+from proxy.synopses.cube_shelf import listing_of
+from proxy.synopses.cubes import CubeMaker
 from proxy.synopses.fit_process import FitFailed
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import fitted_schema, told_epsilon
@@ -37,14 +41,17 @@ class Open:
 
     rulebook: Rulebook
     maker: Maker
+    cubes: CubeMaker
     engine: PostgresEngine
 
     async def newest(self, name: str) -> tuple[SynopsisPlan, KeptRelease]:
         """The plan of a synopsis, and its newest release."""
+        if name in self.rulebook.policy.cubes:
+            raise ConfigurationError(f"{name} is a cube, which has no rows: it serves questions about its table")
         plan = plan_synopsis(name, self.rulebook.policy, self.rulebook.catalog)
         kept = await self.maker.find(plan, self.rulebook)
         if kept is None:
-            raise ConfigurationError(f"synopsis {name} was not made by these rules: noisegate synopsis make makes it")
+            raise ConfigurationError(f"synopsis {name} was not made by these rules: run noisegate synopsis make")
         return plan, kept
 
 
@@ -53,14 +60,25 @@ def make(settings: Settings, name: str) -> int:
 
     async def work() -> str:
         async with _opened(settings, name) as found:
+            if name in found.rulebook.policy.cubes:
+                return await _make_cube(name, found)
             kept = await found.maker.make(name, found.rulebook)
             epsilon, cost = told_epsilon(kept, found.rulebook), kept.release.mechanism
             words = f"ε {price(epsilon)}" + (f", paid as ρ {price(cost.rho)}" if cost.epsilon is None else "")
             return f"made {name}: {len(kept.release.values):,} counts, charged to the budget of all ({words})"
 
     say(run(work()))
-    say("a running proxy shows its rows within some seconds, and charges each reader once")
+    say("a running proxy serves from it within some seconds, and charges each reader once")
     return 0
+
+
+async def _make_cube(name: str, found: Open) -> str:
+    plan = await found.cubes.plan(name, found.rulebook)
+    kept = await found.cubes.make(plan, found.rulebook)
+    cells = sum(each.cells for each in plan.sets)
+    schema = listing_of(plan, kept, (), found.rulebook)
+    words = f"ε {price(schema.epsilon)}" + (f", paid as ρ {price(schema.rho)}" if schema.rho else "")
+    return f"made {name}: {len(plan.sets)} sets of keys, {cells:,} cells, charged to the budget of all ({words})"
 
 
 def report(settings: Settings, name: str) -> int:
@@ -98,8 +116,10 @@ def _number(value: object) -> float:
     return float(str(value))
 
 
-def export(settings: Settings, name: str, folder: Path) -> int:
+def export(settings: Settings, name: str, folder: Path, *, as_parquet: bool) -> int:
     """Write the rows that the proxy shows, by a twin of their own that holds their constraints."""
+    if as_parquet:
+        check_parquet()
 
     async def work() -> None:
         async with _opened(settings, name) as found:
@@ -110,7 +130,7 @@ def export(settings: Settings, name: str, folder: Path) -> int:
             twin = await Twin.open(catalog, policy, found.engine)
             try:
                 await twin.show_synopsis(schema)
-                await _write_tables(twin, schema, folder)
+                await _write_tables(twin, schema, folder, as_parquet=as_parquet)
             finally:
                 await twin.close()
             _write(folder / "synopsis.json", json.dumps(_about(schema, kept), indent=2).encode() + b"\n")
@@ -120,14 +140,20 @@ def export(settings: Settings, name: str, folder: Path) -> int:
     return 0
 
 
-async def _write_tables(twin: Twin, schema: SyntheticSchema, folder: Path) -> None:
+async def _write_tables(twin: Twin, schema: SyntheticSchema, folder: Path, *, as_parquet: bool) -> None:
     async with await psycopg.AsyncConnection.connect(twin.owner_dsn, autocommit=True) as owner:
+        await owner.execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'")
         for each in schema.tables:
             pieces: list[bytes] = []
             async with owner.cursor() as cursor, cursor.copy(_copy_of(each.table.name)) as copy:
                 async for piece in copy:
                     pieces.append(bytes(piece))
-            _write(folder / f"{each.table.name.name}.csv", b"".join(pieces))
+            path = folder / f"{each.table.name.name}.{'parquet' if as_parquet else 'csv'}"
+            if as_parquet:
+                path.touch(mode=0o600)
+                await asyncio.to_thread(write_parquet, path, b"".join(pieces), each.table.columns)
+            else:
+                _write(path, b"".join(pieces))
 
 
 def _about(schema: SyntheticSchema, kept: KeptRelease) -> dict[str, object]:
@@ -174,7 +200,8 @@ async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
         check_rules(shown, catalog)
         ledger = await open_ledger(settings, ledger_identity(catalog))
         try:
-            yield Open(Rulebook.of(shown, catalog, 0), Maker(engine, ledger, OpenDPNoise(), system_clock), engine)
+            parts = engine, ledger, OpenDPNoise(), system_clock
+            yield Open(Rulebook.of(shown, catalog, 0), Maker(*parts), CubeMaker(*parts), engine)
         finally:
             await ledger.close()
     except Refusal as refusal:

@@ -18,13 +18,13 @@ def add_to(
     settings: Callable[[argparse.Namespace], Settings],
 ) -> None:
     """Add them to the command line."""
-    parser = names.add_parser("synopsis", help="synthetic rows: make them now, see how good they are, write them out")
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    about = "synopses and cubes: make them now, see how good they are, write rows out"
+    actions = names.add_parser("synopsis", help=about).add_subparsers(title="actions", metavar="ACTION", required=True)
     make = actions.add_parser(
         "make",
-        help="measure a synopsis now, and charge it",
+        help="measure a synopsis or a cube now, and charge it",
         description="Charge the budget of all analysts, then count, add noise and keep the counts in the ledger. A "
-        "running proxy shows the new rows within some seconds, and charges each reader before.",
+        "running proxy serves from them within some seconds, and charges each reader before.",
     )
     report = actions.add_parser(
         "report",
@@ -34,15 +34,27 @@ def add_to(
     )
     export = actions.add_parser(
         "export",
-        help="write the rows into a folder, as CSV",
-        description="Write one CSV file a table, and synopsis.json: what was measured, with which noise, and how good "
+        help="write the rows into a folder, as CSV or Parquet",
+        description="Write one file a table, and synopsis.json: what was measured, with which noise, and how good "
         "the rows are. They are the very rows that the proxy shows. Costs nothing.",
     )
-    for each in (make, report, export):
-        add_rules(each)
-        each.add_argument("name", metavar="NAME", help="of the synopsis")
-        add_place(each)
-    export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")
+    for action in (make, report, export):
+        add_rules(action)
+        action.add_argument("name", metavar="NAME", help="of the synopsis")
+        add_place(action)
+    _add_files(export)
     make.set_defaults(run=lambda given: synopsis_commands.make(settings(given), given.name))
     report.set_defaults(run=lambda given: synopsis_commands.report(settings(given), given.name))
-    export.set_defaults(run=lambda given: synopsis_commands.export(settings(given), given.name, given.folder))
+    export.set_defaults(
+        run=lambda given: synopsis_commands.export(
+            settings(given), given.name, given.folder, as_parquet=given.format == "parquet"
+        )
+    )
+
+
+def _add_files(export: argparse.ArgumentParser) -> None:
+    formats = ("csv", "parquet")
+    export.add_argument(
+        "--format", choices=formats, default="csv", help="of the files (default: csv); parquet is an extra"
+    )
+    export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")

@@ -54,7 +54,7 @@ _EXAMPLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedStatement:
     """A kind of refusal, without constants of any statement."""
 
     sqlstate: str
@@ -64,7 +64,7 @@ class Refused:
 
 @dataclass(slots=True)
 class Findings:
-    """What became of the statements."""
+    """The statements of a log, by what would become of them."""
 
     statements: int = 0
     different: int = 0
@@ -73,9 +73,11 @@ class Findings:
     session: int = 0
     epsilon: Decimal = Decimal(0)  # of all different private ones, asked once
     priced: set[str] = field(default_factory=set)  # the texts of these
-    refused: dict[Refused, Counter[str]] = field(default_factory=dict)  # by kind: shapes, with how many there are
+    refused: dict[RefusedStatement, Counter[str]] = field(
+        default_factory=dict
+    )  # by kind: shapes, with how many there are
 
-    def refuse(self, kind: Refused, shown: str, count: int) -> None:
+    def refuse(self, kind: RefusedStatement, shown: str, count: int) -> None:
         self.refused.setdefault(kind, Counter())[shown] += count
 
 
@@ -87,13 +89,17 @@ def statements_in(text: str) -> list[tuple[Statement | None, str]]:
         reading, taken = _read_one(pieces, place)
         if reading.unreadable:
             found.append((None, pieces[place].strip()))
-        found += [(each, each.text.rstrip().rstrip(";")) for each in reading.statements if each.text.strip()]
+        found += [
+            (statement, statement.text.rstrip().rstrip(";"))
+            for statement in reading.statements
+            if statement.text.strip()
+        ]
         place += taken
     return found
 
 
 def _read_one(pieces: Sequence[str], place: int) -> tuple[Reading, int]:
-    """What begins with a piece, and of how many it is made: a line may end with a semicolon inside of quotes."""
+    """Return what begins with a piece, and of how many it is made: a line may end with a semicolon inside of quotes."""
     first = read(pieces[place])
     if first.unreadable and _MAY_GO_ON.search(pieces[place]):
         for count in range(2, min(_MOST_PIECES, len(pieces) - place) + 1):
@@ -132,7 +138,7 @@ async def _session(rules: Path, folder: Path, catalog: Catalog, kept: Sequence[K
     try:
         if running.done():
             running.result()
-            raise ConfigurationError("the proxy was ended")
+            raise ConfigurationError("the proxy was stopped")
         place = make_conninfo("", host="127.0.0.1", port=app.listener.port, dbname=catalog.database, sslmode="disable")
         login = make_conninfo(place, user=_NAME, password=password)
         async with await psycopg.AsyncConnection.connect(login, autocommit=True) as session:
@@ -170,12 +176,14 @@ async def _ask(
     count: int,
     made: Findings,
 ) -> None:
-    """What would become of one statement."""
+    """Find what would become of one statement."""
     if statement is None:
-        made.refuse(Refused("42601", "PostgreSQL's grammar cannot read this statement", ""), _opening(own), count)
+        made.refuse(
+            RefusedStatement("42601", "PostgreSQL's grammar cannot read this statement", ""), _opening(own), count
+        )
         return
     if statement.refusal is not None:
-        kind = Refused(statement.refusal.sqlstate, statement.refusal.message, statement.refusal.hint)
+        kind = RefusedStatement(statement.refusal.sqlstate, statement.refusal.message, statement.refusal.hint)
         made.refuse(_without_constants(kind), shape_of(own), count)
         return
     query = _query_in(statement, own)
@@ -187,7 +195,7 @@ async def _ask(
     except psycopg.Error as error:
         diagnosis = error.diag
         words = diagnosis.message_primary or "the connection was lost"
-        kind = Refused(error.sqlstate or "", words, diagnosis.message_hint or "")
+        kind = RefusedStatement(error.sqlstate or "", words, diagnosis.message_hint or "")
         made.refuse(_without_constants(kind), shape_of(query), count)
         return
     if (cost := _COST.match(plan)) is not None:
@@ -236,7 +244,7 @@ def shape_of(text: str) -> str:
     return next((shape(piece.tree) for piece in parse(text)), "") or f"statement {fingerprint(text)}"
 
 
-def _without_constants(kind: Refused) -> Refused:
+def _without_constants(kind: RefusedStatement) -> RefusedStatement:
     """A value that PostgreSQL cannot read stands in double quotes, as names do elsewhere."""
     constants = _VALUES if kind.sqlstate.startswith("22") else _CONSTANTS
     return replace(kind, message=constants.sub("?", kind.message), hint=constants.sub("?", kind.hint))
@@ -247,6 +255,6 @@ def _opening(text: str) -> str:
     return f"{text.split(maxsplit=1)[0].upper()} …"
 
 
-def most_frequent(refused: dict[Refused, Counter[str]]) -> Sequence[tuple[Refused, Counter[str]]]:
+def most_frequent(refused: dict[RefusedStatement, Counter[str]]) -> Sequence[tuple[RefusedStatement, Counter[str]]]:
     """Kinds of refusal, the most frequent first."""
     return sorted(refused.items(), key=lambda each: (-each[1].total(), each[0].message))

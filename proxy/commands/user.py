@@ -33,7 +33,7 @@ _IN_FORCE = "in force: at once for passwords in a file, after SIGHUP or RELOAD f
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """Who comes, and with which budget."""
+    """A new analyst, and the budget."""
 
     name: str
     role: str | None = None
@@ -68,7 +68,9 @@ class Files:
             policy = load_policy(self.text, str(self.rules), os.environ)
             filed = read_verifiers(self.lines, str(self.verifiers))
         except (RulesError, VerifiersError) as error:
-            raise ConfigurationError(f"nothing is written: with this change the rules have mistakes\n{error}") from None
+            raise ConfigurationError(
+                f"nothing is written: with this change the rules file has errors\n{error}"
+            ) from None
         both = sorted(name for name in filed if name in policy.accounts and policy.accounts[name].password is not None)
         if both:
             raise ConfigurationError(f"nothing is written: {both[0]} would have a password in both files")
@@ -88,7 +90,7 @@ def add(rules: Path, user: NewUser) -> int:
     """Add an analyst with a password that is asked for, or made up where there is no terminal to ask at."""
     files, name = Files.read(rules), user.name
     if name in files.policy.accounts:
-        raise ConfigurationError(f"{name} is in the rules already; noisegate user rotate gives a new password")
+        raise ConfigurationError(f"{name} is already in the rules; run noisegate user rotate to set a new password")
     password, is_made = _new_password()
     verifier = _verifier(password)
     keys = {"role": user.role, "epsilon": None if user.epsilon is None else f"{user.epsilon:f}"}
@@ -118,13 +120,15 @@ def rotate(rules: Path, name: str, *, grace: timedelta = GRACE) -> int:
         ends = now + grace
         kept = _with_line(without_name(files.lines, name), line_of(name, old, ends)) if grace else ""
         files.lines = _with_line(kept or without_name(files.lines, name), line_of(name, verifier))
-        old_one = f"the old one is valid until {_moment(ends)}" if grace else "the old one is valid no more"
+        old_one = f"the old one is valid until {_moment(ends)}" if grace else "the old password is no longer valid"
     elif account is not None:
         old = Verifier.parse(account[-1])
         verifier = _verifier(password, old)
         texts = [str(old), str(verifier)] if grace else [str(verifier)]
         files.set(name, "password", json.dumps(texts if len(texts) > 1 else texts[0]))
-        old_one = "the old one is valid until you rotate with --grace 0" if grace else "the old one is valid no more"
+        old_one = (
+            "the old one is valid until you rotate with --grace 0" if grace else "the old password is no longer valid"
+        )
     else:
         raise ConfigurationError(f"{name} has no password in the rules or their file of verifiers")
     files.write()
@@ -147,7 +151,9 @@ def remove_user(rules: Path, name: str) -> int:
     files = Files.read(rules)
     _analyst(files, name)
     if len(files.policy.analysts) == 1:
-        raise ConfigurationError(f"{name} is the only analyst of the rules; noisegate user expire ends the logins")
+        raise ConfigurationError(
+            f"{name} is the only analyst of the rules; run noisegate user expire to end the logins"
+        )
     files.text = _edited(lambda: remove(files.text, ("analysts", name)))
     files.lines = without_name(files.lines, name)
     files.write()
@@ -167,7 +173,7 @@ def _new_password() -> tuple[str, bool]:
     if sys.stdin.isatty():
         given = getpass("Password (empty: one is made up): ")
         if given and given != getpass("Again: "):
-            raise ConfigurationError("the two are not the same")
+            raise ConfigurationError("the two passwords differ")
     else:
         given = sys.stdin.readline().rstrip("\n")
     return (given, False) if given else (secrets.token_urlsafe(18), True)

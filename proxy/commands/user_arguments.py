@@ -22,11 +22,11 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add(actions)
     _rotate(actions)
-    expire = _action(actions, "expire", "let nobody log in with a name any more")
+    expire = _action(actions, "expire", "end the logins of a name")
     expire.add_argument("--at", type=_moment, metavar="TIME", help="from then on, as 2027-01-31 (default: now)")
-    expire.set_defaults(run=lambda given: commands.expire(given.rules, given.name, given.at))
-    removed = _action(actions, "remove", "take an analyst out; the ledger keeps what was spent")
-    removed.set_defaults(run=lambda given: commands.remove_user(given.rules, given.name))
+    expire.set_defaults(run=lambda options: commands.expire(options.rules, options.name, options.at))
+    removed = _action(actions, "remove", "remove an analyst; the ledger keeps what was spent")
+    removed.set_defaults(run=lambda options: commands.remove_user(options.rules, options.name))
 
 
 def _add(actions: "Names[argparse.ArgumentParser]") -> None:
@@ -35,18 +35,18 @@ def _add(actions: "Names[argparse.ArgumentParser]") -> None:
     parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="ε of this analyst in a period")
     parser.add_argument("--until", type=_moment, metavar="TIME", help="until when the name can log in")
     parser.set_defaults(
-        run=lambda given: commands.add(
-            given.rules, commands.NewUser(given.name, given.role, given.epsilon, given.until)
+        run=lambda options: commands.add(
+            options.rules, commands.NewUser(options.name, options.role, options.epsilon, options.until)
         )
     )
 
 
 def _rotate(actions: "Names[argparse.ArgumentParser]") -> None:
-    parser = _action(actions, "rotate", "give a new password, beside the old one for a while")
+    parser = _action(actions, "rotate", "set a new password; the old one stays valid for a while")
     parser.add_argument(
         "--grace", type=_days, default=commands.GRACE, metavar="DAYS", help="how long the old one is valid (default: 7)"
     )
-    parser.set_defaults(run=lambda given: commands.rotate(given.rules, given.name, grace=given.grace))
+    parser.set_defaults(run=lambda options: commands.rotate(options.rules, options.name, grace=options.grace))
 
 
 def _action(actions: "Names[argparse.ArgumentParser]", action: str, words: str) -> argparse.ArgumentParser:
@@ -58,7 +58,7 @@ def _action(actions: "Names[argparse.ArgumentParser]", action: str, words: str) 
 
 def _name(text: str) -> str:
     if not text.strip():
-        raise argparse.ArgumentTypeError("nobody can log in without a name")
+        raise argparse.ArgumentTypeError("the name must not be empty")
     return text
 
 
@@ -66,11 +66,13 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'"{text}" is no time, as 2027-01-31 or 2027-01-31T18:00+01:00') from None
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a time, such as 2027-01-31 or 2027-01-31T18:00+01:00'
+        ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _days(text: str) -> timedelta:
     if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number of days, as 7')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of days, such as 7')
     return timedelta(days=int(text))

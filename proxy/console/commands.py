@@ -28,14 +28,14 @@ class NoSuchThing(Refusal):
 
 
 class NotDone(Refusal):
-    """What a command asked for did not come about."""
+    """The command could not be done."""
 
     sqlstate = "55000"  # object_not_in_prerequisite_state
 
 
 @dataclass
 class Console:
-    """What all operators' sessions share: the parts of the proxy, and what changes them."""
+    """The parts of the proxy that all operators' sessions share, and what changes them."""
 
     vitals: Vitals
     policy: Callable[[], Policy]
@@ -135,7 +135,7 @@ class Console:
                 return [(name, _yes(runs), closed) for name, runs in self.vitals.twins.states().items()]
             case "FAULTS":
                 stops = await self.vitals.ledger.stops()
-                return [(each.analyst, each.time.isoformat(), str(each.charge), each.cause) for each in stops]
+                return [(stop.analyst, stop.time.isoformat(), str(stop.charge), stop.cause) for stop in stops]
             case "RULES":
                 return self._rules()
             case "UNSEEN":

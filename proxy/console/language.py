@@ -37,7 +37,7 @@ HELP: Final = (
     ("PAUSE", "let what runs on the real database end, and hold what would begin there"),
     ("RESUME", "let it begin"),
     ("KILL id", "end a session; KILL ANALYST name: all of an analyst's"),
-    ("FORGIVE name", "let an analyst ask again whom a fault has stopped"),
+    ("FORGIVE name", "let an analyst query again after a fault has stopped the account"),
     ("GRANT EPSILON n TO name", "let an analyst spend so much more in the running period, within the budget of all"),
     ("REFRESH TWIN", "look at the real database's schema and public tables now"),
 )

@@ -1,4 +1,4 @@
-"""How everything is at one moment: gauges for Prometheus, and whether a client could be answered now."""
+"""Vital signs of the proxy: gauges for Prometheus, and whether a client could be answered now."""
 
 import asyncio
 from collections import Counter
@@ -9,12 +9,12 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from proxy.causes import ledger_cause
 from proxy.engines.engine import EngineError
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import Clock
 from proxy.execute.service import Service
 from proxy.execute.worker_pool import PlannerPool
-from proxy.ledger.causes import ledger_cause
 from proxy.ledger.ledger import Ledger
 from proxy.server.listener import Listener
 from proxy.session.sessions import Sessions
@@ -28,7 +28,7 @@ _CHECK_SECONDS: Final = 5.0  # between two looks at the real database, however o
 
 @dataclass(frozen=True, slots=True)
 class Balances:
-    """What each analyst, and all together, have spent in the running period."""
+    """The amounts that each analyst, and all together, have spent in the running period."""
 
     analysts: Mapping[str, Balance]
     shared: Balance

@@ -8,6 +8,7 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ HERE = Path(__file__).parent
 DATABASE, READER = "shop", "noisegate_reader"
 ANALYST, PASSWORD = "ada", "lovelace"
 VERSION = 18
+ENVIRONMENT = "environment.sh"  # beside the rules file: what that names
 
 QUERIES = (
     "SELECT city, count(*), round(avg(extract(year FROM birth_date)), 1) AS born FROM customers GROUP BY city "
@@ -101,10 +103,10 @@ def open_shop(*, tcp_port: int | None = None) -> Shop:
 
 async def prepare(shop: Shop, port: int) -> Settings:
     """Write rules, certificate and an empty ledger beside the shop."""
-    os.environ["NOISEGATE_DATABASE"] = shop.dsn
-    os.environ["ADA_VERIFIER"] = str(Verifier.of_password(PASSWORD, secrets.token_bytes(16)))
+    verifier = str(Verifier.of_password(PASSWORD, secrets.token_bytes(16)))
+    _export(shop.folder / ENVIRONMENT, {"NOISEGATE_DATABASE": shop.dsn, "ADA_VERIFIER": verifier})
     certificate, private_key = write_certificate(shop.folder)
-    rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.accounting"
+    rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.ledger"
     shutil.copyfile(HERE / "rules.yaml", rules)
     engine = PostgresEngine(shop.dsn)
     server = ServerSettings(port=port, certificate=certificate, private_key=private_key)
@@ -114,6 +116,14 @@ async def prepare(shop: Shop, port: int) -> Settings:
     make_ledger(settings, catalog)
     lock_of(rules).write_text(as_text(see(read_rules(rules), catalog)), encoding="utf-8")
     return settings
+
+
+def _export(file: Path, variables: Mapping[str, str]) -> None:
+    """Set what the rules file names, here and by a file for shells."""
+    os.environ.update(variables)
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+    file.write_text("".join(lines), encoding="utf-8")
+    file.chmod(0o600)
 
 
 async def _serve(settings: Settings, shop: Shop, began: float) -> int:
@@ -139,12 +149,17 @@ Three queries to try (the last one is refused, and says what to do instead):
 TABLE noisegate.budget shows what is left, TABLE noisegate.columns what may be asked of each column: free.
 What analysts may learn is written in {rules}
 Change it, then:  kill -HUP {os.getpid()}
+Other commands read it too (noisegate check, ledger show, grants, suggest), after the variables that it names:
+
+    . {shlex.quote(str(rules.parent / ENVIRONMENT))}
+    noisegate check {shlex.quote(str(rules))}
+
 Ctrl-C ends the demo and leaves nothing behind.
 """
 
 
 def psql_line(port: int) -> str:
-    """What to paste. The wheel's own psql knows no TLS, and on this machine alone it needs none."""
+    """Return what to paste. The wheel's own psql knows no TLS, and on this machine alone it needs none."""
     found = shutil.which("psql")
     psql, mode = (found, "require") if found else (str(server_binaries(VERSION) / "psql"), "disable")
     target = f"host=127.0.0.1 port={port} dbname={DATABASE} user={ANALYST} sslmode={mode}"

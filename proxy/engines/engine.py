@@ -1,4 +1,4 @@
-"""What the proxy asks of a real database: its catalog, and grouped aggregates over one snapshot."""
+"""Interface of a real database: its catalog, and grouped aggregates over one snapshot."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -7,6 +7,7 @@ from typing import Protocol
 from proxy.causes import UNKNOWN, Cause, reason_of
 from rules.catalog import Catalog, Table, TableName
 from rules.kernel.statement import Bounded, Marginals, Tally
+from rules.refusal import BadSetting, CannotRun, Interrupted, Refusal, RulesChanged, Unavailable
 
 Row = tuple[bytes | None, ...]  # every column as the server wrote its text, in the database's own encoding
 
@@ -58,6 +59,26 @@ class TooCostly(EngineError):
     """The real database's planner expects more work than is allowed. Nothing was run."""
 
 
+def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
+    """Say to an analyst why his statement was not run. After the charge a failure is always the same."""
+    match error:
+        case SchemaChanged():
+            return RulesChanged("the schema changed while the statement was planned", hint="Run it again.")
+        case UnknownTimeZone():
+            return BadSetting("the real database does not have this time zone", hint="SET TimeZone = 'UTC'.")
+        case Unplannable(words=words):
+            return CannotRun(
+                f"the real database cannot run this statement: {words}"
+                if words
+                else "the real database cannot run this statement",
+                hint="Nothing was charged. EXPLAIN shows the inner SQL, which your DBA can run.",
+            )
+        case TimeoutError():
+            return Interrupted("canceling statement due to statement timeout")
+        case _:
+            return Unavailable("the real database is unavailable", hint="Nothing was charged. Try again later.")
+
+
 class Snapshot(Protocol):
     """One transaction, REPEATABLE READ and READ ONLY, settings pinned. Ended when its context is left.
 
@@ -85,15 +106,15 @@ class Engine(Protocol):
     async def catalog(self) -> Catalog: ...
 
     async def risks(self, named: Sequence[TableName] = ()) -> list[str]:
-        """What our role may do there and should not, in plain words for the DBA; the rules name `named`."""
+        """Return what our role may do there and should not, in plain words for the DBA; the rules name `named`."""
 
     async def missing_rights(self, named: Sequence[TableName]) -> Mapping[TableName, str]:
-        """Which of these tables our role cannot read, and the SQL that would let it."""
+        """Return which of these tables our role cannot read, and the SQL that would let it."""
 
     async def clock_offsets(
         self, zones: Sequence[str], seconds: Sequence[int], *, by_name: bool, timeout_seconds: float
     ) -> Mapping[str, list[int]]:
-        """How many seconds ahead of UTC the server's clocks are, at moments in the order of time (seconds since 1970).
+        """Return by how many seconds the server's clocks are ahead of UTC, at moments in order (seconds since 1970).
 
         By name as AT TIME ZONE reads it, or one zone as a session's TimeZone.
         """

@@ -1,19 +1,20 @@
-"""The log's word on private statements: who, what it cost, how it ended and why. Only of a fault it tells what was run.
+"""Log private statements and budgets: who asked, the cost, the end and its cause; of a fault what was run.
 
 `statement` is the fingerprint of the analyst's text without its constants, as the ledger has it too.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from proxy import log
-from proxy.causes import Cause
+from proxy.causes import Cause, ledger_cause
 from proxy.engines.engine import EngineError
 from proxy.execute.statement_context import StatementContext
-from proxy.ledger.causes import ledger_cause
-from proxy.metrics import ANSWERS, DATABASE_FAILURES, FAULTS, LEDGER_FAILURES
+from proxy.log import warn
+from proxy.metrics import ANSWERS, BUDGET_ALERTS, DATABASE_FAILURES, FAULTS, LEDGER_FAILURES
 from rules.accounting.accountant import Totals
-from rules.accounting.store import FiledRequest, LedgerError, Receipt
+from rules.accounting.store import Balance, FiledRequest, LedgerError, Receipt
 
 
 def answered(context: StatementContext, receipt: Receipt, *, fresh: int, reused: int) -> None:
@@ -72,3 +73,41 @@ def of_ledger(analyst: str) -> Iterator[None]:
     except LedgerError as error:
         ledger(analyst, error)
         raise
+
+
+LEVELS: Final = (50, 80, 100)
+_ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
+
+
+class BudgetAlerts:
+    """Tells each threshold of each account once in a period; a grant begins anew, and so does a restart."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str | None, str | None], int] = {}
+
+    def note(self, analyst: str, receipt: Receipt, role: str | None = None) -> None:
+        """Look at all accounts after a charge."""
+        self._note(analyst, None, receipt.analyst)
+        self._note(None, None, receipt.dataset)
+        if role is not None and receipt.role is not None:
+            self._note(None, role, receipt.role)
+
+    def _note(self, analyst: str | None, role: str | None, balance: Balance) -> None:
+        reached, account = level_of(balance), (analyst, role)
+        if reached > self._told.get(account, 0):
+            of_role = {} if role is None else {"role": role}
+            warn("budget_used", analyst=analyst, **of_role, percent=reached, left=float(balance.left))
+            BUDGET_ALERTS.labels(str(reached)).inc()
+        self._told[account] = reached
+
+
+def level_of(balance: Balance) -> int:
+    """The highest level that is reached.
+
+    Example:
+        >>> from decimal import Decimal
+        >>> [level_of(Balance(Decimal(spent), Decimal(10), Decimal(99))) for spent in ("4.9", "5", "8.1", "9.95", "12")]
+        [0, 50, 80, 100, 100]
+    """
+    percent = 100 * balance.spent / balance.limit if balance.limit else 100
+    return max((level for level in LEVELS if percent >= min(level, _ALL)), default=0)

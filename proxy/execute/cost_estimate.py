@@ -6,13 +6,16 @@ The words are ASCII, without quotes: `rules.planner.explain` puts them between i
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from proxy.execute.answer_cache import Question
+from proxy.execute.cubes import cubes_among
 from proxy.execute.notices import WHOSE
+from proxy.execute.question import Question
 from proxy.execute.statement_context import StatementContext
 from rules.accounting.accountant import Totals, loss
 from rules.accounting.budgets import Change, check_fits
 from rules.accounting.store import AccountState, KeptRelease, LedgerReview, Whose
+from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
+from rules.mechanisms.noised_outputs import margin_of_output
 from rules.refusal import BudgetSpent
 from rules.release.formula import Result, Value
 from rules.release.margins import margins_of, moving_outputs
@@ -29,7 +32,8 @@ def foresee(
         return ()
     size = context.rulebook.policy.group_size
     errors = (text for each in zip(questions, released, strict=True) for text in _errors(*each, size))
-    return (_charge(questions, review, context), *map(_served_again, questions), *errors)
+    again = (_served_again(*each, context) for each in zip(questions, released, strict=True))
+    return (_charge(questions, review, context), *again, *errors)
 
 
 def _errors(question: Question, released: Noised | None, group_size: int) -> Iterator[str]:
@@ -91,12 +95,29 @@ def _unpaid(questions: Sequence[Question]) -> list[KeptRelease]:
     return list({each.id: each for question in questions for each in question.kept if not each.paid}.values())
 
 
-def _served_again(question: Question) -> str:
+def _served_again(question: Question, released: Noised | None, context: StatementContext) -> str:
     others = len(question.known_bounds) + (question.known_top is not None)
     kept, fresh = others + len(question.known), Totals().plus(question.mechanisms)
     if not kept:
         return "nothing"
-    return ", ".join(_parts(question, kept, fresh))
+    return ", ".join([*_parts(question, kept, fresh), *_cube(question, released, context)])
+
+
+def _cube(question: Question, released: Noised | None, context: StatementContext) -> Iterator[str]:
+    """From which cubes numbers are, and how far noise moves them beside a fresh answer."""
+    cubes, size = cubes_among(context.cubes, question.kept), context.rulebook.policy.group_size
+    if cubes:
+        yield f"from cube {' and '.join(map(str, cubes))}"
+    if not cubes or released is None or question.fresh:
+        return
+    fresh, block = laws_of(question.block, group_size=size), question.block
+    for output in block.outputs:
+        margins = [margin_of_output(output, laws, block.level) for laws in (released.laws, fresh)]
+        if None not in margins:
+            here, asked = (f"+/- {float(each or 0):,.6g}" for each in margins)
+            yield f"{here} where a fresh answer has {asked}"
+    if any(cut.what == "rows" for cut in block.cuts):
+        yield "rows of a unit are cut over all cells of the cube"
 
 
 def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:

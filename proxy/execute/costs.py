@@ -1,4 +1,4 @@
-"""What a statement may ask of the real database: so many inner statements, of which its planner may expect so much.
+"""Limit what a statement may ask of the real database: how many inner statements, and how much its planner expects.
 
 The number follows from the question alone. What the planner expects does not: it knows statistics of the rows. So a
 refusal for it tells something for which nobody has paid, and an analyst is told so only a few times a day.
@@ -54,7 +54,7 @@ class Costs:
 
 
 def _question(statements: Sequence[Bounded | Tally]) -> frozenset[str]:
-    return frozenset(each.sql for each in statements)
+    return frozenset(statement.sql for statement in statements)
 
 
 def _too_costly() -> TooComplex:

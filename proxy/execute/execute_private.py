@@ -18,36 +18,33 @@ from proxy.engines.engine import (
     SchemaChanged,
     Snapshot,
     TooCostly,
-    UnknownTimeZone,
-    Unplannable,
+    refusal_before_charge,
 )
 from proxy.execute import audit
-from proxy.execute.answer_cache import Question, fresh_since
-from proxy.execute.budget_alerts import BudgetAlerts
+from proxy.execute.answer_cache import fresh_since, with_others
+from proxy.execute.audit import BudgetAlerts
+from proxy.execute.chosen_bounds import choose_bounds, list_groups
 from proxy.execute.clock import Clock
-from proxy.execute.compute_pool import ComputePool
 from proxy.execute.costs import Costs
-from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.cubes import lasting
+from proxy.execute.fair_semaphore import ComputePool, FairSemaphore
 from proxy.execute.faults import Faults, failures_of, inner_failure
+from proxy.execute.question import Question
+from proxy.execute.relatives import Relatives
 from proxy.execute.statement_context import StatementContext
 from proxy.metrics import OPENED, stage
 from rules.accounting.accountant import Totals
+from rules.accounting.budgets import period_of
 from rules.accounting.store import Balances, Charge, LedgerStore, Receipt
 from rules.catalog import Table
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Choice, PrivateGroups
 from rules.refusal import (
     AnalystStopped,
-    BadSetting,
-    CannotRun,
-    Interrupted,
     Mismatch,
-    Refusal,
-    RulesChanged,
     TooComplex,
-    Unavailable,
 )
-from rules.release.bound_ladder import choose_bound, draw_climb, tallies
+from rules.release.bound_ladder import draw_climb
 from rules.release.cut_report import draw_report, release_report, report_statement
 from rules.release.release import Draws, Noised, draw, release, release_choice, release_found, release_top
 from rules.release.replicates import check_size
@@ -80,15 +77,26 @@ class PrivateExecution:
     alerts: BudgetAlerts = field(default_factory=BudgetAlerts)
 
     async def ask(
-        self, questions: Sequence[Question], context: StatementContext, *, reuse: bool
+        self, questions: Sequence[Question], context: StatementContext, *, reuse: bool, known_at: datetime
     ) -> tuple[Receipt, list[Answered]]:
         """Answer all questions for one charge, from one snapshot.
 
-        With reuse what is drawn is shown together with what the analyst has of the same measures.
+        With reuse what is drawn is shown together with what the analyst has of the same measures. What was on the
+        account when this was looked for (`known_at`) is on none of a period that has begun since: it is left out.
         """
         receipt, drawn = await self._ask_database(questions, context)
-        drawn = await self._settle(receipt, drawn, fresh_since(context, self.clock()) if reuse else None)
+        drawn = await self._settle(receipt, drawn, context, reuse=reuse)
+        budgets = context.rulebook.budgets
+        if period_of(known_at, budgets) != period_of(self.clock(), budgets):
+            drawn = [(replace(question, relatives=Relatives()), noised) for question, noised in drawn]
+        if reuse and len(drawn) > 1:  # each may tell of the others
+            drawn = [(await with_others(each, self.ledger, context, self.clock()), noised) for each, noised in drawn]
         return receipt, await self._whole(drawn, context)
+
+    async def keep(self, questions: Sequence[Question], context: StatementContext) -> None:
+        """Answer all questions for one charge, from one snapshot, for whoever may see them later."""
+        receipt, drawn = await self._ask_database(questions, context)
+        await self._settle(receipt, drawn, context, reuse=False)
 
     async def see_again(self, questions: Sequence[Question], context: StatementContext, balances: Balances) -> Receipt:
         """Charge what this analyst sees for the first time, where nothing need be asked."""
@@ -138,17 +146,22 @@ class PrivateExecution:
                 raise self.costs.refuse(context.analyst, statements, clock()) from None
             if isinstance(error, EngineError | TimeoutError):
                 audit.away(context, error)
-                raise self._refusal(error) from None
+                if isinstance(error, SchemaChanged):
+                    self.schema_changed.set()
+                raise refusal_before_charge(error) from None
             raise
         return receipt, drawn
 
     async def _settle(
-        self, receipt: Receipt, drawn: Sequence[Answered], beside: datetime | None
+        self, receipt: Receipt, drawn: Sequence[Answered], context: StatementContext, *, reuse: bool
     ) -> list[Answered]:  # fmt: skip
+        beside = fresh_since(context, self.clock()) if reuse else None
         releases = [question.releases(noised) for question, noised in drawn]
         try:
             with stage("settle"):
-                found = await self.ledger.settle(receipt.charge, list(chain.from_iterable(releases)), beside=beside)
+                found = await self.ledger.settle(
+                    receipt.charge, list(chain.from_iterable(releases)), beside=beside, lasting=lasting(context.cubes)
+                )
         except AnalystStopped:  # by a statement that failed while this one ran
             raise inner_failure() from None
         others = iter(map(tuple, found))
@@ -170,7 +183,7 @@ class PrivateExecution:
             unit=context.rulebook.policy.unit,
             tables=tuple(str(table.name) for table in _tables(questions, context)),
             mechanisms=tuple(mechanism for question in questions for mechanism in question.mechanisms),
-            sights=tuple(kept.id for question in questions for kept in question.kept),
+            sights=tuple(kept.id for question in questions for kept in question.kept if not kept.is_lasting),
         )
         with stage("charge"):
             receipt = await self.ledger.charge(charge, context.rulebook.budgets)
@@ -200,14 +213,15 @@ class PrivateExecution:
             for index in question.fresh_ladders
         }
 
-    async def _draw_for(self, question: Question, context: StatementContext) -> Draws:
+    async def _draw_for(self, question: Question, context: StatementContext, known: Sequence[int] = ()) -> Draws:
         groups, group_size = question.groups, context.rulebook.policy.group_size
+        fresh = [index for index in question.fresh if index not in known]
         if groups is None or question.fresh_ladders:
             return {}
         return await self.beside.run(
             context.analyst,
-            len(groups) * len(question.fresh),
-            lambda: draw(question.block, question.fresh, len(groups), self.noise, group_size=group_size),
+            len(groups) * len(fresh),
+            lambda: draw(question.block, fresh, len(groups), self.noise, group_size=group_size),
         )
 
     async def _look(
@@ -226,15 +240,19 @@ class PrivateExecution:
     ) -> Answered:
         """Run the inner statements of one block and noise their rows; what needs no fresh draw is not run."""
         draws = drawn.draws
+        listed: Noised | None = None
         if question.fresh_ladders:
-            question = await self._choose_bounds(question, drawn.climbs, snapshot, context)
-            draws = await self._draw_for(question, context)
+            listed = await list_groups(
+                question, snapshot, context, self.noise, partial(self.beside.run, context.analyst)
+            )
+            question = await choose_bounds(question, drawn.climbs, listed, snapshot, context)
+            draws = await self._draw_for(question, context, () if listed is None else tuple(listed.values))
         if drawn.report is not None:
             question = await self._report_cut(question, drawn.report, snapshot, context)
         if question.asks_top:
             return await self._choose_groups(question, snapshot, context)
         noised = await self._sum(question, draws, snapshot, context)
-        values = dict(noised.values)
+        values = {**noised.values, **({} if listed is None else listed.values)}
         histograms: dict[str, Sequence[Row]] = {}  # quantiles of one column, and the ends of their bars, have one
         for index in question.fresh:
             match question.block.measures[index]:
@@ -267,18 +285,6 @@ class PrivateExecution:
             noised, ranks = await self.beside.run(context.analyst, top.listed, chosen)
         return replace(question, ranks=ranks), noised
 
-    async def _choose_bounds(
-        self, question: Question, climbs: Mapping[int, Sequence[int]], snapshot: Snapshot, context: StatementContext
-    ) -> Question:
-        """Choose the bounds that are not known; with them the block is one as any other."""
-        block = question.block
-        assert block.tally is not None, "bounds are chosen from a tally"
-        tally = context.rulebook.kernel.tally(block.tally)
-        with failures_of(tally.sql):
-            found = tallies(block, await snapshot.run(tally))
-            chosen = {index: choose_bound(block.ladders[index], found[index], drawn) for index, drawn in climbs.items()}
-        return question.settled(chosen, context)
-
     async def _report_cut(
         self, question: Question, drawn: int, snapshot: Snapshot, context: StatementContext
     ) -> Question:
@@ -308,26 +314,6 @@ class PrivateExecution:
         return question, await self.beside.run(
             context.analyst, numbers // 10, lambda: question.complete(drawn, group_size=group_size)
         )
-
-    def _refusal(self, error: EngineError | TimeoutError) -> Refusal:
-        """What a failure before the charge is told as; after it that is always the same."""
-        match error:
-            case SchemaChanged():
-                self.schema_changed.set()
-                return RulesChanged("the schema changed while the statement was planned", hint="Run it again.")
-            case UnknownTimeZone():
-                return BadSetting("the real database does not have this time zone", hint="SET TimeZone = 'UTC'.")
-            case Unplannable(words=words):
-                return CannotRun(
-                    f"the real database cannot run this statement: {words}"
-                    if words
-                    else "the real database cannot run this statement",
-                    hint="Nothing was charged. EXPLAIN shows the inner SQL, which your DBA can run.",
-                )
-            case TimeoutError():
-                return Interrupted("canceling statement due to statement timeout")
-            case _:
-                return Unavailable("the real database is unavailable", hint="Nothing was charged. Try again later.")
 
 
 def _tables(questions: Sequence[Question], context: StatementContext) -> tuple[Table, ...]:

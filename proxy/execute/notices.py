@@ -1,21 +1,20 @@
-"""What an analyst is told beside an answer: what it cost, what is left, how far noise may have moved it."""
+"""Notices beside an answer: what it cost, what is left, how far noise may have moved it."""
 
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import chain, islice
 from typing import Final
 
-from proxy.execute.answer_cache import Question
 from proxy.execute.execute_private import Answered
+from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook
 from rules.accounting.accountant import Totals
 from rules.accounting.store import Receipt, Whose
-from rules.mechanisms.margin import percent
-from rules.mechanisms.noised_outputs import Count
+from rules.mechanisms.noised_outputs import Count, percent
 from rules.mechanisms.release_plan import Ladder
 from rules.release.cut_report import certainty, least_cut
 from rules.release.margins import Margin
-from rules.release.release import has_too_few_units, shown_cells
+from rules.release.release import outputs_of_few, shown_cells
 
 WHOSE: Final[Mapping[Whose, str]] = {"yours": "", "role": " for your role", "shared": " for all analysts"}
 _MOST_KINDS: Final = 5  # of columns, of which one line tells
@@ -34,12 +33,12 @@ def cost_notice(receipt: Receipt, margins: str, rulebook: Rulebook) -> str:
 
 
 def _spent(cost: Totals) -> str:
-    """What has no pure ε is told by its ρ; what is left is an ε in any case, for a sum of ρ comes to one."""
+    """Return what has no pure ε is told by its ρ; what is left is an ε in any case, for a sum of ρ comes to one."""
     return f"ε {_short(cost.epsilon, _UP)} spent, " if cost.pure else f"ρ {_short(cost.rho, _UP)} spent, ε "
 
 
 def cut_words(questions: Sequence[Question]) -> str:
-    """What margins do not hold, for the end of the line above; bounds that were chosen have a line each."""
+    """Return what margins do not hold, for the end of the line above; bounds that were chosen have a line each."""
     cuts = dict.fromkeys(str(cut) for question in questions for cut in question.block.cuts)
     if cuts:
         return f"; margins do not include what is beyond {' and '.join(cuts)}"
@@ -125,9 +124,11 @@ def few_units_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
     found = []
     for question, noised in answered:
         least, (groups, cells, _) = question.block.least_units, shown_cells(question.block, noised)
-        if least is not None and (hidden := sum(has_too_few_units(question.block, cell) for cell in cells)):
-            are = "group has" if hidden == 1 else "groups have"
-            which = f"{hidden} of {len(groups)} {are} no numbers" if question.block.keys else "there are no numbers"
+        hidden = [few for cell in cells if (few := outputs_of_few(question.block, cell))]
+        if least is not None and hidden:
+            are = "group has" if len(hidden) == 1 else "groups have"
+            lacking = "no numbers" if all(len(few) == len(least.measures) for few in hidden) else "not all numbers"
+            which = f"{len(hidden)} of {len(groups)} {are} {lacking}" if question.block.keys else f"there are {lacking}"
             found.append(f"{which}: noise tells fewer than {least.units:,} units there (min_units of the rules)")
     return tuple(dict.fromkeys(found))
 
@@ -139,6 +140,15 @@ def cells_notices(questions: Sequence[Question]) -> tuple[str, ...]:
         return ()
     words = "units were cut by all rows that the earlier answer counted, not only by those that are asked for here"
     return (f"{words}; SET noisegate.reuse = off counts these alone",)
+
+
+def agreement_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
+    """Says why numbers may be others than they were before more was asked."""
+    blocks = {kept.release.block for question, noised in answered if noised.nested for kept in question.relatives.kept}
+    if not blocks:
+        return ()
+    answers = "answer" if len(blocks) == 1 else "answers"
+    return (f"made to agree with {len(blocks)} other {answers} of yours: parts and totals add up",)
 
 
 def reuse_notice(questions: Sequence[Question]) -> str | None:
@@ -156,7 +166,7 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
 
 
 def margins_notice(margins: Sequence[Margin]) -> str:
-    """How the line above ends: the margins of each kind of column, with the noise that they have."""
+    """Return how the line above ends: the margins of each kind of column, with the noise that they have."""
     kinds: dict[tuple[str, str], list[Margin]] = {}
     for each in margins:
         if each.is_known:

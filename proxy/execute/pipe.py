@@ -1,4 +1,4 @@
-"""What crosses the pipe between the proxy and a worker: questions and answers as plain data, a length in front.
+"""Messages between the proxy and a worker: questions and answers as plain data, a length in front.
 
 A hostile text may take over the parsers, and with them a worker. So what a worker writes is read as the one type that
 was asked for, by `plain_data`, and nothing else is made of it.

@@ -1,4 +1,4 @@
-"""The newest answers of each analyst, as they were noised and with their margins: for the analyst's own page.
+"""The newest answers of each analyst, with their margins: for the analyst's own page, and as rows of noisegate.last.
 
 All of it was sent to this analyst. Nothing of it is written anywhere, and a restart forgets it.
 """
@@ -7,15 +7,21 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import islice
 from math import isfinite
 from typing import Final
 
 from proxy.execute.shown import Shown
+from rules.accounting.store import Receipt
 from rules.mechanisms.noised_outputs import Text
-from rules.mechanisms.release_plan import Block
+from rules.mechanisms.release_plan import Block, PrivateGroups
+from rules.mechanisms.threshold import find_threshold
 from rules.planner.plan import Plan
 from rules.release.formula import Value
+from rules.release.margins import Margin
+from rules.release.release import plain_measure
+from rules.sql.system_views import Cell, row_text
 
 _MOST_ANSWERS: Final = 12
 _MOST_ANALYSTS: Final = 1000
@@ -23,7 +29,7 @@ _MOST_BARS: Final = 24  # groups of an answer
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ShownBar:
     """One number of an answer, in its group."""
 
     group: str
@@ -37,13 +43,13 @@ class NoisedColumn:
     name: str
     margin: float
     level: str
-    bars: tuple[Bar, ...]
+    bars: tuple[ShownBar, ...]
     more: int  # groups that are not among them
 
 
 @dataclass(frozen=True, slots=True)
 class RecentAnswer:
-    """What one statement was told."""
+    """The answer to one statement."""
 
     time: datetime
     statement: str  # its fingerprint
@@ -90,7 +96,7 @@ def _noised_columns(plan: Plan, shown: Shown) -> Iterator[NoisedColumn]:
 
 def _bars(
     block: Block, plan: Plan, output: int, columns: Sequence[Sequence[Text]]
-) -> tuple[tuple[Bar, ...], int]:  # fmt: skip
+) -> tuple[tuple[ShownBar, ...], int]:  # fmt: skip
     """A number for each group as the client saw it (a bare count is not below zero), and how many are left out."""
     own = columns[: len(columns) - len(plan.marks)]
     width = len(block.keys)
@@ -98,9 +104,58 @@ def _bars(
     values = own[width + bool(block.sets) + output if place is None else place]
     groups = (", ".join(_label(own[key][number]) for key in range(width)) for number in range(len(values)))
     pairs = islice(zip(groups, values, strict=True), _MOST_BARS)
-    bars = (Bar(group, float(value)) for group, value in pairs if value is not None)
+    bars = (ShownBar(group, float(value)) for group, value in pairs if value is not None)
     return tuple(bar for bar in bars if isfinite(bar.value)), max(0, len(values) - _MOST_BARS)
 
 
 def _label(text: Text) -> str:
     return "NULL" if text is None else text
+
+
+_UP: Final = Context(prec=6, rounding=ROUND_CEILING)
+_DOWN: Final = Context(prec=6, rounding=ROUND_FLOOR)
+
+
+def last_rows(
+    receipt: Receipt, shown: Shown, blocks: Sequence[Block], now: datetime, *, group_size: int
+) -> tuple[str, ...]:
+    """A row for each column that has noise; without one, the cost alone."""
+    cost = receipt.cost
+    left = receipt.tightest[0].left
+    paid = (
+        now.isoformat(sep=" "),
+        _number(cost.epsilon, _UP) if cost.pure else None,
+        _number(cost.delta, _UP),
+        _number(cost.rho, _UP),
+        _number(max(Decimal(0), left), _DOWN),
+        "; ".join(dict.fromkeys(_left_out(blocks, group_size))) or "none",
+        "; ".join(shown.is_cut) or "nothing",
+    )
+    return tuple(row_text((*column, *paid)) for column in map(_column, shown.margins)) or (
+        row_text((None,) * 5 + paid),
+    )
+
+
+def _column(margin: Margin) -> tuple[Cell, ...]:
+    ends = (None if each is None else _number(Decimal(repr(each)), _UP) for each in (margin.least, margin.widest))
+    return (
+        margin.name,
+        *ends,
+        f"{margin.rank_of} in rank" if margin.rank_of else "value",
+        f"{margin.level.normalize():f}",
+    )
+
+
+def _left_out(blocks: Sequence[Block], group_size: int) -> Iterator[str]:
+    """By the rules alone: which groups are missing is not known."""
+    for block in blocks:
+        if block.top is not None:
+            yield f"all but the {block.top.count} largest, chosen privately"
+        if isinstance(found := block.groups, PrivateGroups):
+            units = plain_measure(block, found.measure)
+            threshold = find_threshold(units, found.delta, group_size=group_size, at_least=found.at_least)
+            yield f"those with less than about {threshold:,} units"
+
+
+def _number(number: Decimal, context: Context) -> str:
+    return f"{context.create_decimal(number).normalize():f}"

@@ -1,25 +1,31 @@
-"""Releases of other questions whose cells add up to the numbers of this one: all are on the analyst's own account.
+"""Releases of other questions whose cells add up to the numbers of this one.
 
-What is on the account was paid for, so sums and means of it cost nothing. Which releases are taken follows from what
-is asked and from the ledger, never from a number.
+What is on the analyst's account was paid for, so sums and means of it cost nothing. What is on others' alone is charged
+to his account when it is taken, and to the dataset's no more. Which releases are taken follows from what is asked and
+from the ledger, never from a number.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
+from proxy.execute.cubes import lasting
+from proxy.execute.relatives import Relative, Relatives
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.statement_context import StatementContext
 from rules.accounting.store import KeptRelease, LedgerStore
-from rules.mechanisms.additive import AdditiveNoise, SummedCells, noise_paid
-from rules.mechanisms.cells import ReleasedCells, View
+from rules.mechanisms.additive import AdditiveNoise, HalvedNoise, SummedCells, noise_paid
+from rules.mechanisms.cells import Cells, ReleasedCells, View
 from rules.mechanisms.release_plan import Block, Choice, Measure
 from rules.release.cells import Places, are_alike, places_of
 from rules.release.keys import Group
+from rules.release.partitions import Partition, asked_partition, partition_within
 
 _DIGITS: Final = 64  # of a family, and of a block itself
 _MOST: Final = 16  # releases in one mean, where units may be cut a little differently in each
@@ -27,26 +33,65 @@ _MEASURE: Final = re.compile(r"(?P<name>.*) within (?P<sensitivity>[0-9]+)(?: of
 
 
 @dataclass(frozen=True, slots=True)
-class CellReading:
-    """A measure of each group as a sum of cells that one release has."""
+class Bounded:
+    """A release, and its measure as it was bounded there."""
 
     kept: KeptRelease
-    measure: Measure  # as it was bounded there
-    places: Places
-    is_alike: bool  # units are cut as in the question, or not at all
+    measure: Measure
 
     def noise(self, group_size: int) -> AdditiveNoise:
         """The noise in each of its cells."""
         return noise_paid(self.measure, self.kept.release.mechanism, group_size=group_size)
 
-    def summed(self, group_size: int) -> SummedCells:
-        """The sums."""
+    def sum(self, cells: Sequence[int]) -> int:
+        """The sum of some cells."""
         values = self.kept.release.values
-        numbers = tuple(sum(values[cell] for cell in each) if each else None for each in self.places)
-        return SummedCells(numbers, tuple(map(len, self.places)), self.noise(group_size))
+        return sum(values[cell] for cell in cells)
+
+
+@dataclass(frozen=True, slots=True)
+class CellReading:
+    """A measure of each group as a sum of cells that one release has, or a centred sum and the count beside it."""
+
+    first: Bounded
+    places: Places
+    is_alike: bool  # units are cut as in the question, or not at all
+    count: Bounded | None = None  # where the first is a centred sum, and the measure is none
+    middle: int = 0  # of the bounds, twice
+
+    @property
+    def kept(self) -> tuple[KeptRelease, ...]:
+        """Of which releases it is made."""
+        return (self.first.kept,) if self.count is None else (self.first.kept, self.count.kept)
+
+    def noise(self, group_size: int, sharing: int = 1) -> AdditiveNoise | HalvedNoise:
+        """The noise in each of its cells; `sharing` measures are told by the same count."""
+        first = self.first.noise(group_size)
+        return first if self.count is None else HalvedNoise(first, self.count.noise(group_size), self.middle, sharing)
+
+    def summed(self, group_size: int, sharing: int = 1) -> SummedCells:
+        """The sums."""
+        noise = self.noise(group_size, sharing)
+        numbers = tuple(self._sum(each, noise) if each else None for each in self.places)
+        return SummedCells(numbers, tuple(map(len, self.places)), noise)
+
+    def _sum(self, cells: Sequence[int], noise: AdditiveNoise | HalvedNoise) -> int:
+        found = self.first.sum(cells)
+        return noise.sum(found, self.count.sum(cells)) if self.count and isinstance(noise, HalvedNoise) else found
 
 
 Readings = Mapping[int, tuple[CellReading, ...]]  # by measure
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What other questions on the account say of one: sums of their cells, and how they divide its rows otherwise."""
+
+    readings: Readings
+    relatives: Relatives
+
+
+NOTHING: Final = Known({}, Relatives())
 
 
 def alike(readings: Readings) -> Readings:
@@ -55,20 +100,32 @@ def alike(readings: Readings) -> Readings:
     return {index: some for index, some in found.items() if some}
 
 
+def measures_by_count(readings: Readings) -> Mapping[int, int]:
+    """How many measures are told by the same count, by its release."""
+    by_measure = ({each.count.kept.id for each in some if each.count} for some in readings.values())
+    return Counter(number for counts in by_measure for number in counts)
+
+
 def alone(readings: Readings, asked: Mapping[int, Fraction], groups: int) -> Readings | None:
-    """One release that has all measures with the precision that is asked for, whatever its units are cut by: as a mean
-    needs its sum and its count. The newest comes first."""
-    for source in dict.fromkeys(_source(each) for some in readings.values() for each in some):
-        found = {
-            index: tuple(each for each in readings.get(index, ()) if _source(each) == source)[:1] for index in asked
+    """The most precise release that has all measures with the precision that is asked for, whatever its units are cut
+    by: as a mean needs its sum and its count. Of equally precise ones it is the newest."""
+    found: list[tuple[Fraction, Readings]] = []
+    for source in dict.fromkeys(_source(each.first.kept) for some in readings.values() for each in some):
+        own = {
+            index: tuple(each for each in readings.get(index, ()) if _source(each.first.kept) == source)[:1]
+            for index in asked
         }
-        if all(some and precision_of(some, groups) >= asked[index] for index, some in found.items()):
-            return found
-    return None
+        enough = min(precision_of(some, groups) / asked[index] for index, some in own.items())
+        if enough >= 1:
+            found.append((enough, own))
+    return max(found, key=lambda each: each[0], default=(None, None))[1]
 
 
-def _source(reading: CellReading) -> tuple[str, tuple[Group, ...], datetime]:
-    return reading.kept.release.block, reading.kept.release.groups, reading.kept.time
+_Source = tuple[str, tuple[Group, ...], datetime]
+
+
+def _source(kept: KeptRelease) -> _Source:
+    return kept.release.block, kept.release.groups, kept.time
 
 
 def block_key(block: Block, rulebook: Rulebook) -> str:
@@ -107,69 +164,108 @@ async def find_readings(
     now: datetime,
     *,
     may_be_cut: bool,
-) -> Readings:
-    """What other questions on the analyst's account say of a block with a known list of groups."""
+    of_others: bool = False,
+) -> Known:
+    """What other questions on the analyst's account, or on others', say of a block with a known list of groups."""
     if block.cells is None or groups is None:
-        return {}
+        return NOTHING
     rulebook = context.rulebook
     views = {_digest(rulebook, view.family): view for view in block.cells.views}
     since = now - rulebook.policy.fresh_for
-    kept = await ledger.find_cells(
-        tuple(views), analyst=context.analyst, budgets=rulebook.budgets, now=now, since=since
-    )  # fmt: skip
-    own = block_key(block, rulebook)
-    others = [each for each in kept if each.release.block != own]
-    return _Matching(block, groups, views, may_be_cut).readings(others)
+    cubes = lasting(context.cubes)
+    find = ledger.find_other_cells if of_others else partial(ledger.find_cells, lasting=cubes)
+    kept = await find(tuple(views), analyst=context.analyst, budgets=rulebook.budgets, now=now, since=since)
+    if of_others:  # a cube is paid as a whole, by those whom it is for
+        kept = [each for each in kept if each.id not in cubes]
+    known = _Matching(block, block_key(block, rulebook), block.cells, groups, views, may_be_cut).known(kept)
+    return replace(known, relatives=Relatives()) if context.is_inner else known
 
 
 @dataclass(frozen=True, slots=True)
 class _Matching:
     block: Block
+    key: str
+    cells: Cells
     groups: Sequence[Group]
     views: Mapping[str, View]
     may_be_cut: bool
 
-    def readings(self, kept: Sequence[KeptRelease]) -> Readings:
-        known: dict[tuple[str, tuple[Group, ...]], tuple[ReleasedCells, Places, bool] | None] = {}
-        found: dict[int, list[CellReading]] = {}
+    def known(self, kept: Sequence[KeptRelease]) -> Known:
+        readings: dict[int, list[CellReading]] = {}
+        relatives: dict[int, list[Relative]] = {}
+        asked = asked_partition(self.cells, self.groups) if self.block.top is None else None
+        lists: dict[tuple[str, tuple[Group, ...]], list[KeptRelease]] = {}
         for each in kept:
-            release = each.release
-            alike = release.block, release.groups
-            if alike not in known:
-                known[alike] = self._cells(*alike)
-            cells, read = known[alike], _MEASURE.fullmatch(release.measure)
-            if cells is not None and read is not None:
-                for index, measure in self._measures(read["name"], cells[0]):
-                    bounded = replace(
-                        measure, sensitivity=int(read["sensitivity"]), factor=int(read["factor"] or 1), vector=None
-                    )
-                    found.setdefault(index, []).append(CellReading(each, bounded, *cells[1:]))
-        return {index: tuple(each[:_MOST] if self.may_be_cut else each) for index, each in found.items()}
+            lists.setdefault((each.release.block, each.release.groups), []).append(each)
+        for (block, groups), alike in lists.items():
+            released = ReleasedCells.read(block[_DIGITS + 1 : -_DIGITS - 1])
+            if released is None or any(len(group) != len(released.keys) for group in groups):
+                continue  # a bound, or a report of what is cut, is one for all groups
+            view = self.views[block[:_DIGITS]]
+            places = self._places(view, released, groups)
+            partition = None if asked is None else self._partition(view, released, groups, asked)
+            for index, measure in self._measures(alike, released) if block != self.key else ():
+                if places is not None:
+                    readings.setdefault(index, []).append(CellReading(measure, *places))
+                if partition is not None and (self.cells.is_in_one or not self.cells.units[index]):
+                    relatives.setdefault(index, []).append(Relative(measure.kept, measure.measure, partition))
+            if places is not None:
+                for index, centred, count, middle in self._halves(alike):
+                    readings.setdefault(index, []).append(CellReading(centred, *places, count, middle))
+        most = _MOST if self.may_be_cut else None
+        summed = {index: tuple(sorted(each, key=_newest)[:most]) for index, each in readings.items()}
+        return Known(summed, Relatives(asked, {index: tuple(each) for index, each in relatives.items()}))
 
-    def _cells(self, block: str, groups: tuple[Group, ...]) -> tuple[ReleasedCells, Places, bool] | None:
+    def _places(
+        self, view: View, released: ReleasedCells, groups: tuple[Group, ...]
+    ) -> tuple[Places, bool] | None:  # fmt: skip
         """Of which cells of a release each group is the sum, and whether these are cut as the groups are."""
-        assert self.block.cells is not None
-        released = ReleasedCells.read(block[_DIGITS + 1 : -_DIGITS - 1])
-        if released is None or any(len(group) != len(released.keys) for group in groups):
-            return None  # a bound, or a report of what is cut, is one for all groups
-        places = places_of(self.block.cells, self.views[block[:_DIGITS]], released, self.groups, groups)
+        places = places_of(self.cells, view, released, self.groups, groups)
         if places is None:
             return None
-        is_alike = not self.may_be_cut or are_alike(places, len(groups), is_in_one=released.is_in_one)
-        return released, places, is_alike
+        return places, not self.may_be_cut or are_alike(places, len(groups), is_in_one=released.is_in_one)
 
-    def _measures(self, name: str, released: ReleasedCells) -> list[tuple[int, Measure]]:
-        """The measures of this name that are sums over cells."""
-        assert self.block.cells is not None
-        cells = self.block.cells
+    def _partition(
+        self, view: View, released: ReleasedCells, groups: tuple[Group, ...], asked: Partition
+    ) -> Partition | None:  # fmt: skip
+        """How a release divides the rows; None where it cuts units by other rows too."""
+        found = partition_within(self.cells, view, released, groups, asked)
+        is_cut_alike = not self.may_be_cut or (released.is_in_one and self.cells.is_in_one)
+        return found if found is not None and (is_cut_alike or found.is_exact) else None
+
+    def _measures(
+        self, kept: Sequence[KeptRelease], released: ReleasedCells
+    ) -> Iterator[tuple[int, Bounded]]:  # fmt: skip
+        """The releases of measures that are sums over cells, with these as they were bounded there."""
+        cells = self.cells
         adding = [
             each or (units and released.is_in_one) for each, units in zip(cells.adds_up, cells.units, strict=True)
         ]
-        return [
-            (index, measure)
-            for index, measure in enumerate(self.block.measures)
-            if isinstance(measure, Measure) and adding[index] and measure.name == name
-        ]
+        for index, measure in enumerate(self.block.measures):
+            if isinstance(measure, Measure) and adding[index]:
+                yield from ((index, each) for each in _bounded(kept, measure.name, measure))
+
+    def _halves(self, kept: Sequence[KeptRelease]) -> Iterator[tuple[int, Bounded, Bounded, int]]:
+        """Sums that are released as a centred sum and the count beside it, by one statement."""
+        for index, (measure, halves) in enumerate(zip(self.block.measures, self.cells.halves, strict=True)):
+            if halves is not None and isinstance(measure, Measure):
+                counts = {_source(each.kept): each for each in _bounded(kept, halves.count, measure)}
+                for centred in _bounded(kept, halves.centred, measure):
+                    if (count := counts.get(_source(centred.kept))) is not None:
+                        yield index, centred, count, halves.middle
+
+
+def _bounded(kept: Iterable[KeptRelease], name: str, measure: Measure) -> Iterator[Bounded]:
+    """Those of these releases that have this name, as they were bounded."""
+    for each in kept:
+        read = _MEASURE.fullmatch(each.release.measure)
+        if read is not None and read["name"] == name:
+            sensitivity, factor = int(read["sensitivity"]), int(read["factor"] or 1)
+            yield Bounded(each, replace(measure, sensitivity=sensitivity, factor=factor, vector=None))
+
+
+def _newest(reading: CellReading) -> int:
+    return -reading.first.kept.id
 
 
 def _digest(rulebook: Rulebook, text: str) -> str:

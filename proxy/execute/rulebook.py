@@ -38,13 +38,14 @@ class Rulebook:
         )
 
     def may_mean_closed(self, relation: RelationName) -> bool:
-        """Whether a name as it is written can mean such a table, whatever the search path is."""
+        """Return whether a name as it is written can mean such a table, whatever the search path is."""
         return any(table.name == relation.name and relation.schema in (None, table.schema) for table in self.closed)
 
 
 def _limits(policy: Policy) -> SettingLimits:
     delta, defaults = policy.statement_delta() if policy.budget.delta else Decimal(0), policy.defaults
-    return SettingLimits(defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon, policy.group_size)
+    bounds = defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon
+    return SettingLimits(*bounds, policy.group_size, hides_few=policy.min_units is not None)
 
 
 def _fingerprint(policy: Policy, catalog: Catalog) -> str:

@@ -1,29 +1,26 @@
 """Everything that sessions ask of the rules: to read, to plan, and to answer one private statement."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, Protocol
-from weakref import WeakValueDictionary
+from typing import Final
 
 from proxy.engines.engine import Engine
 from proxy.execute import audit
-from proxy.execute.again import Again, LedgerReading
-from proxy.execute.answer_cache import Question, find_known, find_own, nothing_known
+from proxy.execute.again import Again, LedgerReading, Promises
+from proxy.execute.answer_cache import find_known, find_own
 from proxy.execute.clock import Clock
-from proxy.execute.compute_pool import ComputePool
 from proxy.execute.cost_estimate import check_affordable, foresee
 from proxy.execute.costs import Costs
+from proxy.execute.cubes import CubeBook
 from proxy.execute.execute_private import Answered, PrivateExecution
-from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.fair_semaphore import ComputePool, FairSemaphore, Gate, OneAtATime
 from proxy.execute.faults import Faults
-from proxy.execute.gate import Gate
-from proxy.execute.last_answer import last_rows
 from proxy.execute.notices import cost_notice, margins_notice
-from proxy.execute.promises import Promises
-from proxy.execute.recent_answers import RecentAnswers
+from proxy.execute.plans import Planner, Plans
+from proxy.execute.question import Question, nothing_known
+from proxy.execute.recent_answers import RecentAnswers, last_rows
 from proxy.execute.released_cells import block_key
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.shown import Shown, show, work_of
@@ -32,7 +29,6 @@ from proxy.execute.synopses import SynopsisBook, SynopsisState
 from proxy.execute.system_views import SystemViews
 from proxy.execute.time_padding import on_grid
 from proxy.execute.time_zones import Zones
-from proxy.metrics import stage
 from proxy.recent_values import RecentValues
 from proxy.settings import LoadLimits
 from rules.accounting.store import Balances, BudgetRequest, LedgerReview, LedgerStore, Receipt
@@ -44,7 +40,6 @@ from rules.planner.plan import NeedsInner, Plan, PreviewRows, Request
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged
 from rules.release.release import Noised
-from rules.release.sensitivity import enforced
 from rules.sql.session_settings import SettingLimits
 from rules.sql.statement import Reading, Statement
 
@@ -52,7 +47,6 @@ Sources = tuple[tuple[int, ...], ...]  # of each block: which it is, and which r
 
 _LOAD: Final = LoadLimits()
 _REMEMBERED: Final = 32 * 1024 * 1024  # bytes of what was made of releases
-_PLANS_BYTES: Final = 16 * 1024 * 1024  # of requests and plans, as they are piped: a short text can have many groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +68,6 @@ class Free:
     answer: Answer
     receipt: Receipt
     reused: int
-
-
-class Planner(Protocol):
-    """Reads and plans in processes that may be killed. `proxy.execute.worker_pool` has the one that is used."""
-
-    async def load(self, policy: Policy, catalog: Catalog) -> None: ...
-
-    async def read(self, text: str, analyst: str) -> Reading: ...
-
-    async def plan(self, request: Request, analyst: str) -> tuple[Plan | NeedsInner, int]:
-        """A plan, or what comes first, and how many bytes it has."""
 
 
 class Service:
@@ -111,10 +94,9 @@ class Service:
         self._teller = SystemViews(ledger, clock)
         self._again: Again[Free] = Again(ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
-        self._plans: RecentValues[tuple[int, Request], Plan | NeedsInner] = RecentValues(_PLANS_BYTES)
-        self._zones, self.promises = Zones(engine), Promises()
-        self.synopses = SynopsisBook()
-        self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._plans, self._in_flight = Plans(planner), OneAtATime()
+        self._zones, self.promises = Zones(engine), Promises(ledger, clock)
+        self.synopses, self.cubes = SynopsisBook(), CubeBook()
 
     @property
     def rulebook(self) -> Rulebook:
@@ -148,7 +130,7 @@ class Service:
 
     def may_touch(self, statement: Statement) -> bool:
         """Whether a statement names what may be a protected table, one of ours, or synthetic: without asking anyone."""
-        synopses = self._rulebook.policy.synopses
+        synopses = self._rulebook.policy.schemas
         return any(
             relation.schema in synopses or self._rulebook.may_mean_closed(relation) for relation in statement.relations
         )
@@ -166,33 +148,12 @@ class Service:
         return TableName(schema, name) in self._rulebook.closed
 
     async def plan(self, request: Request, analyst: str) -> Plan | NeedsInner:
-        """Plan one statement, or refuse it, or say what must be answered before.
-
-        A plan depends on its request and the rules alone, so it is remembered, as it is run: enforced.
-        """
-        generation = self._rulebook.generation
-        if (known := self.find_plan(request)) is not None:
-            return known
-        with stage("plan"):
-            plan, size = await self._planner.plan(request, analyst)
-        if isinstance(plan, Plan):
-            plan = self._enforced(replace(plan, time_zone=request.time_zone, generation=generation))
-            if plan.depends_on_time:
-                return plan
-        self._plans.keep((generation, replace(request, now="")), plan, size)
-        return plan
+        """Plan one statement, or refuse it, or say what must be answered before."""
+        return await self._plans.plan(request, analyst, self._rulebook)
 
     def find_plan(self, request: Request) -> Plan | NeedsInner | None:
-        """The plan of a statement that was planned by these rules before."""
-        return self._plans.find((self._rulebook.generation, replace(request, now="")))
-
-    def _enforced(self, plan: Plan) -> Plan:
-        """The plan with the numbers of the statements that are run here, whatever the planner said of them."""
-        kernel, size = self._rulebook.kernel, self._rulebook.policy.group_size
-        blocks, foreseen = (
-            tuple(enforced(block, kernel, size) for block in each) for each in (plan.blocks, plan.foreseen)
-        )
-        return replace(plan, blocks=blocks, foreseen=foreseen)
+        """Find the plan of a statement that was planned by these rules before."""
+        return self._plans.find(request, self._rulebook)
 
     async def answer(
         self,
@@ -212,7 +173,8 @@ class Service:
         if plan.generation != rulebook.generation:
             raise RulesChanged("the rules or the schema changed while the statement was planned", hint="Run it again.")
         context = StatementContext(
-            analyst, session, rulebook, plan.time_zone, now + timeout_seconds, plan.fingerprint, plan.shape
+            *(analyst, session, rulebook, plan.time_zone, now + timeout_seconds, plan.fingerprint, plan.shape),
+            *(plan.is_inner, self.cubes.standing),
         )
         try:
             with audit.of_ledger(analyst):
@@ -233,7 +195,7 @@ class Service:
     ) -> Sequence[tuple[Block, Noised]] | None:
         """What is on the analyst's account of all these blocks, as it would be served again; None where it is not."""
         rulebook = self._rulebook
-        context = StatementContext(analyst, session, rulebook, time_zone, asyncio.get_running_loop().time())
+        context = self._context(analyst, session, time_zone)
         questions = await self._questions(blocks, context, reuse=bool(rulebook.policy.fresh_for))
         if any(question.mechanisms or not all(kept.paid for kept in question.kept) for question in questions):
             return None
@@ -245,11 +207,18 @@ class Service:
         A first part that is known already costs nothing, and so may the rest: that shows when it is planned.
         """
         rulebook = self._rulebook
-        context = StatementContext(analyst, session, rulebook, first.time_zone, asyncio.get_running_loop().time())
+        context = self._context(analyst, session, first.time_zone)
         questions = await self._questions(first.blocks, context, reuse=reuse and bool(rulebook.policy.fresh_for))
         if any(question.mechanisms for question in questions):
             questions += [nothing_known(block, block_key(block, rulebook)) for block in rest.blocks]
             check_affordable(questions, await self._review(context), context)
+
+    def _context(self, analyst: str, session: str, time_zone: str) -> StatementContext:
+        """For what is looked for in the ledger alone."""
+        now = asyncio.get_running_loop().time()
+        return StatementContext(
+            analyst, session, self._rulebook, time_zone, now, cubes=self.cubes.standing
+        )  # fmt: skip
 
     async def _request(self, wanted: BudgetRequest, context: StatementContext) -> Answer:
         """Keep a request for more budget; the DBA finds it in the ledger, and that there is one in the log."""
@@ -273,14 +242,16 @@ class Service:
         if reuse and (known := self._given_again(plan, context, reading)) is not None:
             return known
         keys = [block_key(block, context.rulebook) for block in plan.blocks] if reuse else []
-        async with self._one_at_a_time(keys, context.deadline):
+        async with self._in_flight.taken(keys, context.deadline):
             questions, balances = await self._known(plan.blocks, context, reuse=reuse)
             if any(question.is_fresh for question in questions):
                 async with self.gate.passed(context.deadline):
                     receipt, answered = await on_grid(
                         context.rulebook.policy.pad_to,
                         context.deadline,
-                        lambda end: self._asking.ask(questions, replace(context, deadline=end), reuse=reuse),
+                        lambda end: self._asking.ask(
+                            questions, replace(context, deadline=end), reuse=reuse, known_at=reading.now
+                        ),
                     )
                 shown = await self._shown(plan, answered, context)
             else:
@@ -363,18 +334,6 @@ class Service:
         questions = await self._questions(plan.foreseen, context, reuse=reuse)
         released = [await find_own(each, self._ledger, context, self._clock()) if reuse else None for each in questions]
         return (foresee(questions, released, await self._review(context), context),)
-
-    @asynccontextmanager
-    async def _one_at_a_time(self, keys: Sequence[str], deadline: float) -> AsyncIterator[None]:
-        """Let equal blocks wait for each other: the second finds what the first one has released."""
-        async with AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    for key in sorted(set(keys)):  # in one order for all, so that nobody waits in a circle
-                        await stack.enter_async_context(self._in_flight.setdefault(key, asyncio.Lock()))
-            except TimeoutError:
-                raise Interrupted("canceling statement due to statement timeout") from None
-            yield
 
 
 def _stay_alive() -> None:

@@ -1,4 +1,4 @@
-"""Which of the releases that are known serves a measure: by its precision, and by who has paid for it."""
+"""Find the known release that serves a measure: by its precision, and by who has paid for it."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -15,7 +15,7 @@ Kept = tuple[KeptRelease, ...]
 
 
 def serving(measure: Measure | Choice, found: ServableReleases, beside: Fraction) -> Kept | None:
-    """What serves a measure at no cost, or at that of one release of others'; None where it must be drawn.
+    """Return what serves a measure at no cost, or at that of one release of others'; None where it must be drawn.
 
     Whatever is on the analyst's account then is put together, and with sums of cells, which have this precision
     besides. What others paid for is not, before it is.
@@ -29,6 +29,17 @@ def serving(measure: Measure | Choice, found: ServableReleases, beside: Fraction
     if other is None or _precision(measure, (other,)) < asked:
         return None
     return (other, *(each for each in found.own if each.release.groups == other.release.groups))
+
+
+def serving_inner(measure: Measure | Choice, found: ServableReleases, beside: Fraction) -> Kept | None:
+    """Return what serves a measure that another statement needs: its releases, or else sums of cells alone.
+
+    An answer that grew more precise with what is bought beside it would make another question of that statement.
+    """
+    own = serving(measure, found, Fraction(0))
+    if own is None and isinstance(measure, Measure) and beside >= precision_asked(measure):
+        return ()
+    return own
 
 
 def one_of(found: ServableReleases, epsilon: Decimal) -> Kept:

@@ -1,4 +1,4 @@
-"""What is made of releases alone: the columns for the outer statement, their margins, and what is told of them."""
+"""Columns for the outer statement, their margins and notices: all that is made of releases alone."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Final
 
 from proxy.execute.execute_private import Answered
 from proxy.execute.notices import (
+    agreement_notices,
     bound_notices,
     cells_notices,
     cut_words,
@@ -32,7 +33,7 @@ _DOUBLES: Final = 10  # replicates of a margin in the time of one that is shown
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What follows from releases alone: the same for the same ones."""
+    """All that follows from releases alone: the same for the same ones."""
 
     columns: tuple[tuple[Text, ...], ...]
     margins: tuple[Margin, ...]
@@ -67,7 +68,8 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
             *outside_notices(answered),
             *few_units_notices(answered),
             *cells_notices(asked),
-            *_marks_notice(marks, by_rows=any(each.by_rows for each in plan.marks)),
+            *agreement_notices(answered),
+            *_marks_notice(marks, by_rows=any(mark.by_rows for mark in plan.marks)),
             *(() if again is None else (again,)),
         ),
         tuple(pairs),
@@ -87,7 +89,7 @@ def _marks_notice(marks: Sequence[Sequence[Text]], *, by_rows: bool) -> Iterator
 
 
 def work_of(answered: Sequence[Answered]) -> int:
-    """How many numbers that takes."""
+    """Return how many numbers that takes."""
     return sum(len(noised.groups) * _numbers(question.block) for question, noised in answered)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from proxy.execute.cubes import CubeState
 from proxy.execute.rulebook import Rulebook
 
 
@@ -16,3 +17,5 @@ class StatementContext:
     deadline: float
     statement: str = ""  # its fingerprint
     shape: str = ""  # its text without constants
+    is_inner: bool = False  # whether another statement needs the answer
+    cubes: tuple[CubeState, ...] = ()  # that stand; they serve who has paid for them

@@ -52,13 +52,13 @@ class SynopsisBook:
 
     def find(self, name: str, policy: Policy) -> SynopsisState | None:
         """A synopsis of the rules, be it made or not."""
-        rules = policy.synopses.get(name)
+        rules = policy.schemas.get(name)
         return None if rules is None else self._shown.get(name) or SynopsisState(name, rules.epsilon)
 
     def preview_rows(self, analyst: str, policy: Policy) -> tuple[PreviewRows, ...]:
         """What previews show an analyst: of each table the rows of the first synopsis that has it."""
         found: dict[TableName, PreviewRows] = {}
-        for state in (self._shown[name] for name in policy.synopses if name in self._shown):
+        for state in (self._shown[name] for name in policy.schemas if name in self._shown):
             for rows in state.rows if analyst in state.readers else ():
                 found.setdefault(rows.table, rows)
         return tuple(found.values())

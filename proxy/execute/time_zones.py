@@ -68,7 +68,7 @@ class Zones:
 
 
 def _way_out(use: ZoneUse) -> str:
-    """What a session can do by itself, which differs where the statement names the zone."""
+    """Return what a session can do by itself, which differs where the statement names the zone."""
     return "name another zone in the query, such as 'UTC'" if use.by_name else "SET TimeZone = 'UTC'"
 
 
@@ -139,6 +139,6 @@ def _change(zone: str, before: int, after: int, offset: int | None) -> int:
 
 
 def _offsets(zone: str, seconds: Sequence[int]) -> list[int | None]:
-    """How far ahead of UTC our clock of a zone is at each moment."""
+    """Return how far ahead of UTC our clock of a zone is at each moment."""
     local = ((second, value.to_local(second * SECOND, zone)) for second in seconds)
     return [None if shown is None else shown // SECOND - second for second, shown in local]

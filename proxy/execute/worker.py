@@ -14,9 +14,9 @@ from typing import BinaryIO, TypeVar
 
 from proxy.execute.pipe import LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load, Question, Read
 from proxy.log import start_logging, warn
-from proxy.oom_score import expendable
 from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
+from proxy.process_isolation import expendable
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel

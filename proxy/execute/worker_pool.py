@@ -110,7 +110,7 @@ class PlannerPool:
         self._generation += 1
 
     async def read(self, text: str, analyst: str) -> Reading:
-        """What PostgreSQL's grammar says of a text."""
+        """Return what PostgreSQL's grammar says of a text."""
         known = self._readings.find(text)
         if known is not None:
             return known

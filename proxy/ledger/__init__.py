@@ -1,1 +1,1 @@
-"""Where the ledger lives."""
+"""Homes of the ledger."""

@@ -61,7 +61,11 @@ def _shown_to(account: str, of_role: str | None, sights: Sequence[Sight]) -> Ite
 
 
 def settle(
-    connection: Connection, charge: int, releases: Sequence[Release], beside: datetime | None
+    connection: Connection,
+    charge: int,
+    releases: Sequence[Release],
+    beside: datetime | None,
+    lasting: Sequence[int] = (),
 ) -> list[tuple[KeptRelease, ...]]:
     """Keep the noised measures of a charge, on the account that was charged; tell what else that has of each.
 
@@ -70,9 +74,8 @@ def settle(
     fields = _entry(connection, charge)
     check_not_stopped(connection, fields["analyst"])
     account = account_of(fields["analyst"]), fields["period"]
-    others = [
-        () if beside is None else stored_releases.find_alike(connection, each, account, beside) for each in releases
-    ]
+    age = None if beside is None else stored_releases.Age(beside, tuple(lasting))
+    others = [() if age is None else stored_releases.find_alike(connection, each, account, age) for each in releases]
     rows = stored_releases.new_rows(connection, charge, fields["time"], releases)
     number = vouch(connection, charge, [(row[0], stored_releases.seal_of(row)) for row in rows])
     stored_releases.keep(connection, rows, number)

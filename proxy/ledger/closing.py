@@ -1,7 +1,8 @@
 """Old entries closed into a sum that the chain vouches for, so that a ledger opens quickly however long it has served.
 
 Three steps, none of which stops those who charge for long: the sum is made from a snapshot, one short transaction
-appends it, and what it stands for is deleted a little at a time. From the second step on nobody reads what is closed.
+appends it, and what it stands for is deleted a little at a time. From the second step on nobody reads what is closed:
+grants and other words of it, which are found by their kind, are deleted in that step.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,8 @@ from typing import Final
 
 from proxy.ledger import charges, requests
 from proxy.ledger.connection import Connection
-from proxy.ledger.integrity import checked_entries, find_closed
+from proxy.ledger.history import WORDS, checked_entries
+from proxy.ledger.integrity import find_closed
 from rules.accounting import chain
 from rules.accounting.chain import Closed, Fields
 from rules.accounting.store import BudgetRequest, KeptBounds, LedgerError
@@ -39,7 +41,7 @@ def sum_up(connection: Connection, place: str, until: datetime) -> Closing:
     """Add up all entries before a moment; up to the first that is not before it."""
     closed, limit = find_closed(connection), chain.stamp(until)
     number, seal, summed = closed.number, closed.seal, []
-    for each, sealed, fields in checked_entries(connection, place, closed):
+    for each, sealed, fields, _ in checked_entries(connection, place, closed):
         if fields["time"] >= limit:
             break
         number, seal = each, sealed
@@ -61,7 +63,7 @@ def close(connection: Connection, closing: Closing, time: datetime) -> int:
             stopped = datetime.fromisoformat(fields["time"])
             about = fields["charge"], fields["analyst"], stopped
             charges.append(connection, chain.fault_entry(*about, cause=fields["cause"], stops=True))
-    newer = {(each.table, each.column) for each in charges.kept_bounds(connection, after=closing.after.number)}
+    newer = {(bound.table, bound.column) for bound in charges.kept_bounds(connection, after=closing.after.number)}
     for kept in closing.bounds:
         if (kept.table, kept.column) not in newer:
             charges.append(connection, chain.bounds_entry(kept))
@@ -73,6 +75,7 @@ def close(connection: Connection, closing: Closing, time: datetime) -> int:
             filed = datetime.fromisoformat(fields["time"])
             entry = chain.request_entry(fields["analyst"], filed, period=fields["period"], asked=asked, number=request)
             charges.append(connection, entry)
+    connection.execute(f"DELETE FROM entries WHERE {WORDS} AND id <= ?", (closing.after.number,))
     return number
 
 

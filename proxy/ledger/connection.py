@@ -1,4 +1,4 @@
-"""What the ledger's SQL needs of a connection: the same few words for SQLite and PostgreSQL."""
+"""Connections as the ledger's SQL needs them: the same few words for SQLite and PostgreSQL."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol

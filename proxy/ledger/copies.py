@@ -12,7 +12,8 @@ from typing import Any, Final
 from proxy.ledger import charges
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import Home
-from proxy.ledger.integrity import Anchor, binding, check_history
+from proxy.ledger.history import check_history
+from proxy.ledger.integrity import Anchor, binding
 from proxy.ledger.sqlite import LedgerFile
 from rules.accounting import chain
 from rules.accounting.store import LedgerError
@@ -28,7 +29,7 @@ _TABLES: Final = {  # in the order in which they refer to each other
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What a copy holds."""
+    """The content of a copy."""
 
     entries: int
     last: str  # when the last entry was made
@@ -44,7 +45,7 @@ def back_up(home: Home, path: Path) -> Copy:
 
         def fill(target: Connection) -> None:
             _copy_rows(source, target)
-            check_history(target, str(path), identity, Anchor(None))
+            check_history(target, str(path), identity, Anchor(None), whole=True)
 
         copy.create(fill)
     with copy.snapshot() as made:
@@ -60,7 +61,7 @@ def restore(path: Path, home_of: Callable[[str], Home], anchor: Anchor, time: da
     """
     with LedgerFile(path, "", Anchor(None)).snapshot() as source:
         identity, root = binding(source), _root(source)
-        check_history(source, str(path), identity, Anchor(None))
+        check_history(source, str(path), identity, Anchor(None), whole=True)
         told = _compared(source, anchor)
         if told.missing and missing != told.missing:
             raise LedgerError(

@@ -23,17 +23,17 @@ Job = Callable[[Connection], Result]
 
 
 class Home(Protocol):
-    """Where a ledger is kept."""
+    """The place where a ledger is kept."""
 
     def begin(self, *, durable: bool) -> Sequence[str]:
-        """What begins a transaction that no other one of any process overlaps.
+        """Return what begins a transaction that no other one of any process overlaps.
 
         One that is not durable is whole or not at all, but a power cut may take it back, until a durable one follows.
         """
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What is raised when it is away, full or damaged."""
+        """Return what is raised when it is away, full or damaged."""
 
     def connect(self) -> Connection:
         """Open it and check it whole; raises LedgerError."""
@@ -42,20 +42,20 @@ class Home(Protocol):
         """Make it, empty or with what `fill` puts there; raises LedgerError where there is one already."""
 
     def snapshot(self) -> AbstractContextManager[Connection]:
-        """What it holds at one moment, for reading, unchecked: nobody waits for it; raises LedgerError."""
+        """Return what it holds at one moment, for reading, unchecked: nobody waits for it; raises LedgerError."""
 
     def check(self) -> None:
         """Before each transaction: whether it is still what was opened; raises LedgerError."""
 
     def version(self) -> Hashable | None:
-        """What changes with every write of any process. Called by the event loop's thread: None rather than waiting."""
+        """Return what changes with every write of any process. Called by the event loop's thread: None, no waiting."""
 
     def break_off(self) -> None:
         """Let whoever waits for the home fail. Called by another thread than all the rest, at any time."""
 
     @property
     def end(self) -> ChainEnd:
-        """What is known of the chain's end."""
+        """Return what is known of the chain's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,11 @@ class GroupCommit:
         self._waiting: deque[_Waiting] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
         self._connection: Connection | None = None
+        self._condemned: LedgerError | None = None
+
+    def condemn(self, finding: LedgerError) -> None:
+        """Run nothing more: the ledger is not what it was."""
+        self._condemned = finding
 
     async def run(self, job: Job[Result], *, durable: bool = True, is_opening: bool = False) -> Result:
         """Run one job; when this returns, it is on disk. A job that is cancelled before it began is not run.
@@ -98,7 +103,7 @@ class GroupCommit:
                 watch.cancel()
 
     def version(self) -> Hashable | None:
-        """What changes with every write of any process; None where that cannot be told at once."""
+        """Return what changes with every write of any process; None where that cannot be told at once."""
         return self._home.version()
 
     async def close(self) -> None:
@@ -145,6 +150,8 @@ class GroupCommit:
             _tell(batch, outcomes)
 
     def _commit(self, batch: Sequence[_Waiting]) -> list[Any]:
+        if self._condemned is not None:
+            raise self._condemned
         if self._connection is None:
             self._connection = self._home.connect()
         connection, durable = self._connection, any(waiting.durable for waiting in batch)

@@ -6,11 +6,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
-from proxy.ledger import charges, closing, requests, stored_releases
+from proxy.ledger import charges, closing, promises, requests, stored_releases
+from proxy.ledger.checkpoints import Checkpoints
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
 from proxy.ledger.requests import OperatorAnswer
 from proxy.ledger.review import History, Wish, history, review
+from proxy.ledger.stored_releases import Age
 from rules.accounting import chain
 from rules.accounting.budgets import Budgets
 from rules.accounting.chain import DATASET, account_of, account_of_role
@@ -25,6 +27,7 @@ from rules.accounting.store import (
     KeptRelease,
     LedgerError,
     LedgerReview,
+    Promise,
     Receipt,
     Release,
     ReleaseQuery,
@@ -38,10 +41,11 @@ class Ledger:
 
     def __init__(self, home: Home) -> None:
         self._home, self._batches = home, GroupCommit(home)
+        self.checkpoints = Checkpoints(home, self._batches)
 
     @classmethod
     async def at(cls, home: Home) -> Self:
-        """Open a ledger that exists, checked from its first entry to its last; raises LedgerError with the reason."""
+        """Open a ledger that exists, verified from its newest checkpoint on; raises LedgerError with the reason."""
         ledger = cls(home)
         try:
             await ledger._batches.run(lambda connection: None, is_opening=True)
@@ -58,11 +62,16 @@ class Ledger:
         return await self._batches.run(lambda connection: charges.charge(connection, charge, budgets))
 
     async def settle(
-        self, charge: int, releases: Sequence[Release], *, beside: datetime | None = None
+        self,
+        charge: int,
+        releases: Sequence[Release],
+        *,
+        beside: datetime | None = None,
+        lasting: Sequence[int] = (),
     ) -> Sequence[Sequence[KeptRelease]]:
         # What a power cut takes of this cannot be served again: that costs no privacy, so it waits for no disk.
         return await self._batches.run(
-            lambda connection: charges.settle(connection, charge, releases, beside), durable=False
+            lambda connection: charges.settle(connection, charge, releases, beside, lasting), durable=False
         )
 
     async def fault(self, charge: int, time: datetime, *, cause: str, stops: bool) -> None:
@@ -123,26 +132,61 @@ class Ledger:
                 """Others charge between one piece and the next."""
         return made.after.number - made.before.number, made.after.charges - made.before.charges
 
+    async def keep_promise(self, analyst: str, question: str, promise: Promise, time: datetime) -> None:
+        await self._batches.run(lambda each: promises.keep(each, analyst, question, promise, time), durable=False)
+
+    async def find_promise(self, analyst: str, question: str) -> Promise | None:
+        return await self._batches.run(lambda each: promises.find(each, analyst, question), durable=False)
+
     async def stops(self) -> Sequence[Stop]:
         return await self._batches.run(charges.stops, durable=False)
 
     async def find_releases(
-        self, wanted: Sequence[ReleaseQuery], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+        self,
+        wanted: Sequence[ReleaseQuery],
+        *,
+        analyst: str,
+        budgets: Budgets,
+        now: datetime,
+        since: datetime,
+        lasting: Sequence[int] = (),
     ) -> Sequence[ServableReleases]:
         def find(connection: Connection) -> Sequence[ServableReleases]:
-            period = charges.running_period(connection, now, budgets)
-            return [stored_releases.find(connection, each, (account_of(analyst), period), since) for each in wanted]
+            account = account_of(analyst), charges.running_period(connection, now, budgets)
+            age = Age(since, tuple(lasting))
+            return [stored_releases.find(connection, each, account, age) for each in wanted]
 
         return await self._batches.run(find)
 
     async def find_cells(
+        self,
+        families: Sequence[str],
+        *,
+        analyst: str,
+        budgets: Budgets,
+        now: datetime,
+        since: datetime,
+        lasting: Sequence[int] = (),
+    ) -> Sequence[KeptRelease]:
+        def find(connection: Connection) -> Sequence[KeptRelease]:
+            account = account_of(analyst), charges.running_period(connection, now, budgets)
+            return stored_releases.find_cells(connection, families, account, Age(since, tuple(lasting)))
+
+        return await self._batches.run(find)
+
+    async def find_other_cells(
         self, families: Sequence[str], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
     ) -> Sequence[KeptRelease]:
         def find(connection: Connection) -> Sequence[KeptRelease]:
             period = charges.running_period(connection, now, budgets)
-            return stored_releases.find_cells(connection, families, (account_of(analyst), period), since)
+            return stored_releases.find_other_cells(connection, families, (account_of(analyst), period), since)
 
         return await self._batches.run(find)
+
+    async def newest_of(self, analyst: str) -> Sequence[KeptRelease]:
+        return await self._batches.run(
+            lambda connection: stored_releases.newest_of(connection, account_of(analyst)), durable=False
+        )
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:
         """Those of these analysts who have paid for a release, now or earlier, and whose roles have."""

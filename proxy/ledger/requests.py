@@ -25,7 +25,7 @@ class NoSuchRequest(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class OperatorAnswer:
-    """Who answers a request, when, and with which words."""
+    """An operator's answer to a request: by whom, when, and in which words."""
 
     time: datetime
     operator: str
@@ -94,7 +94,7 @@ def refuse(connection: Connection, number: int, answered: OperatorAnswer, budget
 
 
 def is_open(connection: Connection, analyst: str, number: int) -> bool:
-    """Whether nobody has answered a request, whatever its period."""
+    """Return whether nobody has answered a request, whatever its period."""
     return not any(
         fields.get("request") == number for _, fields in _entries(connection, analyst) if fields["kind"] != "request"
     )

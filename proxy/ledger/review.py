@@ -1,4 +1,4 @@
-"""What is told of the ledger: to an analyst both accounts and the own charges, to an operator all."""
+"""Review the ledger: for an analyst both accounts and the own charges, for an operator all."""
 
 import json
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def _charges(connection: Connection, analyst: str, most: int) -> tuple[PastCharg
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which charges an operator wants to see; the newest of them, so many at most."""
+    """The charges that an operator wants to see; the newest of them, so many at most."""
 
     analyst: str | None = None
     since: datetime | None = None
@@ -65,7 +65,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the ledger tells an operator: charges in the order of time, those who paid, and what is only a sum."""
+    """The ledger for an operator: charges in the order of time, those who paid, and what is only a sum."""
 
     charges: tuple[PastCharge, ...]
     analysts: tuple[str, ...]

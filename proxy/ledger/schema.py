@@ -43,11 +43,16 @@ SCRIPTS = (
     """
     CREATE INDEX releases_of_a_charge ON releases (charge);
     """,
+    # The chain may be verified a part at a time, and from a checkpoint on: `chain.SUMMED` has these kinds.
+    """
+    CREATE INDEX seen_by_entry ON seen (entry);
+    CREATE INDEX words ON entries (id) WHERE kind NOT IN ('charge', 'settle', 'checkpoint');
+    """,
 )
 VERSION = len(SCRIPTS)
 SEALED_VERSION = 2  # from which on all that is kept is under the chain
 
 
 def statements_from(version: int) -> list[str]:
-    """What brings a ledger of this version to the newest."""
+    """Return what brings a ledger of this version to the newest."""
     return [statement for script in SCRIPTS[version:] for statement in script.split(";") if statement.strip()]

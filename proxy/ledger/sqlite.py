@@ -5,18 +5,20 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from proxy.ledger.connection import Connection
-from proxy.ledger.integrity import Anchor, ChainEnd, adopt, check_history, sync_folder
+from proxy.ledger.history import adopt, check_history
+from proxy.ledger.integrity import Anchor, ChainEnd, sync_folder
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.schema import SEALED_VERSION, VERSION, statements_from
 from rules.accounting.store import LedgerError
 
 APPLICATION_ID = 0x4E474C44  # "NGLD": tells a ledger from any other SQLite file
 _BUSY_SECONDS = 10.0
+_SMALL_BYTES = 256 * 1024 * 1024
 
 
 class SqliteLedger(Ledger):
@@ -130,16 +132,14 @@ class LedgerFile:
         """The ledger as it is at one moment, for reading: nobody waits for it."""
         if not self._path.exists():
             raise LedgerError(f"the ledger {self._path} is missing", reason="missing")
-        connection = self._raw_connection()
         try:
-            self._check_kind(connection)
-            self._upgrade(connection)
-            connection.execute("BEGIN")
-            yield connection
+            with closing(self._raw_connection()) as connection:
+                self._check_kind(connection)
+                self._upgrade(connection)
+                connection.execute("BEGIN")
+                yield connection
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self._path} cannot be used: {error}", reason="cannot_be_used") from error
-        finally:
-            connection.close()
 
     def connect(self) -> Connection:
         """Open and check the whole file: raises LedgerError when it is not the ledger that it should be."""
@@ -165,7 +165,7 @@ class LedgerFile:
         return f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}", "BEGIN IMMEDIATE"
 
     def check(self) -> None:
-        """Whether the path still leads to the file that was opened: what is written to a deleted file is lost."""
+        """Check that the path still leads to the file that was opened: what is written to a deleted file is lost."""
         if self._path.stat().st_ino != self._inode:
             raise LedgerError(f"the ledger {self._path} was replaced while it was in use", reason="replaced")
 
@@ -188,6 +188,7 @@ class LedgerFile:
         connection = self._raw_connection()
         try:
             self._check_kind(connection)
+            self._check_pages(connection)
             self._upgrade(connection)
             connection.execute("BEGIN")  # a snapshot: others go on charging
             check_history(connection, str(self._path), self._identity, self._anchor)
@@ -207,7 +208,7 @@ class LedgerFile:
         return connection
 
     def _check_kind(self, connection: sqlite3.Connection) -> None:
-        """It is a ledger, whole, and of a version that we know."""
+        """It is a ledger, and of a version that we know."""
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application_id != APPLICATION_ID:
@@ -221,6 +222,11 @@ class LedgerFile:
             raise LedgerError(
                 f"the ledger {self._path} was changed: its schema matches no version", reason="schema_changed"
             )
+
+    def _check_pages(self, connection: sqlite3.Connection) -> None:
+        """Where it takes no time: what is damaged in a large file fails when it is read, at the latest by `verify`."""
+        if self._path.stat().st_size > _SMALL_BYTES:
+            return
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise LedgerError(
                 f"the ledger {self._path} is damaged", hint="Restore it from its newest copy.", reason="damaged"

@@ -6,6 +6,7 @@ Each release, and each sight of one, names the entry of the chain that vouches f
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -19,13 +20,52 @@ from rules.accounting.store import KeptRelease, LedgerError, Release, ReleaseQue
 _CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
 _MOST = 100  # releases of one measure: what more there are is less precise than all of these
 COLUMNS = "r.id, r.charge, r.time, r.block, r.measure, r.cost, r.epsilon, r.groups, r.list, r.numbers"
-_ALIKE = "r.block = ? AND r.measure = ? AND r.time >= ? AND r.list = coalesce(?, r.list)"
 
 Row = tuple[Any, ...]  # as COLUMNS has them
 
 # What was read, and held against its seal, before: by all the texts that it was read from.
 _CHECKED: Final[RecentValues[Row, tuple[datetime, Release]]] = RecentValues(64 * 1024 * 1024)
 _OBJECTS: Final = 8  # times as much memory as texts
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """Which releases are fresh: those since a moment, and those of cubes that last."""
+
+    since: datetime
+    lasting: tuple[int, ...] = ()
+
+    @property
+    def is_lasting(self) -> str:
+        """As a condition; its parameters are `lasting`."""
+        return f"r.id IN ({', '.join('?' * len(self.lasting))})" if self.lasting else "1 = 0"
+
+    @property
+    def is_fresh(self) -> str:
+        """As a condition on releases; its parameters are `parameters`."""
+        return f"(r.time >= ? OR {self.is_lasting})"
+
+    @property
+    def parameters(self) -> tuple[str | int, ...]:
+        return chain.stamp(self.since), *self.lasting
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Releases of one measure of a block, over one list of groups or over any."""
+
+    block: str
+    measure: str
+    groups: str | None  # their digest
+    age: Age
+
+    @property
+    def condition(self) -> str:
+        return f"r.block = ? AND r.measure = ? AND {self.age.is_fresh} AND r.list = coalesce(?, r.list)"
+
+    @property
+    def parameters(self) -> tuple[str | int | None, ...]:
+        return self.block, self.measure, *self.age.parameters, self.groups
 
 
 def new_rows(connection: Connection, charge: int, time: str, releases: Sequence[Release]) -> list[Row]:
@@ -103,62 +143,94 @@ def payers(connection: Connection, release: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def find(connection: Connection, wanted: ReleaseQuery, account: Account, since: datetime) -> ServableReleases:
+def find(connection: Connection, wanted: ReleaseQuery, account: Account, age: Age) -> ServableReleases:
     """What an account has of a measure, and the cheapest release of others that would do."""
     groups = None if wanted.groups is None else _digest(_text(wanted.groups))
-    alike = wanted.block, wanted.measure, chain.stamp(since), groups
+    alike = _Alike(wanted.block, wanted.measure, groups, age)
     return ServableReleases(_own(connection, alike, account), _other(connection, wanted, alike, account))
 
 
-def find_cells(
-    connection: Connection, families: Sequence[str], account: Account, since: datetime
-) -> tuple[KeptRelease, ...]:
+def find_cells(connection: Connection, families: Sequence[str], account: Account, age: Age) -> tuple[KeptRelease, ...]:
     """What an account has of blocks that are kept under a family, which is how their names begin."""
     if not families:
         return ()
     holes = ", ".join("?" * len(families))
-    alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes}) AND r.time >= ?"
-    return _of_account(connection, account, f"{alike} ORDER BY r.id DESC", (*families, chain.stamp(since)))
+    alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes}) AND {age.is_fresh}"
+    order = f"CASE WHEN {age.is_lasting} THEN 0 ELSE 1 END, r.id DESC"
+    return _of_account(
+        connection, account, age, f"{alike} ORDER BY {order}", (*families, *age.parameters, *age.lasting)
+    )
 
 
-def find_alike(
-    connection: Connection, release: Release, account: Account, since: datetime
-) -> tuple[KeptRelease, ...]:  # fmt: skip
+def find_other_cells(
+    connection: Connection, families: Sequence[str], account: Account, since: datetime
+) -> tuple[KeptRelease, ...]:
+    """The same of what is not on the account, but on another one of its period."""
+    if not families:
+        return ()
+    holes, own = ", ".join("?" * len(families)), "SELECT 1 FROM seen s WHERE s.release = r.id AND s.period = ?"
+    rows = connection.execute(
+        f"SELECT r.id FROM releases r WHERE substr(r.block, 1, {len(families[0])}) IN ({holes}) AND r.time >= ?"
+        f" AND EXISTS ({own}) AND NOT EXISTS ({own} AND s.account = ?) ORDER BY r.id DESC LIMIT {_MOST}",
+        (*families, chain.stamp(since), account[1], account[1], account[0]),
+    )
+    found = [_one(connection, number, account) for (number,) in rows]
+    return tuple(each for each in found if each.shared)
+
+
+def find_alike(connection: Connection, release: Release, account: Account, age: Age) -> tuple[KeptRelease, ...]:
     """Find what an account has of the same measure over the same groups."""
-    alike = release.block, release.measure, chain.stamp(since), _digest(_text(release.groups))
-    return _own(connection, alike, account)
+    return _own(connection, _Alike(release.block, release.measure, _digest(_text(release.groups)), age), account)
 
 
-def _own(connection: Connection, alike: tuple[str | None, ...], account: Account) -> tuple[KeptRelease, ...]:
-    return _of_account(connection, account, f"{_ALIKE} ORDER BY r.epsilon DESC, r.id DESC", alike)
+def newest_of(connection: Connection, account: str) -> tuple[KeptRelease, ...]:
+    """The releases of the newest charge that is on an account, of one that sees no releases of others."""
+    rows = connection.execute(
+        f"SELECT s.period, p.entry, e.entry, {COLUMNS} FROM releases r"
+        " JOIN seen s ON s.release = r.id AND s.account = ?"
+        " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
+        " WHERE r.charge = (SELECT max(n.charge) FROM releases n JOIN seen t ON t.release = n.id AND t.account = ?)"
+        " ORDER BY r.id",
+        (account, account),
+    )
+    return tuple(_seen((account, period), seen, settled, row) for period, seen, settled, *row in rows)
+
+
+def _own(connection: Connection, alike: _Alike, account: Account) -> tuple[KeptRelease, ...]:
+    wanted = f"{alike.condition} ORDER BY r.epsilon DESC, r.id DESC"
+    return _of_account(connection, account, alike.age, wanted, alike.parameters)
 
 
 def _of_account(
-    connection: Connection, account: Account, wanted: str, values: Sequence[str | None]
+    connection: Connection, account: Account, age: Age, wanted: str, values: Sequence[str | int | None]
 ) -> tuple[KeptRelease, ...]:
+    """What the account has in its period, and what lasts of what it has ever had, each once."""
+    name, period = account
     rows = connection.execute(
-        f"SELECT p.entry, e.entry, {COLUMNS} FROM releases r"
-        " JOIN seen s ON s.release = r.id AND s.account = ? AND s.period = ?"
+        f"SELECT s.period, p.entry, e.entry, {COLUMNS} FROM releases r"
+        f" JOIN seen s ON s.release = r.id AND s.account = ? AND (s.period = ? OR {age.is_lasting})"
         " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
         f" WHERE {wanted} LIMIT {_MOST}",
-        (*account, *values),
+        (name, period, *age.lasting, *values),
     )
-    found = []
-    for seen, settled, *row in rows:
-        _check_sight(seen, (*account, row[0]))
-        found.append(_read(row, settled, paid=True, shared=True))
-    return tuple(found)
+    found = (_seen((name, when), seen, settled, row) for when, seen, settled, *row in rows)
+    return tuple({each.id: replace(each, is_lasting=each.id in age.lasting) for each in found}.values())
 
 
-def _other(
-    connection: Connection, wanted: ReleaseQuery, alike: tuple[str | None, ...], account: Account
-) -> KeptRelease | None:  # fmt: skip
-    """Of equally cheap ones the newest."""
+def _seen(account: Account, seen: str | None, settled: str | None, row: Sequence[Any]) -> KeptRelease:
+    """A release, for which the entry that put it on an account is held against that."""
+    _check_sight(seen, (*account, row[0]))
+    return _read(row, settled, paid=True, shared=True)
+
+
+def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, account: Account) -> KeptRelease | None:
+    """Of equally cheap ones the newest. What lasts is on the accounts that it is for."""
+    age = alike.age
     rows = connection.execute(
-        f"SELECT r.id, r.cost FROM releases r WHERE {_ALIKE} AND r.epsilon >= ? AND NOT EXISTS"
-        " (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
+        f"SELECT r.id, r.cost FROM releases r WHERE {alike.condition} AND NOT {age.is_lasting} AND r.epsilon >= ?"
+        " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
         " ORDER BY r.epsilon, r.id DESC",
-        (*alike, float(wanted.epsilon) * _CLOSE, *account),
+        (*alike.parameters, *age.lasting, float(wanted.epsilon) * _CLOSE, *account),
     )
     for number, cost in rows:
         if chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:

@@ -1,4 +1,4 @@
-"""Who may log in, and by what proof. Whoever may not is asked for a password all the same, and never has the right one.
+"""Accounts that may log in, and their proofs. Others are asked for a password too, and never have the right one.
 
 A name that does not exist, one whose time is over, one from a wrong address and one without its certificate all look
 like a wrong password: in words, in their salt, and in what is computed. The log alone has the reason.
@@ -115,7 +115,7 @@ class Accounts:
 
 
 def is_within(host: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
-    """Whether an address is in one of these. A unix socket has no address, and is in none."""
+    """Return whether an address is in one of these. A unix socket has no address, and is in none."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:

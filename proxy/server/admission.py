@@ -133,7 +133,7 @@ class FailedLogins:
             self._counts.popitem(last=False)
 
     def seconds(self, host: str, user: str, now: float) -> float:
-        """How long the next one has to wait."""
+        """Return how long the next one has to wait."""
         beyond = max(self._count((host, user), now) - _FREE_TRIES, self._count((host, ""), now) - _FREE_TRIES_OF_HOST)
         return 0.0 if beyond < 0 else min(_MOST_SECONDS, _FIRST_SECONDS * 2.0 ** min(beyond, 10))
 

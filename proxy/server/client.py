@@ -55,7 +55,8 @@ class Client(asyncio.Protocol):
         self._is_closing = True
         if self._transport is None:
             return  # it has come and is not here yet: connection_made sends it away
-        if self._session is None or not self._session.is_inside_message:
+        is_between = self._session is None or not self._session.is_inside_message
+        if is_between and not self._transport.is_closing():  # who left during a handshake is gone before we hear of it
             self._transport.write(farewell)
         self._transport.close()
         self._last_call = asyncio.get_running_loop().call_later(_FAREWELL_SECONDS, self.abort)
@@ -130,6 +131,9 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._adopt(cast(asyncio.Transport, transport))  # uvloop's transports do not say what they are
         peer = transport.get_extra_info("peername")
+        if peer is None and transport.get_extra_info("socket").family != socket.AF_UNIX:
+            self.abort()  # it was reset before it got here, as checks of load balancers are: nobody knows whose it was
+            return
         self._reception = LoginHandler(self._context, self, str(peer[0]) if isinstance(peer, tuple) else "")
         if self._is_closing:
             self.abort()

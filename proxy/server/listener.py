@@ -32,7 +32,7 @@ class Listener:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether nobody is taken in any more."""
+        """Return whether nobody is taken in any more."""
         return self._is_stopping
 
     async def start(self) -> None:

@@ -16,15 +16,16 @@ from proxy.wire.backend import BackendKeyData
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.conversation import Cancel, Event, Identified, Left, LoggedIn, Send, StartTls
+from proxy.wire.proxy_protocol import ProxyHeader
 from proxy.wire.scram import BadPassword
 from proxy.wire.startup import LoginRefused, StartupMessage
 
 
 class LoginClient(ClientPort, Protocol):
-    """What a login needs of the client's socket, besides what a session may do."""
+    """The client's socket as a login needs it, besides what a session may do."""
 
     def has_sent(self) -> bool:
-        """Whether bytes have come that are not read yet."""
+        """Return whether bytes have come that are not read yet."""
 
     def hold(self) -> None:
         """Read no more from the socket for now."""
@@ -51,6 +52,7 @@ class LoginHandler:
         self._context = context
         self._guest = guest
         self._peer = peer
+        self._gateway = ProxyHeader() if context.is_gateway(peer) else None  # until it has said whose connection it is
         self._conversation = context.conversation(peer)
         self._certificate_names: frozenset[str] = frozenset()
         self._under_tls: list[bytes] | None = None  # what came while the handshake was being finished
@@ -64,11 +66,13 @@ class LoginHandler:
 
     @property
     def buffer(self) -> FrameBuffer:
-        """What has arrived, for whoever goes on reading after the login."""
+        """Return what has arrived, for whoever goes on reading after the login."""
         return self._conversation.buffer
 
     def receive(self, data: bytes) -> None:
-        if self._under_tls is not None:
+        if self._gateway is not None:
+            self._hear_gateway(self._gateway, data)
+        elif self._under_tls is not None:
             self._under_tls.append(data)
         elif self._startup is not None:
             self.buffer.feed(data)  # the session is being opened, and will read it
@@ -76,6 +80,25 @@ class LoginHandler:
             self._context.doorway.spoke(self._guest.abort)
             self._converse(self._conversation.receive(data))
             self._wait_for_others()
+
+    def _hear_gateway(self, header: ProxyHeader, data: bytes) -> None:
+        """From here on the connection is that of the client behind it, in limits, logs and rules."""
+        try:
+            heard = header.feed(data)
+        except ProtocolViolation as error:
+            self._refuse(error)
+            return
+        if heard is None:
+            return
+        client, rest = heard
+        self._gateway = None
+        if client is not None:
+            self._context.doorway.leave(self._guest.abort)
+            self._peer = client
+            self._conversation = self._context.conversation(client)
+            self._context.doorway.enter(self._guest.abort, client, self._guest.has_sent)
+        if rest:
+            self.receive(rest)
 
     def leave(self) -> None:
         """The connection is gone, in whatever state: give back what was taken. May be said twice."""

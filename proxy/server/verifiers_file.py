@@ -80,7 +80,7 @@ def _moment(text: str) -> datetime:
 def _together(name: str, verifiers: tuple[DatedVerifier, ...]) -> tuple[DatedVerifier, ...]:
     if len(verifiers) > MOST_VERIFIERS:
         raise ValueError(f'"{name}" has more than {MOST_VERIFIERS} verifiers')
-    if not share_salt(tuple(str(each.verifier) for each in verifiers)):
+    if not share_salt(tuple(str(verifier.verifier) for verifier in verifiers)):
         raise ValueError(
             f'the verifiers of "{name}" must share their salt: make the second with "noisegate password --beside"'
         )

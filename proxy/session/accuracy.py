@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
-from proxy.execute.promises import Promise
 from proxy.execute.service import Answer
+from proxy.session.interfaces import StatementService
 from proxy.session.prerequisites import Prerequisites, Run
-from proxy.session.service_interface import StatementService
 from proxy.wire.backend import Field
+from rules.accounting.store import Promise
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan, Request
-from rules.refusal import OutOfReach
+from rules.refusal import BadSetting, OutOfReach
 from rules.release.release import Noised
 from rules.release.within import (
     Demand,
@@ -43,7 +43,7 @@ _HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Bounded:
     """A statement, and how far noise may move its answer."""
 
     place: int | None
@@ -79,7 +79,7 @@ class Accuracy(Prerequisites):
     async def _planned_within(
         self, place: int | None, request: Request, run: Run, within: Within, columns: tuple[Field, ...]
     ) -> tuple[Plan, tuple[str, ...], Answer | None]:
-        asked = _Asked(place, request, run, within, self._limits)
+        asked = _Bounded(place, request, run, within, self._limits)
         plan = await self._with_epsilon(asked, asked.limits.max_epsilon)
         blocks = plan.blocks or plan.foreseen
         if not blocks:
@@ -89,6 +89,8 @@ class Accuracy(Prerequisites):
         if needs is not None:
             plan, epsilon = await self._least(asked, needs, plan, request.confidence, Decimal(0))
             return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
+        if asked.limits.hides_few:
+            raise _tells_of_few(within)
         asked = replace(asked, request=replace(request, delta=request.delta / 2))  # two releases share the statement's
         if (kept := await self._kept_promise(asked, plan)) is not None:
             return *kept, None
@@ -108,14 +110,14 @@ class Accuracy(Prerequisites):
             raise _too_small(asked, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
         plan, epsilon = await self._least(asked, needs, plan, rest, spent, _paid(probe, answer))
         promise = Promise(epsilon, _promised(within, needs, plan))
-        self._service.promises.keep(self._analyst, plan, within, promise)
+        await self._service.promises.keep(self._analyst, plan, within, promise)
         told = (each for each in answer.notices if each not in probe.notices)  # the answer below repeats these
         notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in told)
         return plan, (*notices, *promise.told), None
 
-    async def _kept_promise(self, asked: _Asked, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
+    async def _kept_promise(self, asked: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
         """The plan of a promise whose releases are all on the account, and still fresh: it costs nothing."""
-        promise = self._service.promises.find(self._analyst, plan, asked.within)
+        promise = await self._service.promises.find(self._analyst, plan, asked.within)
         if promise is None:
             return None
         again = await self._with_epsilon(asked, promise.epsilon)
@@ -124,9 +126,9 @@ class Accuracy(Prerequisites):
         return again, promise.told if again.blocks else (_ENOUGH, *promise.told)
 
     async def _explained(
-        self, asked: _Asked, demands: Sequence[Demand], probe: Plan, plan: Plan
+        self, asked: _Bounded, demands: Sequence[Demand], probe: Plan, plan: Plan
     ) -> tuple[Plan, tuple[str, ...]]:
-        """What EXPLAIN shows: what would be paid beside an answer that serves as the probe, or else the probe."""
+        """Explain: show what would be paid beside an answer that serves as the probe, or else the probe."""
         released = await self._released(probe, asked.run)
         if released is None:
             return probe, ("this is the probe; its answer tells what noisegate.within takes beside it",)
@@ -142,12 +144,12 @@ class Accuracy(Prerequisites):
         told = _ENOUGH if is_free else words
         return shown, (told, *_promised(asked.within, needs, plan))
 
-    async def _with_epsilon(self, asked: _Asked, epsilon: Decimal) -> Plan:
+    async def _with_epsilon(self, asked: _Bounded, epsilon: Decimal) -> Plan:
         plan, _, _ = await self._planned(asked.place, replace(asked.request, epsilon=epsilon), asked.run)
         return plan
 
     async def _least(
-        self, asked: _Asked, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
+        self, asked: _Bounded, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
     ) -> tuple[Plan, Decimal]:
         """The plan with about the least ε that is enough, and that ε. Shares are rounded, so it is tried."""
         limits = asked.limits
@@ -160,6 +162,15 @@ class Accuracy(Prerequisites):
                 return plan, epsilon
             epsilon = _THREE.multiply(epsilon, _STEP)
         raise _beyond(asked, None if epsilon is None else epsilon + spent, paid)
+
+
+def _tells_of_few(within: Within) -> BadSetting:
+    """The ε that keeps such an error follows from how large a number is, which may be one of few units."""
+    return BadSetting(
+        f"noisegate.within = {within.text} would tell how large these numbers are, and the rules file has min_units",
+        hint="Ask for counts or sums by their error in their own unit, as in SET noisegate.within = 50, or RESET "
+        "noisegate.within and SET noisegate.epsilon.",
+    )
 
 
 def _probe_epsilon(limits: SettingLimits) -> Decimal:
@@ -181,14 +192,14 @@ def _inside(plan: Plan) -> str:
 
 
 def _paid(probe: Plan, answer: Answer) -> str:
-    """What was charged before a refusal."""
+    """Return what was charged before a refusal."""
     if answer.is_free:
         return "The probe is an earlier answer; nothing was charged."
     cost = f"rho {price(probe.rho)}" if probe.rho else f"epsilon {price(probe.epsilon)}"
     return f"The probe cost {cost}; while its answer is kept, it is not charged again."
 
 
-def _too_small(asked: _Asked, epsilon: Decimal | None, paid: str) -> OutOfReach:
+def _too_small(asked: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
     """The probe stays, and is served again; what is bought with a larger ε serves as one too."""
     most = asked.limits.max_epsilon
     takes = "" if epsilon is None else f"; it takes more than epsilon {epsilon:f}"
@@ -206,7 +217,7 @@ def _too_small(asked: _Asked, epsilon: Decimal | None, paid: str) -> OutOfReach:
     )
 
 
-def _beyond(asked: _Asked, epsilon: Decimal | None, paid: str) -> OutOfReach:
+def _beyond(asked: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
     takes = "more than any epsilon" if epsilon is None else f"epsilon {_THREE.plus(epsilon):f}"
     return OutOfReach(
         f"noisegate.within = {asked.within.text} takes {takes} here, and the rules allow {asked.limits.max_epsilon:f} "

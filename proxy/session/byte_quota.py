@@ -1,4 +1,4 @@
-"""How many bytes sessions keep in the proxy for as long as they live: by session, by analyst, and in all."""
+"""Limit the bytes that sessions keep in the proxy for as long as they live: by session, by analyst, and in all."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _SESSION_BYTES: Final = 8 * 1024 * 1024  # of the texts of one session's prepare
 
 @dataclass(frozen=True, slots=True)
 class ByteQuotaLimits:
-    """How much there is."""
+    """The most bytes that there are."""
 
     session: int = _SESSION_BYTES
     analyst: int = 64 * 1024 * 1024
@@ -17,7 +17,7 @@ class ByteQuotaLimits:
 
 
 class ByteQuota:
-    """What all sessions have taken."""
+    """The bytes that all sessions have taken."""
 
     def __init__(self, limits: ByteQuotaLimits = ByteQuotaLimits()) -> None:
         self.limits = limits
@@ -30,7 +30,7 @@ class ByteQuota:
 
 
 class QuotaShare:
-    """What one session has taken. One statement may pass a limit; then nothing is added until it is less."""
+    """The bytes that one session has taken. One statement may pass a limit; then nothing is added until it is less."""
 
     def __init__(self, room: ByteQuota, analyst: str) -> None:
         self._room, self._analyst = room, analyst

@@ -1,12 +1,12 @@
-"""What a statement needs before the twin may have it: nothing, a refusal, or a closer look."""
+"""Classify a statement before the twin may have it: relay, refuse, or look closer."""
 
 import re
 from dataclasses import replace
 from typing import Final
 
-from proxy.session.encodings import is_refused
+from proxy.session.interfaces import StatementService
+from proxy.session.lexical_settings import is_refused
 from proxy.session.prepared_statements import RESERVED, Prepared, PreparedStatements
-from proxy.session.service_interface import StatementService
 from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex, TooMany
 from rules.sql.session_settings import check_setting, is_ours
 from rules.sql.statement import Kind, Reading, Statement
@@ -61,12 +61,12 @@ def find_refusal(statement: Statement, service: StatementService, names: Prepare
 
 
 def hides_setting(statement: Statement) -> bool:
-    """Whether set_config stands where it would run as a part of other statements: in a view, or as an argument."""
+    """Tell whether set_config would run as a part of other statements: in a view, or as an argument."""
     return bool(statement.settings) and (statement.names_prepared or statement.kind is Kind.VIEW)
 
 
 def is_nested(name: str, statement: Statement, names: PreparedStatements) -> bool:
-    """Whether a prepared EXECUTE would stand in a row with others, which PostgreSQL's EXPLAIN follows without end.
+    """Tell whether a prepared EXECUTE would stand in a row with others, which PostgreSQL's EXPLAIN follows forever.
 
     Names are ASCII here so that they are the same in every encoding.
     """
@@ -87,7 +87,7 @@ def odd_strings() -> Refusal:
 
 
 def is_plain(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
-    """Whether the twin may have a statement untouched, and unobserved."""
+    """Return whether the twin may have a statement untouched, and unobserved."""
     if statement.kind is Kind.FORBIDDEN or (statement.name or "").startswith(RESERVED):
         return False
     if any(is_ours(name) or is_encoding(name) for name, _ in statement.settings) or hides_setting(statement):
@@ -100,12 +100,12 @@ def is_plain(statement: Statement, service: StatementService, names: PreparedSta
 
 
 def needs_transaction(statement: Statement) -> bool:
-    """Whether PostgreSQL refuses a statement outside a transaction: nothing should be paid for it there."""
+    """Return whether PostgreSQL refuses a statement outside a transaction: nothing should be paid for it there."""
     return statement.kind is Kind.DECLARE and _HOLD.search(statement.text) is None
 
 
 def may_touch(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
-    """Whether a statement names what may be closed, or a temporary view, which may read that."""
+    """Return whether a statement names what may be closed, or a temporary view, which may read that."""
     return service.may_touch(statement) or names_view(statement, names)
 
 
@@ -114,14 +114,14 @@ def names_view(statement: Statement, names: PreparedStatements) -> bool:
 
 
 def may_be_private(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
-    """Whether the tables that a statement names have to be resolved before it runs."""
+    """Return whether the tables that a statement names have to be resolved before it runs."""
     if statement.names_prepared:
         return True  # its name may have been prepared a moment ago
     return statement.kind in READS and statement.kind is not Kind.PREPARE and may_touch(statement, service, names)
 
 
 def needs_look(statement: Statement, service: StatementService, names: PreparedStatements) -> bool:
-    """Whether a statement, once prepared, may read protected tables or change names when it runs."""
+    """Return whether a statement, once prepared, may read protected tables or change names when it runs."""
     return (
         statement.kind in NAMES
         or statement.kind is Kind.VIEW
@@ -131,7 +131,7 @@ def needs_look(statement: Statement, service: StatementService, names: PreparedS
 
 
 def are_plain(reading: Reading, service: StatementService, names: PreparedStatements) -> bool:
-    return not reading.unreadable and all(is_plain(each, service, names) for each in reading.statements)
+    return not reading.unreadable and all(is_plain(statement, service, names) for statement in reading.statements)
 
 
 def is_encoding(name: str) -> bool:
@@ -139,7 +139,7 @@ def is_encoding(name: str) -> bool:
 
 
 def effect_of(statement: Statement, names: PreparedStatements) -> None:
-    """What a statement that has run did to the names of prepared statements."""
+    """Return the effect of a statement that has run on the names of prepared statements."""
     match statement.kind:
         case Kind.PREPARE if statement.name is not None:
             inside = replace(statement, kind=Kind.QUERY, text=statement.query, start=0, name=None, query="")

@@ -17,7 +17,7 @@ Severity = Literal["ERROR", "FATAL"]
 
 
 def error_response(error: BaseException, severity: Severity = "ERROR") -> ErrorResponse:
-    """What the client gets to read. FATAL ends the session; the caller closes it."""
+    """Return what the client gets to read. FATAL ends the session; the caller closes it."""
     match error:
         case Refusal():
             return _response(

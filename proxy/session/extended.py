@@ -19,12 +19,21 @@ from proxy.session.classify import (
     needs_look,
     needs_transaction,
 )
-from proxy.session.own_messages import Message, TwinRefusal, encoded
-from proxy.session.portal_replies import NO_PORTAL, described_as, executed, in_formats, no_portal, only_errors
-from proxy.session.prepared_statements import RESERVED, Portal, Prepared, Undo
+from proxy.session.prepared_statements import (
+    NO_PORTAL,
+    RESERVED,
+    Portal,
+    Prepared,
+    Undo,
+    described_as,
+    executed,
+    in_formats,
+    no_portal,
+    only_errors,
+)
 from proxy.session.private_request import Answered, PrivateRequest, asked_by_execute
 from proxy.session.private_statement import OUTER
-from proxy.session.replies import ROWS, Expected, Fate, swallow
+from proxy.session.replies import ROWS, Expected, Fate, Message, TwinRefusal, encoded, swallow
 from proxy.session.reports import REFUSED_SQL, in_place_of_refusal, notice_report
 from proxy.session.session_context import SessionContext
 from proxy.session.twin_probe import TEXT_ARRAY_OID
@@ -103,7 +112,7 @@ class Extended:
         return None
 
     async def _parse_execute(self, raw: bytes, name: bytes, statement: Statement) -> None:
-        """What a name means is known when all that may change it has run."""
+        """Parse EXECUTE late: the meaning of its name is known when all that may change it has run."""
         await self._relay.quiet()
         if self._relay.skipping:
             return
@@ -166,7 +175,7 @@ class Extended:
         return refusal
 
     async def _bind_later(self, raw: bytes) -> None:
-        """What a name means is known when all that may change it has run."""
+        """Bind late: the meaning of a name is known when all that may change it has run."""
         await self._relay.quiet()
         if not self._relay.skipping and (work := self.bind(raw)) is not None:
             await work
@@ -203,13 +212,13 @@ class Extended:
             self.refuse(refusal, statement=prepared.statement)
 
     def _is_bound_to_fail(self, statement: Statement) -> bool:
-        """Whether PostgreSQL refuses any such statement now. An Execute in the same pipeline may have changed that."""
+        """Tell whether PostgreSQL refuses any such statement now; an Execute in the same pipeline may change it."""
         if self._has_executed:
             return False
         return self._relay.state == FAILED or (self._relay.state == IDLE and needs_transaction(statement))
 
     def _asked(self, bind: Bind, prepared: Prepared) -> PrivateRequest | None:
-        """What a Bind asks for; None for EXECUTE of what needs no look."""
+        """Return what a Bind asks for; None for EXECUTE of what needs no look."""
         statement = prepared.statement
         if statement.names_prepared:
             return asked_by_execute(statement, self._names, self._relay.codec)
@@ -276,7 +285,7 @@ class Extended:
 
     @property
     def _has_unnamed(self) -> bool:
-        """Whether an Execute of the unnamed portal meets one that a Bind has made, or is skipped."""
+        """Return whether an Execute of the unnamed portal meets one that a Bind has made, or is skipped."""
         return self._relay.unnamed.is_bound or self._relay.unnamed.is_awaited
 
     async def _without_portal(self, again: Callable[[bytes], Work | None], raw: bytes, instead: Message) -> None:

@@ -1,10 +1,18 @@
-"""What a client's socket and a session ask of each other: the seam between bytes and statements."""
+"""Interfaces of a session: to the socket of its client, and to the service that reads, plans and answers statements."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from proxy.execute.again import Promises
+from proxy.execute.service import Answer
+from proxy.execute.synopses import SynopsisState
+from rules.mechanisms.release_plan import Block
+from rules.planner.plan import NeedsInner, Plan, PreviewRows, Request
 from rules.refusal import Refusal
+from rules.release.release import Noised
+from rules.sql.session_settings import SettingLimits
+from rules.sql.statement import Reading, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class Login:
 
 
 class ClientPort(Protocol):
-    """What a session may do to its client."""
+    """The client as a session sees it."""
 
     def write(self, data: bytes) -> None:
         """Send whole messages. Never blocks; `Session.pause_writing` tells when the client reads too slowly."""
@@ -39,14 +47,14 @@ class ClientPort(Protocol):
 
 
 class Session(Protocol):
-    """What a client's socket tells its session. All calls are made on the event loop and return at once."""
+    """The session as its client's socket sees it. All calls are made on the event loop and return at once."""
 
     def frame(self, kind: bytes, raw: bytes) -> None:
         """One whole message of the client: of any kind, in order, header included."""
 
     @property
     def is_inside_message(self) -> bool:
-        """Whether the last bytes for the client were a part of a message: no farewell may follow them."""
+        """Return whether the last bytes for the client were a part of a message: no farewell may follow them."""
 
     def pause_writing(self) -> None:
         """The client reads too slowly: stop reading from the twin until `resume_writing`."""
@@ -85,3 +93,58 @@ class RelayOwner(Protocol):
 
     def denied(self, refusal: Refusal) -> None:
         """The twin has refused what is protected, and the client is told so in our words."""
+
+
+class StatementService(Protocol):
+    """`proxy.execute.service.Service`, as sessions see it. Whatever it does not do, it raises as a Refusal."""
+
+    @property
+    def limits(self) -> SettingLimits:
+        """Return what the rules in force say of one statement."""
+
+    def limits_of(self, analyst: str) -> SettingLimits:
+        """Return what they say of a statement of one analyst."""
+
+    @property
+    def promises(self) -> Promises:
+        """Return what was promised for noisegate.within."""
+
+    async def read(self, text: str, analyst: str) -> Reading: ...
+
+    def may_touch(self, statement: Statement) -> bool: ...
+
+    def is_protected(self, schema: str, name: str) -> bool:
+        """Return whether the twin cannot answer what reads this table."""
+
+    def synopsis(self, schema: str) -> SynopsisState | None:
+        """The synopsis of this name, if the rules have one."""
+
+    def preview_rows(self, analyst: str) -> tuple[PreviewRows, ...]:
+        """Synthetic rows that previews show this analyst, where the rules say so."""
+
+    def find_plan(self, request: Request) -> Plan | NeedsInner | None:
+        """Return what `plan` would say, where it is at hand."""
+
+    def find_answer(self, plan: Plan, *, analyst: str, session: str) -> Answer | None:
+        """Return what `answer` would give with reuse, where it is at hand and costs nothing."""
+
+    async def plan(self, request: Request, analyst: str) -> Plan | NeedsInner: ...
+
+    async def find_released(
+        self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str
+    ) -> Sequence[tuple[Block, Noised]] | None:
+        """Find the releases on the analyst's account of all these blocks; None where some would have to be paid."""
+
+    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+        """Check that a part that is paid first leaves enough for the rest."""
+
+    async def answer(
+        self,
+        plan: Plan,
+        *,
+        analyst: str,
+        session: str,
+        timeout_seconds: float,
+        reuse: bool = True,
+        own: Mapping[str, tuple[str, ...]] = ...,
+    ) -> Answer: ...

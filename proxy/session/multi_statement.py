@@ -15,7 +15,7 @@ from proxy.wire.buffer import Frame
 
 @dataclass(slots=True, eq=False)
 class Statementwise:
-    """What is special about single statements of a string, by their number, and how far the twin has come."""
+    """Replies and edits for single statements of a string, by their number, and how far the twin has come."""
 
     guarded: Callable[[bytes], bytes]  # an error of the twin, in words of ours where it is about what is protected
     place: Callable[[int], int | None]  # from a position in what the twin was sent to one in what the client sent
@@ -53,7 +53,7 @@ class Statementwise:
         return moved(self.guarded(frame.raw), self.place)
 
 
-class Rewritten:
+class RewrittenString:
     """A string that is put together from pieces of the client's text and texts of ours."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Rewritten:
         self._add(text, None)
 
     def place(self, position: int) -> int | None:
-        """Where a position, counted from 1, is in the client's text."""
+        """Return where a position, counted from 1, is in the client's text."""
         at = bisect_right(self._starts, position - 1) - 1
         shift = self._shifts[at] if at >= 0 else None
         return None if shift is None else position + shift

@@ -1,15 +1,17 @@
-"""Prepared statements and portals that need a look when they are used, by name.
+"""Prepared statements and portals that need a look when they are used, by name, and the replies about such portals.
 
 What is relayed untouched is not kept here. SQL's PREPARE and the protocol's Parse share one space of names.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from proxy.session.byte_quota import QuotaShare
-from proxy.session.replies import Fate
-from proxy.wire.backend import Field
+from proxy.session.replies import Edit, Fate, shape
+from proxy.session.reports import moved, nowhere
+from proxy.wire.backend import CommandComplete, ErrorResponse, Field, RowDescription
+from proxy.wire.buffer import Frame
 from rules.sql.statement import Kind, Statement
 
 RESERVED: Final = "_ng"
@@ -64,7 +66,7 @@ class _Weighed(dict[str, Prepared]):
 
 
 class PreparedStatements:
-    """What one session knows by name. A change that turns out to have failed is undone."""
+    """The statements and portals of one session, by name. A change that turns out to have failed is undone."""
 
     def __init__(self, share: QuotaShare, most_views: int = 10_000) -> None:
         self._share = share
@@ -77,7 +79,7 @@ class PreparedStatements:
 
     @property
     def are_full(self) -> bool:
-        """Whether no other statement may be prepared: all of this is kept in the proxy, for as long as the session."""
+        """Tell whether no other statement may be prepared: all of this is kept for as long as the session lives."""
         return self._share.is_full
 
     def note_view(self, name: str) -> None:
@@ -86,7 +88,7 @@ class PreparedStatements:
             self._views.add(_cut(name))
 
     def makes_view(self, statement: Statement) -> bool:
-        """Whether a statement, which is run now, makes a view."""
+        """Return whether a statement, which is run now, makes a view."""
         makes = statement.kind is Kind.VIEW and statement.name is not None  # DROP VIEW names none
         self.made_views += makes
         return makes
@@ -102,7 +104,7 @@ class PreparedStatements:
         return self._portals.get(_cut(name))
 
     def would_nest(self, name: str, target: str) -> bool:
-        """Whether an EXECUTE of `target`, prepared as `name`, would be of another one, or another one of it."""
+        """Return whether an EXECUTE of `target`, prepared as `name`, would be of another one, or another one of it."""
         found = self.find_prepared(target)
         if _cut(target) == _cut(name) or (found is not None and found.statement.kind is Kind.EXECUTE):
             return True
@@ -140,7 +142,7 @@ class PreparedStatements:
 
 
 class UnnamedPortal:
-    """Whether the unnamed portal is one that a Bind has made.
+    """Tells whether the unnamed portal is one that a Bind has made.
 
     PostgreSQL runs a Query in the unnamed portal too. What a failed one leaves of it, inside a transaction, points to
     memory that is free again, and is reached by Execute and Describe.
@@ -195,3 +197,50 @@ def _cut(name: str) -> str:
     return (
         name if len(name) <= _NAME_BYTES and name.isascii() else name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")
     )
+
+
+NO_PORTAL: Final = b"_ng_none"
+"""The name of a portal that never is: the twin says so, in whatever state it is."""
+
+
+def only_errors(frame: Frame) -> bytes:
+    """For messages of our own whose failure ends the client's pipeline; it has never seen the text."""
+    return moved(frame.raw, nowhere) if frame.kind == ErrorResponse.kind else b""
+
+
+def no_portal(frame: Frame) -> bytes:
+    """The twin's words for a portal that is not there, with the name that the client gave: none."""
+    if frame.kind != ErrorResponse.kind:
+        return frame.raw
+    fields = dict(ErrorResponse.decode(frame.raw).fields)
+    fields["M"] = fields["M"].replace(NO_PORTAL.decode(), "")
+    return ErrorResponse(fields).encode()
+
+
+def described_as(columns: tuple[Field, ...]) -> Edit:
+    """The original's description in place of the outer statement's, which has lost the tables of the columns."""
+
+    def edit(frame: Frame) -> bytes:
+        if frame.kind != RowDescription.kind or shape(RowDescription.decode(frame.raw).fields) != shape(columns):
+            return frame.raw
+        return RowDescription(columns).encode()
+
+    return edit
+
+
+def executed(portal: Portal) -> Edit:
+    """NOTICEs stand just before the CommandComplete of their statement, once."""
+
+    def edit(frame: Frame) -> bytes:
+        if frame.kind != CommandComplete.kind:
+            return frame.raw
+        notices, portal.notices = portal.notices, b""
+        return notices + frame.raw
+
+    return edit
+
+
+def in_formats(columns: tuple[Field, ...], formats: tuple[int, ...]) -> tuple[Field, ...]:
+    """The columns in the formats of a Bind: none is text, one holds for all."""
+    each = formats if len(formats) == len(columns) else (formats or (0,)) * len(columns)
+    return tuple(replace(column, format=code) for column, code in zip(columns, each, strict=True))

@@ -12,9 +12,9 @@ from typing import Final
 
 from proxy.execute.service import Answer
 from proxy.session.literals import text_arrays
-from proxy.session.own_messages import Message, TwinRefusal
 from proxy.session.private_request import Parameters
 from proxy.session.relay import Relay
+from proxy.session.replies import Message, TwinRefusal
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow, Field, RowDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
@@ -31,7 +31,7 @@ _MOST_ROWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What all parts of one statement have in common."""
+    """The settings that all parts of one statement share."""
 
     parameters: Parameters
     settings: AnalystSettings
@@ -84,7 +84,7 @@ class Prerequisites(ABC):
         types = await self._names_of(tuple(column.type for column in columns), sync=run.sync)
         names = tuple(column.name.decode(self._relay.codec) for column in columns)
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
-        asked = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown)
+        asked = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown, is_inner=True)
         plan, asked, told = await self._planned(None, asked, run)
         rest = half if plan.blocks else request
         if plan.blocks and run.settings.within is not None:
@@ -126,7 +126,7 @@ class Prerequisites(ABC):
         text = f"SELECT {shown} FROM {outer} LIMIT {_MOST_ROWS + 1}"
         types = run.parameters.types + (TEXT_ARRAY_OID,) * len(answer.columns)
         values = [*run.parameters.values, *await text_arrays(answer.columns)]
-        bind = Bind(_FIRST, _FIRST, (), tuple(None if each is None else self._encoded(each) for each in values))
+        bind = Bind(_FIRST, _FIRST, (), tuple(None if value is None else self._encoded(value) for value in values))
         messages: list[Message] = [Close(STATEMENT, _FIRST), Parse(_FIRST, self._encoded(text), types), bind]
         ends = Execute(_FIRST), Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST)
         replies = await self._relay.ask(*messages, *ends, sync=run.sync)

@@ -7,7 +7,7 @@ from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.twin_probe import SessionState
 from proxy.wire.backend import Field
 from proxy.wire.frontend import Bind
-from rules.functions.guard import Styles
+from rules.functions.context import Styles
 from rules.planner.plan import Plan, Request, Text
 from rules.sql.enclosed_query import EnclosedQuery, split_around
 from rules.sql.session_settings import AnalystSettings
@@ -29,7 +29,7 @@ class PrivateRequest:
 
 
 def asked_by_execute(statement: Statement, names: PreparedStatements, codec: str) -> PrivateRequest | None:
-    """What EXECUTE of a prepared statement, or EXPLAIN of one, asks for; None where it needs no look."""
+    """Return what EXECUTE of a prepared statement, or EXPLAIN of one, asks for; None where it needs no look."""
     name = statement.name or ""
     prepared = names.find_prepared(name)
     if prepared is None or prepared.statement.kind is not Kind.QUERY:
@@ -61,7 +61,7 @@ class Parameters:
 
 
 def request_of(query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters) -> Request:
-    """What the planner is asked, by the session as it is now."""
+    """Return what the planner is asked, by the session as it is now."""
     return Request(
         text=query,
         search_path=moment.search_path,
@@ -107,7 +107,7 @@ class Answered:
         )
 
     def _literal(self, hole: int) -> str:
-        """What stands at $hole: a parameter of the client, or a column of a block."""
+        """Return what stands at $hole: a parameter of the client, or a column of a block."""
         if hole <= self.plan.parameters:
             return typed_literal(self.parameters.values[hole - 1], self.parameters.type_names[hole - 1])
         return f"({literal(self.arrays[hole - self.plan.parameters - 1])}::text[])"

@@ -5,7 +5,7 @@ client's implicit transaction; in the simple protocol each ends with one.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,14 +15,14 @@ from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
 from proxy.session.classify import HIDDEN_SETTING, without_answer
+from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
-from proxy.session.own_messages import Message, TwinRefusal, described, encoded, parse_under, shape
 from proxy.session.prerequisites import Run
 from proxy.session.private_request import Answered, Parameters, PrivateRequest, request_of
-from proxy.session.refusal_log import log_refusal
+from proxy.session.recent_refusals import log_refusal
 from proxy.session.relay import Relay
+from proxy.session.replies import Message, TwinRefusal, described, encoded, parse_under, shape
 from proxy.session.reports import moved, notice_report, nowhere, refusal_report
-from proxy.session.service_interface import StatementService
 from proxy.session.synthetic_rows import QUIET, SyntheticRows
 from proxy.session.temporary_views import read_through
 from proxy.session.twin_probe import PROBE_ROW, TEXT_ARRAY_OID, SessionState, decode_probe, run_probe
@@ -93,12 +93,11 @@ class Private(Accuracy):
         self._synthetic.check(asked.statement)
         with stage("describe"):
             moment, signature = await self._look(asked, sync=sync)
-        if moment.search_path != self._search_path:
-            self._type_names, self._search_path = {}, moment.search_path
+        self._follow_search_path(moment)
         told_rows = self._synthetic.told(asked.statement, moment)
         views, read = await read_through(moment, self._relay, sync=sync)
-        if not any(relation and self._service.is_protected(*relation) for relation in (*moment.relations, *read)):
-            self._relay.client.write(b"".join(notice_report(each, self._relay.codec) for each in told_rows))
+        if not self._reads_protected((*moment.relations, *read)):
+            self._relay.client.write(b"".join(notice_report(row, self._relay.codec) for row in told_rows))
             return None
         self._relay.is_private = True
         if asked.around is None or signature is None:
@@ -106,9 +105,7 @@ class Private(Accuracy):
         types, columns = signature
         if not _fits(asked, types, columns):
             return None
-        if asked.statement.settings:
-            raise HIDDEN_SETTING
-        moment.check_plain()
+        _check_settings(asked, moment)
         settings = read_settings(moment.settings, limits := self._limits)
         parameters = await self._parameters(asked, types, sync=sync)
         own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
@@ -124,6 +121,14 @@ class Private(Accuracy):
         arrays = await known_arrays(answer.columns)
         PRIVATE.observe(asyncio.get_running_loop().time() - since)
         return Answered(plan, asked.around, columns, parameters, arrays, notices, is_parsed)
+
+    def _follow_search_path(self, moment: SessionState) -> None:
+        """Forget the names of types where another search path may give them another meaning."""
+        if moment.search_path != self._search_path:
+            self._type_names, self._search_path = {}, moment.search_path
+
+    def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
+        return any(relation and self._service.is_protected(*relation) for relation in relations)
 
     async def _look(
         self, asked: PrivateRequest, *, sync: bool
@@ -307,8 +312,15 @@ def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:
     return [*parse_under(_CANON, text, types), values, Execute(bind.portal), *ends]
 
 
+def _check_settings(asked: PrivateRequest, moment: SessionState) -> None:
+    """Refuse settings by which the text, or a value in it, would be read in another way than it was planned."""
+    if asked.statement.settings:
+        raise HIDDEN_SETTING
+    moment.check_plain()
+
+
 def _fits(asked: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
-    """Whether there are as many values as parameters; if not, the twin says so in its own words.
+    """Return whether there are as many values as parameters; if not, the twin says so in its own words.
 
     It would count the formats of columns only after it has looked at privileges, so that is done here.
     """

@@ -1,4 +1,4 @@
-"""The refusals of the last while, for operators: kinds, fingerprints, shapes and hints, and never a constant."""
+"""Refusals that clients were told: the log's word on each, and the newest for operators, without text or constants."""
 
 import re
 from collections import deque
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from proxy.log import event, warn
+from proxy.metrics import FORBIDDEN, REFUSALS
 from rules.refusal import Refusal
+from rules.sql.statement import Kind, Statement
 
 _MOST: Final = 500
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -16,7 +19,7 @@ _UNSAFE: Final = re.compile(r"['\"\\$]")  # a quote without its other half, or a
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RecentRefusal:
     """One refusal; what it said of constants is gone."""
 
     time: datetime
@@ -32,13 +35,13 @@ class RecentRefusals:
     """The newest refusals of all sessions."""
 
     def __init__(self) -> None:
-        self._found: deque[Refused] = deque(maxlen=_MOST)
+        self._found: deque[RecentRefusal] = deque(maxlen=_MOST)
 
     def note(self, analyst: str, refusal: Refusal, statement: str, shape: str) -> None:
         kind, hint = type(refusal).__name__, without_constants(refusal.hint)
-        self._found.append(Refused(datetime.now(UTC), analyst, kind, refusal.sqlstate, statement, shape, hint))
+        self._found.append(RecentRefusal(datetime.now(UTC), analyst, kind, refusal.sqlstate, statement, shape, hint))
 
-    def newest(self) -> Iterator[Refused]:
+    def newest(self) -> Iterator[RecentRefusal]:
         """Those that are remembered, the newest first."""
         return reversed(tuple(self._found))
 
@@ -58,3 +61,18 @@ def without_constants(hint: str) -> str:
     """
     masked = _NUMBER.sub("?", _QUOTED.sub("?", hint))
     return "" if _UNSAFE.search(masked) or "\\" in hint else masked
+
+
+def log_refusal(analyst: str, refusal: Refusal, statement: Statement | None = None, *, fingerprint: str = "") -> None:
+    """Note a refusal; a command or a function that is forbidden whatever it reads is named."""
+    REFUSALS.labels(type(refusal).__name__, refusal.sqlstate).inc()
+    name = fingerprint or ("" if statement is None else statement.fingerprint)
+    RECENT.note(analyst, refusal, name, "" if statement is None else statement.shape)
+    about = {"analyst": analyst, "kind": type(refusal).__name__, "sqlstate": refusal.sqlstate}
+    if name:
+        about["statement"] = name
+    if statement is not None and statement.kind is Kind.FORBIDDEN:
+        FORBIDDEN.inc()
+        warn("forbidden", **about, command=statement.command)
+    else:
+        event("refused", **about)

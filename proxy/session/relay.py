@@ -1,4 +1,4 @@
-"""What is sent to the twin and what comes back: replies find the message that they answer, and go to the client.
+"""Relay messages to the twin and replies to the client: each reply finds the message that it answers.
 
 Runs of replies that need no look are passed on in one piece. Messages of our own stand in the same queue; the client
 sees nothing of them.
@@ -13,9 +13,8 @@ from proxy.metrics import RELAYED
 from proxy.session.errors import fatal
 from proxy.session.interfaces import ClientPort, RelayOwner
 from proxy.session.lexical_settings import LexicalSettings
-from proxy.session.own_messages import Message, Replies, TwinLost, TwinRefusal
 from proxy.session.prepared_statements import UnnamedPortal
-from proxy.session.replies import ENDS, PASSED, Expected, Fate, swallow
+from proxy.session.replies import ENDS, PASSED, Expected, Fate, Message, Replies, TwinLost, TwinRefusal, swallow
 from proxy.session.reports import find_denial, is_fatal, refusal_report, tells_of_crash
 from proxy.twin.link import Greeting, Link
 from proxy.wire.backend import (
@@ -101,12 +100,12 @@ class Relay:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the twin owes nothing."""
+        """Return whether the twin owes nothing."""
         return not self._expected
 
     @property
     def knows_lexis(self) -> bool:
-        """Whether `lexis` is what the next text will be read by."""
+        """Return whether `lexis` is what the next text will be read by."""
         return self.is_quiet and not self._may_have_set
 
     def send(self, raw: bytes, expected: Expected) -> None:
@@ -183,7 +182,7 @@ class Relay:
         return told.replies
 
     async def has_own_settings(self) -> bool:
-        """Whether the session may have begun with settings that an analyst has left for it; asked before all else."""
+        """Ask first of all whether the session may have begun with settings that an analyst has left for it."""
         ends = Close(PORTAL, _ROLES), Close(STATEMENT, _ROLES)
         try:
             replies = await self.ask(Parse(_ROLES, _ROLES_SQL), Bind(_ROLES, _ROLES), Execute(_ROLES), *ends, sync=True)
@@ -236,7 +235,7 @@ class Relay:
             self.owner.twin_lost()
 
     def _passed(self, buffer: FrameBuffer) -> Iterator[bytes]:
-        """What the client gets of the bytes that are here."""
+        """Yield what the client gets of the bytes that are here."""
         while True:
             first = self._expected[0] if self._expected else None
             passes = _NONE if first is None else first.passes if first.edit else PASSED[first.kind]

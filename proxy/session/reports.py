@@ -71,12 +71,12 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
         return None
     if found[1] in closed:
         return NotAllowed(
-            f'public table "{found[1]}" cannot be asked: {closed[found[1]]}',
+            f'public table "{found[1]}" cannot be queried: {closed[found[1]]}',
             hint="Joins of protected tables with it are answered. To ask the table itself, ask your DBA.",
         )
     return NotAllowed(
-        f'this kind of statement cannot read protected table "{found[1]}"',
-        hint="Select aggregates in a separate statement, such as SELECT count(*).",
+        f'this kind of statement cannot read table "{found[1]}"',
+        hint="Select without FOR UPDATE or FOR SHARE; of a protected table aggregates, in a statement of their own.",
     )
 
 
@@ -106,5 +106,5 @@ def _has(codec: str, character: str) -> bool:
 
 
 def tells_of_crash(raw: bytes) -> bool:
-    """Whether the server ends, and not this session alone; the twin speaks English."""
+    """Return whether the server ends, and not this session alone; the twin speaks English."""
     return any(words in raw for words in _CRASHED)

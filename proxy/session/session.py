@@ -10,8 +10,8 @@ from proxy.session.classify import FUNCTION_CALL
 from proxy.session.errors import SHUTDOWN, error_response, fatal
 from proxy.session.extended import Extended
 from proxy.session.interfaces import ClientPort
-from proxy.session.own_messages import TwinLost, TwinRefusal
-from proxy.session.refusal_log import log_refusal
+from proxy.session.recent_refusals import log_refusal
+from proxy.session.replies import TwinLost, TwinRefusal
 from proxy.session.session_context import SessionContext
 from proxy.session.session_image import SessionImage, replay, take_image
 from proxy.session.simple import Simple
@@ -122,7 +122,7 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the twin owes anything."""
+        """Return whether the twin owes anything."""
         return not self._relay.is_quiet
 
     def drain(self) -> None:
@@ -177,7 +177,7 @@ class Session:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is going on, and nothing was when the connection was lost."""
+        """Return whether nothing is going on, and nothing was when the connection was lost."""
         relay = self._relay
         return not (self._task or self._is_leaving or relay.has_farewell or relay.was_busy) and relay.state == IDLE
 

@@ -1,15 +1,15 @@
-"""What the handlers of one session share."""
+"""The context that the handlers of one session share."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from proxy.session.classify import odd_strings
+from proxy.session.interfaces import StatementService
 from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.private_statement import Private
-from proxy.session.refusal_log import log_refusal
+from proxy.session.recent_refusals import log_refusal
 from proxy.session.relay import Relay
 from proxy.session.reports import refusal_report
-from proxy.session.service_interface import StatementService
 from proxy.session.session_image import leaves_hidden_state
 from proxy.session.statement_cache import StatementCache
 from rules.refusal import Refusal
@@ -73,12 +73,12 @@ class SessionContext:
 
     def _noted(self, reading: Reading) -> Reading:
         """Whatever names a temporary view needs a look from now on."""
-        for each in reading.statements:
-            if each.kind is Kind.VIEW and each.name:
-                self.names.note_view(each.name)
+        for statement in reading.statements:
+            if statement.kind is Kind.VIEW and statement.name:
+                self.names.note_view(statement.name)
         return reading
 
 
 def is_lexical(text: bytes) -> bool:
-    """Whether what a text says depends on settings of the session: ASCII without backslashes is read in one way."""
+    """Tell whether the meaning of a text depends on settings: ASCII without backslashes is read in one way."""
     return _ESCAPE in text or not text.isascii()

@@ -1,4 +1,4 @@
-"""What a session is on the twin besides its connection: asked while it is idle, and set again on a fresh twin.
+"""The image of a session on the twin, without its connection: taken while it is idle, and set on a fresh twin.
 
 Settings can be set again, and the unnamed statement can be parsed again. Whatever else a session may have there
 (prepared statements, cursors, temporary views, locks) is lost with the twin, so such a session has no image. The
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.session.literals import text_array
-from proxy.session.own_messages import TwinLost
 from proxy.session.relay import Relay
-from proxy.session.replies import Expected, swallow
+from proxy.session.replies import Expected, TwinLost, swallow
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Execute, Parse
@@ -60,12 +59,12 @@ class SessionImage:
 
 
 def leaves_hidden_state(text: bytes) -> bool:
-    """Whether a statement may set what no catalog lists: a setting of the client's own naming, the seed of random()."""
+    """Tell whether a statement may set what no catalog lists: a setting of a client's own, the seed of random()."""
     return _HIDDEN.search(text) is not None
 
 
 async def take_image(relay: Relay) -> SessionImage | None:
-    """What is to be set again; None: there is more that would be lost. Raises TwinRefusal and TwinLost."""
+    """Return what is to be set again; None: there is more that would be lost. Raises TwinRefusal and TwinLost."""
     ends = Close(PORTAL, _IMAGE), Close(STATEMENT, _IMAGE)
     bind = Bind(_IMAGE, _IMAGE)
     replies = await relay.ask(

@@ -1,9 +1,15 @@
-"""All sessions: how one is opened on the twin, how they are found by their backend, and who watches their time."""
+"""All sessions: how one is opened on the twin, how they are found by their backend, and who watches their time.
+
+A startup may bring settings of a session, and nothing of a backend's own switches: `options` is the command line of a
+backend, `PGOPTIONS` to libpq, where -W lets it sleep before it hears anybody. Settings that are read at its start alone
+can do so too.
+"""
 
 import asyncio
+import re
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
@@ -12,22 +18,19 @@ from typing import Final
 from proxy.log import warn
 from proxy.session.byte_quota import ByteQuota
 from proxy.session.classify import odd_encoding
-from proxy.session.interfaces import ClientPort, Login
-from proxy.session.own_messages import TwinLost
+from proxy.session.interfaces import ClientPort, Login, StatementService
 from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.private_statement import Private
 from proxy.session.relay import Relay
-from proxy.session.service_interface import StatementService
+from proxy.session.replies import TwinLost
 from proxy.session.session import Session
 from proxy.session.session_context import SessionContext
-from proxy.session.startup_options import check_startup
 from proxy.session.statement_cache import StatementCache
-from proxy.session.usage_limits import Used, too_much
+from proxy.session.usage_limits import Used, memory_bytes, temporary_bytes, too_much
 from proxy.settings import SessionSettings
 from proxy.twin.link import Greeting, Link, StartupRefused, connect
-from proxy.twin.usage import memory_bytes, temporary_bytes
-from rules.refusal import Unavailable
-from rules.sql.session_settings import PREFIX
+from rules.refusal import BadSetting, Unavailable
+from rules.sql.session_settings import PREFIX, check_setting_name, is_ours
 
 _WATCH_SECONDS: Final = 1.0
 _MOST_BEGINNINGS: Final = 3  # of one session, while somebody changes the settings of its role
@@ -224,5 +227,39 @@ class Sessions:
 
 
 def _has_settings_of_ours(parameters: Mapping[str, str]) -> bool:
-    """Whether a startup may set one, by its own name or in `options`: PGOPTIONS="-c noisegate.epsilon=0.5"."""
+    """Return whether a startup may set one, by its own name or in `options`: PGOPTIONS="-c noisegate.epsilon=0.5"."""
     return any(PREFIX in f"{name} {value}".lower() for name, value in parameters.items())
+
+
+AT_START: Final = frozenset({"post_auth_delay", "ignore_system_indexes", "local_preload_libraries"})
+"""Settings that any role may bring, and that do something only when a backend starts."""
+
+_WORD: Final = re.compile(r"(?:[^\s\\]|\\.)+", re.DOTALL)  # a backslash keeps what follows in the word
+_SETTING: Final = re.compile(r"([A-Za-z_][\w.-]*)=.*", re.DOTALL)
+_HINT: Final = "Write options as -c name=value, as in PGOPTIONS='-c statement_timeout=5s'."
+
+
+def check_startup(parameters: Mapping[str, str]) -> None:
+    """Refuse a startup that asks for more than settings of the session, or for a setting of ours that there is not.
+
+    Values of ours are checked when the session has them, with everything else that it has.
+    """
+    for given in dict.fromkeys((*parameters, *_named(parameters.get("options", "")))):
+        name = given.replace("-", "_")
+        if name.lower() in AT_START:
+            raise BadSetting(
+                f'parameter "{given}" cannot be set at connection start', hint="Remove it from the connection string."
+            )
+        if is_ours(name):
+            check_setting_name(name)
+
+
+def _named(options: str) -> Iterator[str]:
+    """The settings that the command line names; anything else in it is refused."""
+    words = iter(re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL) for word in _WORD.findall(options))
+    for word in words:
+        given = next(words, "") if word == "-c" else word.removeprefix("-c" if word.startswith("-c") else "--")
+        found = _SETTING.fullmatch(given)
+        if found is None or given == word:
+            raise BadSetting(f'option "{word}" is not allowed', hint=_HINT)
+        yield found[1]

@@ -21,10 +21,9 @@ from proxy.session.classify import (
     names_view,
     needs_transaction,
 )
-from proxy.session.multi_statement import Rewritten, Statementwise
-from proxy.session.own_messages import TwinRefusal, encoded
+from proxy.session.multi_statement import RewrittenString, Statementwise
 from proxy.session.private_request import Answered, PrivateRequest, asked_by_execute
-from proxy.session.replies import ROWS, Expected, swallow
+from proxy.session.replies import ROWS, Expected, TwinRefusal, encoded, swallow
 from proxy.session.reports import REFUSED_SQL, notice_report, nowhere
 from proxy.session.session_context import SessionContext, is_lexical
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, ReadyForQuery, RowDescription
@@ -132,7 +131,7 @@ class Simple:
             return await self.refuse(refusal, statement, ends_string=ends_string)
 
     def _asked(self, statement: Statement) -> PrivateRequest | None:
-        """What a statement asks for; None where the twin may have it."""
+        """Return what a statement asks for; None where the twin may have it."""
         if not may_be_private(statement, self._parts.service, self._names):
             return None
         if statement.names_prepared:
@@ -147,7 +146,7 @@ class Simple:
         return await self._send(encoded(statement.text, self._relay.codec), replies)
 
     def _outer(self, answered: Answered, statement: Statement, number: int, replies: Statementwise) -> str:
-        """What runs in place of a private statement, as the number-th of its Query."""
+        """Return what runs in place of a private statement, as the number-th of its Query."""
         if statement.kind in (Kind.QUERY, Kind.EXECUTE):
             replies.columns[number] = RowDescription(answered.columns)
         replies.notices[number] = b"".join(notice_report(notice, self._relay.codec) for notice in answered.notices)
@@ -160,7 +159,7 @@ class Simple:
     # Several statements outside a transaction: one implicit transaction, in one Query
 
     async def _block(self, statements: Sequence[Statement], text: str, *, ends_string: bool) -> bool:
-        rewritten = Rewritten()
+        rewritten = RewrittenString()
         replies = self._replies(rewritten.place, ends_string=ends_string)
         at = statements[0].start
         has_set = has_view = False
@@ -187,7 +186,7 @@ class Simple:
     async def _instead(
         self, statement: Statement, number: int, replies: Statementwise, early: dict[str, Statement], *, has_set: bool
     ) -> str | None:
-        """What stands in the string instead of a statement; None: the statement itself.
+        """Return what stands in the string instead of a statement; None: the statement itself.
 
         `early` has what the string prepares before the twin knows of it.
         """
@@ -222,7 +221,7 @@ class Simple:
                 early.pop(each, None)
 
     async def _asked_early(self, statement: Statement, early: dict[str, Statement]) -> PrivateRequest | None:
-        """What EXECUTE asks for whose PREPARE stands in the same string: it is prepared under a name of ours."""
+        """Return what EXECUTE asks for whose PREPARE stands in the same string: it is prepared under a name of ours."""
         prepared = early.get(statement.name or "") if statement.kind is Kind.EXECUTE else None
         if prepared is None or not may_touch(prepared, self._parts.service, self._names):
             return None
@@ -276,7 +275,7 @@ class Simple:
 
 
 def _together(statements: Sequence[Statement]) -> int:
-    """How many statements run as one implicit transaction: up to a BEGIN, which takes them in."""
+    """Return how many statements run as one implicit transaction: up to a BEGIN, which takes them in."""
     for number, statement in enumerate(statements, 1):
         if statement.transaction == "begin":
             return number

@@ -1,9 +1,9 @@
-"""What one session is told of the synthetic rows that it reads, and what they cannot do."""
+"""Notices and refusals of synthetic rows that one session reads."""
 
 from typing import Final
 
 from proxy.execute.synopses import without_bars
-from proxy.session.service_interface import StatementService
+from proxy.session.interfaces import StatementService
 from proxy.session.twin_probe import SessionState
 from rules.sql.statement import Statement
 
@@ -25,7 +25,7 @@ class SyntheticRows:
                 raise refusal
 
     def told(self, statement: Statement, moment: SessionState) -> tuple[str, ...]:
-        """What is to be said of the synopses that a statement reads, each once a session."""
+        """Return what is to be said of the synopses that a statement reads, each once a session."""
         read = [relation for relation in moment.relations if relation is not None]
         schemas = dict.fromkeys(schema for schema, _ in read)
         states = [state for schema in schemas if (state := self._service.synopsis(schema)) is not None]

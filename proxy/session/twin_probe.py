@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.session.classify import odd_strings
 from proxy.session.literals import quoted_name, text_array
-from proxy.session.own_messages import Message
+from proxy.session.replies import Message
 from proxy.wire.backend import DataRow
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Encoded, Execute, Parse
@@ -31,7 +31,7 @@ _SECONDS: Final = {"us": 1e-6, "ms": 0.001, None: 0.001, "s": 1.0, "min": 60.0, 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What held in the session when it was asked."""
+    """The state of the session when it was asked."""
 
     search_path: tuple[str, ...]
     relations: tuple[tuple[str, str] | None, ...]  # schema and name, in the order of the question

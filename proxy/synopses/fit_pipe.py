@@ -1,4 +1,4 @@
-"""What crosses between the proxy and the synthesizer: a job as plain data, rows as bytes behind a report on them."""
+"""Messages between the proxy and the synthesizer: a job as plain data, rows as bytes behind a report on them."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _HEAD: Final = struct.Struct("!Q")  # bytes of the report
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the fit went, and how many bytes each table's rows are."""
+    """The report of a fit, and how many bytes each table's rows are."""
 
     pairs: tuple[PairReport, ...]
     seconds: float

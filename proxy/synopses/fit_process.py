@@ -3,9 +3,8 @@
 import asyncio
 import sys
 
-from proxy.oom_score import expendable
 from proxy.plain_shapes import Malformed
-from proxy.process_isolation import bare_environment
+from proxy.process_isolation import bare_environment, expendable
 from proxy.synopses.fit_pipe import JOB, Report, decode_rows
 from rules.synthesis.model import Job
 

@@ -6,7 +6,7 @@ import time
 
 from proxy.synopses.fit_pipe import JOB, encode_rows
 from rules.synthesis.fit import fit
-from rules.synthesis.texts import copy_texts
+from rules.synthesis.values import copy_texts
 
 MEMORY_BYTES = 4 * 1024**3
 

@@ -1,4 +1,4 @@
-"""How a synopsis is measured: planned, charged, looked at, noised, kept. In this order, as every statement is.
+"""Make a synopsis: plan, charge, look, noise, keep. In this order, as every statement is.
 
 It is charged to an account of its own and to the budget of all; its readers are charged when they may read it.
 """
@@ -32,7 +32,7 @@ _ANY_PRICE = Decimal(0)  # what was paid is what is shown
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What it takes to make synopses."""
+    """Makes synopses."""
 
     engine: Engine
     ledger: LedgerStore
@@ -43,7 +43,7 @@ class Maker:
         """Measure a synopsis, and keep its noised counts; raises a Refusal or an EngineError."""
         plan = plan_synopsis(name, rulebook.policy, rulebook.catalog)
         price = price_of(plan.rules.epsilon, rulebook.policy)
-        statements = [rulebook.kernel.marginals(each.statement) for each in plan.tables]
+        statements = [rulebook.kernel.marginals(table.statement) for table in plan.tables]
         faults, context = Faults(self.ledger, self.clock), _context(plan, rulebook)
         found = [rulebook.catalog.find_table(each) for each in plan.reads]
         async with self.engine.snapshot(

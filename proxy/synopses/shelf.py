@@ -7,10 +7,9 @@ the same rows.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Final, Protocol
-from zoneinfo import ZoneInfo
 
 import psycopg
 
@@ -19,6 +18,7 @@ from proxy.engines.engine import EngineError
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
+from proxy.synopses.due import AGAIN, is_due
 from proxy.synopses.fit_process import run_fit
 from proxy.synopses.make import Maker
 from proxy.twin.synthetic import SyntheticSchema, SyntheticTable
@@ -27,7 +27,6 @@ from rules.accounting.store import KeptRelease
 from rules.catalog import Table
 from rules.planner.plan import PreviewRows
 from rules.policy.model import Policy
-from rules.policy.synopses import account_name
 from rules.refusal import Refusal
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.release import job_of
@@ -36,7 +35,6 @@ from rules.synthesis.model import Job, Limits, PairReport
 from rules.synthesis.values import shown_columns
 
 FOLLOW_SECONDS: Final = 10.0
-_AGAIN: Final = timedelta(hours=1)  # after a make that failed
 
 
 Tell = Callable[[Mapping[str, SynopsisState]], None]
@@ -77,19 +75,19 @@ class Shelf:
     async def follow(self, rulebook: Rulebook) -> None:
         """Bring what is shown in line with the rules and the ledger. A failure leaves what is there, and is told."""
         async with self._working:
-            for name in set(self._shown) - set(rulebook.policy.synopses):
+            for name in set(self._shown) - set(rulebook.policy.schemas):
                 await self._drop(name)
-            for name in rulebook.policy.synopses:
+            for name in rulebook.policy.schemas:
                 try:
                     await self._follow(name, rulebook)
                 except Exception as error:  # noqa: BLE001 - the proxy goes on without a synopsis
                     self._failed[name] = self._maker.clock()
-                    warn("synopsis_failed", place=name, kind=type(error).__name__, **_fields(error))
+                    warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
 
     async def withdraw(self, policy: Policy) -> None:
         """Take away at once what was made for another unit, or is in the rules no more; a make is not waited for."""
         for name, shown in self.shown.items():
-            if name not in policy.synopses or shown.unit != (policy.unit, policy.group_size):
+            if name not in policy.schemas or shown.unit != (policy.unit, policy.group_size):
                 await self._drop(name)
 
     async def _follow(self, name: str, rulebook: Rulebook) -> None:
@@ -99,8 +97,8 @@ class Shelf:
             await self._drop(name)
             shown = None
         kept = await self._maker.find(plan, rulebook)
-        failed = self._failed.get(name)
-        if (failed is None or self._maker.clock() - failed > _AGAIN) and await self.is_due(plan, rulebook):
+        failed, now = self._failed.get(name), self._maker.clock()
+        if (failed is None or now - failed > AGAIN) and await is_due(name, rulebook, self._maker.ledger, now):
             kept = await self._maker.make(name, rulebook)
             event("synopsis_made", place=name)
         self._failed.pop(name, None)
@@ -112,16 +110,6 @@ class Shelf:
             await self._show(plan, kept, readers, rulebook)
         elif shown.schema.readers != readers:
             await self._put(shown, _with(shown.schema, readers=readers))
-
-    async def is_due(self, plan: SynopsisPlan, rulebook: Rulebook) -> bool:
-        """Whether nothing was charged for it since it had to be made last; what failed after its charge is not due."""
-        name = account_name(plan.name)
-        now = self._maker.clock()
-        review = await self._maker.ledger.review(name, rulebook.budgets, now, most_charges=1)
-        begins = period_start(now, plan.rules.refresh, rulebook.policy.budget.time_zone)
-        if review.charges:
-            return begins is not None and review.charges[-1].time < begins
-        return begins is not None or not review.analyst.lifetime
 
     async def _outdated(self, name: str, shown: Shown | None) -> None:
         if shown is not None and shown.schema.state != "outdated":
@@ -150,7 +138,7 @@ class Shelf:
         self._tell({name: _state(each.schema) for name, each in self._shown.items()})
 
 
-def _fields(error: Exception) -> dict[str, str]:
+def fields_of(error: Exception) -> dict[str, str]:
     """What the log may say of a failure: a code or a cause, and no text."""
     match error:
         case Refusal():
@@ -209,24 +197,6 @@ def told_epsilon(kept: KeptRelease, rulebook: Rulebook) -> Decimal:
         return price.epsilon
     delta = Limit(budget.epsilon, budget.delta).conversion_delta
     return round(epsilon_of(price.rho, delta), 4).normalize() if delta else Decimal("Infinity")
-
-
-def period_start(now: datetime, refresh: str, time_zone: str) -> datetime | None:
-    """When the period that a refresh is for began; None where there is none.
-
-    Example:
-        >>> str(period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))
-        '2026-11-01 00:00:00+00:00'
-    """
-    local = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
-    match refresh:
-        case "day":
-            return local
-        case "week":
-            return local - timedelta(days=local.weekday())
-        case "month":
-            return local.replace(day=1)
-    return None
 
 
 def _told(report: PairReport) -> dict[str, object]:

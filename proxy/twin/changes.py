@@ -8,14 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from proxy.twin import ddl
-from proxy.twin.routines import create_routines, drop_routines, find_changed, list_routines, rests_on
+from proxy.twin.ddl import (
+    create_routines,
+    drop_routines,
+    drop_tables,
+    empty_table,
+    find_changed,
+    list_routines,
+    rests_on,
+)
+from proxy.twin.schema import is_view
 from proxy.twin.sql_text import Step, literal, qualified, quoted
-from proxy.twin.views import drop_tables, empty_table, is_view
 from rules.catalog import Catalog, Column, EnumType, ForeignKey, Table, TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SchemaChange:
     """Steps in their order, and the tables whose rows and rights have to be given again."""
 
     steps: tuple[Step, ...]
@@ -23,14 +31,14 @@ class Change:
 
 
 def empty(catalog: Catalog) -> Catalog:
-    """What a new database holds."""
+    """Return what a new database holds."""
     return Catalog(catalog.database, catalog.version, "", "UTF8", (), schemas=(("public", "standard public schema"),))
 
 
-def find_changes(old: Catalog, new: Catalog) -> Change:
-    """What to do, in an order in which every statement finds what it needs."""
+def find_changes(old: Catalog, new: Catalog) -> SchemaChange:
+    """Return what to do, in an order in which every statement finds what it needs."""
     remade_types = _remade_types(old, new)
-    before, after = {each.name: each for each in old.tables}, {each.name: each for each in new.tables}
+    before, after = {table.name: table for table in old.tables}, {table.name: table for table in new.tables}
     dropped_types = tuple(_drop_types(old, new, remade_types))
     routines = find_changed(old, new, types_change=bool(dropped_types))
     kept = {
@@ -50,7 +58,7 @@ def find_changes(old: Catalog, new: Catalog) -> Change:
         *drop_tables(table for name, table in before.items() if name not in kept),
         *drop_routines(old, routines),
         *dropped_types,
-        *(ddl.create_collation(each) for each in new.collations if each not in old.collations),
+        *(ddl.create_collation(collation) for collation in new.collations if collation not in old.collations),
         *_create_types(old, new, remade_types),
         *create_routines(new, routines),
         *(step for name in sorted(touched & kept) for step in empty_table(after[name])),
@@ -61,14 +69,14 @@ def find_changes(old: Catalog, new: Catalog) -> Change:
         *_drop_schemas(old, new),
     )
     if old == new:
-        return Change((), frozenset())
-    return Change((*steps, *list_routines(new)), frozenset(touched))
+        return SchemaChange((), frozenset())
+    return SchemaChange((*steps, *list_routines(new)), frozenset(touched))
 
 
 def _remade_types(old: Catalog, new: Catalog) -> frozenset[TableName]:
     """Types that are not what they were and cannot be altered into it; whatever uses them is made anew."""
-    enums, domains = {each.name: each for each in new.enums}, {each.name: each for each in new.domains}
-    remade = {each.name for each in old.enums if each.name in enums and not _grows(each, enums[each.name])}
+    enums, domains = {enum.name: enum for enum in new.enums}, {each.name: each for each in new.domains}
+    remade = {enum.name for enum in old.enums if enum.name in enums and not _grows(enum, enums[enum.name])}
     remade |= {each.name for each in old.domains if each.name in domains and each != domains[each.name]}
     for domain in old.domains:  # in the order in which they rest on each other
         if TableName(domain.type.schema, domain.type.name) in remade and domain.name in domains:
@@ -77,12 +85,12 @@ def _remade_types(old: Catalog, new: Catalog) -> frozenset[TableName]:
 
 
 def _grows(old: EnumType, new: EnumType) -> bool:
-    """Whether an enum has all its labels still, in their order."""
+    """Return whether an enum has all its labels still, in their order."""
     return tuple(label for label in new.labels if label in old.labels) == old.labels
 
 
 def _can_alter(old: Table, new: Table, remade: frozenset[TableName]) -> bool:
-    """Whether a table can stay: its remaining columns are what they were, and new ones come at the end."""
+    """Return whether a table can stay: its remaining columns are what they were, and new ones come at the end."""
     names = {column.name for column in old.columns}
     staying = [column for column in new.columns if column.name in names]
     if new.columns[: len(staying)] != tuple(staying) or old.partition_key != new.partition_key or old.kind != new.kind:
@@ -111,7 +119,7 @@ def _nature(column: Column) -> tuple[object, ...]:
 def _must_empty(old: Table, new: Table) -> bool:
     """Rows of before may not fit the new columns, keys and checks."""
     facts = ([(column.name, column.not_null) for column in each.columns] for each in (old, new))
-    return len({str(each) for each in facts}) > 1 or ddl.constraints(old) != ddl.constraints(new)
+    return len({str(fact) for fact in facts}) > 1 or ddl.constraints(old) != ddl.constraints(new)
 
 
 def _create_schemas(old: Catalog, new: Catalog) -> Iterator[Step]:

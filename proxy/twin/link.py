@@ -27,7 +27,7 @@ class StartupRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What the twin says to a new session, between AuthenticationOk and the first statement."""
+    """The twin's greeting of a new session, between AuthenticationOk and the first statement."""
 
     reports: tuple[bytes, ...]  # ParameterStatus and NoticeResponse frames, as they came
     key: BackendKeyData
@@ -35,7 +35,7 @@ class Greeting:
 
 
 class Receiver(Protocol):
-    """Who reads what the twin says, once the session has begun."""
+    """The reader of what the twin says, once the session has begun."""
 
     def received(self, buffer: FrameBuffer) -> None:
         """More bytes are in the buffer: take the frames that are whole."""

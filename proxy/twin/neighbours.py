@@ -1,4 +1,4 @@
-"""What analysts see of each other on a twin that they share: neither their names nor their temporary views.
+"""Hide analysts from each other on a twin that they share: neither names nor temporary views are seen.
 
 PostgreSQL shows both to everybody. Lists are filtered here, and the functions behind them answer for what is listed.
 The catalogs themselves stay: whoever guesses a number finds a name by `regrole`, and names of temporary views stand in

@@ -16,8 +16,7 @@ import sys
 import threading
 from pathlib import Path
 
-from proxy.oom_score import expendable
-from proxy.process_isolation import bare_environment, seal
+from proxy.process_isolation import bare_environment, expendable, seal
 
 GRACE_SECONDS = 10
 SET_PARENT_DEATH_SIGNAL = 1  # prctl(2), PR_SET_PDEATHSIG

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import psycopg
 from psycopg import AsyncConnection
 
+from proxy.twin.ddl import empty_table, rows_of, show_rows
 from proxy.twin.roles import close_tables, open_table
 from proxy.twin.sql_text import Step, qualified, quoted
 from proxy.twin.sync import OWNER_SETTINGS, apply
-from proxy.twin.views import empty_table, rows_of, show_rows
 from rules.catalog import Catalog, Table, TableName
 
 Row = tuple[str | None, ...]
@@ -34,8 +34,8 @@ class PublicReader(Protocol):
     async def read_public(self, sql: str) -> Sequence[Sent]: ...
 
 
-class Source(Protocol):
-    """Where the rows are."""
+class RowSource(Protocol):
+    """The source of the rows."""
 
     failure: type[Exception]  # what its snapshots raise
 
@@ -47,7 +47,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What is known of a table's rows in the twin."""
+    """The copy of a table's rows in the twin, and when it was made."""
 
     digest: bytes = b""
     reason: str = ""  # why it stays closed; "" when it is open
@@ -64,7 +64,7 @@ class _Read:
 
 async def copy_tables(
     connection: AsyncConnection[Any],
-    source: Source,
+    source: RowSource,
     catalog: Catalog,
     tables: Sequence[Table],
     known: Mapping[TableName, Copied],

@@ -1,4 +1,4 @@
-"""Who may log in to the twin, and what they may do there: nothing that could answer from its empty tables.
+"""Roles of the twin: who may log in, and do what there: nothing that could answer from its empty tables.
 
 Analysts hold REFERENCES on every table, so that it is listed, parsed and described, but SELECT only on public tables
 that are filled: PostgreSQL checks that when execution starts, by whatever route. Rights are PUBLIC's: there are no
@@ -54,7 +54,7 @@ def default_settings(policy: Policy, database: str) -> Mapping[str, Step]:
 
 
 def close_tables(tables: Iterable[TableName]) -> Iterator[Step]:
-    """What every table starts with, and goes back to: seen, and not readable."""
+    """Yield what every table starts with, and goes back to: seen, and not readable."""
     for name in sorted(tables):
         yield Step(f"REVOKE ALL ON {qualified(name)} FROM PUBLIC")
         yield Step(f"GRANT REFERENCES ON {qualified(name)} TO PUBLIC")

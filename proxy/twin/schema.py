@@ -1,22 +1,30 @@
-"""What analysts see of the real schema: the catalog without all that the rules do not name.
+"""The real schema as analysts see it: the catalog without all that the rules do not name.
 
 Hidden columns, and every key, link, check and index that involves one, do not exist. Types that the twin cannot have
-are text.
+are text. A routine that is immutable and reads nothing keeps its body and can be used over answers: it runs with the
+rights of its caller, so it can do nothing there that the caller could not write himself. Of all others tools see the
+name and the types, and nobody may call them.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
-from proxy.twin.routines import shown_routine
 from proxy.twin.sql_text import find_qualified
-from proxy.twin.views import is_view
-from rules.catalog import Catalog, Collation, Column, DomainType, Table, TableName, TypeName
+from rules.catalog import Catalog, Collation, Column, DomainType, Routine, Table, TableName, TypeName
 from rules.policy.model import Policy
 
 TEXT = TypeName("text", "text", name="text")
 NEXT_VALUE = re.compile(r"nextval\('((?:[^']|'')+)'::regclass\)")
 MISSING = ("xml",)  # the embedded server is built without it
+
+
+_READS: Final = re.compile(
+    r"\b(from|table|into|insert|update|delete|merge|truncate|copy|call|do)\b|;\s*(?!end\s*$)\S", re.IGNORECASE
+)
+
+_READS_NOTHING: Final = re.compile(r"\bextract\s*\(\s*\w+\s+from\b|\bis\s+(not\s+)?distinct\s+from\b", re.IGNORECASE)
 
 
 def visible(catalog: Catalog, policy: Policy) -> Catalog:
@@ -34,16 +42,30 @@ def visible(catalog: Catalog, policy: Policy) -> Catalog:
         catalog.system_identifier,
         catalog.encoding,
         tables,
-        enums=tuple(each for each in catalog.enums if each.name in used),
-        domains=_in_order(each for each in catalog.domains if each.name in used),
+        enums=tuple(enum for enum in catalog.enums if enum.name in used),
+        domains=_in_order(domain for domain in catalog.domains if domain.name in used),
         collations=collations,
     )
     schemas = {"public", *_schemas(shown)}
     return replace(
         shown,
-        schemas=tuple(each for each in catalog.schemas if each[0] in schemas),
-        routines=tuple(shown_routine(each) for each in catalog.routines if each.name.schema in schemas),
+        schemas=tuple(schema for schema in catalog.schemas if schema[0] in schemas),
+        routines=tuple(shown_routine(routine) for routine in catalog.routines if routine.name.schema in schemas),
     )
+
+
+def is_view(table: Table) -> bool:
+    """Return whether a table is a view, or a materialized one."""
+    return table.kind in ("view", "materialized view")
+
+
+def shown_routine(routine: Routine) -> Routine:
+    """The routine without its body, unless that computes from its arguments alone.
+
+    What reads a table has one of a few words in its text. Who has one for another reason is listed.
+    """
+    reads = _READS.search(_READS_NOTHING.sub("", routine.body))
+    return Routine(routine.name, routine.kind, routine.arguments, routine.result) if reads else routine
 
 
 def sequence_of(column: Column) -> TableName | None:
@@ -54,7 +76,7 @@ def sequence_of(column: Column) -> TableName | None:
 
 def _usable_types(catalog: Catalog) -> frozenset[TableName]:
     """The enums and those domains that are made of nothing but what the twin has."""
-    usable = {each.name for each in catalog.enums}
+    usable = {enum.name for enum in catalog.enums}
     waiting = {domain.name: domain.type for domain in catalog.domains}
     while ready := {name for name, kind in waiting.items() if _is_known(kind, usable)}:
         usable |= ready
@@ -129,7 +151,9 @@ def _used_types(tables: Iterable[Table], domains: Mapping[TableName, DomainType]
 def _collations(catalog: Catalog, tables: Iterable[Table]) -> tuple[Collation, ...]:
     """PostgreSQL's own by name, whatever the server was built with; those of the schema where a column uses them."""
     used = {find_qualified(column.collation) for table in tables for column in table.columns if column.collation}
-    return tuple(each for each in catalog.collations if each.name.schema == "pg_catalog" or each.name in used)
+    return tuple(
+        collation for collation in catalog.collations if collation.name.schema == "pg_catalog" or collation.name in used
+    )
 
 
 def _in_order(domains: Iterable[DomainType]) -> tuple[DomainType, ...]:

@@ -1,14 +1,18 @@
-"""The programs of the twin's server: the wheel's, or those of a PostgreSQL that the machine has."""
+"""The programs of the twin's server, of the wheel or of a PostgreSQL of the machine, and how it sorts texts."""
 
+import locale
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from proxy.process_isolation import bare_environment
 from proxy.twin.embedded import ClusterError, can_run, server_binaries
+from proxy.twin.sql_text import literal
+from rules.catalog import Catalog, DatabaseLocale
 
 TWIN_VERSIONS: Final = range(16, 19)  # that the twin's walls were tried on
 _PROGRAMS: Final = ("postgres", "initdb")
@@ -18,7 +22,7 @@ _EXAMPLE: Final = "name the bin directory of a server, as /usr/lib/postgresql/18
 
 @dataclass(frozen=True, slots=True)
 class ServerPrograms:
-    """Where they are, and their major version."""
+    """The place of the programs, and their major version."""
 
     directory: Path
     version: int
@@ -59,3 +63,48 @@ def _major(directory: Path) -> int:
     if found is None:
         raise ClusterError(f"{directory}/postgres does not say its version: {_EXAMPLE}")
     return int(found[1])
+
+
+_BY_CODE_POINT: Final = ("C", "POSIX")
+_UTF8: Final = ".UTF-8"  # of the twin, whatever the real database's encoding is
+_BUILTIN_SINCE: Final = 18  # the first of the wheel's servers that has the provider
+
+
+def create_options(given: DatabaseLocale, twin_version: int) -> str:
+    """Return what CREATE DATABASE has to be told for it; "" where the twin sorts by code point."""
+    match given.provider:
+        case "b" if twin_version >= _BUILTIN_SINCE:
+            return f" LOCALE_PROVIDER builtin BUILTIN_LOCALE {literal(given.locale)} LC_COLLATE 'C' LC_CTYPE 'C'"
+        case "c":
+            collate, ctype = _found(given.collate), _found(given.ctype)
+            if collate and ctype:
+                return f" LC_COLLATE {literal(collate)} LC_CTYPE {literal(ctype)}"
+    return ""
+
+
+def collation_notes(catalog: Catalog, twin_version: int) -> Iterator[str]:
+    """Yield what the DBA should know of it."""
+    given = catalog.locale
+    name = given.collate if given.provider == "c" else given.locale
+    if name in _BY_CODE_POINT or create_options(given, twin_version):
+        return
+    why = f"its server has no locale {name} here" if given.provider == "c" else "its server is built without ICU"
+    yield (
+        f"it sorts texts by {name}, and the twin, which sorts answers, by code point: {why}. "
+        "Where an order or a comparison of texts around an aggregate matters, it may differ"
+    )
+
+
+def _found(name: str) -> str | None:
+    """The name by which this machine has a locale in UTF8."""
+    if name in _BY_CODE_POINT:
+        return "C"
+    before = locale.setlocale(locale.LC_COLLATE)
+    try:
+        found = name.partition(".")[0] + _UTF8 + "".join(name.partition("@")[1:])
+        locale.setlocale(locale.LC_COLLATE, found)
+    except locale.Error:
+        return None
+    finally:
+        locale.setlocale(locale.LC_COLLATE, before)
+    return found

@@ -1,4 +1,4 @@
-"""How names and values are written in SQL, and one step of a change: a statement, and what to do when it cannot be."""
+"""Names and values as SQL, and one step of a change: a statement, and what to do when it cannot be done."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Step:
 
 
 def optional(sql: str) -> Step:
-    """What is left out where the twin lacks something: a function of an extension, an operator, a type."""
+    """Return what is left out where the twin lacks something: a function of an extension, an operator, a type."""
     return Step(sql, "")
 
 

@@ -39,7 +39,7 @@ class SyntheticTable:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSchema:
-    """All of a synopsis."""
+    """All of a synopsis; of a cube only what is said of it, since it has no tables."""
 
     name: str
     tables: tuple[SyntheticTable, ...]
@@ -50,6 +50,8 @@ class SyntheticSchema:
     seconds: float
     state: str = "ready"
     pairs: tuple[dict[str, object], ...] = field(default=(), compare=False)
+    cube_of: str = ""  # the table that a cube is of, as the rules name it
+    cells: int = 0  # of a cube
 
     @property
     def shape(self) -> tuple[Table, ...]:
@@ -62,14 +64,16 @@ def create_registry() -> Iterator[Step]:
     yield Step("SET LOCAL allow_system_table_mods = on")
     yield Step(
         "CREATE TABLE pg_catalog.noisegate_synopses (name text, state text, made_at timestamptz, epsilon numeric, "
-        "rho numeric, tables text[], rows bigint, replaced bigint, seconds numeric, pairs jsonb)"
+        "rho numeric, tables text[], rows bigint, replaced bigint, seconds numeric, pairs jsonb, kind text, "
+        "readers text[])"
     )
     yield Step("REVOKE ALL ON pg_catalog.noisegate_synopses FROM PUBLIC")
     yield Step("SET LOCAL allow_system_table_mods = off")
-    mine = "pg_catalog.has_schema_privilege(s.name, 'USAGE')"
+    mine = "current_user::text = ANY (s.readers)"
     yield Step(
         "CREATE VIEW noisegate.synopses WITH (security_barrier) AS SELECT s.name, s.state, s.made_at, s.epsilon, "
-        f"s.rho, s.tables, s.rows, s.replaced, s.seconds FROM pg_catalog.noisegate_synopses AS s WHERE {mine}"
+        "s.rho, s.tables, s.rows, s.replaced, s.seconds, s.kind FROM pg_catalog.noisegate_synopses AS s "
+        f"WHERE {mine}"
     )
     yield Step(
         "CREATE VIEW noisegate.synopsis_pairs WITH (security_barrier) AS SELECT s.name, p.* "
@@ -86,14 +90,15 @@ def create_registry() -> Iterator[Step]:
 
 
 _COMMENTS = {
-    "synopses": "the schemas of synthetic rows that you may read; reading this is free",
-    "synopses.name": "the schema",
+    "synopses": "the schemas of synthetic rows, and the cubes, that you may read; reading this is free",
+    "synopses.name": "the schema, or the cube",
+    "synopses.kind": "rows: a schema of synthetic rows; cube: counts and sums that serve questions about its table",
     "synopses.made_at": "when its counts were taken from the data",
-    "synopses.tables": "its tables",
+    "synopses.tables": "its tables, or the one that a cube is of",
     "synopses.state": "ready, or outdated: the rules have changed since it was made",
     "synopses.epsilon": "what it cost, once, each of its readers and all together",
     "synopses.rho": "the same as zCDP's rho, where it was paid so",
-    "synopses.rows": "of all its tables",
+    "synopses.rows": "of all its tables, or the cells of a cube",
     "synopses.replaced": "rows that broke a CHECK, and have the values of others that hold",
     "synopses.seconds": "that the fit took",
     "synopsis_pairs": "how far each pair of columns may be from the data; told from noised counts alone, free",
@@ -129,6 +134,11 @@ async def show_synthetic(
     connection: AsyncConnection[Any], schema: SyntheticSchema, before: SyntheticSchema | None, patience_seconds: float
 ) -> None:
     """Put a schema, or its new rows, in the place of what is there: all at once."""
+    if schema.cube_of:
+        async with connection.transaction():
+            await connection.execute(OWNER_SETTINGS)
+            await _register(connection, schema, schema.cells, 0)
+        return
     if before is None or before.shape != schema.shape:
         steps = [*drop_synthetic(schema.name), *_create(schema)]
         await apply(connection, steps, patience_seconds)
@@ -198,11 +208,12 @@ async def _hold_checks(connection: AsyncConnection[Any], given: SyntheticTable, 
 async def _register(connection: AsyncConnection[Any], schema: SyntheticSchema, rows: int, replaced: int) -> None:
     await connection.execute("DELETE FROM pg_catalog.noisegate_synopses WHERE name = %s", (schema.name,))
     await connection.execute(
-        "INSERT INTO pg_catalog.noisegate_synopses VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        "INSERT INTO pg_catalog.noisegate_synopses VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
             schema.name, schema.state, schema.made_at, schema.epsilon, schema.rho,
-            [each.table.name.name for each in schema.tables], rows, replaced, round(schema.seconds, 1),
-            Jsonb(list(schema.pairs)),
+            [each.table.name.name for each in schema.tables] or [schema.cube_of], rows, replaced,
+            round(schema.seconds, 1), Jsonb(list(schema.pairs)), "cube" if schema.cube_of else "rows",
+            list(schema.readers),
         ),
     )  # fmt: skip
 

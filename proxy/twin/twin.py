@@ -17,17 +17,16 @@ from psycopg import AsyncConnection
 from proxy.log import event, warn
 from proxy.metrics import TWINS_MADE
 from proxy.twin.changes import empty, find_changes
-from proxy.twin.collation import create_options
+from proxy.twin.ddl import empty_table
 from proxy.twin.embedded import PORT, Cluster, ClusterError
 from proxy.twin.hardening import close_other_databases, drop_temporary_views, harden, server_settings
-from proxy.twin.public import Copied, Source, copy_tables
+from proxy.twin.public import Copied, RowSource, copy_tables
 from proxy.twin.roles import change_roles, close_tables, default_settings, misnamed
 from proxy.twin.schema import visible
-from proxy.twin.server_programs import ServerPrograms
+from proxy.twin.server_programs import ServerPrograms, create_options
 from proxy.twin.sql_text import Step, quoted
 from proxy.twin.sync import apply
 from proxy.twin.synthetic import SyntheticSchema, drop_synthetic, show_synthetic
-from proxy.twin.views import empty_table
 from rules.catalog import Catalog, Table, TableName
 from rules.policy.model import Policy
 
@@ -44,7 +43,7 @@ class TwinError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TwinLimits:
-    """How much of the machine a twin may take."""
+    """The most of the machine that a twin may take."""
 
     sessions: int = 500
     sessions_per_analyst: int = 100
@@ -59,7 +58,7 @@ class Twin:
     """One running twin. `refresh` changes it in place; sessions stay."""
 
     def __init__(
-        self, cluster: Cluster, catalog: Catalog, source: Source, limits: TwinLimits, binaries: Path | None
+        self, cluster: Cluster, catalog: Catalog, source: RowSource, limits: TwinLimits, binaries: Path | None
     ) -> None:
         self._cluster = cluster
         self._source = source
@@ -81,7 +80,7 @@ class Twin:
         cls,
         catalog: Catalog,
         policy: Policy,
-        source: Source,
+        source: RowSource,
         limits: TwinLimits = TwinLimits(),
         binaries: Path | None = None,
     ) -> Self:
@@ -111,7 +110,7 @@ class Twin:
 
     @property
     def socket(self) -> Path:
-        """Where analysts' sessions connect, each with its analyst's name as the role."""
+        """Return where analysts' sessions connect, each with its analyst's name as the role."""
         return self._cluster.directory / f".s.PGSQL.{PORT}"
 
     @property
@@ -121,7 +120,7 @@ class Twin:
 
     @property
     def shown(self) -> Catalog:
-        """What analysts see."""
+        """Return what analysts see."""
         return self._shown
 
     @property
@@ -138,7 +137,7 @@ class Twin:
 
     @property
     def owner_dsn(self) -> str:
-        """How its owner, who may do everything there, reaches the database."""
+        """Return how its owner, who may do everything there, reaches the database."""
         return self._cluster.dsn(self.database)
 
     async def refresh(self, catalog: Catalog, policy: Policy) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 
-from proxy.twin.public import Source
+from proxy.twin.public import RowSource
 from proxy.twin.synthetic import SyntheticSchema
 from proxy.twin.twin import Signal, Twin, TwinLimits
 from rules.catalog import Catalog, TableName
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 4  # twins that are being made
 class Twins:
     """All of them, changed together."""
 
-    def __init__(self, source: Source, limits: TwinLimits, *, apart: bool, binaries: Path | None = None) -> None:
+    def __init__(self, source: RowSource, limits: TwinLimits, *, apart: bool, binaries: Path | None = None) -> None:
         self._source, self._limits, self._apart, self._binaries = source, limits, apart, binaries
         self._shared: Twin | None = None
         self._by_analyst: dict[str, Twin] = {}
@@ -33,7 +33,7 @@ class Twins:
         cls,
         catalog: Catalog,
         policy: Policy,
-        source: Source,
+        source: RowSource,
         limits: TwinLimits,
         *,
         apart: bool = False,
@@ -53,7 +53,7 @@ class Twins:
         return twins
 
     def socket(self, analyst: str) -> Path:
-        """Where this analyst's sessions connect; raises OSError while there is no such place."""
+        """Return where this analyst's sessions connect; raises OSError while there is no such place."""
         return self.of(analyst).socket
 
     def of(self, analyst: str) -> Twin:
@@ -64,7 +64,7 @@ class Twins:
         return twin
 
     def states(self) -> dict[str, bool]:
-        """Whether each runs, by its analyst; the one that all share is "shared"."""
+        """Return whether each runs, by its analyst; the one that all share is "shared"."""
         if self._shared is not None:
             return {"shared": self._shared.is_running()}
         return {name: twin.is_running() for name, twin in self._by_analyst.items()}

@@ -1,4 +1,4 @@
-"""What a server says before a client is known: requests for proof, and which protocol it speaks."""
+"""A server's words before a client is known: requests for proof, and the protocol that it speaks."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self

@@ -1,4 +1,4 @@
-"""What a server says: each message as a value, from and to a whole frame.
+"""A server's messages: each as a value, from and to a whole frame.
 
 Names of columns and tags stay bytes, as the client's encoding has them. Settings and the fields of errors are
 strings in which bytes that are no UTF-8 survive as surrogates.
@@ -93,7 +93,7 @@ class ParameterStatus(Message):
 
 @dataclass(frozen=True, slots=True)
 class BackendKeyData(Message):
-    """What a client must show to cancel: 4 bytes in protocol 3.0, up to 256 since 3.2."""
+    """The key that a client must show to cancel: 4 bytes in protocol 3.0, up to 256 since 3.2."""
 
     kind, layout = b"K", (INT32, REST)
     process_id: int

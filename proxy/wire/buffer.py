@@ -15,7 +15,7 @@ class Frame(NamedTuple):
 
 
 class FrameBuffer:
-    """What one direction of one connection has sent and nobody has taken yet.
+    """Bytes that one direction of one connection has sent and nobody has taken yet.
 
     Frames are cut straight from the chunk that the socket gave, and copied once. Only a frame that spans chunks
     goes through the second buffer, so that even a trickle of single bytes costs time and memory in proportion.
@@ -38,7 +38,7 @@ class FrameBuffer:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a frame has been given in part."""
+        """Return whether a frame has been given in part."""
         return self._rest > 0
 
     def feed(self, data: bytes) -> None:
@@ -94,7 +94,7 @@ class FrameBuffer:
         return self._more()
 
     def _more(self) -> bytes:
-        """What is here of a frame that is given in part."""
+        """Return what is here of a frame that is given in part."""
         piece = self._cut(min(self._rest, len(self._chunk) - self._at))
         self._rest -= len(piece)
         return piece
@@ -117,7 +117,7 @@ class FrameBuffer:
         return 1 + length
 
     def _holds(self, size: int) -> bool:
-        """Whether so many bytes are there; if so, they are in the chunk."""
+        """Return whether so many bytes are there; if so, they are in the chunk."""
         in_chunk = len(self._chunk) - self._at
         if in_chunk >= size:
             return True

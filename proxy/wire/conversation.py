@@ -98,12 +98,12 @@ class Conversation:
 
     @property
     def user(self) -> str | None:
-        """Who the client says it is."""
+        """Return who the client says it is."""
         return None if self._startup is None else self._startup.user
 
     @property
     def has_begun(self) -> bool:
-        """Whether the client has said who it is."""
+        """Return whether the client has said who it is."""
         return self._startup is not None
 
     def receive(self, data: bytes) -> Iterator[Event]:
@@ -138,11 +138,11 @@ class Conversation:
 
     @property
     def _is_untouched(self) -> bool:
-        """Whether nothing was said before."""
+        """Return whether nothing was said before."""
         return self._stage is _Stage.STARTUP and len(self._may_ask) == 2 and not self.buffer.pending
 
     def _next(self) -> Event | None:
-        """What follows from the bytes that are there; None: more are needed."""
+        """Return what follows from the bytes that are there; None: more are needed."""
         match self._stage:
             case _Stage.STARTUP:
                 packet = self.buffer.next_startup(MAX_STARTUP_BYTES)
@@ -218,7 +218,7 @@ class Conversation:
 
 
 def _negotiated(startup: StartupMessage) -> bytes:
-    """What we do not speak of the protocol that the client asked for."""
+    """Return what we do not speak of the protocol that the client asked for."""
     if not startup.needs_negotiation:
         return b""
     unknown = tuple(name.encode() for name in startup.protocol_options)

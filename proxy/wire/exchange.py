@@ -1,4 +1,4 @@
-"""How a client proves who it is, once it has said so: messages in, messages out, until the proof is there.
+"""Exchanges in which a client proves who it is: messages in, messages out, until the proof is there.
 
 Every way to log in is an exchange; `Conversation` knows no other thing of it.
 """
@@ -22,7 +22,7 @@ class Exchange(Protocol):
 
     @property
     def is_proved(self) -> bool:
-        """Whether the client is who it says: AuthenticationOk is then the end of what was sent last."""
+        """Return whether the client is who it says: AuthenticationOk is then the end of what was sent last."""
 
     def request(self) -> bytes:
         """The message that asks for the proof, or AuthenticationOk where nothing is left to be asked."""

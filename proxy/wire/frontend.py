@@ -1,4 +1,4 @@
-"""What a client says: each message as a value, from and to a whole frame.
+"""A client's messages: each as a value, from and to a whole frame.
 
 Texts that are in the client's encoding (SQL, names) stay bytes; only their reader knows the encoding.
 """

@@ -45,7 +45,7 @@ class NotChecked(BadPassword):
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What lets us check a password without knowing it."""
+    """A verifier: it lets us check a password without knowing it."""
 
     iterations: int
     salt: bytes
@@ -98,8 +98,8 @@ class ScramServer:
         self._user = user
         self._mechanism = mechanism
         self._servers = [
-            ScramMechanism(mechanism.decode()).make_server(_known(each), channel_binding=binding, s_nonce=nonce)
-            for each in verifiers
+            ScramMechanism(mechanism.decode()).make_server(_known(verifier), channel_binding=binding, s_nonce=nonce)
+            for verifier in verifiers
         ]
 
     def first(self, data: bytes) -> bytes:

@@ -31,7 +31,7 @@ class LoginRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _BareRequest:
     """A request that is a number alone."""
 
     code: ClassVar[int]
@@ -46,12 +46,12 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class SSLRequest(_Asked):
+class SSLRequest(_BareRequest):
     code = 1234 << 16 | 5679
 
 
 @dataclass(frozen=True, slots=True)
-class GSSENCRequest(_Asked):
+class GSSENCRequest(_BareRequest):
     code = 1234 << 16 | 5680
 
 
@@ -76,7 +76,7 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class StartupMessage:
-    """Who wants to log in where, and the settings of the session."""
+    """A client's wish to log in as a user, to a database, with the settings of the session."""
 
     parameters: Mapping[str, str]  # all but those of the protocol itself
     minor: int = 0  # as the client asked
@@ -92,7 +92,7 @@ class StartupMessage:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What is left for the session."""
+        """Return what is left for the session."""
         ours = {"user", "database", "replication"}
         return {name: value for name, value in self.parameters.items() if name not in ours}
 

@@ -1,1 +1,1 @@
-"""What has been revealed, and what still may be."""
+"""Account for what has been revealed, and for what still may be."""

@@ -1,4 +1,4 @@
-"""How costs add up over an adaptive sequence of releases, and when one more still fits.
+"""Add up costs over an adaptive sequence of releases, and tell when one more still fits.
 
 Two additive filters run side by side: basic composition (Σε ≤ ε) and, where there is a δ, zero-concentrated
 differential privacy (ε(Σρ) ≤ ε at δ_c). A release is granted when δ suffices and either filter grants it. That holds
@@ -23,7 +23,7 @@ _JUST_BELOW = Decimal(1) - _SLACK  # so does sqrt
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What an account has paid in one period."""
+    """The sums that an account has paid in one period."""
 
     epsilon: Decimal = Decimal(0)
     delta: Decimal = Decimal(0)
@@ -54,7 +54,7 @@ class Limit:
 
 
 def fits(totals: Totals, limit: Limit) -> bool:
-    """Whether these totals, the new release among them, are within the limit."""
+    """Return whether these totals, the new release among them, are within the limit."""
     if totals.delta > _DOWN.subtract(limit.delta, limit.conversion_delta):
         return False
     if totals.pure and totals.epsilon <= limit.epsilon:

@@ -1,4 +1,4 @@
-"""Whether a charge fits: the budgets of the rules, the period that a moment belongs to, the refusal's words."""
+"""Check charges against budgets: the budgets of the rules, the period of a moment, the words of the refusal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class Budgets:
 
     @property
     def phrase(self) -> str:
-        """How a text says the running period: "4.3 of 5 left this month"."""
+        """Return how a text says the running period: "4.3 of 5 left this month"."""
         return PHRASES[self.per]
 
     def limit_of(self, analyst: str) -> Limit:
@@ -62,7 +62,7 @@ def budgets_of(policy: Policy) -> Budgets:
     makers = {account_name(name): dataset for name in policy.synopses}  # which the budget of all limits
     members = {name: analyst.role for name, analyst in policy.analysts.items() if analyst.role is not None}
     per, zone, least = policy.budget.per, policy.budget.time_zone, policy.defaults.least_epsilon
-    return Budgets(dataset, analysts | makers, per, zone, policy.noise == "laplace", least, roles, members)
+    return Budgets(dataset, analysts | makers, per, zone, policy.is_pure, least, roles, members)
 
 
 def _limit(analyst: Analyst, policy: Policy, roles: Mapping[str, Limit], dataset: Limit) -> Limit:
@@ -89,7 +89,7 @@ def period_of(moment: datetime, budgets: Budgets, latest: str = "") -> str:
 
 
 def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
-    """When a period begins and when the next one does; None: never.
+    """Return the beginning of a period and of the next one; None: it never ends.
 
     Example:
         >>> monthly = Budgets(Limit(Decimal(1)), {}, "month", "Europe/Berlin")
@@ -116,7 +116,7 @@ def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an account has paid before a charge, and with it."""
+    """The totals of an account before a charge, and with it."""
 
     before: Totals
     after: Totals

@@ -21,6 +21,8 @@ DATASET = "dataset"
 NOBODY = ""  # whose entries are the DBA's
 EVER = "ever"  # the period of a budget that is never new
 LIFETIME = "lifetime"  # of which all periods are parts
+CHECKPOINT = "checkpoint"
+SUMMED = frozenset({"charge", "settle", CHECKPOINT})  # kinds of entries that a checkpoint holds as numbers alone
 Account = tuple[str, str]  # whose, and in which period
 Cost = list[str | None]
 Fields = Mapping[str, Any]  # of an entry
@@ -48,8 +50,8 @@ class Sight:
 
 def charge_entry(charge: Charge, period: str, sights: Sequence[Sight], role: str | None = None) -> str:
     """The text of a charge; with the analyst's role, if there is one, as it was then."""
-    of_role = {"role": role, "first_of_role": [each.release for each in sights if each.is_first_of_role]}
-    return _canonical(
+    of_role = {"role": role, "first_of_role": [sight.release for sight in sights if sight.is_first_of_role]}
+    return canonical(
         {
             **({} if role is None else of_role),
             "kind": "charge",
@@ -72,25 +74,27 @@ def charge_entry(charge: Charge, period: str, sights: Sequence[Sight], role: str
 def settle_entry(charge: int, fields: Fields, releases: Sequence[tuple[int, str]]) -> str:
     """The text of what was kept for a charge with these fields: releases by their numbers, with their seals."""
     of_charge = {name: fields[name] for name in ("time", "period", "analyst", "role") if name in fields}
-    return _canonical({"kind": "settle", "charge": charge, **of_charge, "releases": [list(each) for each in releases]})
+    return canonical(
+        {"kind": "settle", "charge": charge, **of_charge, "releases": [list(release) for release in releases]}
+    )
 
 
 def fault_entry(charge: int, analyst: str, time: datetime, *, cause: str, stops: bool) -> str:
     """The text of a failure after a charge. One that stops its analyst is of a kind of its own."""
     kind = "stop" if stops else "fault"
-    return _canonical({"kind": kind, "time": stamp(time), "analyst": analyst, "charge": charge, "cause": cause})
+    return canonical({"kind": kind, "time": stamp(time), "analyst": analyst, "charge": charge, "cause": cause})
 
 
 def forgive_entry(analyst: str, time: datetime) -> str:
     """The text of a DBA's word that an analyst may ask again."""
-    return _canonical({"kind": "forgive", "time": stamp(time), "analyst": analyst})
+    return canonical({"kind": "forgive", "time": stamp(time), "analyst": analyst})
 
 
 def grant_entry(given: Grant, period: str) -> str:
     """The text of an operator's word that an analyst may spend more in a period, within the budget of all."""
     about = {"kind": "grant", "time": stamp(given.time), "analyst": given.analyst}
     answers = {} if given.request is None else {"request": given.request, "answer": given.answer}
-    return _canonical({**about, "period": period, "epsilon": str(given.epsilon), "operator": given.operator, **answers})
+    return canonical({**about, "period": period, "epsilon": str(given.epsilon), "operator": given.operator, **answers})
 
 
 def grant_of(fields: Fields) -> Grant:
@@ -103,19 +107,19 @@ def request_entry(analyst: str, time: datetime, *, period: str, asked: BudgetReq
     """The text of a request for more budget; with its number where that is not the entry's own."""
     about = {"kind": "request", "time": stamp(time), "analyst": analyst, "period": period}
     own = {} if number is None else {"request": number}
-    return _canonical({**about, "epsilon": str(asked.epsilon), "reason": asked.reason, **own})
+    return canonical({**about, "epsilon": str(asked.epsilon), "reason": asked.reason, **own})
 
 
 def refuse_entry(analyst: str, time: datetime, *, request: int, operator: str, answer: str) -> str:
     """The text of an operator's word that a request is not granted."""
     about = {"kind": "refuse", "time": stamp(time), "analyst": analyst, "request": request}
-    return _canonical({**about, "operator": operator, "answer": answer})
+    return canonical({**about, "operator": operator, "answer": answer})
 
 
 def bounds_entry(kept: KeptBounds) -> str:
     """The text of what a look of the DBA has found of a column; the newest of a column counts."""
     about = {"kind": "bounds", "time": stamp(kept.time), "analyst": NOBODY, "table": kept.table, "column": kept.column}
-    return _canonical({**about, "lower": kept.lower, "upper": kept.upper, "epsilon": str(kept.epsilon)})
+    return canonical({**about, "lower": kept.lower, "upper": kept.upper, "epsilon": str(kept.epsilon)})
 
 
 def bounds_of(fields: Fields) -> KeptBounds:
@@ -126,13 +130,13 @@ def bounds_of(fields: Fields) -> KeptBounds:
 
 def move_entry(time: datetime, *, before: str, after: str) -> str:
     """The text of a DBA's word that the ledger is that of another database from now on."""
-    return _canonical({"kind": "move", "time": stamp(time), "analyst": NOBODY, "from": before, "identity": after})
+    return canonical({"kind": "move", "time": stamp(time), "analyst": NOBODY, "from": before, "identity": after})
 
 
 def restore_entry(time: datetime, *, number: int, seal: str, missing: int) -> str:
     """The text of a restore: from which entry on, and how many the anchor knew that the copy did not have."""
     fields = {"number": number, "seal": seal, "missing": missing}
-    return _canonical({"kind": "restore", "time": stamp(time), "analyst": NOBODY, **fields})
+    return canonical({"kind": "restore", "time": stamp(time), "analyst": NOBODY, **fields})
 
 
 def heading(entry: str) -> tuple[str, str, str]:
@@ -174,13 +178,16 @@ class Closed:
             >>> closed_by(json.loads(closed.entry(datetime(2026, 11, 1, tzinfo=UTC)))) == closed
             True
         """
+        return canonical({"kind": "close", "time": stamp(time), "analyst": NOBODY, **self.fields()})
+
+    def fields(self) -> Fields:
+        """Return what an entry says of the sum."""
         sums = [
             [*account, str(paid.epsilon), str(paid.delta), str(paid.rho), paid.pure]
             for account, paid in sorted(self.accounts.items())
         ]
         numbers = {"number": self.number, "charges": self.charges, "release": self.release}
-        about = {"kind": "close", "time": stamp(time), "analyst": NOBODY, "seal": self.seal, "identity": self.identity}
-        return _canonical({**about, **numbers, "accounts": sums})
+        return {"seal": self.seal, "identity": self.identity, **numbers, "accounts": sums}
 
 
 def closed_by(fields: Fields) -> Closed:
@@ -193,9 +200,43 @@ def closed_by(fields: Fields) -> Closed:
     return Closed(*numbers, accounts)
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A sum in the middle of the chain, of which nothing is deleted: an opening adds up what follows it.
+
+    Entries that are words of their own (grants, stops, moves) are read one by one, now and later, so there is a seal
+    over these too.
+    """
+
+    sum: Closed
+    base: int  # the last entry that was closed when this was made: sum and seal begin after it
+    words: str = ""
+
+    def entry(self, time: datetime) -> str:
+        """The text by which the chain vouches for the sum.
+
+        Example:
+            >>> made = Checkpoint(Closed(7, "5ea1", "1/shop", 3, 2), 0, "77aa")
+            >>> checkpoint_by(json.loads(made.entry(datetime(2026, 11, 1, tzinfo=UTC)))) == made
+            True
+        """
+        about = {"kind": CHECKPOINT, "time": stamp(time), "analyst": NOBODY, "base": self.base, "words": self.words}
+        return canonical({**about, **self.sum.fields()})
+
+
+def checkpoint_by(fields: Fields) -> Checkpoint:
+    """The checkpoint that an entry is."""
+    return Checkpoint(closed_by(fields), fields["base"], fields["words"])
+
+
+def word_seal(previous: str, number: int, heading: Sequence[str], entry: str) -> str:
+    """The seal over the words of a checkpoint, with one more."""
+    return seal(previous, canonical({"number": number, "heading": list(heading), "entry": entry}))
+
+
 @dataclass(slots=True)
 class Replayed:
-    """What follows from the entries alone."""
+    """The state that follows from the entries alone."""
 
     identity: str
     charges: int = 0
@@ -209,8 +250,9 @@ class Replayed:
     bounds: dict[tuple[str, str], KeptBounds] = field(default_factory=dict)  # by table and column, the newest
 
 
-def replay(entries: Iterable[tuple[int, Fields]], closed: Closed) -> Replayed:
-    """All entries after those that are closed, by their numbers, to the last."""
+def replay(entries: Iterable[tuple[int, Fields]], closed: Closed, kept_after: int | None = None) -> Replayed:
+    """All entries after a sum, by their numbers. Releases up to a number are not kept: by default those of the sum."""
+    kept_after = closed.release if kept_after is None else kept_after
     replayed = Replayed(closed.identity, closed.charges, dict(closed.accounts), last_release=closed.release)
     for number, fields in entries:
         match fields["kind"]:
@@ -232,7 +274,7 @@ def replay(entries: Iterable[tuple[int, Fields]], closed: Closed) -> Replayed:
             case "move":
                 replayed.identity = fields["identity"]
         for sight in seen_by(fields):
-            if sight[2] > closed.release:
+            if sight[2] > kept_after:
                 replayed.sights[sight] = number
         for release, sealed in seals_in(fields).items():
             replayed.releases[release] = number, sealed
@@ -253,12 +295,12 @@ def _add(accounts: dict[Account, Totals], fields: Fields) -> None:
 
 
 def counted_in(period: str) -> str:
-    """Where the sum stands that a budget is held against: one for ever has what was paid by the month in it too."""
+    """Return the sum that a budget is held against: one for ever has what was paid by the month in it too."""
     return LIFETIME if period == EVER else period
 
 
 def seen_by(fields: Fields) -> list[tuple[str, str, int]]:
-    """Which releases come by this entry to be on whose account, and of which period."""
+    """Return which releases come by this entry to be on whose account, and of which period."""
     shown = {"charge": "sights", "settle": "releases"}.get(fields["kind"])
     if shown is None:
         return []
@@ -276,7 +318,7 @@ def seals_in(fields: Fields) -> dict[int, str]:
 
 
 def sights_of(fields: Fields) -> tuple[list[Mechanism], list[Mechanism]]:
-    """What a charge has for releases shown again, and for those of them that the dataset pays for too."""
+    """Return what a charge has for releases shown again, and for those of them that the dataset pays for too."""
     seen = {release: mechanism(each) for release, each in fields["sights"]}
     return list(seen.values()), [seen[release] for release in fields.get("first", ())]  # version 1 had none
 
@@ -293,5 +335,5 @@ def mechanism(cost: Cost) -> Mechanism:
     return Mechanism(None if epsilon is None else Decimal(epsilon), Decimal(delta or 0), Decimal(rho or 0))
 
 
-def _canonical(fields: Mapping[str, object]) -> str:
+def canonical(fields: Mapping[str, object]) -> str:
     return json.dumps(fields, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

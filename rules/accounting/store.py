@@ -34,6 +34,14 @@ class LedgerError(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """The ε that has kept an error which an analyst asked for (noisegate.within), and what was told of it."""
+
+    epsilon: Decimal
+    told: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """What one statement is about to reveal; durable before it runs."""
 
@@ -129,6 +137,7 @@ class KeptRelease:
     release: Release
     paid: bool  # it is on the asking analyst's account of this period already
     shared: bool  # and on the dataset's: it was made in this period, or somebody has seen it again
+    is_lasting: bool = False  # it is of a cube, and on the analyst's account of this period or an earlier one
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +246,18 @@ class LedgerStore(Protocol):
         """Append durably, or raise BudgetSpent or AnalystStopped. Concurrent charges never overspend together."""
 
     async def settle(
-        self, charge: int, releases: Sequence[Release], *, beside: datetime | None = None
+        self,
+        charge: int,
+        releases: Sequence[Release],
+        *,
+        beside: datetime | None = None,
+        lasting: Sequence[int] = (),
     ) -> Sequence[Sequence[KeptRelease]]:
         """Keep the noised measures beside their charge.
 
         For each tells what else the analyst has on the account of the same measure over the same groups, no older than
-        `beside`; nothing without one. Raises AnalystStopped where a fault has stopped the analyst meanwhile.
+        `beside`, or lasting; nothing without one. Raises AnalystStopped where a fault has stopped the analyst
+        meanwhile.
         """
 
     async def fault(self, charge: int, time: datetime, *, cause: str, stops: bool) -> None:
@@ -257,18 +272,52 @@ class LedgerStore(Protocol):
     async def requests(self, budgets: Budgets, now: datetime, *, analyst: str | None = None) -> Sequence[FiledRequest]:
         """All requests that the ledger still has, of one analyst or of all, in the order of time."""
 
+    async def keep_promise(self, analyst: str, question: str, promise: Promise, time: datetime) -> None:
+        """Keep the price of a question, named by a digest. A power cut may take it back."""
+
+    async def find_promise(self, analyst: str, question: str) -> Promise | None:
+        """Find the newest one for a question of this analyst."""
+
     async def stops(self) -> Sequence[Stop]:
         """Who is stopped now, by name."""
 
     async def find_releases(
-        self, wanted: Sequence[ReleaseQuery], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+        self,
+        wanted: Sequence[ReleaseQuery],
+        *,
+        analyst: str,
+        budgets: Budgets,
+        now: datetime,
+        since: datetime,
+        lasting: Sequence[int] = (),
     ) -> Sequence[ServableReleases]:
-        """For each what may serve, no older than `since`."""
+        """For each what may serve, no older than `since`.
+
+        Releases that are lasting may be older, and serve whoever has paid for them in whichever period, nobody else.
+        """
 
     async def find_cells(
+        self,
+        families: Sequence[str],
+        *,
+        analyst: str,
+        budgets: Budgets,
+        now: datetime,
+        since: datetime,
+        lasting: Sequence[int] = (),
+    ) -> Sequence[KeptRelease]:
+        """What is on the analyst's account of blocks that are kept under one of these families.
+
+        The lasting come first, whoever paid for them in whichever period, then the newest.
+        """
+
+    async def newest_of(self, analyst: str) -> Sequence[KeptRelease]:
+        """All releases of the newest charge of an account that has any, in the order in which they were made."""
+
+    async def find_other_cells(
         self, families: Sequence[str], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
     ) -> Sequence[KeptRelease]:
-        """What is on the analyst's account of blocks that are kept under one of these families, the newest first."""
+        """What is not, and costs the dataset nothing, since others have paid for it in this period."""
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:
         """Those of these analysts who have paid for a release, now or earlier, and whose roles have."""

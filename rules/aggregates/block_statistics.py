@@ -10,16 +10,18 @@ from fractions import Fraction
 
 from rules.aggregates.contributions import both_true, present, where
 from rules.aggregates.quantiles import fraction_of, ordered
-from rules.aggregates.rows_as_texts import distinct_argument
 from rules.aggregates.statistics import OF_ONE, OF_TWO
 from rules.aggregates.sum_bounds import clip_widely
 from rules.bind.expression import Binding
+from rules.functions.context import EvalContext
+from rules.functions.guard import as_value, short
 from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows
+from rules.kernel.canonical import canonical
 from rules.kernel.summand import Summand
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import TRUE, Apply, Column, Expression
-from rules.values.types import FLOAT8, INT8, KEY_KINDS, NUMERIC, Type, integer_range
+from rules.values.types import FLOAT8, INT8, KEY_KINDS, NUMERIC, TEXT, Type, integer_range
 from rules.values.value import decimal_text
 
 _EXACT = frozenset(("count", "sum", "avg", *OF_ONE, *OF_TWO))
@@ -148,7 +150,7 @@ class BlockReading:
         return _exact("{0}", (column,), summand.lattice.step, result)
 
     def _moments(self, summands: tuple[Summand, ...], *powers: tuple[int, ...]) -> tuple[Column, ...]:
-        return tuple(self._note(BlockMoment(summands, each)) for each in powers)
+        return tuple(self._note(BlockMoment(summands, power)) for power in powers)
 
     def _summand(self, argument: Expression, tested: Expression, name: str) -> Summand:
         return where(clip_widely(argument, self.binding.setting, name), tested)
@@ -200,3 +202,21 @@ def _as_numeric(sql: str, result: Type) -> str:
 
 
 _AS: dict[str, Callable[[str, Type], str]] = {"integer": _as_integer, "float": _as_double}
+
+
+def distinct_argument(binding: Binding, expression: s.Expression) -> Expression:
+    """Return what DISTINCT compares: the value, or the row of several as a text."""
+    if not (isinstance(expression, s.Operator) and expression.name == "row" and expression.arguments):
+        return binding.bind(expression)
+    parts = tuple(_part(binding.bind(argument), binding.setting) for argument in expression.arguments)
+    lengths = (f"coalesce(char_length({{{place}}}) || ':' || {{{place}}}, '-')" for place in range(len(parts)))
+    return Apply("row", f"({' || '.join(lengths)})", parts, TEXT, nullable=False, strict=False)
+
+
+def _part(expression: Expression, setting: EvalContext) -> Expression:
+    if expression.type.kind not in KEY_KINDS:
+        hint = "Cast it to a type such as text or numeric."
+        raise NotSupported(f"count(DISTINCT …) of {expression.type.sql} is not supported", hint=hint)
+    key = short(as_value(expression, setting)) if expression.type.kind == "text" else expression
+    one = canonical(key.type, "{0}", is_column=isinstance(key, Column))
+    return Apply("text", f"({one})::text", (key,), TEXT, nullable=key.nullable)

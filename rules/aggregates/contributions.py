@@ -1,4 +1,4 @@
-"""What one row adds to a measure, and how an aggregate is made of measures.
+"""Contributions of one row to a measure, and recipes of aggregates made of measures.
 
 Measures are the kernel's, which bounds what all rows of a unit add. A recipe says which of them an aggregate needs and
 what is shown of their noised sums.
@@ -83,6 +83,6 @@ def present(argument: Expression, binding: Binding) -> Expression:
 
 
 def is_always_there(summand: Summand) -> bool:
-    """Whether every row has an integer: NULL and NaN have none."""
+    """Return whether every row has an integer: NULL and NaN have none."""
     expression = summand.expression
     return not expression.nullable and (expression.type.kind == "integer" or isinstance(expression, Constant))

@@ -7,6 +7,7 @@ was released. Its law is that of all reports: conditions on the randomized colum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 from rules.aggregates.contributions import Contribution, Pick, Recipe, both_true, present
 from rules.algebra.nodes import (
@@ -51,10 +52,16 @@ class _Asked:
     tested: Expression  # its FILTER
     binding: Binding
 
+    index: Column | None = None  # of a sketch: by which function a word was hashed
+
     @property
     def present(self) -> Count:
-        """All its reports."""
-        return Count(both_true(present(self.column, self.binding), self.tested))
+        """All its reports. One of a sketch has a function that there is."""
+        is_there = present(self.column, self.binding)
+        if self.index is not None:
+            known = condition("hash function", f"(({{0}}) BETWEEN 0 AND {(self.law.hashes or 0) - 1})", self.index)
+            is_there = both_true(is_there, known)
+        return Count(both_true(is_there, self.tested))
 
 
 def estimate(call: s.Call, binding: Binding, node: Node, keys: Sequence[Expression]) -> Recipe:
@@ -67,6 +74,8 @@ def estimate(call: s.Call, binding: Binding, node: Node, keys: Sequence[Expressi
         hint = f"Write noisegate.estimate({asked.column.name})."
         what = "is a group here" if key is not None else "was randomized for means"
         raise NotSupported(f'"{asked.column.name}" {what}, so no value of it can be asked for', hint=hint)
+    if asked.law.by == "sketch":
+        return _sketch(asked)
     return _unary(asked) if asked.law.by == "unary" else _of_one(asked)
 
 
@@ -88,13 +97,20 @@ def notices_of_reports(
     """Said of each randomized column that something else than an estimate is made of: the chance is in it."""
     if not is_listed:
         _check_listed(recipes)
-    plain = [each for each in recipes if _find_estimate(each) is None]
-    if recipes and not plain:
-        return ()
-    used = ids_in(*keys, *_conditions(node), *(each for recipe in plain for part in recipe.parts for each in _in(part)))
     known = randomized_columns(node, policy)
     names = {number: name for scan in scans_in(node) for number, name in scan.names}
-    return tuple(
+    plain = [each for each in recipes if _find_estimate(each) is None]
+    asked = ids_in(*(each for recipe in recipes for part in recipe.parts for each in _in(part)))
+    collisions = tuple(
+        f'words of "{names[number]}" share bits by chance: beyond its margin an estimate may be off by about '
+        f"{100 / sqrt((law.hashes or 1) * (law.width or 1)):.2g}% of all who hold other words"
+        for number, law in known.items()
+        if law.by == "sketch" and number in asked
+    )
+    if recipes and not plain:
+        return collisions
+    used = ids_in(*keys, *_conditions(node), *(each for recipe in plain for part in recipe.parts for each in _in(part)))
+    return collisions + tuple(
         f'"{names[number]}" was randomized at epsilon {known[number].epsilon:f}: this counts reports; '
         f"noisegate.estimate({names[number]}) undoes it"
         for number in sorted(used & known.keys())
@@ -102,7 +118,7 @@ def notices_of_reports(
 
 
 def _in(part: Contribution) -> tuple[Expression, ...]:
-    """What a measure or a choice looks at."""
+    """Return what a measure or a choice looks at."""
     match part:
         case Count(condition=holding) | Units(condition=holding):
             return (holding,)
@@ -146,7 +162,20 @@ def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
             raise NotSupported(message, hint=_WHOLE)
     if any(isinstance(each, PerUnit | Windowed | Gathered | Union) for each in _nodes(node)):
         raise NotSupported("an estimate over rows of a subquery is not supported", hint="Ask it of the table itself.")
-    return _Asked(column, known[column.id], call, tested, binding)
+    law = known[column.id]
+    index = None if law.index is None else _index_of(column, law.index, node)
+    return _Asked(column, law, call, tested, binding, index)
+
+
+def _index_of(column: Column, name: str, node: Node) -> Column:
+    """The column beside a sketch's bits, of the same row."""
+    scan = next(each for each in scans_in(node) if column.id in dict(each.names))
+    number = next((number for number, each in scan.names if each == name), None)
+    found = next((each for each in node.facts.columns if each.id == number), None)
+    if found is None:
+        message = f'an estimate of "{column.name}" needs the column "{name}" beside it'
+        raise NotSupported(message, hint="Ask it of the table itself.")
+    return found
 
 
 def _nodes(node: Node) -> Iterator[Node]:
@@ -156,7 +185,7 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 
 def _conditions(node: Node) -> Iterator[Expression]:
-    """What decides over rows."""
+    """Yield what decides over rows."""
     for each in _nodes(node):
         match each:
             case Filter(condition=holding) | Join(condition=holding) | SemiJoin(condition=holding):
@@ -176,8 +205,8 @@ def _of_one(asked: _Asked) -> Recipe:
 
 def _of_group(asked: _Asked, key: int | None, keys: Sequence[Expression]) -> Recipe:
     """Of the group's value: the other reports are those of the groups of other values."""
-    if key is None or not isinstance(keys[key], Column) or asked.law.by == "unary":
-        hint = _HINT if asked.law.by == "unary" else f"GROUP BY {asked.column.name}, or write the value."
+    if key is None or not isinstance(keys[key], Column) or asked.law.by in ("unary", "sketch"):
+        hint = _HINT if asked.law.by in ("unary", "sketch") else f"GROUP BY {asked.column.name}, or write the value."
         raise NotSupported(f'no value of "{asked.column.name}" is asked for', hint=hint)
     p, q, groups = asked.law.law.p, asked.law.law.q, len(_values(asked))
     parts = (asked.present,)
@@ -194,6 +223,22 @@ def _unary(asked: _Asked) -> Recipe:
     place = values.index(text) + 1
     is_set = condition("randomized bit", f"(substr(({{0}})::text, {place}, 1) = '1')", asked.column)
     parts = (Count(both_true(is_set, asked.tested)), asked.present)
+    p, q = asked.law.law.p, asked.law.law.q
+    return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
+
+
+def _sketch(asked: _Asked) -> Recipe:
+    """The reports whose bit for the word is set, which follows from the function that its person drew, and all reports.
+
+    An array from 0 on needs no arithmetic, and has NULL for functions that there are not: the condition never fails.
+    """
+    bound = typed(asked.binding.operand(asked.call.arguments[1]), asked.binding.setting)
+    if not isinstance(bound, Constant) or bound.text is None or asked.index is None:
+        raise NotSupported(f'no word of "{asked.column.name}" is asked for', hint=_HINT)
+    places = [place + 1 for place in asked.law.places_of(bound.text)]
+    array = f"'[0:{len(places) - 1}]={{{{{','.join(map(str, places))}}}}}'::int4[]"
+    sql = f"(substr(({{0}})::text, ({array})[{{1}}], 1) = '1')"
+    parts = (Count(both_true(condition("sketched bit", sql, asked.column, asked.index), asked.tested)), asked.present)
     p, q = asked.law.law.p, asked.law.law.q
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
 
@@ -228,7 +273,7 @@ def _matches(asked: _Asked, value: Constant) -> Expression:
 
 
 def _place(asked: _Asked, values: tuple[Constant, ...]) -> int:
-    """Which of the values is asked for."""
+    """Return which of the values is asked for."""
     kind = asked.column.type
     plain = kind if kind.kind == "enum" else kind.plain()
     given = asked.binding.operand(asked.call.arguments[1])

@@ -13,8 +13,7 @@ from rules.aggregates.sum_bounds import clip
 from rules.bind.expression import Binding
 from rules.functions.guard import as_passed, as_value
 from rules.kernel.keys import Bins, Listed
-from rules.kernel.lattice import Lattice
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Chosen, ChosenList, Ends, Text
 from rules.mechanisms.release_plan import End
 from rules.refusal import NotAllowed, NotSupported

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from rules.aggregates.block_statistics import distinct_argument
 from rules.aggregates.contributions import (
     Contribution,
     Recipe,
@@ -12,8 +13,8 @@ from rules.aggregates.contributions import (
     value_where,
     where,
 )
+from rules.aggregates.lattice import digits_of
 from rules.aggregates.quantiles import extreme, most_frequent, quantile
-from rules.aggregates.rows_as_texts import distinct_argument
 from rules.aggregates.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of_two
 from rules.aggregates.sum_bounds import clip
 from rules.aggregates.typical import typical
@@ -80,6 +81,19 @@ def _of_numbers(
     raise _unknown(call)
 
 
+def chosen_rows(call: s.Call, binding: Binding) -> Expression:
+    """The rows that a number is about: those of FILTER with a value, and for a sum of CASE one that is not 0."""
+    tested = TRUE if call.filter is None else binding.condition(call.filter)
+    written = tuple(each.expression for each in call.within_group) or (() if call.star else call.arguments)
+    for each in written:
+        is_row = isinstance(each, s.Operator) and each.name == "row"
+        tested = tested if is_row else both_true(tested, present(binding.bind(each), binding))
+        if call.name == "sum" and isinstance(each, s.Case):
+            is_some = s.Operator("<>", (each, s.Constant("number", "0")))
+            tested = both_true(tested, binding.condition(is_some))
+    return tested
+
+
 _HINTS = {
     "array_agg": "Group by the values instead, or count them.",
     "string_agg": "Group by the values instead, or count them.",
@@ -137,12 +151,12 @@ def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) 
     middle, positive = lattice.low + lattice.high, lattice.low >= 0
     centred = Recipe(
         _centred(argument, summand, tested, binding),
-        lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, lattice.digits, positive),
+        lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, digits_of(lattice), positive),
         result,
     )
     better = None if middle == 0 else centred
     return Recipe(
-        (part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits, positive), result, centred=better
+        (part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice), positive), result, centred=better
     )
 
 
@@ -151,7 +165,7 @@ def _distinct_sum(argument: Expression, tested: Expression, binding: Binding, ro
     summand = clip(as_value(argument, binding.setting), rows, "sum")
     lattice = summand.lattice
     part = k.DistinctSum(where(summand, tested))
-    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, lattice.digits), _sum_type(argument.type))
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice)), _sum_type(argument.type))
 
 
 def _centred(
@@ -180,7 +194,7 @@ def _average(argument: Expression, tested: Expression, binding: Binding, rows: i
     lattice = summand.lattice
     low, high = lattice.low * lattice.step, lattice.high * lattice.step
     result = FLOAT8 if argument.type.kind == "float" else NUMERIC
-    digits = max(_AVERAGE_DIGITS, lattice.digits + 4)
+    digits = max(_AVERAGE_DIGITS, digits_of(lattice) + 4)
     parts = _centred(argument, summand, tested, binding)
     if distinct:
         tested_summand = where(summand, tested)

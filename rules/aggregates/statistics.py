@@ -6,36 +6,26 @@ other. Where the width is so large that squares would not stay exact, q is put o
 
 from fractions import Fraction
 from math import ceil, floor
-from typing import cast
 
 from rules.aggregates.contributions import Recipe, is_always_there, where
+from rules.aggregates.lattice import LARGEST
 from rules.aggregates.sum_bounds import clip
 from rules.bind.expression import Binding
 from rules.functions.guard import as_value
-from rules.kernel.lattice import LARGEST, MOST_SENSITIVE, Lattice
 from rules.kernel.measures import Products, Sum, Values
-from rules.kernel.summand import Summand
-from rules.mechanisms.noised_outputs import Count, Moment, Output, Spread, Statistic, StatisticKind
+from rules.kernel.sensitivity import MOST_SENSITIVE
+from rules.kernel.summand import Lattice, Summand
+from rules.mechanisms.noised_outputs import Count, Moment, Output, Spread, Statistic
 from rules.refusal import NotAllowed
+from rules.release.moments import FORMULAS
 from rules.values.expression import Expression, condition
 from rules.values.types import FLOAT8, INT8, NUMERIC
 
 DIGITS = 16
 _SEEN = {"integer": "({0}) IS NOT NULL", "numeric": "(({0}) <> 'NaN') IS TRUE", "float": "(({0}) <> 'NaN') IS TRUE"}
-OF_ONE: dict[str, StatisticKind] = {
-    "variance": "var_samp",
-    "var_samp": "var_samp",
-    "var_pop": "var_pop",
-    "stddev": "stddev_samp",
-    "stddev_samp": "stddev_samp",
-    "stddev_pop": "stddev_pop",
-}
-OF_TWO = frozenset(
-    (
-        "covar_pop covar_samp corr regr_slope regr_intercept regr_r2 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy "
-        "regr_count"
-    ).split()
-)
+_ALIASES = {"variance": "var_samp", "stddev": "stddev_samp"}
+OF_ONE = {name: name for name, formula in FORMULAS.items() if formula.columns == 1} | _ALIASES
+OF_TWO = FORMULAS.keys() - OF_ONE.keys() | {"regr_count"}
 
 
 def spread_of_one(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
@@ -64,7 +54,7 @@ def spread_of_two(
     def output(numbers: tuple[int, ...]) -> Output:
         rows_at, x_total, x_squares, y_total, y_squares, products = numbers
         return Statistic(
-            cast(StatisticKind, name),
+            name,
             rows_at,
             _spread(x, x_total, x_squares),
             DIGITS,

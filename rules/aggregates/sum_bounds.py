@@ -7,10 +7,11 @@ to them last, as an integer, be it a column, a constant or computed, and however
 import re
 from fractions import Fraction
 
+from rules.aggregates.lattice import LARGEST, find_lattice
 from rules.bind.table import type_domain
-from rules.functions.guard import EvalContext, as_value
-from rules.kernel.lattice import LARGEST, Lattice, find_lattice
-from rules.kernel.summand import Summand
+from rules.functions.context import EvalContext
+from rules.functions.guard import as_value
+from rules.kernel.summand import Lattice, Summand
 from rules.refusal import NotAllowed, NotSupported
 from rules.values import domain
 from rules.values.domain import Anything, Range

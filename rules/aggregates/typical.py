@@ -56,11 +56,11 @@ def _recipe(part: Typical, cells: Cells) -> Recipe:
     half = (cells.high - cells.low) / (CANDIDATES - 1) / 2
 
     def barred(level: Decimal) -> Recipe:
-        """How far the blocks lie apart only their own ranks can tell: two more draws."""
+        """Return how far the blocks lie apart only their own ranks can tell: two more draws."""
         middle = replace(part, level=level)
         low, high = replace(middle, end=End(-1, level)), replace(middle, end=End(1, level))
-        lowest = tuple(text_of(max(each - half, cells.low), FLOAT8) for each in cells.values)
-        highest = tuple(text_of(min(each + half, cells.high), FLOAT8) for each in cells.values)
+        lowest = tuple(text_of(max(value - half, cells.low), FLOAT8) for value in cells.values)
+        highest = tuple(text_of(min(value + half, cells.high), FLOAT8) for value in cells.values)
 
         def output(numbers: tuple[int, ...]) -> Chosen:
             return Chosen(numbers[0], part.candidates, Ends(numbers[1], numbers[2], lowest, highest))

@@ -1,4 +1,4 @@
-"""What a CASE can give, branch by branch: a column has there only the values for which the branch's test is true.
+"""Domains of CASE, branch by branch: a column has there only the values for which the branch's test is true.
 
 After a LEFT JOIN a partner's column that is not NULL says that the join's condition was met: in
 CASE WHEN best.city IS NOT NULL THEN city ELSE 'Others' END over … LEFT JOIN best ON best.city = city, a city is one of
@@ -19,7 +19,7 @@ from rules.values.expression import Apply, Column, Expression, columns_in, conju
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """Where one of these columns is not NULL, that column equals one that has these values."""
+    """An implication: where one of these columns is not NULL, that column equals one that has these values."""
 
     partners: frozenset[int]
     column: int
@@ -36,7 +36,7 @@ def refined(expression: Expression, source: Node) -> Expression:
 
 
 def implied(node: Node) -> Iterator[Implied]:
-    """What partners found by outer joins say of the rows that found them."""
+    """Yield what partners found by outer joins say of the rows that found them."""
     match node:
         case (
             Filter(source=source)
@@ -58,8 +58,8 @@ def implied(node: Node) -> Iterator[Implied]:
 def _of_partners(kept: Facts, found: Facts, condition: Expression) -> Iterator[Implied]:
     own = {column.id: column for column in kept.columns}
     partners = {column.id: column for column in found.columns}
-    for each in conjuncts(condition):
-        match each:
+    for conjunct in conjuncts(condition):
+        match conjunct:
             case Apply(name="=", arguments=(Column(id=one), Column(id=two))):
                 for first, second in ((one, two), (two, one)):
                     if first in own and second in partners and _have_one_scale(own[first], partners[second]):
@@ -69,7 +69,7 @@ def _of_partners(kept: Facts, found: Facts, condition: Expression) -> Iterator[I
 
 
 def _have_one_scale(one: Column, two: Column) -> bool:
-    """Whether equal values are one value to the planner."""
+    """Return whether equal values are one value to the planner."""
     return one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base)
 
 
@@ -87,7 +87,7 @@ def _refined_case(call: Apply, known: tuple[Implied, ...]) -> Apply:
 def _columns_where(test: Expression, result: Expression, known: tuple[Implied, ...]) -> dict[int, Column]:
     """The columns of a branch's result in the rows that it is taken for."""
     columns = {column.id: column for column in columns_in(result)}
-    present = {number for each in conjuncts(test) for number in never_null(each)}
+    present = {number for conjunct in conjuncts(test) for number in never_null(conjunct)}
     for each in known:
         if each.column in columns and present & each.partners:
             column = columns[each.column]

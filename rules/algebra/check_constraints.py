@@ -1,4 +1,4 @@
-"""What valid CHECK constraints say of a column: bounds of numbers, dates and timestamps, lists of numbers and texts.
+"""Read valid CHECK constraints of a column: bounds of numbers, dates and timestamps, lists of numbers and texts.
 
 NaN passes x >= 0 and infinity is a date: the kernel's clamp sees to both, so that this is no more than advice. A CHECK
 holds too where it is NULL, so only comparisons of the column with constants say something: of a value that is not NULL
@@ -24,7 +24,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def bounds_of_checks(table: Table, column: Column, sql_type: Type) -> Domain:
-    """What the table's CHECKs prove of one column. NULL passes every CHECK, so nullability stays."""
+    """Return what the table's CHECKs prove of one column. NULL passes every CHECK, so nullability stays."""
     found: Domain = ANYTHING
     is_known = sql_type.is_number or sql_type.is_time or sql_type.kind == "text"
     if not is_known or sql_type.base in ("bpchar", "name") or table.has_children:
@@ -39,7 +39,7 @@ def bounds_of_checks(table: Table, column: Column, sql_type: Type) -> Domain:
 
 @lru_cache(maxsize=1000)
 def _read(definition: str) -> s.Expression | None:
-    """What pg_get_constraintdef says: CHECK (((age >= 0) AND (age <= 120))); None where the planner has no words."""
+    """Read pg_get_constraintdef's CHECK (((age >= 0) AND (age <= 120))); None where the planner has no words."""
     text = definition.removeprefix("CHECK ").removesuffix(" NO INHERIT")
     if len(text) > _LONGEST:
         return None
@@ -57,7 +57,7 @@ def _said(condition: s.Expression, name: str, sql_type: Type) -> Domain | None:
             return _all_of(known) if known else None
         case s.Operator(name="or", arguments=arguments):
             arms = [_said(each, name, sql_type) for each in arguments]
-            return None if None in arms else _any_of([each for each in arms if each is not None])
+            return None if None in arms else _any_of([arm for arm in arms if arm is not None])
         case s.Operator(name="is null", arguments=(argument,)) if _is_column(argument, name):
             return Values(())
         case s.Operator(name=sign, arguments=(argument, constant)) if sign in _MIRRORED and _is_column(argument, name):
@@ -78,8 +78,8 @@ def _all_of(known: list[Domain]) -> Domain:
 
 def _any_of(arms: list[Domain]) -> Domain:
     found = arms[0]
-    for each in arms[1:]:
-        found = domain.union(found, each)
+    for arm in arms[1:]:
+        found = domain.union(found, arm)
     return found
 
 
@@ -117,11 +117,11 @@ def _listed(array: s.Expression, sql_type: Type) -> Domain | None:
         case s.Cast(argument=s.Array() as inner, type="text[]"):
             return _listed(inner, sql_type)
         case s.Array(items=items):
-            values = [_value(each, sql_type) for each in items]
+            values = [_value(item, sql_type) for item in items]
             return (
                 None
                 if None in values or sql_type.kind == "float"
-                else domain.values(each for each in values if each is not None)
+                else domain.values(value for value in values if value is not None)
             )
     return None
 
@@ -152,7 +152,7 @@ def _read_value(text: str, sql_type: Type) -> Fraction | None:
 
 
 def _is_number(written: str, sql_type: Type) -> bool:
-    """Whether a constant's type leaves its value as it is; whole numbers are compared with whole ones alone."""
+    """Return whether a constant's type leaves its value as it is; whole numbers are compared with whole ones alone."""
     target = find_type(written)
     if target is None or not target.is_number or target.scale is not None:
         return False

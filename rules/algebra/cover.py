@@ -23,7 +23,7 @@ _FINE_PATTERN = re.compile(r"HH|MI|SS|MS|US|FF|AM|PM|A\.M|P\.M|TZ|OF|J", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What is known of the rows of a relation from public rows, and from what they are computed of."""
+    """Public rows that cover the rows of a relation, and the expressions they are computed from."""
 
     public: tuple[Scan, ...] = ()
     partners: tuple["Partner", ...] = ()
@@ -68,7 +68,7 @@ def cover_of(node: Node) -> Cover:
 
 
 def _joined(node: Join) -> Cover:
-    """Where public rows stay without partners (`absent`), the protected side is like that of an outer join."""
+    """Return where public rows stay without partners (`absent`), the protected side is like that of an outer join."""
     left, right, holding = cover_of(node.left), cover_of(node.right), tuple(conjuncts(node.condition))
     if node.kind == "inner" and node.facts.absent:
         kept, lost = (left, right) if node.left.facts.unit is None else (right, left)
@@ -95,7 +95,7 @@ def _together(left: Cover, right: Cover, holding: tuple[Expression, ...]) -> Cov
 
 
 def _extended(kept: Cover, partner: Partner) -> Cover:
-    """What is computed of a partner's columns is NULL without a partner, whatever it is of NULLs."""
+    """Return what is computed of a partner's columns is NULL without a partner, whatever it is of NULLs."""
     same = {number: each for number, each in partner.cover.computed.items() if isinstance(each, Column)}
     return replace(kept, partners=(*kept.partners, partner), computed={**kept.computed, **same})
 
@@ -103,8 +103,8 @@ def _extended(kept: Cover, partner: Partner) -> Cover:
 def equal_columns(conditions: tuple[Expression, ...], computed: Mapping[int, Expression]) -> dict[int, frozenset[int]]:
     """For each column those that surely have its value: equated by a condition, or the same under another number."""
     pairs = [(number, each.id) for number, each in computed.items() if isinstance(each, Column)]
-    for each in conditions:
-        match each:
+    for condition in conditions:
+        match condition:
             case Apply(name="=", arguments=(Column() as one, Column() as two)) if have_one_equality(one.type, two.type):
                 pairs.append((one.id, two.id))
     groups: dict[int, frozenset[int]] = {}
@@ -116,17 +116,17 @@ def equal_columns(conditions: tuple[Expression, ...], computed: Mapping[int, Exp
 
 def types_of(scan: Scan) -> dict[int, Column]:
     """The columns of a public table that can be read: of types whose values have a text that means them."""
-    return {each.id: each for each in scan.facts.columns if each.type.kind not in ("other", "unknown")}
+    return {column.id: column for column in scan.facts.columns if column.type.kind not in ("other", "unknown")}
 
 
 def is_over(expression: Expression, numbers: frozenset[int] | set[int]) -> bool:
-    """Whether an expression reads these columns alone, and one at least."""
+    """Return whether an expression reads these columns alone, and one at least."""
     found = {column.id for column in columns_in(expression)}
     return bool(found) and found <= numbers
 
 
 def is_of_days(expression: Expression, number: int) -> bool:
-    """Whether all that an expression takes of a column is the day, by the session's clock."""
+    """Return whether all that an expression takes of a column is the day, by the session's clock."""
     match expression:
         case Column(id=own, type=kind):
             return own != number or kind.kind == "date"
@@ -139,7 +139,7 @@ def is_of_days(expression: Expression, number: int) -> bool:
             return _FINE_PATTERN.search(text) is None or is_of_days(inner, number)
         case Apply(name="cast", type=kind, arguments=(inner,)) if kind.kind == "date" and _is_plain(inner, number):
             return True
-    return all(is_of_days(each, number) for each in expression.arguments)
+    return all(is_of_days(argument, number) for argument in expression.arguments)
 
 
 def _is_plain(expression: Expression, number: int) -> bool:

@@ -20,7 +20,7 @@ _BLURRED = {"bpchar", "name"}  # trailing blanks do not count, long names are cu
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a condition wants an expression: one of some values, or between two bounds; or NULL."""
+    """The place that a condition gives an expression: one of some values, or between two bounds; or NULL."""
 
     items: frozenset[Value] | None = None
     low: Fraction | None = None
@@ -31,7 +31,7 @@ class _Place:
 
 
 def are_disjoint(one: Expression, other: Expression) -> bool:
-    """Whether no row can meet both conditions."""
+    """Return whether no row can meet both conditions."""
     places = list(_places(other))
     return any(
         about == another and _apart(place, elsewhere) for about, place in _places(one) for another, elsewhere in places
@@ -39,9 +39,9 @@ def are_disjoint(one: Expression, other: Expression) -> bool:
 
 
 def _places(condition: Expression) -> Iterator[tuple[Expression, _Place]]:
-    """What a condition that is true says of expressions."""
-    for each in conjuncts(condition):
-        match each:
+    """Yield what a condition that is true says of expressions."""
+    for conjunct in conjuncts(condition):
+        match conjunct:
             case Apply(name="is null", arguments=(about,)):
                 yield about, _Place(is_null=True)
             case Apply(name="is not null", arguments=(about,)):
@@ -54,8 +54,8 @@ def _places(condition: Expression) -> Iterator[tuple[Expression, _Place]]:
                 yield from _compared(about, name, constant)
             case Apply(name=name, arguments=(Constant() as constant, about)) if name in _MIRRORED:
                 yield from _compared(about, _MIRRORED[name], constant)
-        if each.type.kind == "boolean":
-            yield each, _Place(frozenset((True,)))
+        if conjunct.type.kind == "boolean":
+            yield conjunct, _Place(frozenset((True,)))
 
 
 def _compared(about: Expression, name: str, constant: Constant) -> Iterator[tuple[Expression, _Place]]:
@@ -72,8 +72,8 @@ def _compared(about: Expression, name: str, constant: Constant) -> Iterator[tupl
 
 def _values(about: Expression, items: list[Expression]) -> frozenset[Value] | None:
     """The values of a list; a NULL among them makes nothing true."""
-    constants = [each for each in items if isinstance(each, Constant)]
-    known = [_value(about, each) for each in constants if each.text is not None]
+    constants = [item for item in items if isinstance(item, Constant)]
+    known = [_value(about, constant) for constant in constants if constant.text is not None]
     if len(constants) < len(items) or None in known:
         return None
     return frozenset(each for each in known if each is not None)
@@ -89,7 +89,7 @@ def _value(about: Expression, constant: Constant) -> Value | None:
 
 
 def _apart(one: _Place, other: _Place) -> bool:
-    """Whether no value lies at both places. What is compared is not NULL, and NaN is above all numbers."""
+    """Return whether no value lies at both places. What is compared is not NULL, and NaN is above all numbers."""
     if one.is_null or other.is_null:
         return one.is_null != other.is_null
     if one.items is not None and other.items is not None:

@@ -42,9 +42,9 @@ def joints(node: Node) -> tuple[Joint, ...]:
 
 def _written(holding: Expression) -> Iterator[Joint]:
     """(a, b) IN ((1, 2), (3, 4)), which is a = 1 AND b = 2 OR …: what all alternatives say."""
-    for each in conjuncts(holding):
-        if isinstance(each, Apply) and each.name == "or":
-            said = [dict(filter(None, map(_constant, conjuncts(part)))) for part in _alternatives(each)]
+    for conjunct in conjuncts(holding):
+        if isinstance(conjunct, Apply) and conjunct.name == "or":
+            said = [dict(filter(None, map(_constant, conjuncts(part)))) for part in _alternatives(conjunct)]
             columns = tuple(sorted(set(said[0]).intersection(*said)))
             if columns:
                 yield Joint(columns, frozenset(tuple(row[column] for column in columns) for row in said))
@@ -52,8 +52,8 @@ def _written(holding: Expression) -> Iterator[Joint]:
 
 def _alternatives(expression: Expression) -> Iterator[Expression]:
     if isinstance(expression, Apply) and expression.name == "or":
-        for each in expression.arguments:
-            yield from _alternatives(each)
+        for argument in expression.arguments:
+            yield from _alternatives(argument)
     else:
         yield expression
 
@@ -87,8 +87,8 @@ def _extended(joint: Joint) -> Joint:
 
 def _equated(known: tuple[Joint, ...], holding: Expression) -> tuple[Joint, ...]:
     """A column that equals one of the known ones goes with the others too."""
-    for each in conjuncts(holding):
-        match each:
+    for conjunct in conjuncts(holding):
+        match conjunct:
             case Apply(name="=", arguments=(Column() as one, Column() as two)) if one.type.kind == two.type.kind:
                 known = tuple(_with(_with(joint, one.id, two.id), two.id, one.id) for joint in known)
     return known

@@ -1,4 +1,4 @@
-"""What a condition that holds says of columns: the domains of a Filter's rows."""
+"""Narrow the domains of a Filter's rows by its condition."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -198,16 +198,18 @@ def _is_exact(constant: Constant) -> bool:
 
 
 def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:
-    constants = [each for each in items if isinstance(each, Constant) and _comparable(column, each)]
-    found = [item for item in (_told(column, each) for each in constants) if item is not None]
-    if len(constants) < len(items) or len(found) < len([each for each in constants if each.text is not None]):
+    constants = [item for item in items if isinstance(item, Constant) and _comparable(column, item)]
+    found = [item for item in (_told(column, constant) for constant in constants) if item is not None]
+    if len(constants) < len(items) or len(found) < len(
+        [constant for constant in constants if constant.text is not None]
+    ):
         return None
     return column.id, domain.values(_that_can_be(column, found))
 
 
 def _either(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
     """x = 1 OR x = 2: only where every arm speaks of the same column."""
-    said = [_said(each) for each in _arms(arguments)]
+    said = [_said(arm) for arm in _arms(arguments)]
     known = [each for each in said if each is not None]
     if len(known) < len(said) or len({number for number, _ in known}) != 1:
         return None

@@ -14,7 +14,7 @@ from rules.values.expression import Column, Constant, Expression
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whose row it is: the column that says so. Rows of a table without a primary key have no identity (None)."""
+    """The column that tells whose row it is. Rows of a table without a primary key have no identity (None)."""
 
     kind: str  # "customers.id"; with `unit: row` the table's own name
     column: int | None
@@ -22,7 +22,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How many rows one unit can have: by a unique key that holds now, and by the rules."""
+    """The most rows that one unit can have: by a unique key that holds now, and by the rules."""
 
     proved: int | None = None
     cap: int | None = None
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What holds of all rows of a node, whatever the data."""
+    """Facts that hold of all rows of a node, whatever the data."""
 
     columns: tuple[Column, ...]
     unit: Unit | None = None  # None: public rows
@@ -154,7 +154,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which rows of a unit lie together, and in which order."""
+    """The rows of a unit that lie together, and their order."""
 
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]

@@ -33,7 +33,7 @@ def after_join(kind: JoinKind, one: Facts, two: Facts, holding: Expression) -> f
     if kind == "inner":
         return after_filter(one.absent | two.absent, holding)
     kept, extended = (two, one) if kind == "right" else (one, two)
-    links = any((kept.absent | extended.absent) & set(never_null(each)) for each in conjuncts(holding))
+    links = any((kept.absent | extended.absent) & set(never_null(conjunct)) for conjunct in conjuncts(holding))
     if kind == "full" or (not links and (extended.absent or kept.absent & ids_in(holding))):
         raise _refusal()
     if not kept.absent:
@@ -42,7 +42,7 @@ def after_join(kind: JoinKind, one: Facts, two: Facts, holding: Expression) -> f
 
 
 def check_whole(facts: Facts) -> None:
-    """Where a unit's rows are looked at together, none may be missing."""
+    """Refuse outer public rows where a unit's rows are looked at together: none may be missing."""
     if facts.absent:
         raise _refusal()
 
@@ -69,7 +69,8 @@ def check_aggregate(
     if condition is not None and is_untrue_without(condition, absent):
         return
     if not any(
-        is_null_without(each, absent) or (name == "sum" and _is_zero_without(each, absent)) for each in expressions
+        is_null_without(expression, absent) or (name == "sum" and _is_zero_without(expression, absent))
+        for expression in expressions
     ):
         raise _refusal()
 
@@ -84,13 +85,13 @@ def is_null_without(expression: Expression, absent: frozenset[int]) -> bool:
         case Apply(name="case", arguments=(*branches, default)):
             return _takes_default(branches, absent) and is_null_without(default, absent)
         case Apply(name="coalesce" | "greatest" | "least", arguments=arguments):
-            return all(is_null_without(each, absent) for each in arguments)
+            return all(is_null_without(argument, absent) for argument in arguments)
         case Apply(name="nullif", arguments=(first, *_)):
             return is_null_without(first, absent)
         case Apply(name="in" | "not in" | "listed", arguments=(tested, *_)):
             return is_null_without(tested, absent)
         case Apply(strict=True, arguments=arguments):
-            return any(is_null_without(each, absent) for each in arguments)
+            return any(is_null_without(argument, absent) for argument in arguments)
     return False
 
 
@@ -98,9 +99,9 @@ def is_untrue_without(expression: Expression, absent: frozenset[int]) -> bool:
     """Return whether a condition does not hold when all absent columns are NULL."""
     match expression:
         case Apply(name="and", arguments=arguments):
-            return any(is_untrue_without(each, absent) for each in arguments)
+            return any(is_untrue_without(argument, absent) for argument in arguments)
         case Apply(name="or", arguments=arguments):
-            return all(is_untrue_without(each, absent) for each in arguments)
+            return all(is_untrue_without(argument, absent) for argument in arguments)
         case Apply(name="is not null", arguments=(inner,)):
             return is_null_without(inner, absent)
     return is_null_without(expression, absent)
@@ -114,7 +115,7 @@ def _is_zero_without(expression: Expression, absent: frozenset[int]) -> bool:
         case Apply(name="case", arguments=(*branches, default)):
             return _takes_default(branches, absent) and _is_zero_without(default, absent)
         case Apply(name="coalesce", arguments=(*others, last)):
-            return all(is_null_without(each, absent) for each in others) and _is_zero_without(last, absent)
+            return all(is_null_without(other, absent) for other in others) and _is_zero_without(last, absent)
         case Apply(name="cast", arguments=(inner,)):
             return _is_zero_without(inner, absent)
     return is_null_without(expression, absent)

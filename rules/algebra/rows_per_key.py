@@ -1,4 +1,4 @@
-"""How many rows of a unit a unique key leaves whose columns have few values: a proof, not a promise."""
+"""Bound the rows that a unit has of a unique key whose columns have few values: a proof, not a promise."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ MOST_ROWS = 1000  # that a key's values are worth counting for
 
 
 def fewer(facts: Facts, holding: Expression) -> Facts:
-    """What a condition says of a unit's rows: of row_number() = 1 there is one, of id = (its largest id) too."""
+    """Return what a condition says of a unit's rows: of row_number() = 1 there is one, of id = (its largest id) too."""
     if facts.unit is None:
         return facts
     facts = replace(facts, determined=_settled(facts, holding))
@@ -31,8 +31,8 @@ def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
     5.0 and 5.000 are equal, and two groups by their texts: so only where equal values are one and the same.
     """
     found = facts.determined
-    for each in conjuncts(holding):
-        match each:
+    for conjunct in conjuncts(holding):
+        match conjunct:
             case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
                 for column, other in ((one, two), (two, one)):
                     if isinstance(column, Column) and ids_in(other) and ids_in(other) <= found:
@@ -45,7 +45,7 @@ def _has_one_spelling(sql_type: Type) -> bool:
 
 
 def _rows_left(facts: Facts) -> int | None:
-    """How many rows of one unit a unique key leaves whose other columns have few values; None where none does.
+    """Return how many rows of one unit a unique key leaves whose other columns have few values; None where none does.
 
     Columns that the unit determines have one value there.
     """
@@ -56,7 +56,7 @@ def _rows_left(facts: Facts) -> int | None:
 
 
 def _size(columns: list[Column], alone: frozenset[int] = frozenset()) -> int | None:
-    """How many values the columns have together; a NULL is equal to none, so any number of rows may have it."""
+    """Return how many values the columns have together; a NULL is equal to none, so any number of rows may have it."""
     size = 1
     for column in columns:
         items = domain.items_of(column.domain, MOST_ROWS) if column.id not in alone else (True,)

@@ -1,4 +1,4 @@
-"""Whether rows that meet under a condition are surely of the same unit, and whether each row surely finds one."""
+"""Prove that rows that meet under a condition are of the same unit, and that each row finds one."""
 
 from rules.algebra.nodes import Facts, Node, Scan, scans_in
 from rules.catalog import Catalog, ForeignKey, TableName
@@ -61,7 +61,7 @@ def _unit_column(facts: Facts) -> Column | None:
 
 
 def _is_by_row_key(equal: list[tuple[int, int]], one: Facts, two: Facts) -> bool:
-    """Whether a foreign key, or a column of its name, is compared with a key of rows that is no unit by itself."""
+    """Tell whether a foreign key, or a column of its name, is compared with a key of rows that is no unit itself."""
     for left, right in equal:
         for key, facts, other, others in ((left, one, right, two), (right, two, left, one)):
             for anchor in (each for each in facts.anchors if each.column == key and key not in facts.unit_columns):

@@ -1,4 +1,4 @@
-"""How facts move through nodes: whose rows they are, how many one unit can have, which columns tell the unit.
+"""Move facts through nodes: whose rows they are, how many one unit can have, which columns tell the unit.
 
 Every node but a Scan is made here. A join, union or grouping of which nothing is known is refused. No declared
 number is believed: `proved` comes from unique keys alone.
@@ -26,6 +26,7 @@ from rules.algebra.nodes import (
     Unit,
 )
 from rules.algebra.outer_public_rows import after_filter, after_join, check_computed, check_whole
+from rules.algebra.plain_conditions import plain_condition
 from rules.algebra.rows_per_key import fewer
 from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, tied
 from rules.refusal import NotAllowed, NotSupported
@@ -43,6 +44,7 @@ def known(rows: tuple[tuple[Constant, ...], ...], columns: tuple[Column, ...], k
 
 def filtered(source: Node, holding: Expression) -> Node:
     """Rows for which a condition is true."""
+    holding = plain_condition(holding)
     if holding == TRUE:
         return source
     absent = after_filter(source.facts.absent, holding)

@@ -1,4 +1,4 @@
-"""How facts move through what is computed from the rows of one unit: its groups, and windows over its rows.
+"""Move facts through computations over the rows of one unit: its groups, and windows over its rows.
 
 Both are rendered with the unit in front of their keys, whether or not these are known to tell it.
 """
@@ -27,7 +27,7 @@ def per_unit(
     key_columns = tuple(_key_column(number, each) for number, each in keys)
     columns = (
         facts.column(unit),
-        *(each for each in key_columns if each.id != unit),
+        *(column for column in key_columns if column.id != unit),
         *(each for _, _, each in aggregates),
     )
     plain = {each.id: number for number, each in keys if isinstance(each, Column)}
@@ -59,7 +59,7 @@ def _key_column(number: int, expression: Expression) -> Column:
 
 
 def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
-    kept = [each for each in facts.determinants if each <= plain.keys()]
+    kept = [determinant for determinant in facts.determinants if determinant <= plain.keys()]
     return frozenset(frozenset(plain[number] for number in each) for each in kept)
 
 
@@ -80,7 +80,7 @@ def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
     check_whole(facts)
     keys = set(facts.keys)
     for parts in (window.partition, tuple(each for each in window.partition if not ids_in(each) <= facts.determined)):
-        if all(isinstance(each, Column) for each in parts):
+        if all(isinstance(part, Column) for part in parts):
             whole = ids_in(*parts) if parts == window.partition else ids_in(*parts) | {facts.unit.column}
             keys |= {whole | {each.column.id} for each in made if each.is_key}
     held = replace(

@@ -20,12 +20,12 @@ CORRELATED_HINT = (
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
 
 
-class Correlated(Exception):
+@dataclass(frozen=True, slots=True)
+class Correlated:
     """A block for each row of a query around it: one block grouped by what it depends on says the same."""
 
-    def __init__(self, select: int, links: Links) -> None:
-        super().__init__(select, links)
-        self.select, self.links = select, links
+    select: int
+    links: Links
 
 
 def links_of(query: s.Query, context: PlannerContext) -> Links:
@@ -35,9 +35,9 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     inside = _Inside.of(query, context)
     if not any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
         return ()
-    found = tuple(link for each in conjuncts(query.where) if (link := inside.link(each)) is not None)
+    found = tuple(link for conjunct in conjuncts(query.where) if (link := inside.link(conjunct)) is not None)
     linking = [condition for condition, _ in found]
-    rest = [each for each in conjuncts(query.where) if each not in linking]
+    rest = [conjunct for conjunct in conjuncts(query.where) if conjunct not in linking]
     others = (query.items, query.group_by, query.having, query.order_by, rest)
     depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
     if found and not depends and not _is_one_aggregate(query):

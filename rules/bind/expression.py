@@ -12,7 +12,7 @@ from rules.bind.walk_syntax import word_of
 from rules.functions import arrays, comparison, conditional
 from rules.functions.casts import cast
 from rules.functions.coerce import folded, literal, literals, number, typed
-from rules.functions.guard import EvalContext
+from rules.functions.context import EvalContext
 from rules.functions.registry import call, operate
 from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.sql import syntax as s
@@ -29,7 +29,7 @@ _LONG_CHAIN = 48  # alternatives: fewer keep the shape in which they were writte
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How the names of one place are read."""
+    """The names of one place and the columns that they mean."""
 
     leaf: Leaf
     context: PlannerContext
@@ -91,7 +91,7 @@ class Binding:
     def _sets(self, name: str, left: s.Expression, right: s.Expression) -> Expression:
         """a @> b, a <@ b and a && b, where one may be written as a constant."""
         sides = [None if _is_written(each) else self.operand(each) for each in (left, right)]
-        element = next((found for each in sides if each is not None and (found := arrays.element_of(each))), None)
+        element = next((found for side in sides if side is not None and (found := arrays.element_of(side))), None)
         if element is None:  # documents
             return operate(name, (self._document(left), self._document(right)), self.setting)
         one, other = (
@@ -146,7 +146,7 @@ class Binding:
     def _bucket(self, argument: s.Expression, array: s.Expression) -> Expression:
         """width_bucket(x, array of constants in their order): how many of them are not above x."""
         given, bounds = self.operand(argument), self._array(array)
-        values = [each.value for each in bounds if isinstance(each, Constant) and isinstance(each.value, Fraction)]
+        values = [bound.value for bound in bounds if isinstance(bound, Constant) and isinstance(bound.value, Fraction)]
         if not 0 < len(values) == len(bounds) <= _MOST_COMPARED or values != sorted(values):
             raise NotSupported(f"width_bucket needs 1 to {_MOST_COMPARED} constant numbers in ascending order")
         below = ((operate("<", (given, bound), self.setting), number(str(at))) for at, bound in enumerate(bounds))
@@ -244,8 +244,8 @@ class Binding:
         name = written.replace('"', "")
         known = {
             text
-            for each in self.context.catalog.enums
-            for text in (each.name.name, f"{each.name.schema}.{each.name.name}")
+            for enum in self.context.catalog.enums
+            for text in (enum.name.name, f"{enum.name.schema}.{enum.name.name}")
         }
         return name in known
 
@@ -265,7 +265,7 @@ def _element(written: str) -> Type:
 
 
 def _operands(operator: s.Operator) -> Sequence[s.Expression]:
-    """What an operator stands between; of a long chain of ORs all alternatives, in the order of the text."""
+    """Return what an operator stands between; of a long chain of ORs all alternatives, in the order of the text."""
     if operator.name != "or":
         return operator.arguments
     waiting: list[s.Expression] = [operator]

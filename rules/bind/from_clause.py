@@ -15,7 +15,7 @@ from rules.bind.table import scan, with_public_bounds
 from rules.catalog import TableName
 from rules.functions.comparison import compare
 from rules.functions.conditional import coalesce
-from rules.functions.guard import EvalContext
+from rules.functions.context import EvalContext
 from rules.refusal import NotAllowed, NotSupported, Refusal, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
@@ -137,7 +137,7 @@ def bind_answered(state: BindState, source: s.Source | None, ctes: Ctes) -> Tree
 
 def _is_synthetic(state: BindState, source: s.TableSource) -> bool:
     """Whether a name means a table of a synopsis, which the real database does not have."""
-    synopses = state.context.policy.synopses
+    synopses = state.context.policy.schemas
     schemas = (source.schema,) if source.schema is not None else state.context.search_path
     return any(
         source.name in {text.rpartition(".")[2] for text in synopses[each].tables}

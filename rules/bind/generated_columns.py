@@ -23,7 +23,9 @@ from rules.values.expression import Column, Operand
 def with_generated_bounds(node: Scan, table: Table, context: PlannerContext) -> Scan:
     """Declare bounds of generated columns to which the rules give none: a clamp makes them true, as declared ones."""
     definitions = {
-        each.name: each.default for each in table.columns if each.generated == "s" and each.default is not None
+        column.name: column.default
+        for column in table.columns
+        if column.generated == "s" and column.default is not None
     }
     if not definitions or table.has_children:
         return node
@@ -65,7 +67,7 @@ def _has_bounds(column: Column) -> bool:
 
 @lru_cache(maxsize=1000)
 def _read(definition: str) -> s.Expression | None:
-    """What pg_get_expr says; None where the planner has no words for it."""
+    """Return what pg_get_expr says; None where the planner has no words for it."""
     try:
         return parse_expression(definition)
     except Refusal:

@@ -9,7 +9,7 @@ from rules.sql import syntax as s
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class BoundKey:
     """A grouping expression with ordinals and aliases resolved, and where it stands."""
 
     expression: s.Expression
@@ -17,9 +17,9 @@ class Key:
     element: int | None = None
 
 
-def keys_of(select: s.Select, scope: Scope) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+def keys_of(select: s.Select, scope: Scope) -> tuple[tuple[BoundKey, ...], tuple[tuple[int, ...], ...]]:
     """GROUP BY resolved as PostgreSQL does: numbers, then input columns, then aliases."""
-    keys: list[Key] = []
+    keys: list[BoundKey] = []
     sets: list[tuple[int, ...]] = [()]
     has_sets = False
     for place, element in enumerate(select.group_by):
@@ -33,7 +33,7 @@ def keys_of(select: s.Select, scope: Scope) -> tuple[tuple[Key, ...], tuple[tupl
     return tuple(keys), tuple(sets) if has_sets else ()
 
 
-def _key(element: s.Expression, place: int, select: s.Select, scope: Scope) -> Key:
+def _key(element: s.Expression, place: int, select: s.Select, scope: Scope) -> BoundKey:
     match element:
         case s.Constant(kind="number", text=text):
             return _item_key(select, int(text) - 1)
@@ -41,18 +41,18 @@ def _key(element: s.Expression, place: int, select: s.Select, scope: Scope) -> K
             named = [at for at, item in enumerate(select.items) if (item.alias or column_name(item.expression)) == name]
             if named:
                 return _item_key(select, named[0])
-    return Key(element, element=place)
+    return BoundKey(element, element=place)
 
 
-def distinct_keys(select: s.Select) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+def distinct_keys(select: s.Select) -> tuple[tuple[BoundKey, ...], tuple[tuple[int, ...], ...]]:
     """SELECT DISTINCT groups by its whole list."""
     if any(isinstance(item.expression, s.Star) for item in select.items):
         raise NotAllowed(
             "SELECT DISTINCT * would return protected rows", hint="List the columns whose values you need instead of *."
         )
-    keys: list[Key] = []
+    keys: list[BoundKey] = []
     for place, item in enumerate(select.items):
-        _place(keys, Key(item.expression, item=place))
+        _place(keys, BoundKey(item.expression, item=place))
     return tuple(keys), ()
 
 
@@ -62,13 +62,13 @@ def output_of(written: s.Expression, select: s.Select) -> s.Expression:
         case s.Constant(kind="number", text=text):
             return _item_key(select, int(text) - 1).expression
         case s.Name(parts=(name,)):
-            named = (each.expression for each in select.items if each.alias == name)
+            named = (item.expression for item in select.items if item.alias == name)
             return next(named, written)
     return written
 
 
-def _place(keys: list[Key], key: Key) -> int:
-    """Where a key stands in the list; equal ones are one."""
+def _place(keys: list[BoundKey], key: BoundKey) -> int:
+    """Return where a key stands in the list; equal ones are one."""
     for at, known in enumerate(keys):
         if unnumbered(known.expression) == unnumbered(key.expression):
             return at
@@ -76,7 +76,7 @@ def _place(keys: list[Key], key: Key) -> int:
     return len(keys) - 1
 
 
-def _item_key(select: s.Select, at: int) -> Key:
+def _item_key(select: s.Select, at: int) -> BoundKey:
     if not 0 <= at < len(select.items) or any(isinstance(item.expression, s.Star) for item in select.items[: at + 1]):
         raise NotSupported(f"GROUP BY position {at + 1} is not in the select list")
-    return Key(select.items[at].expression, item=at)
+    return BoundKey(select.items[at].expression, item=at)

@@ -1,4 +1,4 @@
-"""What x IN (SELECT y …), (a, b) IN (SELECT c, d …) and x < ANY (SELECT y …) compare, and what a NULL leaves open.
+"""Compare by x IN (SELECT y …), (a, b) IN (SELECT c, d …) and x < ANY (SELECT y …), with what a NULL leaves open.
 
 x < ANY (…) is true if some row makes it true, NULL if none does and some leaves it open, else false; IN is = ANY, and
 ALL is NOT … ANY by the opposite sign. So each is made of two tests that are never NULL: whether a row makes it true,
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rules.functions import comparison
-from rules.functions.guard import EvalContext
+from rules.functions.context import EvalContext
 from rules.functions.registry import operate
 from rules.refusal import NotSupported
 from rules.sql import syntax as s

@@ -1,7 +1,7 @@
 """Answers that enter another query: a private average in its WHERE, a ranking that chooses its groups.
 
 What is computed from released values is the twin's work and free. Where protected rows meet it, its rows must be known
-before these can be asked for. So a statement is planned until the first such place (`InnerQueryNeeded`), that inner
+before these can be asked for. So a statement is planned until the first such place (`InnerQuery`), that inner
 query is answered as a statement of its own, and the whole is planned again with the rows at hand. To the second part
 they are constants, as if the analyst had written them.
 """
@@ -14,7 +14,7 @@ from typing import Literal
 
 from rules.catalog import Catalog, EnumType, TableName
 from rules.functions.coerce import literal
-from rules.functions.guard import EvalContext, LiteralText
+from rules.functions.context import EvalContext, LiteralText, Needed
 from rules.refusal import NotSupported
 from rules.sql import syntax as s
 from rules.values import domain
@@ -76,25 +76,17 @@ class InnerAnswer:
     origin: str = ""  # which private blocks they were made of; "" of public rows
 
 
-class InnerQueryNeeded(Exception):
-    """Not a refusal: the rows of an inner query must be known before the planner can go on."""
-
-    def __init__(self, inner: InnerQuery) -> None:
-        super().__init__(inner)
-        self.inner = inner
-
-
 def find_released(query: s.Query, use: Use, known: tuple[InnerAnswer, ...], links: Links = ()) -> InnerAnswer:
     """The rows of an inner query, or a demand for them."""
     inner = _inner(query, use, links)
     for released in known:
         if released.inner == inner:
             return released
-    raise InnerQueryNeeded(inner)
+    raise Needed(inner)
 
 
 def readings(known: tuple[InnerAnswer, ...]) -> tuple[LiteralText, ...]:
-    """What PostgreSQL has read in literals: the second column."""
+    """Return what PostgreSQL has read in literals: the second column."""
     return tuple(
         LiteralText(released.inner.type, text, read)
         for released in known
@@ -143,7 +135,7 @@ def value(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> Cons
 def columns(
     released: InnerAnswer, rows: tuple[tuple[Constant, ...], ...], numbers: tuple[int, ...], catalog: Catalog
 ) -> tuple[Column, ...]:
-    """What is known of each column, which is all of it."""
+    """Return what is known of each column, which is all of it."""
     made = []
     for place, (number, given) in enumerate(zip(numbers, _types(released, catalog), strict=True)):
         cells = [row[place] for row in rows]
@@ -205,7 +197,7 @@ def _type(name: str, written: str, catalog: Catalog) -> Type:
     found = find_type(written)
     if found is None:
         plain = written.replace('"', "")
-        found = next((_enum(each) for each in catalog.enums if plain in (each.name.name, _dotted(each.name))), None)
+        found = next((_enum(enum) for enum in catalog.enums if plain in (enum.name.name, _dotted(enum.name))), None)
     if found is None or found.kind in ("other", "unknown"):
         hint = "Cast it to a type such as text or numeric."
         raise NotSupported(

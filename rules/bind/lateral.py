@@ -8,9 +8,11 @@ from rules.algebra.unit_facts import joined
 from rules.bind.expression import Binding
 from rules.bind.from_clause import bind_from, leaf_of
 from rules.bind.scope import Names, Scope, merge, single
+from rules.bind.semi_joins import as_column
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
-from rules.bind.subquery import JOIN_HINT, as_column, bind_inside, first_rows, with_group
+from rules.bind.subquery import JOIN_HINT, bind_inside
 from rules.bind.subquery_shape import is_more
+from rules.bind.subquery_values import first_rows, with_group
 from rules.bind.walk_syntax import aggregates, column_name
 from rules.refusal import NotSupported
 from rules.sql import syntax as s

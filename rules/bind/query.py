@@ -15,7 +15,7 @@ from rules.bind.correlated_subquery import Correlated, links_of, of_nothing
 from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
 from rules.bind.group_by import distinct_keys, keys_of, output_of
-from rules.bind.inner_answers import InnerQueryNeeded
+from rules.bind.inner_answers import InnerQuery
 from rules.bind.lateral import laterals_last, split_laterals
 from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single
 from rules.bind.set_operations import set_of_rows, shows_unit, unite
@@ -26,6 +26,7 @@ from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
 from rules.bind.where import bind_where
 from rules.bind.windows import first_of_each, with_windows
+from rules.functions.context import Needed
 from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Column, Constant, Expression, Literal, Operand
@@ -110,7 +111,7 @@ def _subquery_above(state: BindState, query: s.Query, ctes: Ctes) -> BoundSource
     except UnknownName:
         if isinstance(query, s.Select) and (links := links_of(query, state.context)):
             of_nothing(query)  # refuses what would be lost where nothing is found
-            raise Correlated(query.index, links) from None
+            raise Needed(Correlated(query.index, links)) from None
         raise
 
 
@@ -122,8 +123,11 @@ def _bind_public(state: BindState, select: s.Select, ctes: Ctes) -> BoundSource 
     if simple and not isinstance(tree, Outer):
         try:
             return _project_items(state, select, bind_where(state, select, tree, (), ctes))
-        except (NotSupported, InnerQueryNeeded, UnknownName):
+        except (NotSupported, UnknownName):
             pass  # the twin has public rows and can compute what we cannot
+        except Needed as needed:
+            if not isinstance(needed.what, InnerQuery):
+                raise
     return _bind_outer(state, select, ctes)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
 from rules.bind.walk_syntax import unnumbered
 from rules.catalog import Catalog
-from rules.functions.guard import PLAIN, EvalContext, Styles
+from rules.functions.context import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql.syntax import Expression, Query
@@ -42,16 +42,16 @@ class PlannerContext:
     other: bool = False  # whether values that are not as the rules declare make a group too
 
     def find_released(self, query: Query, use: Use = "rows") -> InnerAnswer:
-        """The rows of an inner query; raises InnerQueryNeeded when they are not known yet."""
+        """The rows of an inner query; what is not known yet is demanded."""
         return find_released(query, use, self.released)
 
     def released_rows(self, query: Query, links: Links) -> tuple[tuple[Constant, ...], ...]:
-        """What a scalar subquery gives for each value of what it depends on: these, and then the answer."""
+        """Return what a scalar subquery gives for each value of what it depends on: these, and then the answer."""
         found = find_released(query, "lookup", self.released, links)
         return constants(found, self.catalog, self.setting())
 
     def released_value(self, query: Query, use: Use) -> Constant:
-        """What a scalar subquery or EXISTS over released answers says."""
+        """Return what a scalar subquery or EXISTS over released answers says."""
         return value(self.find_released(query, use), self.catalog, self.setting())
 
     def released_list(self, query: Query) -> tuple[tuple[Constant, ...], ...]:
@@ -113,7 +113,7 @@ class Scope:
         return tuple(entry for entry in named if schema is None or schema == entry.schema)
 
     def star(self, qualifier: tuple[str, ...]) -> Names:
-        """What * stands for: merged columns first, then the rest of each item."""
+        """Return what * stands for: merged columns first, then the rest of each item."""
         if qualifier:
             return tuple(column for entry in self._named(list(qualifier)) for column in entry.columns)
         names = {name for name, _ in self.merged}

@@ -1,11 +1,11 @@
-"""What binding one statement counts and finds: the numbers of its columns, and its private blocks."""
+"""The state of binding one statement: the numbers of its columns, and the private blocks that it found."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rules.algebra.nodes import Node
 from rules.bind.expression import Binding, Leaf
-from rules.bind.group_by import Key
+from rules.bind.group_by import BoundKey
 from rules.bind.scope import PlannerContext, Scope
 from rules.refusal import TooComplex
 from rules.sql import syntax as s
@@ -23,7 +23,7 @@ class BoundSource:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """What the twin computes: from released answers, public tables and functions."""
+    """A query that the twin computes: from released answers, public tables and functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FoundBlock:
 
     select: s.Select
     source: BoundSource
-    keys: tuple[Key, ...]
+    keys: tuple[BoundKey, ...]
     is_distinct: bool
     sets: tuple[tuple[int, ...], ...] = ()  # of GROUPING SETS: which keys each has
 

@@ -1,4 +1,4 @@
-"""What a subquery is made of, as it is written: rows, aggregates, conditions and tests, and what its names mean."""
+"""Take subqueries apart as they are written: rows, aggregates, conditions, tests, and the meaning of their names."""
 
 from dataclasses import replace
 
@@ -32,8 +32,8 @@ def _without_subqueries(source: s.Source | None) -> tuple[s.Source | None, tuple
     left, first = _without_subqueries(source.left)
     right, second = _without_subqueries(source.right)
     assert left is not None and right is not None
-    kept = tuple(each for each in conjuncts(source.on) if not has_subquery(each))
-    moved = tuple(each for each in conjuncts(source.on) if has_subquery(each))
+    kept = tuple(conjunct for conjunct in conjuncts(source.on) if not has_subquery(conjunct))
+    moved = tuple(conjunct for conjunct in conjuncts(source.on) if has_subquery(conjunct))
     on = _all_of(kept) if moved else source.on
     return replace(source, left=left, right=right, on=on), (*first, *second, *moved)
 
@@ -48,7 +48,7 @@ def _all_of(conditions: tuple[s.Expression, ...]) -> s.Expression:
 
 
 def is_more(query: s.Select, most: int | None = 1) -> bool:
-    """Whether a subquery is more than aggregates, or rows, of FROM and WHERE; of rows the first may be chosen."""
+    """Tell whether a subquery is more than aggregates, or rows, of FROM and WHERE; the first row may be chosen."""
     limit = number_of(query.limit)
     first = limit is not None and (most is None or limit <= most) and not aggregates(query.items)
     limited = (query.limit is not None and not first) or query.offset is not None
@@ -82,14 +82,14 @@ def sorted_conditions(where: s.Expression | None) -> tuple[tuple[s.Expression, .
     """The plain conditions, and the tests by subquery with whether NOT stands before them."""
     plain: list[s.Expression] = []
     tests: list[tuple[Test, bool]] = []
-    for each in conjuncts(where):
-        match each:
+    for conjunct in conjuncts(where):
+        match conjunct:
             case s.Exists() | s.InQuery():
-                tests.append((each, False))
+                tests.append((conjunct, False))
             case s.Operator(name="not", arguments=((s.Exists() | s.InQuery()) as inner,)):
                 tests.append((inner, True))
             case _:
-                plain.append(each)
+                plain.append(conjunct)
     return tuple(plain), tuple(tests)
 
 

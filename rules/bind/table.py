@@ -11,9 +11,10 @@ from rules import catalog as real
 from rules.algebra.check_constraints import bounds_of_checks
 from rules.algebra.cover import cover_of
 from rules.algebra.nodes import Facts, Node, Rows, Scan, Step, Unit, scans_in
-from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded, PublicColumn
+from rules.bind.inner_answers import InnerQuery, PublicColumn
 from rules.bind.scope import Names, PlannerContext
 from rules.catalog import Catalog, Table
+from rules.functions.context import Needed
 from rules.kernel.unit_path import follow
 from rules.policy.model import Bound, ColumnRules, Policy, TableRules, UnitStep
 from rules.policy.model import Value as DeclaredValue
@@ -31,13 +32,15 @@ def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fres
     """The rows of a table that the rules name, and the columns that exist for analysts."""
     _check_foreign(table, rules)
     _check_view(table, rules)
-    stored = tuple(each for each in table.columns if each.generated != "v")  # what computes when it is read can fail
+    stored = tuple(
+        column for column in table.columns if column.generated != "v"
+    )  # what computes when it is read can fail
     columns = tuple(_column(each, table, rules, fresh()) for each in stored)
     own = zip(columns, stored, strict=True)
     shown = tuple((each.name, each.id) for each, real_one in own if not rules.hides(real_one))
-    numbers = tuple((each.id, each.name) for each in columns)
+    numbers = tuple((column.id, column.name) for column in columns)
     keys = frozenset(
-        frozenset(each.id for each in columns if each.name in key.columns)
+        frozenset(column.id for column in columns if column.name in key.columns)
         for key in table.keys
         if key.proves and not table.has_children
     )
@@ -57,7 +60,7 @@ def _check_foreign(table: Table, rules: TableRules) -> None:
 
 
 def _check_view(table: Table, rules: TableRules) -> None:
-    """What a public view computes may fail on a row, and which of its rows are computed can depend on other rows."""
+    """Refuse a public view beside protected rows: it may fail on a row, or compute other rows by them."""
     if rules.public and table.kind in ("view", "materialized view"):
         message = f'the public view "{table.name}" cannot be read together with protected tables'
         raise NotAllowed(message, hint="Read it alone, or ask for the table below it.")
@@ -89,14 +92,14 @@ def _with_unit(
     step = rules.unit_step()
     path = follow(table, step, policy, catalog)
     proved = 1 if path.is_unique else None
-    first = next(each for each in facts.columns if each.name == step.column)
+    first = next(column for column in facts.columns if column.name == step.column)
     unit, columns = first.id, facts.columns
     if path.hops:
         unit = fresh()
         columns = (*columns, Column(unit, path.type, nullable=False))
-    columns = tuple(replace(each, nullable=False) if each.id in (unit, first.id) else each for each in columns)
+    columns = tuple(replace(column, nullable=False) if column.id in (unit, first.id) else column for column in columns)
     cap = rules.rows_per_unit if rules.rows_per_unit is not None else proved
-    every = frozenset(each.id for each in columns)
+    every = frozenset(column.id for column in columns)
     made = replace(
         facts,
         columns=columns,
@@ -117,11 +120,13 @@ def _first_step(step: UnitStep, column: Column) -> tuple[Step, ...]:
 
 
 def _anchors(table: Table, facts: Facts) -> tuple[Step, ...]:
-    return tuple(Step(each.id, table.name, each.name) for each in facts.columns if table.is_unique((each.name,)))
+    return tuple(
+        Step(column.id, table.name, column.name) for column in facts.columns if table.is_unique((column.name,))
+    )
 
 
 def _refers(table: Table, facts: Facts) -> tuple[Step, ...]:
-    numbers = {each.name: each.id for each in facts.columns}
+    numbers = {column.name: column.id for column in facts.columns}
     return tuple(
         Step(numbers[key.columns[0]], key.target, key.target_columns[0])
         for key in table.foreign_keys
@@ -146,7 +151,7 @@ def _column(column: real.Column, table: Table, rules: TableRules, number: int) -
 
 
 def type_domain(sql_type: Type) -> Domain:
-    """What a type alone says. A double or a numeric without precision can be anything, NaN included."""
+    """Return what a type alone says. A double or a numeric without precision can be anything, NaN included."""
     match sql_type.kind:
         case "integer":
             first, last = integer_range(sql_type.base)
@@ -170,7 +175,7 @@ def type_domain(sql_type: Type) -> Domain:
 def _declared(rules: ColumnRules, sql_type: Type) -> Domain:
     values = rules.values if rules.randomized is None or rules.randomized.by != "k-ary" else rules.randomized.values
     if values is not None:
-        known = [found for each in values if (found := _value(each, sql_type)) is not None]
+        known = [found for value in values if (found := _value(value, sql_type)) is not None]
         return Values(tuple(known)) if sql_type.kind == "enum" else domain.values(known)
     if rules.lower is None or rules.upper is None:
         return ANYTHING
@@ -244,7 +249,7 @@ def demand_bounds(node: Node, summed: tuple[Expression, ...], context: PlannerCo
     ]
     asked = {column for released in context.released for column in released.inner.columns}
     if not set(wanted) <= asked:
-        raise InnerQueryNeeded(InnerQuery(use="bounds", columns=tuple(dict.fromkeys(wanted))))
+        raise Needed(InnerQuery(use="bounds", columns=tuple(dict.fromkeys(wanted))))
 
 
 def _public(scan: Scan, column: Column, names: Mapping[int, str]) -> PublicColumn:

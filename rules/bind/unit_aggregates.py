@@ -12,7 +12,8 @@ from rules.algebra.nodes import Aggregate, Facts
 from rules.algebra.within_unit import one_of_equals
 from rules.bind.expression import Binding
 from rules.functions.casts import cast_to, real
-from rules.functions.guard import EvalContext, as_passed, as_value, few_digits, finite
+from rules.functions.context import EvalContext
+from rules.functions.guard import as_passed, as_value, few_digits, finite
 from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values import domain
@@ -49,7 +50,7 @@ def _aggregate(call: s.Call, number: int, binding: Binding, facts: Facts) -> tup
     if call.name not in KNOWN or call.order_by or call.within_group:
         hint = f"Functions that are supported over the rows of one unit: {', '.join(sorted(KNOWN | _PLACES))}."
         raise NotAllowed(f'aggregate "{call.name}" is not supported in a subquery of another aggregate', hint=hint)
-    arguments = tuple(binding.bind(each) for each in call.arguments)
+    arguments = tuple(binding.bind(argument) for argument in call.arguments)
     if len(arguments) != (0 if call.star else 1):
         raise NotSupported(f'the aggregate "{call.name}" with {len(arguments)} arguments is not supported')
     sql, made, image, declared = _made(call, arguments, binding, facts)
@@ -100,13 +101,13 @@ def _fitted(sql: str, name: str, result: Type) -> str:
     if result.kind == "numeric":
         return f"({sql})::numeric"
     limits = ("-1e300", "1e300") if result.kind == "float" else (f"{-(2**63) - 1}", f"{2**63}")
-    low, high = (f"'{each}'::numeric" for each in limits)
+    low, high = (f"'{limit}'::numeric" for limit in limits)
     held = f"nullif(nullif(least(greatest({sql}, {low}), {high}), {low}), {high})"
     return f"round({held}, 300)::double precision" if result.kind == "float" else f"{held}::bigint"
 
 
 def _double(name: str, expression: Expression) -> Expression:
-    """What lies between two values is computed in double precision."""
+    """Return what lies between two values is computed in double precision."""
     if not expression.type.is_number:
         raise NotSupported(f"{name} of {expression.type.sql} is not supported over protected rows")
     if expression.type.kind == "float":
@@ -184,7 +185,7 @@ def _sum_image(found: Range) -> Range:
 
 
 def _total(found: Range, cap: int | None) -> Domain:
-    """What the sum of as many rows as the rules count can be: it is clamped to this where it is used."""
+    """Return what the sum of as many rows as the rules count can be: it is clamped to this where it is used."""
     if cap is None or found.low is None or found.high is None:
         return ANYTHING
     low, high = min(found.low, Fraction(0)), max(found.high, Fraction(0))

@@ -104,7 +104,7 @@ def word_of(expression: s.Expression) -> str:
 
 
 def above(keys: tuple[s.Expression, ...], *given: object) -> Iterator[object]:
-    """What is computed from a block's keys and aggregates: these themselves are left out."""
+    """Yield what is computed from a block's keys and aggregates: these themselves are left out."""
     for each in given:
         if each in keys or is_aggregate(each):
             continue
@@ -154,8 +154,8 @@ def conjuncts(expression: s.Expression | None) -> Iterator[s.Expression]:
         case None:
             return
         case s.Operator(name="and", arguments=arguments):
-            for each in arguments:
-                yield from conjuncts(each)
+            for argument in arguments:
+                yield from conjuncts(argument)
         case _:
             yield expression
 

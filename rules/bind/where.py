@@ -17,8 +17,8 @@ def bind_where(
 ) -> BoundSource:
     """FROM and WHERE as one relation. The plain conditions are read twice: first to see what links the units."""
     conditions, tests = sorted_conditions(select.where)
-    deep = tuple(each for each in conditions if _is_late(each, tree.scope, laterals))
-    plain = tuple(each for each in conditions if each not in deep)
+    deep = tuple(condition for condition in conditions if _is_late(condition, tree.scope, laterals))
+    plain = tuple(condition for condition in conditions if condition not in deep)
     early = bind_conditions(state, plain, names_leaf(tree.scope, provisional(tree)))
     node = join_sources(state, tree, early)
     node = filtered(node, all_of(bind_conditions(state, plain, leaf_of(BoundSource(node, tree.scope)))))
@@ -34,6 +34,6 @@ def bind_where(
 
 
 def _is_late(condition: s.Expression, scope: Scope, laterals: tuple[Lateral, ...]) -> bool:
-    """Whether a condition is about more than the tables of FROM: a subquery, or a column of LATERAL."""
+    """Return whether a condition is about more than the tables of FROM: a subquery, or a column of LATERAL."""
     names = (part for part in parts(condition) if isinstance(part, s.Name))
     return has_subquery(condition) or (bool(laterals) and any(scope.find(name.parts) is None for name in names))

@@ -42,7 +42,7 @@ class Frame:
 
     @property
     def is_never_empty(self) -> bool:
-        """Whether every row's frame has the row itself: a frame that lies before or behind it is empty at an end."""
+        """Tell whether every row's frame has the row itself: one that lies before or behind it is empty at an end."""
         return not (self.start.endswith("FOLLOWING") or self.end.endswith("PRECEDING") or self.without)
 
     @property
@@ -60,7 +60,7 @@ def frame_of(over: s.Window, order: tuple[Order, ...], binding: Binding) -> tupl
     frame = Frame("", found[1], found[2], found[3], found[4] or "")
     _check(frame, order)
     if frame.mode != "RANGE" or not frame.has_offset:
-        offsets = tuple(_rows(each, binding) for each in over.offsets)
+        offsets = tuple(_rows(offset, binding) for offset in over.offsets)
     else:
         offsets, order = _distances(over.offsets, order[0], binding)
     parts = over.frame.split("$")
@@ -98,11 +98,11 @@ def _distances(
     if key.type.is_number:
         exact = FLOAT8 if key.type.kind == "float" else NUMERIC
         made: Expression = Apply("exact", f"({{0}})::{exact.sql}", (key,), exact, key.domain, key.nullable)
-        offsets = tuple(_number(each, exact, binding) for each in expressions)
+        offsets = tuple(_number(expression, exact, binding) for expression in expressions)
     elif key.type.kind in ("date", "timestamp", "timestamptz"):
-        spans = tuple(_span(each, binding) for each in expressions)
+        spans = tuple(_span(expression, binding) for expression in expressions)
         made = _inside(key, max(map(_reach, spans)))
-        offsets = tuple(f"'{each}'::{INTERVAL.sql}" for each in spans)
+        offsets = tuple(f"'{span}'::{INTERVAL.sql}" for span in spans)
     else:
         hint = "Order by a number, date or timestamp, or use ROWS instead of RANGE."
         raise NotSupported(f"a RANGE frame with an offset is not supported for type {key.type.sql}", hint=hint)

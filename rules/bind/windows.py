@@ -35,7 +35,7 @@ _UNITS_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a window function is computed."""
+    """The place where a window function is computed."""
 
     binding: Binding
     facts: Facts

@@ -1,11 +1,12 @@
-"""What stands in an array of plain values: whether it has some, one of them by its place, and how many there are."""
+"""Functions of arrays of plain values: whether it has some, one of them by its place, and how many there are."""
 
 import re
 from fractions import Fraction
 
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
 from rules.functions.facts import Operands, function_of_name
-from rules.functions.guard import EvalContext, read
+from rules.functions.guard import read
 from rules.functions.text.strings import constant_text, text, whole_constant
 from rules.refusal import NotSupported
 from rules.values.domain import ONE, Range

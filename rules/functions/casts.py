@@ -5,8 +5,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from rules.functions.coerce import literal
+from rules.functions.context import EvalContext
 from rules.functions.facts import Operands, function
-from rules.functions.guard import LONGEST_TEXT, EvalContext, as_double, as_passed, as_value, within
+from rules.functions.guard import LONGEST_TEXT, as_double, as_passed, as_value, within
 from rules.functions.text.text_input import find_in_document, find_read
 from rules.refusal import NotSupported
 from rules.values import domain, value
@@ -125,7 +126,7 @@ def real(expression: Expression) -> Expression:
 
 
 def _outward(bounds: Range, digits: int) -> Range:
-    """What a range becomes when its values are rounded to so many digits and one more."""
+    """Return what a range becomes when its values are rounded to so many digits and one more."""
     slack = Fraction(1, 10**digits)
     low = None if bounds.low is None else bounds.low - abs(bounds.low) * slack
     return Range(low, None if bounds.high is None else bounds.high + abs(bounds.high) * slack)
@@ -243,7 +244,7 @@ def _surely_moved(expression: Expression, target: Type, *, is_pure: bool) -> Sur
 
 
 def _time_of_day(expression: Expression, target: Type, setting: EvalContext) -> Expression:
-    """What the clock shows; of moments that are listed, as hours are, the times are listed too."""
+    """Return what the clock shows; of moments that are listed, as hours are, the times are listed too."""
     zone = setting.time_zone if expression.type.kind == "timestamptz" else None
     items = [item for item in domain.items_of(expression.domain, _LIMIT) or () if isinstance(item, Fraction)]
     local = [int(item) if zone is None else value.to_local(int(item), zone) for item in items]

@@ -7,7 +7,7 @@ depends on the session's styles and clock ('1/2/2023', 'today'): these are read 
 import re
 from fractions import Fraction
 
-from rules.functions.guard import EvalContext
+from rules.functions.context import EvalContext, Needed, UnreadLiterals
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.expression import Apply, Constant, Expression, Literal, Operand, has_column, null_of
@@ -38,14 +38,6 @@ _UNITS: dict[str, Span] = {
     "microsecond": Span(microseconds=1),
 }
 _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d{1,6})?))?")
-
-
-class Unread(Exception):
-    """Not a refusal: literals that PostgreSQL must read before the planner can go on."""
-
-    def __init__(self, texts: tuple[str, ...], sql_type: Type) -> None:
-        super().__init__(texts, sql_type)
-        self.texts, self.type = texts, sql_type
 
 
 def number(text: str) -> Constant:
@@ -86,10 +78,11 @@ def literals(texts: tuple[str | None, ...], sql_type: Type, setting: EvalContext
     for text in texts:
         try:
             found.append(literal(text, sql_type, setting))
-        except Unread as missing:
-            unread += missing.texts
+        except Needed as needed:
+            assert isinstance(needed.what, UnreadLiterals), "a literal needs nothing else"
+            unread += needed.what.texts
     if unread:
-        raise Unread(tuple(unread), sql_type)
+        raise Needed(UnreadLiterals(tuple(unread), sql_type))
     return tuple(found)
 
 
@@ -125,13 +118,13 @@ def _interval(text: str, setting: EvalContext) -> Constant:
 
 
 def _read(text: str, sql_type: Type, setting: EvalContext) -> str:
-    """Return what PostgreSQL has read; raise Unread before it was asked."""
+    """Return what PostgreSQL has read; demand that before it was asked."""
     for reading in setting.readings:
         if (reading.type, reading.literal) == (sql_type.sql, text):
             if reading.text is None:
                 raise unreadable(text, sql_type)
             return reading.text
-    raise Unread((text,), sql_type)
+    raise Needed(UnreadLiterals((text,), sql_type))
 
 
 def unreadable(text: str, sql_type: Type) -> NotSupported:

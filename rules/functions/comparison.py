@@ -1,12 +1,17 @@
-"""Conditions: comparisons, NULL tests, AND, OR, NOT, IN and LIKE. None of them fails on any row."""
+"""Conditions: comparisons, NULL tests, AND, OR, NOT, IN and LIKE. None of them fails on any row.
+
+A constant time becomes one of the kind that it is compared with. PostgreSQL compares times across kinds, so nothing
+changes in what is true; but then it is known what a condition says of a column, and which groups there can be.
+"""
 
 from fractions import Fraction
 
+from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
-from rules.functions.datetime.comparison import constant_beside
-from rules.functions.guard import EvalContext, as_double, as_value, check_unicode, padded, short
+from rules.functions.context import EvalContext, check_unicode
+from rules.functions.guard import as_double, as_value, is_infinite, padded, short
 from rules.refusal import NotSupported
-from rules.values import value
+from rules.values import domain, value
 from rules.values.expression import (
     FALSE,
     TRUE,
@@ -18,7 +23,7 @@ from rules.values.expression import (
     all_of,
     condition,
 )
-from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT, Type, integer_range
+from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, Type, integer_range
 
 COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _LIKES = {
@@ -176,3 +181,42 @@ def _number(constant: Constant, *, is_whole: bool) -> Constant:
         return Constant(NUMERIC, shown, constant.value)
     least, most = integer_range(INT4.base)
     return Constant(INT4 if least <= constant.value <= most else INT8, shown, constant.value)
+
+
+_KINDS = ("date", "timestamp", "timestamptz")  # from the coarser to the finer
+
+
+def constant_beside(expression: Expression, other: Expression, setting: EvalContext) -> Expression:
+    """A constant time as it is compared with another kind of time; anything else as it is."""
+    if not (isinstance(expression, Constant) and expression.type.is_time and other.type.is_time) or is_infinite(
+        expression
+    ):
+        return expression
+    if _KINDS.index(expression.type.kind) < _KINDS.index(other.type.kind):
+        return _refined(expression, other.type.plain(), setting)
+    if expression.type.kind == "timestamptz" and other.type.kind != "timestamptz":
+        return _local(expression, setting.time_zone)
+    return expression
+
+
+def _refined(constant: Constant, target: Type, setting: EvalContext) -> Expression:
+    """Midnight of a date, or the instant that a local time means in the session's zone."""
+    items = domain.items_of(cast_to(constant, target, setting).domain, 1)
+    shown = value.text_of(items[0], target, setting.time_zone) if items else None
+    return constant if not items or shown is None else Constant(target, shown, items[0])
+
+
+def _local(constant: Constant, zone: str) -> Expression:
+    """An instant as the zone's clock shows it, where that clock runs evenly for days before and after.
+
+    Then later by the clock is later in time for all values, however far away.
+    """
+    if not isinstance(constant.value, Fraction):
+        return constant
+    at = int(constant.value)
+    shown_at = value.to_local(at, zone)
+    if shown_at is None or value.unevenness(at, zone):
+        return constant
+    local = Fraction(shown_at)
+    shown = value.text_of(local, TIMESTAMP)
+    return constant if shown is None else Constant(TIMESTAMP, shown, local)

@@ -5,8 +5,9 @@ from fractions import Fraction
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
 from rules.functions.comparison import boolean, compare
+from rules.functions.context import EvalContext
 from rules.functions.facts import Operands, function, function_of_name
-from rules.functions.guard import EvalContext, as_double, as_passed
+from rules.functions.guard import as_double, as_passed
 from rules.values import domain, enforced, interval_arithmetic
 from rules.values.domain import Domain
 from rules.values.enforced import Sure, between
@@ -24,7 +25,7 @@ def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, settin
     if not parts:
         return results[-1]
     sql = f"CASE {' '.join(parts)} ELSE {{{len(arguments) - 1}}} END"
-    nullable = any(each.nullable for each in results)
+    nullable = any(result.nullable for result in results)
     return Apply("case", sql, tuple(arguments), common, _image(results), nullable, _sure(results), strict=False)
 
 
@@ -84,18 +85,18 @@ def extreme(name: str, operands: Operands, setting: EvalContext) -> Expression:
 def _extreme_sure(name: str, expressions: tuple[Expression, ...]) -> Sure:
     """NULLs are left out, but a constant is always there: nothing greatest is below it."""
     found = _sure(expressions)
-    for each in expressions:
-        if isinstance(each, Constant) and isinstance(each.value, Fraction):
-            limit = each.value
+    for expression in expressions:
+        if isinstance(expression, Constant) and isinstance(expression.value, Fraction):
+            limit = expression.value
             found = between(found, limit, None) if name == "greatest" else between(found, None, limit)
     return found
 
 
 def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:
-    """Where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
+    """Return where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
     if not expressions[0].type.is_number and not expressions[0].type.is_time:
         return _image(expressions)
-    present = [each for each in expressions if not _is_null(each)] or [expressions[0]]
+    present = [expression for expression in expressions if not _is_null(expression)] or [expressions[0]]
     found = interval_arithmetic.hull(*(domain.range_of(each.domain) for each in present))
     for each in (domain.range_of(each.domain) for each in present if not each.nullable):
         limit = domain.Range(None, each.high) if name == "least" else domain.Range(each.low, None)
@@ -137,13 +138,13 @@ def _same_time(expression: Expression, common: Type, setting: EvalContext) -> Ex
 
 def _image(expressions: tuple[Expression, ...]) -> Domain:
     found: Domain = domain.Values(())
-    for each in expressions:
-        found = domain.union(found, each.domain)
+    for expression in expressions:
+        found = domain.union(found, expression.domain)
     return found
 
 
 def _sure(expressions: tuple[Expression, ...]) -> Sure:
-    return enforced.either(*(each.sure for each in expressions))
+    return enforced.either(*(expression.sure for expression in expressions))
 
 
 def _holes(expressions: tuple[Expression, ...]) -> str:

@@ -1,10 +1,10 @@
-"""What is known of each function by its name: registered beside the code that makes it, and read by everything else."""
+"""Facts of each function by its name: registered beside the code that makes it, and read by everything else."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from rules.functions.guard import EvalContext
+from rules.functions.context import EvalContext
 from rules.values.expression import Expression, Operand
 
 Operands = tuple[Operand, ...]

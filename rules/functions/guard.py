@@ -5,10 +5,9 @@ comes out is NULL or a finite value of a known range. A guard is left out only b
 its domain: conditions that narrow a domain may be looked at later than what they seem to guard.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 
+from rules.functions.context import EvalContext
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value
 from rules.values.domain import ONE, Range, Values
@@ -28,7 +27,7 @@ _LONG_POWER = 20  # of ten: from here on it is written with an exponent
 
 
 def padded(expression: Expression) -> Expression:
-    """What LIKE, ~ and octet_length see of a character(n): the text with the spaces that make it n letters long."""
+    """Pad a character(n) as LIKE, ~ and octet_length see it: with the spaces that make it n letters long."""
     if expression.type.base != "bpchar" or isinstance(expression, Constant):
         return expression
     if expression.type.size is None:
@@ -36,49 +35,6 @@ def padded(expression: Expression) -> Expression:
     return Apply(
         "padded", f"rpad({{0}}, {expression.type.size})", (expression,), TEXT, domain.ANYTHING, expression.nullable
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Styles:
-    """How the session writes and reads what it does not write and read everywhere alike."""
-
-    date: str = "ISO"  # German, SQL or Postgres, or ISO, with the order of day and month
-    interval: str = "postgres"
-
-
-PLAIN = Styles()
-
-
-@dataclass(frozen=True, slots=True)
-class LiteralText:
-    """What PostgreSQL itself reads in a literal, in canonical text; None where it reads nothing."""
-
-    type: str
-    literal: str
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class EvalContext:
-    """What an expression depends on besides its columns. In a key, declared values are enforced on texts too."""
-
-    time_zone: str = "UTC"
-    now: datetime | None = None
-    as_key: bool = False
-    styles: Styles = PLAIN
-    readings: tuple[LiteralText, ...] = ()
-    server_version: int = 180000  # of the real database: what runs there has to be known there
-    time_zones: frozenset[str] | None = None  # that are known there
-    encoding: str = "UTF8"  # of the texts there
-
-
-def check_unicode(name: str, setting: EvalContext) -> None:
-    """In other encodings some letters have no code or no capital, and PostgreSQL then fails on the rows with these."""
-    if setting.encoding != "UTF8":
-        hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
-        raise NotSupported(
-            f"{name} needs a database with encoding UTF8, and the real database has {setting.encoding}", hint=hint
-        )
 
 
 def as_value(expression: Expression, setting: EvalContext) -> Expression:
@@ -97,7 +53,7 @@ def as_value(expression: Expression, setting: EvalContext) -> Expression:
 
 
 def read(call: Apply) -> Expression:
-    """What is read out of an array: like a column's, its numbers may be NaN or infinite, and its moments too far."""
+    """Guard what is read out of an array: like a column's, its numbers may be NaN or infinite, its moments too far."""
     if call.type.is_time:
         return within(call, *year_limits(call.type))
     return _double(finite(call)) if call.type.is_number else call
@@ -188,7 +144,7 @@ def within(expression: Expression, low: Fraction, high: Fraction) -> Expression:
 
 
 def _within(expression: Expression, sql: str, bounds: tuple[Constant, Constant], limits: Range) -> Apply:
-    """Whether something is left out is told by the domain: that costs a group of NULLs, or lacks one, and no more."""
+    """Tell by the domain whether something is left out: that costs a group of NULLs, or lacks one, and no more."""
     may_be_nan = expression.type.kind == "float" or (
         expression.type.kind == "numeric" and isinstance(expression, Column)
     )

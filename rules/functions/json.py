@@ -1,11 +1,11 @@
-"""What stands in a jsonb document, by constant keys. A json document is kept as written: parts may be unreadable."""
+"""Read a jsonb document by constant keys. A json document is kept as written: parts may be unreadable."""
 
 import json
 
 from rules.functions.arrays import items_of
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
 from rules.functions.facts import Operands, function, function_of_name
-from rules.functions.guard import EvalContext
 from rules.functions.text.strings import constant_text
 from rules.refusal import NotSupported
 from rules.values.domain import Values

@@ -2,11 +2,13 @@
 
 from rules.functions import arrays, casts, comparison, conditional, json
 from rules.functions.coerce import typed
-from rules.functions.datetime import ages, extraction, to_char
+from rules.functions.context import EvalContext
+from rules.functions.datetime import ages, extraction, to_char, truncation
 from rules.functions.datetime.arithmetic import shifted
 from rules.functions.datetime.intervals import over, times
+from rules.functions.datetime.operands import clock
 from rules.functions.facts import FUNCTIONS, Function, Operands
-from rules.functions.guard import EvalContext, as_value
+from rules.functions.guard import as_value
 from rules.functions.math import numbers, transcendental
 from rules.functions.math.arithmetic import arithmetic, negative
 from rules.functions.text import patterns, pieces, strings
@@ -17,7 +19,7 @@ from rules.values.types import FLOAT8
 __all__ = ("CLOCKS", "FAMILIES", "FUNCTIONS", "OPERATORS", "call", "operate")
 
 FAMILIES = (  # whose functions are registered by importing them
-    numbers, transcendental, patterns, pieces, strings, ages, extraction, to_char, arrays,
+    numbers, transcendental, patterns, pieces, strings, ages, extraction, truncation, to_char, arrays,
     casts, conditional, json,
 )  # fmt: skip
 CLOCKS = frozenset(
@@ -44,7 +46,7 @@ OPERATORS = (
 def call(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """A function by the name that PostgreSQL resolves."""
     if name in CLOCKS and not operands:
-        return extraction.clock(name, setting)
+        return clock(name, setting)
     if name not in FUNCTIONS:
         hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
         raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)

@@ -33,7 +33,7 @@ class LabelBins:
         return len(self.labels) + 2
 
     def read(self) -> tuple[Expression, str]:
-        """What is read of a row, and the number of its bin with {0} for that."""
+        """Return what is read of a row, and the number of its bin with {0} for that."""
         kind, others = self.expression.type, len(self.labels)
         listed = ", ".join(label_sql(label, kind) for label in self.labels)
         place = f"coalesce(array_position(ARRAY[{listed}], {canonical_key(kind, '{0}')}) - 1, {others})"
@@ -62,7 +62,7 @@ class EdgeBins:
         return len(self.edges) + (1 if self.outside else 2)
 
     def read(self) -> tuple[Expression, str]:
-        """What is read of a row, and the number of its bin with {0} for that."""
+        """Return what is read of a row, and the number of its bin with {0} for that."""
         edges = ", ".join(map(str, self.edges))
         whole, number = self.summand.wrap(), len(self.edges)
         place = f"width_bucket({whole}, ARRAY[{edges}]::int8[])"  # NULL where there is none

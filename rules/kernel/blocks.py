@@ -10,21 +10,22 @@ tip. So numbers are summed as integers of a lattice, in numeric, and never as do
 a value is in no cell.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Literal
 
 from rules.kernel.canonical import canonical_key
 from rules.kernel.expressions import check_columns, expression_sql
-from rules.kernel.forms import saturated
-from rules.kernel.keys import Found, Key, Listed
-from rules.kernel.parts import grouped
+from rules.kernel.forms import grouped, saturated
+from rules.kernel.keys import Key, column_of, count_of
+from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
+from rules.kernel.script import Script
+from rules.kernel.seal import SEAL
 from rules.kernel.sensitivity import Sensitivity
 from rules.kernel.source import Columns, source_of
-from rules.kernel.statement import _KERNEL, Bounded, KeyColumn, Measured, Ordinals, Texts
+from rules.kernel.statement import Bounded, Measured, Ordinals
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported
 from rules.values.expression import TRUE, Expression
@@ -128,13 +129,26 @@ class BlockValue:
     cells: Cells
 
 
-def block_values(
-    rows: Rows, keys: Sequence[Key], value: BlockValue, *, blocks: int, salt: int, groups_per_unit: int
-) -> Bounded:
+@dataclass(frozen=True, slots=True)
+class BlockStatement:
     """How many blocks each group has in each cell: the last key column, as its number."""
-    _check(rows, value, blocks, salt, groups_per_unit)
-    groups = None if any(isinstance(key, Found) for key in keys) else prod(map(_size, keys))
-    most = 1 if rows.proved_one else min(groups_per_unit, groups_per_unit if groups is None else max(groups, 1))
+
+    rows: Script
+    keys: tuple[Key, ...]
+    value: BlockValue
+    blocks: int
+    salt: int
+    groups_per_unit: int
+
+
+def block_values(relation: Relation, asked: BlockStatement) -> Bounded:
+    """The statement over the rows of its script."""
+    rows, keys, value = Rows(relation), asked.keys, asked.value
+    _check(rows, asked)
+    groups = count_of(keys)
+    most = 1 if rows.proved_one else asked.groups_per_unit
+    if groups is not None:
+        most = min(most, max(groups, 1))
     terms: list[str] = []
 
     def read(columns: Columns) -> None:
@@ -142,45 +156,32 @@ def block_values(
 
     source = source_of(rows, keys, (), (), also=read)
     is_cut = not rows.proved_one and (groups is None or most < groups)
-    steps = [("r", source.sql)]
-    if is_cut:
-        order = ", ".join([source.hashed(), *source.names])
-        steps.append(("k", f"SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY {order}) AS rn FROM r"))
-    block = f"((hash_array_extended(ARRAY[u], {salt}::int8) & {_LARGEST_INTEGER}) % {blocks})::int4"
-    said = ", ".join([*source.names, f"{block} AS b", *(f"{each} AS a{place}" for place, each in enumerate(terms))])
+    order = ", ".join([source.hashed(), *source.names])
+    cut = f"(SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY {order}) AS rn FROM r) AS k WHERE rn <= {most}"
+    block = f"((hash_array_extended(ARRAY[u], {asked.salt}::int8) & {_LARGEST_INTEGER}) % {asked.blocks})::int4"
+    names = ", ".join((*source.names, ""))
+    told = ", ".join(f"{each} AS a{place}" for place, each in enumerate(terms))
     by = grouped([str(place + 1) for place in range(len(source.names) + 1)])
-    steps.append(("b", f"SELECT {said} FROM {f'k WHERE rn <= {most}' if is_cut else 'r'}{by}"))
-    steps.append(("v", f"SELECT {', '.join([*source.names, f'{_value(value)} AS v'])} FROM b"))
-    steps.append(("c", f"SELECT {', '.join([*source.names, f'{_cell(value)} AS cell'])} FROM v"))
-    shown = [f"{name}::text" if isinstance(key, Found) else name for key, name in zip(keys, source.names, strict=True)]
-    earlier = ", ".join(f"{name} AS ({sql})" for name, sql in steps)
-    names = [*source.names, "cell"]
-    counted = ", ".join([*shown, "cell", saturated("count(*)")])
-    sql = f"WITH {earlier} SELECT {counted} FROM c WHERE cell IS NOT NULL{grouped(names)}"
-    columns = (*(map(_key_column, keys)), Ordinals(value.cells.count))
-    return Bounded(sql, columns, (Measured(Sensitivity(1, 2 * most, 2 * most, 2)),), None, _KERNEL)
+    sql = (
+        f"WITH r AS ({source.sql}), b AS (SELECT {names}{block} AS b, {told} FROM {cut if is_cut else 'r'}{by}), "
+        f"v AS (SELECT {names}{_value(value)} AS v FROM b), c AS (SELECT {names}{_cell(value)} AS cell FROM v) "
+        f"SELECT {', '.join([*source.shown, 'cell', saturated('count(*)')])} FROM c WHERE cell IS NOT NULL"
+        f"{grouped([*source.names, 'cell'])}"
+    )
+    columns = (*map(column_of, keys), Ordinals(value.cells.count))
+    return Bounded(sql, columns, (Measured(Sensitivity(1, 2 * most, 2 * most, 2)),), None, SEAL)
 
 
-def _check(rows: Rows, value: BlockValue, blocks: int, salt: int, groups_per_unit: int) -> None:
-    if type(blocks) is not int or not 1 <= blocks <= MOST_BLOCKS:
+def _check(rows: Rows, asked: BlockStatement) -> None:
+    if type(asked.blocks) is not int or not 1 <= asked.blocks <= MOST_BLOCKS:
         raise NotSupported(f"the number of blocks must lie between 1 and {MOST_BLOCKS:,}")
-    if type(salt) is not int or not 0 <= salt <= _LARGEST_INTEGER:
+    if type(asked.salt) is not int or not 0 <= asked.salt <= _LARGEST_INTEGER:
         raise NotSupported("the salt of a hash must be a bigint that is not below 0")
-    if type(groups_per_unit) is not int or groups_per_unit < 1:
+    if type(asked.groups_per_unit) is not int or asked.groups_per_unit < 1:
         raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")
     if not rows.has_identity:
         raise NotSupported("rows of a table without a primary key cannot be told apart, so they make no blocks")
-    check_columns(value.expression, {place: each.type for place, each in enumerate(value.aggregates)})
-
-
-def _size(key: Key) -> int:
-    if not isinstance(key, Listed):
-        raise NotSupported("the groups of blocks must be listed or found")
-    return len(key.labels)
-
-
-def _key_column(key: Key) -> KeyColumn:
-    return Texts() if isinstance(key, Found) else Ordinals(_size(key))
+    check_columns(asked.value.expression, {place: each.type for place, each in enumerate(asked.value.aggregates)})
 
 
 def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:
@@ -198,7 +199,7 @@ def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:
     return _place(aggregate, columns.summand(aggregate.summand))
 
 
-def _filter(conditions: Iterator[str] | Sequence[str]) -> str:
+def _filter(conditions: Iterable[str]) -> str:
     where = " AND ".join(conditions)
     return f" FILTER (WHERE {where})" if where else ""
 

@@ -6,55 +6,56 @@ so Q moves by at most the distance of g. All caps stand in the SQL itself: nothi
 """
 
 from collections.abc import Sequence
-from math import prod
+from dataclasses import dataclass
 
-from rules.kernel.forms import Form, statement_sql
-from rules.kernel.keys import Bins, Found, Key, Listed
-from rules.kernel.measures import DistinctMeasure, Measure, RowMeasure, Sum, Units
-from rules.kernel.parts import Column, Frame
+from rules.kernel.forms import Form, Frame, statement_sql
+from rules.kernel.keys import Key, column_of, count_of
+from rules.kernel.measures import DistinctMeasure, Measure, Sum, Units
+from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
+from rules.kernel.script import Script
+from rules.kernel.seal import SEAL
 from rules.kernel.sensitivity import Caps, Sensitivity, sensitivity
 from rules.kernel.source import Pivots, source_of
-from rules.kernel.statement import _KERNEL, Bounded, KeyColumn, Measured, Ordinals, Texts, Threshold
+from rules.kernel.statement import Bounded, Measured, Threshold
 from rules.refusal import NotSupported
 
 
-def bounded(
-    rows: Rows,
-    keys: Sequence[Key],
-    measures: Sequence[Measure],
-    *,
-    rows_per_unit: int,
-    groups_per_unit: int | None = None,
-    pivots: Pivots = (),
-    form: Form | None = None,
-    finds_groups: bool = True,
-) -> Bounded:
+@dataclass(frozen=True, slots=True)
+class Statement:
     """Measures by group, of at most so many rows of each unit over all groups, and so many groups where units count.
 
     Where a key is found, units are counted for a threshold: the first Units that is asked for, or one more measure.
     Not so for groups that another statement found. `form` is advice; whatever cannot have it gets one that it can.
     """
-    found = finds_groups and any(isinstance(key, Found) for key in keys)
-    threshold = measures.index(Units()) if Units() in measures else len(measures)
-    measured = [*measures, Units()] if found and threshold == len(measures) else list(measures)
-    caps = caps_of(rows, keys, rows_per_unit, groups_per_unit)
-    if not rows.has_identity and not rows.proved_one:
-        raise NotSupported("rows of a table without a primary key cannot be duplicated by a join")
-    source = source_of(rows, keys, measured, pivots)
-    distances = [sensitivity(each, caps) for each in measured]
-    numbered = enumerate(zip(measured, source.terms, distances, strict=True))
-    columns = tuple(Column(number, each, term, distance.factor) for number, (each, term, distance) in numbered)
-    chosen = _form(rows, keys, measured, form)
+
+    rows: Script
+    keys: tuple[Key, ...]
+    measures: tuple[Measure, ...]
+    rows_per_unit: int
+    groups_per_unit: int | None = None
+    pivots: Pivots = ()
+    form: Form | None = None
+    finds_groups: bool = True
+
+
+def bounded(relation: Relation, asked: Statement) -> Bounded:
+    """The statement over the rows of its script."""
+    rows, keys = Rows(relation), asked.keys
+    caps = caps_of(rows, keys, asked.rows_per_unit, asked.groups_per_unit)
+    finds = asked.finds_groups and count_of(keys) is None
+    measures = [*asked.measures, Units()] if finds and Units() not in asked.measures else [*asked.measures]
+    threshold = Threshold(measures.index(Units()), caps.groups) if finds else None
+    source = source_of(rows, keys, measures, asked.pivots)
+    distances = [sensitivity(each, caps) for each in measures]
+    form = _form(rows, keys, measures, asked.form)
     sql = statement_sql(
-        Frame(source, columns, caps),
-        chosen,
-        repeatable=rows.repeatable,
-        candidates=rows.candidates() if chosen == "candidates" else None,
-        threshold=threshold if found else None,
+        Frame(source, caps, tuple(each.factor for each in distances)),
+        form,
+        candidates=rows.candidates() if form == "candidates" else None,
+        threshold=threshold.measure if threshold else None,
     )
-    shown, groups = tuple(map(_key_column, keys)), Threshold(threshold, caps.groups) if found else None
-    return Bounded(sql, shown, _vectors(measured, distances), groups, _KERNEL)
+    return Bounded(sql, tuple(map(column_of, keys)), _vectors(measures, distances), threshold, SEAL)
 
 
 def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit: int | None) -> Caps:
@@ -62,40 +63,21 @@ def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit
     given = rows_per_unit, groups_per_unit
     if any(type(each) is not int or each < 1 for each in given if each is not None):
         raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")
-    most = 1 if rows.proved_one else rows_per_unit
-    found = any(isinstance(key, Found) for key in keys)
-    groups = None if found else prod(_size(key) for key in keys)
+    most, groups = 1 if rows.proved_one else rows_per_unit, count_of(keys)
     counted = min(most, *(max(each, 1) for each in (groups_per_unit, groups) if each is not None), most)
     scales_groups = not rows.proved_one and groups is not None and counted < groups
     return Caps(most, counted, scales_rows=not rows.proved_one, scales_groups=scales_groups)
-
-
-def _size(key: Key) -> int:
-    match key:
-        case Listed(labels=labels):
-            return len(labels)
-        case Bins(count=count):
-            return count
-    raise TypeError("found keys have no size")
 
 
 def _form(rows: Rows, keys: Sequence[Key], measures: Sequence[Measure], advised: Form | None) -> Form:
     """The advised form, if it can be had. One reading of pairs always can, where rows know their unit."""
     if rows.proved_one and (advised in (None, "one row") or not rows.has_identity):
         return "one row"
-    found = any(isinstance(key, Found) for key in keys)
-    capped = any(isinstance(each, Sum) and each.total is not None for each in measures)
-    if found or capped or not rows.repeatable or advised == "pairs":
+    if count_of(keys) is None or any(map(_is_capped, measures)) or advised == "pairs":
         return "pairs"
-    if advised == "candidates" and rows.candidates() is not None:
-        return "candidates"
     if advised in ("corrected", "candidates"):
-        return "corrected"
+        return advised
     return "pairs" if not keys or any(isinstance(each, Units) for each in measures) else "corrected"
-
-
-def _key_column(key: Key) -> KeyColumn:
-    return Texts() if isinstance(key, Found) else Ordinals(_size(key))
 
 
 def _vectors(measures: Sequence[Measure], distances: Sequence[Sensitivity]) -> tuple[Measured, ...]:
@@ -118,5 +100,5 @@ def _vectors(measures: Sequence[Measure], distances: Sequence[Sensitivity]) -> t
     return tuple(found)
 
 
-def _is_capped(measure: RowMeasure) -> bool:
+def _is_capped(measure: Measure) -> bool:
     return isinstance(measure, Sum) and measure.total is not None

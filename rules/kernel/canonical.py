@@ -5,8 +5,7 @@ which rows are read, and so from other units' rows. Texts of deterministic colla
 identical; others are no texts to the planner (`types.type_of`), and character(n) is read as text.
 """
 
-from rules.kernel.expressions import quoted_text
-from rules.kernel.templates import check_type
+from rules.kernel.expressions import constant_sql
 from rules.refusal import NotSupported
 from rules.values.expression import Constant
 from rules.values.types import TEXT, Type
@@ -59,22 +58,9 @@ def identity(kind: Type, sql: str) -> str:
             return sql
 
 
-def label_sql(constant: Constant, wanted: Type) -> str:
+def label_sql(label: Constant, wanted: Type) -> str:
     """A label as the type of the key that it is compared with, in canonical form."""
-    if constant.text is not None and constant.type.kind != wanted.kind:
-        raise NotSupported(f"a label of type {constant.type.sql} is not a value of {wanted.sql}")
-    if wanted.kind == "enum":
-        return canonical_key(TEXT, literal(constant.text, TEXT))
-    return canonical_key(wanted, literal(constant.text, wanted))
-
-
-def literal(text: str | None, sql_type: Type) -> str:
-    """A typed constant. The quotes are doubled; nothing else is special while standard_conforming_strings is on."""
-    if text is not None and "\0" in text:
-        raise NotSupported("a text value cannot contain the character with code 0")
-    return f"{'NULL' if text is None else quoted_text(text)}::{type_sql(sql_type)}"
-
-
-def type_sql(sql_type: Type) -> str:
-    """By the type's name in PostgreSQL's catalog; only enums have names of their own."""
-    return check_type(sql_type.name) if sql_type.kind == "enum" else Type(sql_type.base).sql
+    if label.type.kind != wanted.kind:
+        raise NotSupported(f"a label of type {label.type.sql} is not a value of {wanted.sql}")
+    kind = TEXT if wanted.kind == "enum" else Type(wanted.base)
+    return canonical_key(kind, constant_sql(Constant(kind, label.text)))

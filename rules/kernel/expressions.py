@@ -7,7 +7,7 @@ number counts: its type is the one that the relation knows.
 from collections.abc import Mapping
 
 from rules.kernel.templates import check_template, check_type
-from rules.refusal import Mismatch, TooComplex
+from rules.refusal import Mismatch, NotSupported, TooComplex
 from rules.values.expression import Apply, Column, Constant, Expression, columns_in
 from rules.values.types import Type
 
@@ -58,6 +58,8 @@ def constant_sql(constant: Constant) -> str:
 
 def quoted_text(text: str) -> str:
     """A string constant, which standard_conforming_strings reads as it is written."""
+    if "\0" in text:
+        raise NotSupported("a text value cannot contain the character with code 0")
     return "'" + text.replace("'", "''") + "'"
 
 

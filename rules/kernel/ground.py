@@ -1,4 +1,4 @@
-"""What the kernel knows of tables: from the rules and the catalog of the process that runs statements, not from a plan.
+"""Ground truth on tables for the kernel: from the rules and the catalog of the process that runs statements.
 
 Which tables are protected, on which way a row finds its unit, and which keys PostgreSQL enforces. The catalog is held
 against the database in each statement's own snapshot, so what is said here is true there or nothing is run.
@@ -67,8 +67,8 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
     keys = () if table.has_children else tuple(frozenset(key.columns) for key in table.keys if key.proves)
     return GroundTable(
         table.name,
-        {each.name: type_of(each) for each in table.columns if each.generated != "v"},
-        frozenset(each.name for each in table.columns if is_collated(each)),
+        {column.name: type_of(column) for column in table.columns if column.generated != "v"},
+        frozenset(column.name for column in table.columns if is_collated(column)),
         table.kind == "table" and not table.has_children,
         keys,
         _unit(table, rules, policy, catalog),

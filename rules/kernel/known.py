@@ -1,4 +1,4 @@
-"""What is known of a relation's rows because of how they are made, and what is refused by it."""
+"""Facts of a relation's rows that hold because of how they are made, and refusals that follow from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Types = Mapping[int, Type]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Whose row it is: the column that says so. None where rows have no identity: each is a unit of its own."""
+    """The column that tells whose row it is. None where rows have no identity: each is a unit of its own."""
 
     kind: str  # "customers.id"; with `unit: row` the table's own name
     column: int | None
@@ -27,7 +27,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a relation's rows because of how they are made.
+    """Facts of a relation's rows that hold because of how they are made.
 
     `origins`: the column holds, in a row of unit u, what a row of this table that belongs to u has there, or NULL.
     `links`: the row's unit is that of the row of this table which has the column's value there, in a unique column.

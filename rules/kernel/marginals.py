@@ -19,9 +19,12 @@ from functools import reduce
 
 from rules.kernel.bins import ColumnBins
 from rules.kernel.forms import saturated
+from rules.kernel.relations import Relation
 from rules.kernel.rows import Item, Rows
+from rules.kernel.script import Script
+from rules.kernel.seal import SEAL
 from rules.kernel.sensitivity import Sensitivity
-from rules.kernel.statement import _KERNEL, Marginal, Marginals, mask_of
+from rules.kernel.statement import Marginal, Marginals, mask_of
 from rules.refusal import NotSupported
 
 MOST_COLUMNS = 24
@@ -37,14 +40,21 @@ class Counted:
     rows_per_cell: int | None = None  # None: as many as of the unit in all
 
 
-def bounded_marginals(
-    rows: Rows, bins: Sequence[ColumnBins], counted: Sequence[Counted], *, rows_per_unit: int
-) -> Marginals:
+@dataclass(frozen=True, slots=True)
+class MarginalsStatement:
     """Counts of at most so many rows of each unit over the bins of each of these sets of columns."""
-    _check(bins, counted, rows_per_unit)
-    if not rows.has_identity and not rows.proved_one:
-        raise NotSupported("rows of a table without a primary key cannot be duplicated by a join")
-    most = 1 if rows.proved_one else rows_per_unit
+
+    rows: Script
+    bins: tuple[ColumnBins, ...]
+    counted: tuple[Counted, ...]
+    rows_per_unit: int
+
+
+def bounded_marginals(relation: Relation, asked: MarginalsStatement) -> Marginals:
+    """The statement over the rows of its script."""
+    rows, bins, counted = Rows(relation), asked.bins, asked.counted
+    _check(bins, counted, asked.rows_per_unit)
+    most = 1 if rows.proved_one else asked.rows_per_unit
     names = tuple(f"b{place}" for place in range(1, len(bins) + 1))
     read = [each.read() for each in bins]
     items = [Item(name, expression, wrap) for name, (expression, wrap) in zip(names, read, strict=True)]
@@ -66,7 +76,7 @@ def bounded_marginals(
     marginals = tuple(
         Marginal(each.columns, Sensitivity(1, most, most * cap, cap)) for each, cap in zip(counted, caps, strict=True)
     )
-    return Marginals(f"{steps} {sql}", tuple(each.count for each in bins), marginals, _KERNEL)
+    return Marginals(f"{steps} {sql}", tuple(each.count for each in bins), marginals, SEAL)
 
 
 def _steps(select: str, names: Sequence[str], most: int, *, has_identity: bool, is_cut: bool) -> str:

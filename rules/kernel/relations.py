@@ -15,7 +15,7 @@ statement), and the target of a hop is found by such a key.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from itertools import chain
 
 from rules.kernel.canonical import canonical
@@ -44,30 +44,23 @@ from rules.kernel.script import (
     Values,
     Window,
 )
-from rules.kernel.seal import Key, Sealed
+from rules.kernel.seal import SEAL, Sealed
 from rules.kernel.unit_path import UnitPath
 from rules.refusal import Mismatch, NotAllowed
 from rules.values.expression import Column, ids_in
 from rules.values.types import BOOLEAN, TEXT, Type, find_common, have_one_equality
 
-_KEY = Key()
 
-
+@dataclass(frozen=True, eq=False)
 class Relation(Sealed):
     """A local relation. Made by `build` alone."""
 
     __slots__ = ("known", "parts", "script", "table")
-    _key = _KEY
     script: Script
     parts: tuple["Relation", ...]
     known: Known
-    table: GroundTable | None
-
-    def __init__(
-        self, key: Key, script: Script, parts: tuple["Relation", ...], known: Known, table: GroundTable | None = None
-    ) -> None:
-        self.script, self.parts, self.known, self.table = script, parts, known, table
-        super().__init__(key)
+    table: GroundTable | None  # of a scan
+    seal: InitVar[object]
 
     @property
     def types(self) -> Types:
@@ -133,14 +126,14 @@ def _scan(script: Scan, ground: Ground) -> Relation:
     keys = frozenset(frozenset(names[name] for name in key) for key in table.keys if key <= names.keys())
     match table.unit:
         case None:
-            return Relation(_KEY, script, (), Known(types, keys=keys), table)
+            return Relation(script, (), Known(types, keys=keys), table, SEAL)
         case RowAsUnit(key=key):
             unit = Unit(str(table.name), _identity_column(script, key, names))
             types |= {unit.column: TEXT} if unit.column is not None and unit.column not in types else {}
             known = Known(types, unit, is_single=True, determined=frozenset(types), keys=keys)
         case UnitPath() as path:
             known = _with_path(script, table, path, types, names, keys, ground)
-    return Relation(_KEY, script, (), known, table)
+    return Relation(script, (), known, table, SEAL)
 
 
 def _identity_column(script: Scan, key: tuple[str, ...], names: Mapping[str, int]) -> int | None:
@@ -176,13 +169,13 @@ def _values(script: Values) -> Relation:
     """Constants: the same in every database."""
     if any(len(row) != len(script.columns) for row in script.rows):
         raise Mismatch("a row of the plan's constants lacks a column")
-    return Relation(_KEY, script, (), Known(dict(script.columns)))
+    return Relation(script, (), Known(dict(script.columns)), None, SEAL)
 
 
 def _filter(script: Filter, source: Relation) -> Relation:
     """Local: whether a row stays follows from that row."""
     check_columns(script.condition, source.types)
-    return Relation(_KEY, script, (source,), source.known)
+    return Relation(script, (source,), source.known, None, SEAL)
 
 
 def _project(script: Project, source: Relation) -> Relation:
@@ -193,7 +186,7 @@ def _project(script: Project, source: Relation) -> Relation:
     known = source.known
     types = {**known.types, **{number: given.type for number, given in script.computed}}
     same = {number for number, given in script.computed if known.unit and ids_in(given) <= known.determined}
-    return Relation(_KEY, script, (source,), replace(known, types=types, determined=known.determined | same))
+    return Relation(script, (source,), replace(known, types=types, determined=known.determined | same), None, SEAL)
 
 
 def _join(script: Join, left: Relation, right: Relation) -> Relation:
@@ -204,7 +197,7 @@ def _join(script: Join, left: Relation, right: Relation) -> Relation:
         known = _joined_units(script, left, right)
     else:
         known = _joined_with_public(script, left, right)
-    return Relation(_KEY, script, (left, right), known)
+    return Relation(script, (left, right), known, None, SEAL)
 
 
 def _joined_units(script: Join, left: Relation, right: Relation) -> Known:
@@ -258,7 +251,7 @@ def _semi(script: Semi, source: Relation, other: Relation) -> Relation:
     if script.mark is not None:
         check_new(script.mark, source.types)
         known = replace(known, types={**known.types, script.mark: BOOLEAN})
-    return Relation(_KEY, script, (source, other), known)
+    return Relation(script, (source, other), known, None, SEAL)
 
 
 def _per_unit(script: PerUnit, source: Relation) -> Relation:
@@ -287,7 +280,7 @@ def _per_unit(script: PerUnit, source: Relation) -> Relation:
         origins={plain[number]: place for number, place in known.origins.items() if number in plain},
         links={plain[number]: place for number, place in known.links.items() if number in plain},
     )
-    return Relation(_KEY, script, (source,), made)
+    return Relation(script, (source,), made, None, SEAL)
 
 
 def _correlated(script: Correlated, source: Relation, other: Relation) -> Relation:
@@ -302,7 +295,7 @@ def _correlated(script: Correlated, source: Relation, other: Relation) -> Relati
         check_new(number, types)
         check_call(call, other.types)
         types[number] = call.type
-    return Relation(_KEY, script, (source, other), replace(source.known, types=types))
+    return Relation(script, (source, other), replace(source.known, types=types), None, SEAL)
 
 
 def _window(script: Window, source: Relation) -> Relation:
@@ -318,7 +311,7 @@ def _window(script: Window, source: Relation) -> Relation:
         check_new(number, types)
         check_call(call, source.types)
         types[number] = call.type
-    return Relation(_KEY, script, (source,), replace(source.known, types=types))
+    return Relation(script, (source,), replace(source.known, types=types), None, SEAL)
 
 
 def _union_all(script: UnionAll, branches: tuple[Relation, ...]) -> Relation:
@@ -329,7 +322,7 @@ def _union_all(script: UnionAll, branches: tuple[Relation, ...]) -> Relation:
     types = {number: kind for number, kind, _ in script.columns}
     units = [branch.unit for branch in branches]
     if all(unit is None for unit in units):
-        return Relation(_KEY, script, branches, Known(types))
+        return Relation(script, branches, Known(types), None, SEAL)
     if any(unit is not None and unit.column is None for unit in units):
         raise NotAllowed("rows of a table without a primary key cannot be duplicated by a join")
     taken = next((taken for number, _, taken in script.columns if number == script.unit), ())
@@ -342,7 +335,7 @@ def _union_all(script: UnionAll, branches: tuple[Relation, ...]) -> Relation:
         if not have_one_equality(branch.types[number], types[script.unit]):
             raise NotAllowed("UNION ALL of units of different types is not supported over protected rows")
     known = Known(types, Unit(units[0].kind, script.unit), determined=frozenset([script.unit]))
-    return Relation(_KEY, script, branches, known)
+    return Relation(script, branches, known, None, SEAL)
 
 
 def _identified(source: Relation) -> int:

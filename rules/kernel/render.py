@@ -46,7 +46,7 @@ _FRAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """What stands behind FROM and WHERE, and what every used column is called there."""
+    """The text behind FROM and WHERE, and the name of every used column there."""
 
     source: str
     names: Mapping[int, str]
@@ -271,7 +271,7 @@ class Renderer:
 
     def _union_all(self, relation: Relation, script: UnionAll, used: frozenset[int]) -> From:
         unit = None if relation.unit is None else relation.unit.column
-        columns = [each for each in script.columns if each[0] in used or each[0] == unit] or [script.columns[0]]
+        columns = [column for column in script.columns if column[0] in used or column[0] == unit] or [script.columns[0]]
         parts = []
         for place, branch in enumerate(relation.parts):
             inner = self.render(branch, frozenset(taken[place] for _, _, taken in columns))

@@ -1,10 +1,14 @@
-"""Local rows, as the bounded statements read them: a unit, and expressions over one row."""
+"""The rows of a relation, as bounded statements read them: a unit, and expressions over one row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from rules.values.expression import Expression
+from rules.kernel.expressions import check_columns, expression_sql
+from rules.kernel.relations import Relation
+from rules.kernel.render import From, Renderer
+from rules.kernel.script import Correlated, Filter, Join, PerUnit, Project, Scan, Semi, UnionAll, Window
+from rules.refusal import Mismatch
+from rules.values.expression import Column, Expression, ids_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,32 +20,88 @@ class Item:
     wrap: str = "{0}"
 
 
-class Rows(Protocol):
-    """Local rows: those of one unit follow from that unit's rows and public data alone, in every plan."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Local rows: those of one unit follow from that unit's rows and public data alone, in every plan.
+
+    They are the same whenever they are read within a statement: templates have immutable functions of PostgreSQL's own,
+    and stable ones whose settings are pinned.
+    """
+
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        if self.relation.unit is None:
+            raise Mismatch("the plan measures public rows as if they were protected")
 
     @property
     def proved_one(self) -> bool:
         """Whether each unit has at most one row, by a key that PostgreSQL enforces."""
-        ...
+        return self.relation.known.is_single
 
     @property
     def has_identity(self) -> bool:
         """Whether rows know their unit. Those of a table without a key do not: each is a unit, and `u` is missing."""
-        ...
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether the rows may be read twice in a statement and be the same: functions of extensions may not be."""
-        ...
+        return bool(self._units)
 
     def is_stored(self, expression: Expression) -> bool:
         """Whether it is a table's own column, of which PostgreSQL itself enforces the precision of the type."""
-        ...
+        return isinstance(expression, Column) and _is_stored(self.relation, expression.id)
 
     def select(self, items: Sequence[Item]) -> str:
         """SELECT <unit> AS u, <wrapped expression> AS <alias>, … FROM …: one row for each row."""
-        ...
+        for item in items:
+            check_columns(item.expression, self.relation.types)
+        used = ids_in(*(item.expression for item in items)) | self._units
+        source = Renderer().render(self.relation, used)
+        columns = [f"{self._unit_sql(source)} AS u"] if self.has_identity else []
+        columns += [
+            f"{item.wrap.replace('{0}', expression_sql(item.expression, source.names))} AS {item.alias}"
+            for item in items
+        ]
+        return f"SELECT {', '.join(columns)} {source.clause()}"
 
     def candidates(self) -> str | None:
-        """SELECT <unit> AS u FROM <a superset of the rows>, which is cheaper to read; None where there is none."""
-        ...
+        """SELECT <unit> AS u FROM <a superset of the rows>: a relation with fewer conditions, each of which can only
+        take rows away. None where rows do not know their unit."""
+        if not self.has_identity:
+            return None
+        stripped = Rows(_stripped(self.relation))
+        return stripped.select(())
+
+    @property
+    def _units(self) -> frozenset[int]:
+        unit = self.relation.unit
+        return frozenset() if unit is None or unit.column is None else frozenset([unit.column])
+
+    def _unit_sql(self, source: From) -> str:
+        """In its canonical form, which a relation's unit has already; a text by its bytes, for hashes and equality."""
+        (unit,) = self._units
+        return f'({source.names[unit]}) COLLATE "C"' if self.relation.types[unit].kind == "text" else source.names[unit]
+
+
+def _is_stored(relation: Relation, number: int) -> bool:
+    """Whether a column is one of a table's, as it is stored there or NULL."""
+    match relation.script:
+        case Scan(columns=columns):
+            return number in dict(columns)
+        case PerUnit() | UnionAll():
+            return False
+    return any(number in part.types and _is_stored(part, number) for part in relation.parts)
+
+
+def _stripped(relation: Relation) -> Relation:
+    """A relation that has every row of this one's unit at least as often: without what only takes rows away."""
+    match relation.script:
+        case Filter() | Project() | Window() | Semi() | Correlated():
+            return _stripped(relation.parts[0])
+        case Join(kind="inner") if relation.parts[1].unit is None and _finds_one(relation):
+            return _stripped(relation.parts[0])
+    return relation
+
+
+def _finds_one(relation: Relation) -> bool:
+    """Whether a join with public rows finds one of them at most for each row."""
+    assert isinstance(relation.script, Join)
+    equated = {right for _, right in relation.script.equal}
+    return any(key <= equated for key in relation.parts[1].known.keys)

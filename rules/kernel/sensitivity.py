@@ -1,4 +1,4 @@
-"""How far one unit moves a measure, from the numbers that the statement enforces and from nothing else.
+"""Bound how far one unit moves a measure, by the numbers that the statement enforces and nothing else.
 
 Let a unit have C counted rows, Σq of them in a group, and w = min(1, m/C). What it adds to the group is
 
@@ -34,7 +34,7 @@ _ROOM = 2**50  # for F·m·M, below MOST_SENSITIVE by the largest group_size of 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What the statement enforces of each unit."""
+    """The caps that the statement enforces of each unit."""
 
     rows: int  # m: over all groups together
     groups: int  # K' = min(m, K, G)
@@ -73,7 +73,7 @@ def sensitivity(measure: Measure, caps: Caps) -> Sensitivity:
 
 
 def _of(factor: int, most: int, total: int | None = None) -> Sensitivity:
-    """What is scaled down to a total has to stay in range before that too."""
+    """Return what is scaled down to a total has to stay in range before that too."""
     if factor * most > MOST_SENSITIVE:
         hint = "Use narrower bounds, or lower noisegate.rows_per_unit."
         raise TooComplex("one unit could change this sum by more than the range of bigint", hint=hint)

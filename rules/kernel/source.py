@@ -23,20 +23,41 @@ from rules.kernel.measures import (
     Units,
     Values,
 )
+from rules.kernel.products import factors_of
 from rules.kernel.rows import Item, Rows
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Summand, clamped
 from rules.refusal import NotSupported
 from rules.values.expression import TRUE, Expression
 
-Pivots = Sequence[Sequence[Expression]]
+Pivots = tuple[tuple[Expression, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """One measure over columns of the rows: its value, and the condition under which a row has one."""
 
+    number: int
+    measure: Measure
     value: str
     where: str
+
+    @property
+    def name(self) -> str:
+        """Of the measure in a part of a statement."""
+        return f"x{self.number}"
+
+    @property
+    def summed(self) -> str:
+        """Of what the rows of one unit and group add up to."""
+        return f"s{self.number}"
+
+    @property
+    def total(self) -> str:
+        """Σq, or the number of rows: an aggregate over rows."""
+        match self.measure:
+            case Count() | Values() | Units():
+                return f"count({self.value}){self.filtered}"
+        return f"coalesce(sum({self.value}){self.filtered}, 0)"
 
     @property
     def filtered(self) -> str:
@@ -50,11 +71,24 @@ class Source:
     sql: str
     keys: tuple[Key, ...]
     terms: tuple[Term, ...]
-    has_identity: bool
+    has_identity: bool  # or `u` is missing
+    is_shared: bool  # some measures are made of the same columns
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"g{place}" for place in range(1, len(self.keys) + 1))
+
+    @property
+    def once(self) -> str:
+        """The rows as an item of FROM. Where columns are shared each is computed once, in a sub-select of its own:
+        without OFFSET 0, which does nothing else, PostgreSQL would compute them wherever they are read."""
+        return "(SELECT * FROM r OFFSET 0) AS r" if self.is_shared else "r"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The keys as they leave: places in lists, and texts."""
+        named = zip(self.keys, self.names, strict=True)
+        return tuple(f"{name}::text" if isinstance(key, Found) else name for key, name in named)
 
     def hashed(self, *more: str) -> str:
         """A hash of unit, keys and more: seeded by the unit, or else all units would keep the same groups."""
@@ -70,13 +104,19 @@ class Columns:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._aliases: dict[tuple[Expression, str], str] = {}
+        self.has_products = False
 
     def read(self, expression: Expression, wrap: str = "{0}") -> str:
         """The name of a column with this expression, seen from the rows that are counted."""
         return self._aliases.setdefault((expression, wrap), f"v{len(self._aliases) + 1}")
 
     def summand(self, given: Summand) -> str:
-        """The name of a column with the integer of a summand."""
+        """The integer of a summand: the name of a column, or a product of several."""
+        factors = factors_of(given, self._rows.is_stored)
+        if factors:
+            self.has_products = True
+            product = " * ".join(each.sql(self.summand(each.summand)) for each in factors)
+            return clamped(product, given.lattice)
         return self.read(given.expression, given.wrap(is_stored=self._rows.is_stored(given.expression)))
 
     def condition(self, expression: Expression) -> str:
@@ -101,7 +141,9 @@ def source_of(
     columns = Columns(rows)
     keyed = [_key(key, columns, f"l{place}") for place, key in enumerate(keys, start=1)]
     cases = [_cases(conditions, columns) for conditions in pivots]
-    terms = tuple(_term(measure, columns, pivots) for measure in measures)
+    terms = tuple(
+        Term(number, each, *_value_and_condition(each, columns, pivots)) for number, each in enumerate(measures)
+    )
     if also is not None:
         also(columns)
     outputs = ["u"] if rows.has_identity else []
@@ -112,7 +154,9 @@ def source_of(
     conditions = ["u IS NOT NULL"] if rows.has_identity else []
     conditions += [key.condition for key in keyed if key.condition]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return Source(f"SELECT {', '.join(outputs)} FROM {source}{where}", tuple(keys), terms, rows.has_identity)
+    return Source(
+        f"SELECT {', '.join(outputs)} FROM {source}{where}", tuple(keys), terms, rows.has_identity, columns.has_products
+    )
 
 
 def _key(key: Key, columns: Columns, name: str) -> KeySql:
@@ -135,20 +179,20 @@ def _cases(conditions: Sequence[Expression], columns: Columns) -> str:
     return f"CASE {branches} END" if tested else "NULL::int4"
 
 
-def _term(measure: Measure, columns: Columns, pivots: Pivots) -> Term:
+def _value_and_condition(measure: Measure, columns: Columns, pivots: Pivots) -> tuple[str, str]:
     where = _case(measure.case, pivots)
     match measure:
         case Count(condition=condition) | Units(condition=condition):
-            return Term("*", " AND ".join(filter(None, [where, columns.condition(condition)])))
+            return "*", " AND ".join(filter(None, [where, columns.condition(condition)]))
         case Values(summand=summand) | DistinctValues(summand=summand):
-            return Term(columns.summand(summand), where)
+            return columns.summand(summand), where
         case Sum(summand=summand, centred=centred) | DistinctSum(summand=summand, centred=centred):
-            return Term(_value(summand, columns, centred=centred), where)
+            return _value(summand, columns, centred=centred), where
         case Products(first=first, second=second):
             values = (_value(each, columns, centred=True) for each in (first, second))
-            return Term(" * ".join(f"({each})" for each in values), where)
+            return " * ".join(f"({each})" for each in values), where
         case Distinct(expression=expression):
-            return Term(columns.read(expression, canonical_key(expression.type, "{0}")), where)
+            return columns.read(expression, canonical_key(expression.type, "{0}")), where
 
 
 def _value(summand: Summand, columns: Columns, *, centred: bool) -> str:

@@ -1,37 +1,9 @@
 """Statements that the real database runs: sealed, so that whoever holds one knows that this package made it."""
 
 from dataclasses import InitVar, dataclass
-from typing import NoReturn
 
+from rules.kernel.seal import Sealed
 from rules.kernel.sensitivity import Sensitivity
-
-_KERNEL = object()  # the token of the modules of this package that make statements
-
-
-class SealedStatement:
-    """A value that is made with the package's token alone: never copied, replaced, unpickled or subclassed further."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        if cls.__module__ != __name__:
-            raise TypeError("a statement of the kernel has no other kinds")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise _refusal()
-
-    def __copy__(self) -> NoReturn:
-        raise _refusal()
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise _refusal()
-
-    def __replace__(self, **changes: object) -> NoReturn:
-        raise _refusal()
-
-
-def _refusal() -> TypeError:
-    return TypeError("a statement of the kernel is made anew, never copied")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +37,32 @@ class Threshold:
     groups: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded(SealedStatement):
+@dataclass(frozen=True)
+class Bounded(Sealed):
     """A statement of which one unit moves each measure by no more than its sensitivity.
 
     Its rows are one for each group that has any: the key columns in the order of the keys, then the measures.
     """
 
+    __slots__ = ("keys", "measures", "sql", "threshold")
     sql: str
     keys: tuple[KeyColumn, ...]
     measures: tuple[Measured, ...]
     threshold: Threshold | None  # where a key is found: the last measure, if none that was asked for will do
-    token: InitVar[object]
-
-    def __post_init__(self, token: object) -> None:
-        _check(token)
-
-    def __setstate__(self, state: object) -> NoReturn:
-        raise _refusal()
+    seal: InitVar[object]
 
 
-@dataclass(frozen=True, slots=True)
-class Tally(SealedStatement):
+@dataclass(frozen=True)
+class Tally(Sealed):
     """A statement whose rows are the number of a ladder, that of a rung, the units whose total needs it, and parts.
 
     Each unit is in one rung of each ladder, with 0 to 64 parts of the step to that rung.
     """
 
+    __slots__ = ("rungs", "sql")
     sql: str
     rungs: tuple[tuple[int, ...], ...]
-    token: InitVar[object]
-
-    def __post_init__(self, token: object) -> None:
-        _check(token)
-
-    def __setstate__(self, state: object) -> NoReturn:
-        raise _refusal()
+    seal: InitVar[object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +73,19 @@ class Marginal:
     sensitivity: Sensitivity
 
 
-@dataclass(frozen=True, slots=True)
-class Marginals(SealedStatement):
+@dataclass(frozen=True)
+class Marginals(Sealed):
     """A statement of which one unit moves each marginal by no more than its sensitivity.
 
     Its rows are a mask, the numbers of bins (NULL where a marginal has not the column), and a count as int8. A column
     has so many bins; cells without rows are missing.
     """
 
+    __slots__ = ("bins", "marginals", "sql")
     sql: str
     bins: tuple[int, ...]
     marginals: tuple[Marginal, ...]
-    token: InitVar[object]
-
-    def __post_init__(self, token: object) -> None:
-        _check(token)
-
-    def __setstate__(self, state: object) -> NoReturn:
-        raise _refusal()
+    seal: InitVar[object]
 
     def mask(self, columns: tuple[int, ...]) -> int:
         """The first cell of the rows of a marginal: a bit for each column that it has not, the last one lowest."""
@@ -138,8 +95,3 @@ class Marginals(SealedStatement):
 def mask_of(columns: tuple[int, ...], count: int) -> int:
     """What PostgreSQL's GROUPING says of all columns where the rows are grouped by these."""
     return sum(1 << (count - 1 - place) for place in range(count) if place not in columns)
-
-
-def _check(token: object) -> None:
-    if token is not _KERNEL:
-        raise TypeError("only the kernel makes its statements")

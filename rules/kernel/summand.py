@@ -12,13 +12,31 @@ A value x becomes q = round(x / step), clamped to [low, high], in four steps of 
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rules.kernel.lattice import Lattice
 from rules.refusal import NotSupported
 from rules.values.expression import Column, Expression
 from rules.values.types import Type
 from rules.values.value import decimal_text, text_of
 
 LARGEST = 2**60  # of a bound: twice of it, centred, is still a bigint
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Values are step · n for whole n from low to high."""
+
+    step: Fraction
+    low: int
+    high: int
+
+    @property
+    def reach(self) -> int:
+        """The largest absolute value of one row's integer, at least 1 so that there is always noise."""
+        return max(abs(self.low), abs(self.high), 1)
+
+    @property
+    def width(self) -> int:
+        """The largest absolute value of 2n − (low + high): the distance from the middle, in halves of a step."""
+        return max(self.high - self.low, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +78,11 @@ class Summand:
             case "integer" | "numeric" if is_column:
                 return _seen("({0})::numeric <> 'NaN'", _from_numeric(lattice, _CLAMPED), lattice)
             case "integer" | "numeric":
-                return _strict(_from_numeric(lattice, "numeric_smaller(numeric_larger({}, {}), {})"), lattice)
+                return clamped(_from_numeric(lattice, "numeric_smaller(numeric_larger({}, {}), {})"), lattice)
             case "float" if is_column or lattice.step > 1:
                 return _seen("({0})::float8 <> 'NaN'", _from_float(lattice, _CLAMPED), lattice)
             case "float":
-                return _strict(_from_float(lattice, "float8smaller(float8larger({}, {}), {})"), lattice)
+                return clamped(_from_float(lattice, "float8smaller(float8larger({}, {}), {})"), lattice)
             case "date" | "timestamp" | "timestamptz" if lattice.step == 1:
                 return _seen("({0}) IS NOT NULL", _from_time(self), lattice)
         raise NotSupported(f"values of type {kind.sql} cannot be summed in these steps")
@@ -77,7 +95,8 @@ def _seen(there: str, whole: str, lattice: Lattice) -> str:
     return f"CASE WHEN {there} THEN least(greatest({whole}, {lattice.low}), {lattice.high}) END"
 
 
-def _strict(whole: str, lattice: Lattice) -> str:
+def clamped(whole: str, lattice: Lattice) -> str:
+    """An integer that is clamped last; NULL stays NULL."""
     return f"int8smaller(int8larger({whole}, {lattice.low}), {lattice.high})"
 
 

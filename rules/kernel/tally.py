@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rules.kernel.bounded import caps_of
-from rules.kernel.forms import saturated
+from rules.kernel.forms import Frame, per_pair, saturated, with_rows
 from rules.kernel.keys import Key
 from rules.kernel.measures import Measure, Sum
-from rules.kernel.pairs import per_pair
-from rules.kernel.parts import Column, Frame
+from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
+from rules.kernel.script import Script
+from rules.kernel.seal import SEAL
 from rules.kernel.sensitivity import sensitivity
-from rules.kernel.source import Pivots, source_of
-from rules.kernel.statement import _KERNEL, Tally
+from rules.kernel.source import Pivots, Term, source_of
+from rules.kernel.statement import Tally
 from rules.refusal import NotSupported
 
 
@@ -54,31 +55,37 @@ PARTS = 64  # of a step, in which heights are counted
 _LARGEST_INTEGER = 2**55  # of a rung, so that a bigint holds 64 times it
 
 
-def tally(
-    rows: Rows, keys: Sequence[Key], ladders: Sequence[Ladder], *, rows_per_unit: int, pivots: Pivots = ()
-) -> Tally:
+@dataclass(frozen=True, slots=True)
+class TallyStatement:
+    """For each ladder the units by the rung that they need."""
+
+    rows: Script
+    keys: tuple[Key, ...]
+    ladders: tuple[Ladder, ...]
+    rows_per_unit: int
+    pivots: Pivots = ()
+
+
+def tally(relation: Relation, asked: TallyStatement) -> Tally:
     """Units by the rung that each needs, and their parts of the step to it, over the groups that would be counted."""
+    rows, ladders = Rows(relation), asked.ladders
     if not ladders or any(not _rises(each.rungs) for each in ladders):
         raise NotSupported("the candidates for a bound must be integers of at least 1 in ascending order")
-    if not rows.has_identity and not rows.proved_one:
-        raise NotSupported("rows of a table without a primary key cannot be duplicated by a join")
-    caps = caps_of(rows, keys, rows_per_unit, None)
+    caps = caps_of(rows, asked.keys, asked.rows_per_unit, None)
     sums: tuple[Measure, ...] = tuple(each.measure for each in ladders if isinstance(each, SumLadder))
     for each in sums:
         sensitivity(each, caps)  # refuses what a bigint does not hold
-    source = source_of(rows, keys, sums, pivots)
-    columns = tuple(Column(*each, factor=1) for each in zip(range(len(sums)), sums, source.terms, strict=True))
+    frame = Frame(source_of(rows, asked.keys, sums, asked.pivots), caps, (1,) * len(sums))
     needed = ", ".join(_needed(number, each.rungs) for number, each in enumerate(ladders))
     passed, step = f"{PARTS} * (least(total, rungs[rung + 1]) - rungs[rung])", "(rungs[rung + 1] - rungs[rung])"
     fits = max(each.rungs[-1] for each in ladders) <= _LARGEST_INTEGER
     part = f"{passed} / {step}" if fits else f"div({passed.replace('*', '::numeric *', 1)}, {step})"
-    reading = "NOT MATERIALIZED" if rows.repeatable else "MATERIALIZED"
     sql = (
-        f"WITH r AS {reading} ({source.sql}), {_totals(Frame(source, columns, caps), ladders)} "
+        f"WITH r AS NOT MATERIALIZED ({frame.source.sql}), {_totals(frame, ladders)} "
         f"SELECT ladder, rung, count(*), coalesce(sum(CASE WHEN rung > 0 THEN {part} END), 0)::int8 FROM totals "
         f"CROSS JOIN LATERAL (VALUES {needed}) AS n (ladder, total, rung, rungs) GROUP BY ladder, rung"
     )
-    return Tally(sql, tuple(each.rungs for each in ladders), _KERNEL)
+    return Tally(sql, tuple(each.rungs for each in ladders), SEAL)
 
 
 def _needed(number: int, rungs: Sequence[int]) -> str:
@@ -94,19 +101,18 @@ def _rises(rungs: tuple[int, ...]) -> bool:
 
 def _totals(frame: Frame, ladders: Sequence[Ladder]) -> str:
     """One row for each unit, with its total for each ladder."""
-    sums = iter(frame.columns)
+    sums = iter(frame.source.terms)
     if not frame.source.has_identity:  # then every row is a unit
         totals = [_alone(next(sums)) if isinstance(each, SumLadder) else "1" for each in ladders]
         return f"totals AS (SELECT {_named(totals)} FROM r)"
     totals = [_total(each, frame, sums) for each in ladders]
-    counted = f"SELECT *, {frame.by_unit('sum(n)', 'n')}::int8 AS c FROM pairs"
     return (
-        f"pairs AS ({per_pair(frame, frame.columns, 'r')}), units AS ({counted}), "
+        f"pairs AS ({per_pair(frame, frame.source.terms, 'r')}), units AS ({with_rows(frame, 'pairs')}), "
         f"totals AS (SELECT {_named(totals)} FROM units GROUP BY u)"
     )
 
 
-def _total(ladder: Ladder, frame: Frame, sums: Iterator[Column]) -> str:
+def _total(ladder: Ladder, frame: Frame, sums: Iterator[Term]) -> str:
     """What a unit adds in all, from one row for each of its groups."""
     match ladder:
         case RowLadder():
@@ -117,10 +123,10 @@ def _total(ladder: Ladder, frame: Frame, sums: Iterator[Column]) -> str:
             return f"sum(abs({frame.share(next(sums))}))"
 
 
-def _alone(column: Column) -> str:
+def _alone(term: Term) -> str:
     """What one row adds."""
-    value = f"abs({column.term.value})"
-    return f"CASE WHEN {column.term.where} THEN {value} END" if column.term.where else value
+    value = f"abs({term.value})"
+    return f"CASE WHEN {term.where} THEN {value} END" if term.where else value
 
 
 def _named(totals: Sequence[str]) -> str:

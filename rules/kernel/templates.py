@@ -1,4 +1,4 @@
-"""What a template may be made of: words of an expression, operators, constants and holes, and nothing that reads rows.
+"""Check templates: words of an expression, operators, constants and holes, and nothing that reads rows.
 
 The registry writes templates, and a script carries them. Whoever wrote one, it is let through only if every word in it
 is on a list: so no template can select, call a function that reads a table, a setting or the clock, or end a statement.

@@ -5,7 +5,9 @@ by an ulp. So probabilities move towards more noise until the map, read as an ex
 estimates take them from here, so an estimate undoes what was done.
 """
 
+import hashlib
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,6 +19,7 @@ import opendp.prelude as dp
 dp.enable_features("contrib")
 
 MOST_EPSILON = Decimal(30)
+MOST_HASHES, MOST_WIDTH = 1024, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,30 @@ def unary_law(epsilon: Decimal) -> Law:
     return Law(1 - Fraction(f) / 2, Fraction(f) / 2, _loss(unary_mechanism(f)))
 
 
+@lru_cache(maxsize=256)
+def sketch_law(width: int, epsilon: Decimal) -> Law:
+    """Of a word by one hashed bit of a vector: a word that is not held is matched by its own noise, or by a collision.
+
+    One of `width` words that are not held has the bit of the one that is, so that q is q + (p − q)/width of the bits
+    below. (c − q·n)/(p − q) is then the count-mean sketch's (w/(w−1))·(Σ S − n/w) (Apple 2017).
+    """
+    if width < 2:
+        raise ValueError("a sketch is at least 2 bits wide")
+    bits = unary_law(epsilon)
+    return Law(bits.p, bits.q + (bits.p - bits.q) / width, bits.loss)
+
+
+def hashed_bit(word: str, number: int, width: int, key: bytes) -> int:
+    """The bit that the hash function of this number sets for a word.
+
+    Example:
+        >>> hashed_bit("tea", 3, 256, b"key") == hashed_bit("tea", 3, 256, b"key") < 256
+        True
+    """
+    digest = hashlib.blake2b(f"{number}:{word}".encode(), digest_size=16, key=key).digest()
+    return int.from_bytes(digest, "big") % width
+
+
 def unary_mechanism(f: float) -> dp.Measurement:
     return dp.m.make_randomized_response_bitvec(dp.bitvector_domain(max_weight=1), dp.discrete_distance(), f)
 
@@ -78,6 +105,14 @@ def check(epsilon: Decimal) -> None:
     """Refuse an ε of which there is no law."""
     if not 0 < epsilon <= MOST_EPSILON:
         raise ValueError(f"the epsilon of a local report must lie above 0 and be at most {MOST_EPSILON}")
+
+
+def check_sketch(hashes: int, width: int, key: str) -> None:
+    """Refuse hash functions of which there is no sketch."""
+    if not (1 <= hashes <= MOST_HASHES and 2 <= width <= MOST_WIDTH):
+        raise ValueError(f"a sketch has 1 to {MOST_HASHES} hashes, and is 2 to {MOST_WIDTH} bits wide")
+    if re.fullmatch(r"(?:[0-9a-fA-F]{2}){1,64}", key) is None:
+        raise ValueError("the key of a sketch is 1 to 64 bytes, as hexadecimal digits")
 
 
 def _lowered(make: Callable[[float], dp.Measurement], p: float, epsilon: Decimal) -> float:

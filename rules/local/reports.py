@@ -11,7 +11,16 @@ from typing import Generic, Protocol, TypeVar
 
 import opendp.prelude as dp
 
-from rules.local.laws import Law, bit_law, kary_law, unary_law, unary_mechanism
+from rules.local.laws import (
+    Law,
+    bit_law,
+    check_sketch,
+    hashed_bit,
+    kary_law,
+    sketch_law,
+    unary_law,
+    unary_mechanism,
+)
 
 Answer = TypeVar("Answer", contravariant=True)
 Report = TypeVar("Report", covariant=True)
@@ -22,7 +31,7 @@ _STEPS = 2**53  # of a share that is rounded to yes or no by chance
 
 
 class Reporter(Protocol[Answer, Report]):
-    """What makes a report of an answer."""
+    """Makes a report of an answer."""
 
     def report(self, answer: Answer) -> Report: ...
 
@@ -127,10 +136,46 @@ class Unary:
 
     def report(self, answer: str) -> str:
         """A text of bits, as PostgreSQL's type bit(k) reads it."""
-        width = -(-len(self.values) // 8)
-        place = 8 * width - 1 - self.values.index(answer)
-        drawn: bytes = unary_mechanism(2 * float(self.law.q))((1 << place).to_bytes(width, "big"))
-        return f"{int.from_bytes(drawn, 'big'):0{8 * width}b}"[: len(self.values)]
+        return _flipped(self.values.index(answer), len(self.values), self.law)
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A word out of any number of words: the number of a hash function, and a bit for each of its values, flipped.
+
+    Which function is drawn tells nothing of the word. All reports of a column have the same hashes, width and key.
+
+    Example:
+        >>> number, bits = Sketch(64, 256, "c0ffee", 2).report("tea")
+        >>> number < 64, len(bits)
+        (True, 256)
+    """
+
+    hashes: int
+    width: int
+    key: str  # of the hash functions, in hexadecimal digits: no secret, but another for each question
+    epsilon: Decimal | str | int
+
+    def __post_init__(self) -> None:
+        check_sketch(self.hashes, self.width, self.key)
+
+    @property
+    def law(self) -> Law:
+        """How often a word's own bit is set in a report of it, and of another one."""
+        return sketch_law(self.width, Decimal(self.epsilon))
+
+    def report(self, answer: str) -> tuple[int, str]:
+        """The function's number, and a text of bits, as PostgreSQL's type bit(width) reads it."""
+        number = secrets.randbelow(self.hashes)
+        place = hashed_bit(answer, number, self.width, bytes.fromhex(self.key))
+        return number, _flipped(place, self.width, unary_law(Decimal(self.epsilon)))
+
+
+def _flipped(place: int, count: int, law: Law) -> str:
+    """So many bits, of which one is set, each flipped with the law's chance."""
+    width = -(-count // 8)
+    drawn: bytes = unary_mechanism(2 * float(law.q))((1 << (8 * width - 1 - place)).to_bytes(width, "big"))
+    return f"{int.from_bytes(drawn, 'big'):0{8 * width}b}"[:count]
 
 
 @dataclass(frozen=True)
@@ -144,7 +189,7 @@ class Remembered(Generic[Person, Given, Told]):
     store: MutableMapping[Person, Told]
 
     def report(self, person: Person, answer: Given) -> Told:
-        """What was reported before, or a new report."""
+        """Return what was reported before, or a new report."""
         if person not in self.store:
             self.store[person] = self.ask.report(answer)
         return self.store[person]

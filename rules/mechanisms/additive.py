@@ -140,12 +140,47 @@ def combined(readings: Sequence[NoisedMeasure]) -> tuple[tuple[int, ...], Distri
 
 
 @dataclass(frozen=True, slots=True)
+class HalvedNoise:
+    """The noise in a sum that is told by its centred sum and its count: half of that sum and of `middle` counts.
+
+    Where one count tells so many sums (`sharing`), its draws are in all of them, while bars take the noise of measures
+    for independent. By Cauchy and Schwarz (Σ aₖ)² ≤ sharing · Σ aₖ², so its part is told that much larger: then no sum
+    or difference of these has a bar that is too short.
+    """
+
+    centred: AdditiveNoise
+    count: AdditiveNoise
+    middle: int
+    sharing: int = 1
+
+    @property
+    def law(self) -> Distribution:
+        of_counts = self.count.law.times(self.middle / 2 * math.sqrt(self.sharing))
+        return self.centred.law.times(0.5).plus(of_counts).rounded()
+
+    @property
+    def precision(self) -> Fraction:
+        """One over the variance, before scales are rounded up and numbers to whole ones."""
+        return 4 / (1 / self.centred.precision + self.middle**2 / self.count.precision)
+
+    def sum(self, centred: int, count: int) -> int:
+        """The sum of a cell, or of several, in whole numbers.
+
+        Example:
+            >>> noise = HalvedNoise(LaplaceNoise(1, Decimal(1)), LaplaceNoise(1, Decimal(1)), 10)
+            >>> noise.sum(centred=2 * 13 - 2 * 10, count=2)  # of 6 and 7
+            13
+        """
+        return _nearest(centred + self.middle * count, 2)
+
+
+@dataclass(frozen=True, slots=True)
 class SummedCells:
     """Numbers that are sums of so many released ones: of each group one, or None where none is known."""
 
     numbers: Sequence[int | None]
     counts: Sequence[int]
-    noise: AdditiveNoise  # of a single one
+    noise: AdditiveNoise | HalvedNoise  # of a single one
 
 
 def combined_by_group(
@@ -165,7 +200,9 @@ def combined_by_group(
     return tuple(numbers), tuple(laws)
 
 
-def _weighted(noises: Sequence[AdditiveNoise], counts: Sequence[int]) -> tuple[tuple[int, ...], Distribution]:
+def _weighted(
+    noises: Sequence[AdditiveNoise | HalvedNoise], counts: Sequence[int]
+) -> tuple[tuple[int, ...], Distribution]:
     """Whole weights in proportion to precisions, and the law of the noise in their mean. A sum of none has none."""
     precisions = [each.precision / count if count else Fraction(0) for each, count in zip(noises, counts, strict=True)]
     shared = math.lcm(*(each.denominator for each in precisions))

@@ -1,4 +1,4 @@
-"""How many blocks of units the median of their values needs, and how far the ends of its error bar lie beside it.
+"""Find how many blocks of units the median of their values needs, and how far the ends of its error bar lie.
 
 The exponential mechanism gives a candidate that is off by d blocks e^(−ε·d/2r) of the weight of the median, where r is
 how many values units that are protected together may replace. Among all candidates those that no block is near, and
@@ -21,7 +21,7 @@ _FEWEST = 25
 
 @dataclass(frozen=True, slots=True)
 class BlockNeed:
-    """How many blocks an answer needs, from its ε and how many values units that go together may replace."""
+    """The blocks that an answer needs, from its ε and how many values units that go together may replace."""
 
     epsilon: Decimal
     replaced: int

@@ -6,9 +6,10 @@ the releases whose cells it is made of, whatever else they held.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from rules.values.types import Type
 from rules.values.value import Value
@@ -18,6 +19,19 @@ _LONGEST = 2_000  # characters of what a release is kept under
 Json = None | bool | int | str | list["Json"]
 # A moment cut to its day, week …, or one number of its clock: that of its year, its quarter, its month, its weekday.
 Field = Literal["day", "week", "month", "quarter", "year", "of year", "of quarter", "of month", "of isodow", "of dow"]
+PARTS: Final[Mapping[Field, tuple[Field, ...]]] = {  # of which each is made
+    "of year": ("day", "month", "quarter", "year"),
+    "of quarter": ("day", "month", "quarter"),
+    "of month": ("day", "month"),
+    "of isodow": ("day",),
+    "of dow": ("day",),
+    "day": ("day",),
+    "week": ("day", "week"),
+    "month": ("day", "month"),
+    "quarter": ("day", "month", "quarter"),
+    "year": ("day", "month", "quarter", "year"),
+}
+_FIELDS: Final[Mapping[str, Field]] = {each: each for each in get_args(Field)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,19 @@ class Finer:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """What a key is of a moment: of which column, and how that is cut. Keys of one column tell coarser ones."""
+
+    column: str  # canonical
+    field: Field
+    type: Type
+
+    def tells(self, other: "Clock") -> bool:
+        """Whether each value of this one is within a single one of the other."""
+        return self.column == other.column and self.field in PARTS[other.field]
+
+
+@dataclass(frozen=True, slots=True)
 class CellKey:
     """A key of cells: what it is called, and which of its values the block has."""
 
@@ -134,7 +161,7 @@ class CellKey:
     type: Type
     is_complete: bool  # all values within the span that rows can have are listed
     span: Span = WHOLE
-    field: Field | None = None  # of a moment that it is cut to
+    clock: Clock | None = None
     finer: tuple[Finer, ...] = ()
 
 
@@ -157,6 +184,15 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Halves:
+    """Two measures that tell a sum: it is half of the centred sum and of `middle` times the count."""
+
+    centred: str
+    count: str
+    middle: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cells:
     """How the groups of a block are cells, and of which cells they may be sums."""
 
@@ -167,11 +203,12 @@ class Cells:
     units: tuple[bool, ...]  # by measure: whether it counts units, which adds up where each is in one cell
     is_in_one: bool  # each unit is in one cell at most
     time_zone: str
+    halves: tuple[Halves | None, ...]  # by measure: what tells it besides
 
     @property
     def text(self) -> str | None:
         """What releases of the block are kept under, besides the family and the block itself."""
-        keys: Json = [[each.name, each.is_complete, each.span.plain()] for each in self.keys]
+        keys: Json = [_key_plain(each) for each in self.keys]
         found = json.dumps([self.is_in_one, keys], separators=(",", ":"))
         return found if len(found) <= _LONGEST else None
 
@@ -181,12 +218,38 @@ class Cells:
         return replace(self, family=f"{self.family}{words}", views=views)
 
 
+def _key_plain(key: CellKey) -> Json:
+    found: list[Json] = [key.name, key.is_complete, key.span.plain()]
+    clock = key.clock
+    return [*found, clock.column, clock.field, clock.type.base] if clock is not None else found
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedKey:
+    """A key of released cells: its name, whether its list is complete, and which of its values the rows have."""
+
+    name: str
+    is_complete: bool
+    span: Span
+    clock: Clock | None = None
+
+    @classmethod
+    def read(cls, plain: Json) -> "ReleasedKey":
+        """What `_key_plain` has written."""
+        match plain:
+            case [str() as name, bool() as complete, span]:
+                return cls(name, complete, _span(span))
+            case [str() as name, bool() as complete, span, str() as column, str() as field, str() as base]:
+                return cls(name, complete, _span(span), Clock(column, _FIELDS[field], Type(base)))
+        raise ValueError("no key")
+
+
 @dataclass(frozen=True, slots=True)
 class ReleasedCells:
     """What a release says of its cells."""
 
     is_in_one: bool
-    keys: tuple[tuple[str, bool, Span], ...]  # names, whether the list is complete, and spans
+    keys: tuple[ReleasedKey, ...]
 
     @classmethod
     def read(cls, text: str) -> "ReleasedCells | None":
@@ -194,9 +257,7 @@ class ReleasedCells:
         try:
             match json.loads(text):
                 case [bool() as is_in_one, list() as keys]:
-                    return cls(
-                        is_in_one, tuple((str(name), complete is True, _span(span)) for name, complete, span in keys)
-                    )
-        except ValueError:
+                    return cls(is_in_one, tuple(map(ReleasedKey.read, keys)))
+        except (ValueError, KeyError):
             return None
         return None

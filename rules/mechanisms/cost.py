@@ -1,7 +1,9 @@
-"""What a release costs: each draw of noise as the accountant counts it."""
+"""Price releases: count each draw of noise as the accountant does, and split a statement's ε among its measures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import Self
 
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups
@@ -55,13 +57,13 @@ class Mechanism:
 
 
 def mechanism_of_top(top: Top) -> Mechanism:
-    """What it costs to choose groups. ρ is rounded up, to be sure."""
+    """Return what it costs to choose groups. ρ is rounded up, to be sure."""
     rho = UPWARD.divide(UPWARD.multiply(top.epsilon, top.epsilon), Decimal(8 * top.count if top.is_pure else 2))
     return Mechanism(top.epsilon if top.is_pure else None, Decimal(0), rho)
 
 
 def mechanism_of(block: Block, index: int) -> Mechanism:
-    """What a fresh draw of one measure of a block costs. A threshold's δ is paid with the units that it looks at."""
+    """Price a fresh draw of one measure of a block. A threshold's δ is paid with the units that it looks at."""
     match block.measures[index], block.groups:
         case Choice(epsilon=epsilon), _:
             return Mechanism.choice(epsilon)
@@ -74,7 +76,7 @@ def mechanism_of(block: Block, index: int) -> Mechanism:
 
 
 def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
-    """What a block costs that is answered anew."""
+    """Return what a block costs that is answered anew."""
     ladders = tuple(map(mechanism_of_ladder, block.ladders))
     report = () if block.report is None else (Mechanism.pure(block.report),)
     top = () if block.top is None else (mechanism_of_top(block.top),)
@@ -84,5 +86,29 @@ def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
 
 
 def mechanism_of_ladder(ladder: Ladder) -> Mechanism:
-    """What it costs to choose a bound, whichever is chosen: it is ε-private, and no exponential mechanism."""
+    """Return what it costs to choose a bound, whichever is chosen: it is ε-private, and no exponential mechanism."""
     return Mechanism.pure(ladder.epsilon)
+
+
+# A share has at most this many digits, so that sums of shares are exact for as long as the ledger lives.
+_DIGITS = 12
+_DOWNWARD = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+
+
+def share(epsilon: Decimal, weights: Sequence[Fraction]) -> tuple[Decimal, ...]:
+    """Parts of ε in proportion to the weights, each rounded down: together never more than ε.
+
+    Example:
+        >>> share(Decimal("0.1"), [Fraction(1), Fraction(1)])
+        (Decimal('0.05'), Decimal('0.05'))
+        >>> share(Decimal("0.1"), [Fraction(1), Fraction(1), Fraction(1)])
+        (Decimal('0.0333333333333'), Decimal('0.0333333333333'), Decimal('0.0333333333333'))
+    """
+    if not weights or min(weights) <= 0:
+        raise ValueError("every measure needs a weight above zero")
+    total = sum(weights, Fraction(0))
+    return tuple(_down(Fraction(epsilon) * weight / total) for weight in weights)
+
+
+def _down(part: Fraction) -> Decimal:
+    return _DOWNWARD.divide(Decimal(part.numerator), Decimal(part.denominator)).normalize(_DOWNWARD)

@@ -1,4 +1,4 @@
-"""Where noise comes from: discrete Laplace and Gaussian laws and the exponential mechanism, drawn by OpenDP.
+"""Draw noise: discrete Laplace and Gaussian laws and the exponential mechanism, all by OpenDP.
 
 Noise is drawn for the known number of groups before the database is asked (how long a draw takes tells of its size),
 and added in Python's own integers afterwards. The draws are OpenDP's: exact, from the system's generator.

@@ -68,7 +68,7 @@ def score_candidates(target: Target, histogram: Sequence[int], shift: int = 0) -
 
 
 def step(target: Target) -> int:
-    """How far one row moves a score."""
+    """Return how far one row moves a score."""
     match target:
         case Quantile(fraction=fraction):
             return max(fraction.numerator, fraction.denominator - fraction.numerator)

@@ -1,8 +1,19 @@
-"""What is shown of a block: outputs, each computed from noised integers alone (`release.outputs`)."""
+"""Outputs of a block, each computed from noised integers alone (`release.outputs`), and how far noise moves them.
 
+Only noise is in a margin. What clamping, truncation and thresholds take away is not.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+
+import numpy as np
+
+from rules.mechanisms.distribution import Distribution
+
+Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # groups × replicates
+
 
 Text = str | None  # a value as PostgreSQL prints it; None is NULL
 
@@ -68,17 +79,11 @@ class Spread:
     high: Fraction
 
 
-StatisticKind = Literal[
-    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "regr_slope",
-    "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
-]  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """PostgreSQL's statistic of this name, from moments: of x alone, or of (y, x) over the rows that have both."""
 
-    kind: StatisticKind
+    kind: str  # its name in `release.moments`
     count: int  # measure: rows with all the values
     x: Spread
     digits: int
@@ -88,7 +93,7 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where the error bar of a choice ends: choices too, each with the outermost value of every candidate."""
+    """The ends of a choice's error bar: choices too, each with the outermost value of every candidate."""
 
     low: int  # measure: a Choice
     high: int
@@ -115,7 +120,7 @@ class ChosenList:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How many hold a value, from reports that match it: (hits − q·reports)/(p − q). Or the mean of a number as a bit.
+    """The units that hold a value, from reports that match: (hits − q·reports)/(p − q). Or a mean of one bit each.
 
     In a group of reports that match a value the other reports are those of other groups, which differ in a key alone.
     """
@@ -132,9 +137,44 @@ class Estimate:
 
     @property
     def digits(self) -> int:
-        """What is shown of it is far below its error."""
+        """Return what is shown of it is far below its error."""
         return 2 if self.bounds is None else 6
 
 
 # Each is computed from noised integers alone.
 Output = Count | Sum | CentredSum | Average | Statistic | Chosen | ChosenList | Estimate
+
+
+def percent(level: Decimal) -> str:
+    """A level in words.
+
+    Example:
+        >>> percent(Decimal("0.950")), percent(Decimal("0.999"))
+        ('95%', '99.9%')
+    """
+    return f"{(level * 100).normalize():f}%"
+
+
+def margin_of_output(output: Output, laws: Mapping[int, Distribution], level: Decimal) -> Fraction | None:
+    """The margin at a level of what has noise of these laws, by measure; None where it depends on the answer itself."""
+    match output:
+        case Count(measure=measure):
+            return Fraction(laws[measure].margin(level))
+        case Sum(measure=measure, step=step):
+            return laws[measure].margin(level) * step
+        case CentredSum(halves=halves, count=count, middle=middle, step=step):
+            law = laws[halves].plus(laws[count].times(middle))
+            return Fraction(law.within(float(level))) * step / 2
+        case _:
+            return None
+
+
+def margin_of_average(output: Average, laws: Mapping[int, Distribution], level: Decimal, slack: float = 0.0) -> float:
+    """So many times the rows of a group a mean is off by at most this, however far from the middle it lies.
+
+    mid + sum/count moves by (δs − (mean − mid)·δn)/count, and |mean − mid| is at most half of the bounds' width. A
+    group so small that the noise of its count matters has more: `slack` is for that noise, in the mean's own unit.
+    """
+    half = float(output.high - output.low) / 2
+    law = laws[output.halves].times(float(output.step) / 2).plus(laws[output.count].times(half + slack))
+    return law.within(float(level))

@@ -4,12 +4,14 @@ Made by the planner from the statement, the rules and the catalog alone, never f
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from rules.kernel.replay import BlockStatement, Statement, TallyStatement
+from rules.kernel.blocks import BlockStatement
+from rules.kernel.bounded import Statement
+from rules.kernel.tally import TallyStatement
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.noised_outputs import Estimate, Output, Text
 from rules.mechanisms.top_groups import Top
@@ -31,6 +33,14 @@ class Ladder:
     ]  # by step from rung to rung, how high it has to be to be worth its noise, in 64ths of a unit
     step: Fraction = Fraction(1)  # what one of a rung stands for
     is_declared: bool = True  # whether the rules or the session say the last rung
+    # Where groups are found: the thresholds for lists of up to so many, by which the list that was found is priced.
+    by_groups: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+    def over(self, groups: int) -> "Ladder":
+        """The ladder for a list of so many groups, which was released before."""
+        classes = (thresholds for most, thresholds in self.by_groups if groups <= most)
+        last = self.by_groups[-1][1] if self.by_groups else self.thresholds
+        return replace(self, thresholds=next(classes, last), by_groups=())
 
     def told(self, bound: int) -> str:
         """A bound as a number to be read."""
@@ -198,9 +208,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class LeastUnits:
-    """By the rules: groups whose noised number of units is less have no number."""
+    """By the rules: a number of a group is not shown where the noised units that it is about are less."""
 
-    measure: int  # the units per group
+    measures: tuple[int, ...]  # by output: these units
     units: int
 
 

@@ -52,13 +52,13 @@ def rho_of_top(top: Top) -> Fraction:
 
 
 def epsilons_of(epsilon: Decimal) -> tuple[Decimal, Decimal]:
-    """What the choice has of a block's ε, and what the numbers have."""
+    """Return what the choice has of a block's ε, and what the numbers have."""
     chosen = epsilon * _SHARE
     return chosen, epsilon - chosen
 
 
 def is_better(count: int, listed: int, groups: int, noise: Literal["laplace", "gaussian"]) -> bool:
-    """Whether a choice of so many groups has less noise than the counts of all, where a unit is in so many.
+    """Return whether a choice of so many groups has less noise than the counts of all, where a unit is in so many.
 
     Example:
         >>> is_better(5, 120, 15, "laplace"), is_better(5, 120, 14, "laplace"), is_better(5, 120, 12, "gaussian")

@@ -1,15 +1,16 @@
-"""What stands above a private block in its own SELECT: the keys and aggregates that everything else is made of."""
+"""Find what stands above a private block in its SELECT: keys and aggregates, and ORDER BY … LIMIT over groups."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from rules.planner.find_blocks import BlockSite, GroupKey
 from rules.sql.aggregate_names import AGGREGATES, ESTIMATE, TYPICAL
-from rules.sql.grammar import Json, Node, kind, strings, walk
+from rules.sql.grammar import Json, Node, items, kind, strings, walk
 from rules.sql.lower import expression_from
 from rules.sql.normalize import spelled_expression
 from rules.sql.normalize.to_text import spell
-from rules.sql.selects import group_columns, target_value
+from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.tree import PLACES
 
 # The clauses that are computed after grouping.
@@ -154,3 +155,46 @@ def _key_node(body: Node, key: GroupKey, *, in_sets: bool) -> Json:
         return next(node for node in columns if expression_from(node) == key.expression)
     assert key.element is not None, "a key comes from a select item or from an element of GROUP BY"
     return columns[key.element]
+
+
+_COMPUTED_OF_ALL: Final = ("havingClause", "distinctClause", "windowClause", "valuesLists", "lockingClause")
+
+
+def find_top(body: Node) -> int | None:
+    """Return how many groups are shown of all, or skipped; None where something else is asked of the others."""
+    count, offset = _constant(body.get("limitCount")), _constant(body.get("limitOffset"))
+    if not count or body.get("limitOption") != "LIMIT_OPTION_COUNT" or (offset is None and "limitOffset" in body):
+        return None
+    if any(body.get(clause) for clause in _COMPUTED_OF_ALL):
+        return None
+    above = [part for clause in ("targetList", "sortClause") for part in walk_all(items(body, clause))]
+    if any(kind(part)[0] == "SubLink" or kind(part)[1].get("over") for part in above):
+        return None
+    orders = items(body, "sortClause")
+    return count + (offset or 0) if orders and _is_descending_count(orders[0], body) else None
+
+
+def walk_all(nodes: list[Json]) -> list[Node]:
+    return [part for node in nodes for part in walk(node)]
+
+
+def _constant(node: Json) -> int | None:
+    value = kind(node)[1].get("ival") if kind(node)[0] == "A_Const" else None
+    found = value.get("ival") if isinstance(value, dict) else None
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def _is_descending_count(order: Json, body: Node) -> bool:
+    """By an aggregate itself, or by the name or the place of one among the columns."""
+    sort = kind(order)[1]
+    if sort.get("sortby_dir") != "SORTBY_DESC":
+        return False
+    node, targets = sort.get("node"), items(body, "targetList")
+    if (place := _constant(node)) is not None:
+        return place <= len(targets) and is_aggregate(kind(targets[place - 1])[1].get("val"))
+    match kind(node):
+        case "ColumnRef", reference if len(name := strings(reference.get("fields"))) == 1:
+            named = [kind(target)[1] for target in targets]
+            found = [each.get("val") for each in named if (each.get("name") or column_name(each.get("val"))) == name[0]]
+            return len(found) == 1 and is_aggregate(found[0])
+    return is_aggregate(node)

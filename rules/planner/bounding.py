@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rules.aggregates.contributions import Contribution, Pick, Selection, Typical
-from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows
+from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockStatement
+from rules.kernel.bounded import Statement
 from rules.kernel.forms import Form
 from rules.kernel.keys import Key
 from rules.kernel.measures import Case, Count, Measure, Sum, Units
-from rules.kernel.replay import BlockStatement, Statement, TallyStatement
 from rules.kernel.script import Filter, Project, Scan, Script, bare
-from rules.kernel.tally import GroupLadder, Ladder, RowLadder, SumLadder
+from rules.kernel.tally import GroupLadder, Ladder, RowLadder, SumLadder, TallyStatement
 from rules.planner.disjoint_measures import Vector, pivots_of
 from rules.planner.to_script import bare_key, bare_measure, bare_summand
 

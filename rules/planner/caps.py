@@ -1,4 +1,4 @@
-"""How many rows and groups of a unit are counted, who says so, and what may be cut by it."""
+"""Caps: how many rows and groups of a unit are counted, who says so, and what may be cut by it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _DEFAULT_GROUPS = 1  # of a unit that are counted where the groups are found: ot
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """How many rows of a unit are counted."""
+    """The number of rows of a unit that are counted."""
 
     rows: int
     by: str  # whose number it is, in words; nothing where a key proves that there are no more
@@ -35,7 +35,7 @@ def find_cap(node: Node, request: Request, context: PlannerContext) -> tuple[Cap
     """
     rows, own = node.facts.rows, request.rows_per_unit
     limits = [each for each in (rows.cap, own) if each is not None]
-    if rows.proved is not None and all(rows.proved <= each for each in limits):
+    if rows.proved is not None and all(rows.proved <= limit for limit in limits):
         return Cap(rows.proved, ""), ()
     if own is not None and (rows.cap is None or own < rows.cap):
         return Cap(own, "your cap"), ()
@@ -49,7 +49,7 @@ def find_cap(node: Node, request: Request, context: PlannerContext) -> tuple[Cap
 
 
 def _words(node: Node, cap: int) -> str:
-    """Whose number the cap is: that of one table, or of several that are joined by nothing but the unit."""
+    """Return whose number the cap is: that of one table, or of several that are joined by nothing but the unit."""
     known = [scan.facts.rows.cap for scan in scans_in(node) if scan.facts.unit is not None]
     caps = [each for each in known if each is not None and each > 1]
     if len(caps) < 2 or prod(caps) != cap or sum(caps) == cap:
@@ -75,9 +75,9 @@ def _multiplied(rows: int, fan_out: int | None, *, is_declared: bool) -> tuple[C
 
 
 def _is_declared(node: Node, context: PlannerContext) -> bool:
-    """Whether the rules say a number for any table that is read."""
+    """Return whether the rules say a number for any table that is read."""
     rules = (context.policy.find_table(scan.table) for scan in scans_in(node))
-    return any(each is not None and each.rows_per_unit is not None for each in rules)
+    return any(rule is not None and rule.rows_per_unit is not None for rule in rules)
 
 
 def bounding_of(
@@ -105,7 +105,7 @@ def limited(bounding: Bounding, asked: Sequence[Contribution], *, is_private: bo
 
 
 def find_cuts(cap: Cap, bounding: Bounding, parts: Sequence[Contribution], groups: int | None) -> tuple[Cut, ...]:
-    """What may be cut, besides what is chosen: by the rules and the query, whether anything is or not.
+    """Return what may be cut, besides what is chosen: by the rules and the query, whether anything is or not.
 
     Units that are counted in so many groups as there are, or as a key proves, are not cut, whatever the cap of rows is.
     """

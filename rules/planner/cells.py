@@ -12,10 +12,11 @@ from rules.aggregates.contributions import Contribution
 from rules.algebra.nodes import Filter, Node
 from rules.bind.scope import PlannerContext
 from rules.functions.casts import cast_to
-from rules.functions.datetime.extraction import date_trunc, extract, truncate
+from rules.functions.datetime.extraction import extract
+from rules.functions.datetime.truncation import date_trunc, truncate
 from rules.kernel.measures import Count, Products, Sum, Units
 from rules.kernel.measures import Values as Summed
-from rules.mechanisms.cells import WHOLE, CellKey, Cells, Field, Finer, Span, Test, View
+from rules.mechanisms.cells import PARTS, WHOLE, CellKey, Cells, Clock, Field, Finer, Halves, Span, Test, View
 from rules.planner.bounding import Bounding
 from rules.planner.names import CanonicalNames
 from rules.planner.select_partitions import Keyed
@@ -32,18 +33,6 @@ _MOST_VIEWED: Final = 4  # columns whose conditions may be left out: each set of
 _LONGEST_LIST: Final = 20  # values
 _FIELDS: Final[tuple[Field, ...]] = ("day", "week", "month", "quarter", "year")
 _NUMBERS_OF: Final[tuple[Field, ...]] = ("of year", "of quarter", "of month", "of isodow", "of dow")
-_PARTS: Final[Mapping[Field, tuple[Field, ...]]] = {  # of which each is made
-    "of year": ("day", "month", "quarter", "year"),
-    "of quarter": ("day", "month", "quarter"),
-    "of month": ("day", "month"),
-    "of isodow": ("day",),
-    "of dow": ("day",),
-    "day": ("day",),
-    "week": ("day", "week"),
-    "month": ("day", "month"),
-    "quarter": ("day", "month", "quarter"),
-    "year": ("day", "month", "quarter", "year"),
-}
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _HOURS: Final = 3 * DAY // 24
 _NUMBERS: Final = ("integer", "numeric")
@@ -64,6 +53,7 @@ def cells_of(
     names: CanonicalNames,
     bounding: Bounding,
     parts: Sequence[Contribution],
+    centred: Mapping[Contribution, Sequence[Contribution]],
     context: PlannerContext,
     *,
     is_in_one: bool,
@@ -73,7 +63,16 @@ def cells_of(
     if keyed.others:
         return None
     with noting_zones():  # which are told by the plan whose cells are taken: its list of groups needs them
-        return _Maker(keyed, names, bounding, context, after).cells(parts, is_in_one=is_in_one)
+        made = _Maker(keyed, names, bounding, context, after).cells(parts, is_in_one=is_in_one)
+        return replace(made, halves=tuple(_halves(part, centred.get(part), names) for part in parts))
+
+
+def _halves(part: Contribution, centred: Sequence[Contribution] | None, names: CanonicalNames) -> Halves | None:
+    """The centred sum of what a part sums, and the count that belongs to it."""
+    if centred is None or not isinstance(part, Sum):
+        return None
+    total, count = map(names.part, centred)
+    return Halves(total, count, part.summand.lattice.low + part.summand.lattice.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class _Maker:
         used = ids_in(*self.keyed.keys, *spans)
         times = {number: self._times(columns[number]) for number in sorted(used)}
         tests = {each: self._tests(each, spans, columns, times) for each in spans}
-        keys = tuple(self._key(key, tests, times) for key in self.keyed.keys)
+        keys = tuple(self._key(key, tests, columns, times) for key in self.keyed.keys)
         named = {key.name for key in keys}
         own = {each for each, found in tests.items() if any(test.key in named and not test.field for test in found)}
         known = {each: f"{self._name(each)} in {span.plain()}" for each, span in spans.items()}
@@ -106,13 +105,17 @@ class _Maker:
         views = tuple(View(family(some), tuple(tests[each] for each in some)) for some in _sets(tested))
         counted = tuple(isinstance(part, Units) for part in parts)
         adding = tuple(isinstance(part, Count | Sum | Summed | Products) for part in parts)
-        return Cells(family(own), keys, views, adding, counted, is_in_one, self.context.time_zone)
+        return Cells(family(own), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
 
     def _name(self, expression: Expression) -> str:
         return hashlib.sha256(self.names.expression(expression).encode()).hexdigest()[:20]
 
     def _key(
-        self, key: Expression, tests: Mapping[Expression, tuple[Test, ...]], times: Mapping[int, tuple[_TimeKey, ...]]
+        self,
+        key: Expression,
+        tests: Mapping[Expression, tuple[Test, ...]],
+        columns: Mapping[int, Column],
+        times: Mapping[int, tuple[_TimeKey, ...]],
     ) -> CellKey:
         name, listed = self._name(key), self._listed(key)
         found = listed or WHOLE
@@ -123,8 +126,9 @@ class _Maker:
         if not cut:
             return made
         field, (number,) = cut[0].field, ids_in(key)
-        finer = (each for each in times[number] if each.field in _PARTS[field] and each.name != name)
-        return replace(made, field=field, finer=tuple(Finer(each.name, each.type) for each in finer))
+        finer = (each for each in times[number] if each.field in PARTS[field] and each.name != name)
+        clock = Clock(self._name(columns[number]), field, made.type)
+        return replace(made, clock=clock, finer=tuple(Finer(each.name, each.type) for each in finer))
 
     def _listed(self, key: Expression) -> Span | None:
         """The values outside of which a key leaves rows out by itself; None where they are too many to be told."""
@@ -160,12 +164,12 @@ class _Maker:
         field = next((each.field for each in known if each.name == name), None)
         if field is None:
             return (bare,)
-        finer = (each for each in times[number] if each.field in _PARTS[field])
+        finer = (each for each in times[number] if each.field in PARTS[field])
         return (bare, *(Test(each.name, each.type, span, field) for each in finer))
 
     def _clamped(self, column: Column) -> tuple[_TimeKey, ...]:
         """Numbers of the clock as conditions have them: of a moment that is clamped to its declared bounds."""
-        setting = self.context.setting()
+        column, setting = _nameable(column), self.context.setting()
         numbers = [(extract((Literal(each[3:]), column), setting), each) for each in _NUMBERS_OF]
         whole = [(cast_to(each, INT4, setting), field) for each, field in numbers]
         return tuple(_TimeKey(self._name(each), _type_of(each), field) for each, field in (*numbers, *whole))
@@ -174,7 +178,7 @@ class _Maker:
         """The keys that a moment is usually cut to."""
         if column.type.kind not in ("timestamptz", "timestamp", "date"):
             return ()
-        setting = self.context.setting(as_key=True)
+        column, setting = _nameable(column), self.context.setting(as_key=True)
         try:
             found = [(date_trunc((Literal(field), column), setting), field) for field in _FIELDS]
             dates = [(cast_to(each, DATE, setting), field) for each, field in found]
@@ -185,6 +189,19 @@ class _Maker:
             return ()
         made = [*found, *dates, (day, _FIELDS[0]), *numbers, *whole]
         return tuple(_TimeKey(self._name(each), _type_of(each), field) for each, field in made)
+
+
+def _nameable(column: Column) -> Column:
+    """A column as if it had one value: none are counted out for the sake of names.
+
+    Of values they say one thing, whether the column is clamped: so that one lies outside of what is declared if any
+    may.
+    """
+    bounds, declared = domain.range_of(column.domain), domain.range_of(column.declared)
+    one = bounds.low or bounds.high or Fraction(0)
+    if declared.high is not None and not domain.is_within(bounds, declared):
+        one = declared.high + 1
+    return replace(column, domain=Range(one, one))
 
 
 def _type_of(key: Expression) -> Type:

@@ -1,4 +1,4 @@
-"""Whether the views that the rules name can be read: found by planning a count over each."""
+"""Check that the views of the rules can be read, by planning a count over each."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from rules.kernel.render import qualified
 from rules.planner.passes.inline_views import defined
 from rules.planner.plan import Request
 from rules.planner.planner import plan
-from rules.planner.relations import tables_in
+from rules.planner.tables import tables_in
 from rules.policy.check import check_policy
 from rules.policy.check_citus import check_citus
 from rules.policy.finding import Finding, by_severity, error

@@ -1,4 +1,4 @@
-"""Where bounds are chosen privately: nobody has declared them, or the rules or the session say so.
+"""Choose bounds privately where nobody has declared them, or the rules or the session ask for it.
 
 Three kinds of totals of a unit have ladders: its rows, which bound all measures of rows alike, so that means are not
 bent; the groups that it is in, where units are counted; and what it adds to one sum, which bounds that sum alone.
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from rules.aggregates.contributions import Contribution, Recipe, Typical
 from rules.algebra.nodes import Facts, Node, scans_in
@@ -20,7 +21,8 @@ from rules.planner.plan import Request
 from rules.release.bound_ladder import LEAST_CEILING, Noisy, rungs_to, thresholds_of
 from rules.values.expression import Apply, Column, Expression, columns_in
 
-_FOUND = 8  # groups, as a rule, where they are found: how many there are is not known before the choice
+_FOUND = 8  # groups, as a rule, where they are found and the choice cannot wait for their list
+_CLASSES = tuple(4**power for power in range(9))  # of lists that are found: a bound is chosen for about so many groups
 _FINEST = 64  # of a sum's reach in one row: the part of it that the lowest rung is
 
 
@@ -36,7 +38,7 @@ def weight_of_ladder(groups: int | None, least: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Which bounds are to be chosen."""
+    """The bounds that are to be chosen."""
 
     rows: bool
     sums: bool
@@ -101,13 +103,13 @@ def _total(recipe: Recipe) -> Sum | None:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What the ladders of a block depend on besides its bounding: all of it known without the data."""
+    """All that the ladders of a block depend on besides its bounding: it is known without the data."""
 
     vectors: Sequence[Decimal]  # the ε of each vector of measures
     ladders: Sequence[Decimal]  # and of each ladder
     groups: int | None  # None: they are found in the data
     group_size: int
-    is_gaussian: bool
+    is_pure: bool
 
 
 def find_ladders(
@@ -130,9 +132,10 @@ def find_ladders(
     ladders = []
     for number, (called, what, rungs, step) in enumerate(found):
         epsilon, measures = shares.ladders[number], tuple(_bounded_by(number, bounding, shares))
-        groups = shares.groups or _FOUND
-        thresholds = thresholds_of(rungs, groups, measures, epsilon, group_size=shares.group_size)
-        ladders.append(Ladder(called, what, epsilon, rungs, thresholds, step, is_declared))
+        priced = partial(thresholds_of, rungs, measures=measures, epsilon=epsilon, group_size=shares.group_size)
+        classes = () if shares.groups else tuple((most, priced(max(1, most // 2))) for most in _CLASSES)
+        thresholds = priced(shares.groups or _FOUND)
+        ladders.append(Ladder(called, what, epsilon, rungs, thresholds, step, is_declared, classes))
     return tuple(ladders)
 
 
@@ -147,7 +150,7 @@ def vectors_bounded_by(ladder: int, bounding: Bounding) -> tuple[int, ...]:
 
 def _bounded_by(ladder: int, bounding: Bounding, shares: Shares) -> Iterator[Noisy]:
     for number in vectors_bounded_by(ladder, bounding):
-        by_root = shares.is_gaussian and all(isinstance(part, Units) for part in bounding.vectors[number])
+        by_root = not shares.is_pure and all(isinstance(part, Units) for part in bounding.vectors[number])
         yield Noisy(shares.vectors[number], by_root)
 
 

@@ -1,4 +1,4 @@
-"""What an analyst may do with each column, by the rules and the catalog: found by asking the planner's own passes."""
+"""Tell what an analyst may do with each column, by the rules and the catalog: the planner's own passes are asked."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from rules.algebra.nodes import Facts, Node
 from rules.algebra.unit_facts import tells_unit
 from rules.bind.expression import Binding
 from rules.bind.from_clause import names_leaf
-from rules.bind.inner_answers import InnerQueryNeeded
 from rules.bind.scope import PlannerContext, single
 from rules.bind.state import BoundSource
 from rules.bind.table import scan
 from rules.catalog import Catalog, Table
+from rules.functions.context import Needed
 from rules.functions.guard import as_value
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.find_blocks import GroupKey, find_blocks
@@ -39,7 +39,7 @@ Source = Literal["rules", "catalog"]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of values, be it enforced or proved."""
+    """The bounds of values, be they enforced or proved."""
 
     lower: Text = None
     upper: Text = None
@@ -49,7 +49,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class RowsOfUnit:
-    """How many rows of a unit are counted."""
+    """The number of rows of a unit that are counted."""
 
     most: int | None = None  # None: it is chosen for each question
     source: Source | Literal["choice"] | None = None
@@ -115,9 +115,11 @@ def _viewed(view: Table, columns: Sequence[real.Column], context: PlannerContext
 
 
 def _with_uses(plain: ColumnFacts, source: BoundSource, context: PlannerContext) -> ColumnFacts:
-    """What the column may be used for."""
+    """Return what the column may be used for."""
     name, facts = s.Name((plain.column.name,)), source.node.facts
-    binding = Binding(names_leaf(source.scope, {each.id: each for each in facts.columns}), context, context.setting())
+    binding = Binding(
+        names_leaf(source.scope, {column.id: column for column in facts.columns}), context, context.setting()
+    )
     own = binding.bind(name)
     assert isinstance(own, Column)
     can_be_summed, key = _can_be_summed(name, binding, facts), _key(own, name, source, context)
@@ -156,7 +158,7 @@ def _groups(key: Expression | None, node: Node, context: PlannerContext) -> Lite
         return None
     try:
         parts = list_parts((key,), node, context)
-    except InnerQueryNeeded:  # public rows list it
+    except Needed:  # public rows list it
         return "known"
     limit = context.policy.groups_limit
     return "found" if parts is None or listing_of((key,), parts, limit) is None else "known"

@@ -23,7 +23,7 @@ _TIMES = ("date", "timestamp", "timestamptz")
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class CookbookEntry:
     """One statement, for what it is good, and how far noise moves its numbers at the default ε."""
 
     title: str
@@ -40,11 +40,11 @@ class Chapter:
     table: Table
     public: bool
     columns: tuple[ColumnFacts, ...]
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[CookbookEntry, ...]
 
 
 def chapter(policy: Policy, catalog: Catalog, name: TableName, epsilon: Decimal) -> Chapter | None:
-    """What can be asked of one table; None where analysts have none of that name."""
+    """Return what can be asked of one table; None where analysts have none of that name."""
     facts = {key: list(group) for key, group in groupby(column_facts(policy, catalog), lambda each: each.table.name)}
     if name not in facts:
         return None
@@ -53,17 +53,17 @@ def chapter(policy: Policy, catalog: Catalog, name: TableName, epsilon: Decimal)
     planner = ErrorPlanner(policy, catalog, Kernel(Ground(policy, catalog)), (epsilon,))
     asked = _public(table) if public else _protected(columns, facts, policy)
     recipes = (_recipe(planner, title, sql, epsilon, exact=public) for title, sql in asked)
-    return Chapter(table, public, tuple(columns), tuple(each for each in recipes if each is not None))
+    return Chapter(table, public, tuple(columns), tuple(recipe for recipe in recipes if recipe is not None))
 
 
-def _recipe(planner: ErrorPlanner, title: str, sql: str, epsilon: Decimal, *, exact: bool) -> Recipe | None:
+def _recipe(planner: ErrorPlanner, title: str, sql: str, epsilon: Decimal, *, exact: bool) -> CookbookEntry | None:
     text = _short(sql)
     if exact:
-        return Recipe(title, text, None, exact=True)
+        return CookbookEntry(title, text, None, exact=True)
     asked = planner.ask(title, sql)
     if isinstance(asked, Refusal):
         return None
-    return Recipe(title, text, asked.errors.get(epsilon), asked.at_most)
+    return CookbookEntry(title, text, asked.errors.get(epsilon), asked.at_most)
 
 
 def _short(sql: str) -> str:
@@ -132,7 +132,7 @@ def _found(columns: Sequence[ColumnFacts], name: str, policy: Policy) -> Iterato
 
 
 def _times(columns: Sequence[ColumnFacts], sums: Sequence[ColumnFacts], name: str) -> Iterator[tuple[str, str]]:
-    for time in [each for each in columns if _is_time(each) and each.bounds.lower is not None][:1]:
+    for time in [column for column in columns if _is_time(column) and column.bounds.lower is not None][:1]:
         month = f"date_trunc('month', {_column(time)})"
         yield (
             f"Rows by month of {time.column.name}",
@@ -155,7 +155,7 @@ def _joined(table: Table, facts: dict[TableName, list[ColumnFacts]], policy: Pol
     parent, parent_key = (step.target, step.target_column) if step.target else (table_name(unit), key)
     if parent == table.name or parent not in facts or not parent_key:
         return
-    for column in [each for each in facts[parent] if _is_key(each)][:1]:
+    for column in [fact for fact in facts[parent] if _is_key(fact)][:1]:
         yield (
             f"Rows by {column.column.name} of {parent.name}",
             f"SELECT p.{_column(column)}, count(*) FROM {qualified(table.name)} AS t JOIN {qualified(parent)} AS p "
@@ -164,7 +164,7 @@ def _joined(table: Table, facts: dict[TableName, list[ColumnFacts]], policy: Pol
 
 
 def _is_key(column: ColumnFacts) -> bool:
-    """Whether people group by it: its groups are listed, and it is more than a number between bounds."""
+    """Return whether people group by it: its groups are listed, and it is more than a number between bounds."""
     is_listed = column.bounds.values is not None or not column.can_be_summed
     return column.groups == "known" and is_listed and not _is_time(column)
 

@@ -75,16 +75,16 @@ def _support(part: Contribution) -> Expression | None:
 
 def _implied(condition: Expression) -> Iterator[Expression]:
     """The condition's parts, and what a CASE tests that has a value: count(CASE WHEN x THEN 1 END)."""
-    for each in conjuncts(condition):
-        yield each
-        if isinstance(each, Apply) and each.name == "is not null":
-            tested = _tested(each.arguments[0], zero_adds_nothing=False)
+    for conjunct in conjuncts(condition):
+        yield conjunct
+        if isinstance(conjunct, Apply) and conjunct.name == "is not null":
+            tested = _tested(conjunct.arguments[0], zero_adds_nothing=False)
             if tested is not None:
                 yield from conjuncts(tested)
 
 
 def _tested(given: Expression, *, zero_adds_nothing: bool) -> Expression | None:
-    """What a CASE tests that is NULL, or zero, in all other rows."""
+    """Return what a CASE tests that is NULL, or zero, in all other rows."""
     match given:
         case Apply(sql="CASE WHEN {0} THEN {1} END", arguments=(tested, _)):
             return tested

@@ -22,13 +22,13 @@ _HINT: Final = "Apply it to an aggregate in the same SELECT, as in noisegate.mar
 
 
 def bar_name(node: Json) -> BarEnd | None:
-    """Which error bar a call asks for."""
+    """Return which error bar a call asks for."""
     body = node.get("FuncCall") if isinstance(node, dict) else None
     if not isinstance(body, dict):
         return None
     match strings(body.get("funcname")):
         case ("noisegate", called) | (called,):
-            return next((each for each in BARS if each == called), None)
+            return next((bar for bar in BARS if bar == called), None)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What analysts can ask of each table, and how far noise moves the answers: by plans, without a row.
+"""Expect the error of what analysts can ask of each table: by plans, without a row.
 
 Nothing is measured and no row is read. Each line is a statement that is planned as it would be for an analyst; the
 errors are those that EXPLAIN tells.
@@ -15,7 +15,7 @@ from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import laws_of
-from rules.mechanisms.margin import margin_of_output
+from rules.mechanisms.noised_outputs import margin_of_output
 from rules.mechanisms.release_plan import Block
 from rules.planner.column_facts import ColumnFacts, column_facts
 from rules.planner.plan import Plan, Request
@@ -25,7 +25,7 @@ from rules.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ExpectedError:
     """One kind of statement, and the margin of its numbers at each ε."""
 
     words: str
@@ -36,11 +36,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class TableUse:
-    """What may be asked of one table."""
+    """The uses of one table: what may be asked of it."""
 
     table: Table
     public: bool
-    questions: tuple[Question, ...] = ()
+    questions: tuple[ExpectedError, ...] = ()
     not_covered: tuple[str, ...] = ()
 
 
@@ -50,7 +50,7 @@ _CHOSEN = "count of rows: its error is known where rows_per_unit is given; witho
 def expected_errors(policy: Policy, catalog: Catalog, epsilons: Sequence[Decimal]) -> Iterator[TableUse]:
     """All tables of the rules, in the order of their names."""
     planner = ErrorPlanner(policy, catalog, Kernel(Ground(policy, catalog)), tuple(epsilons))
-    for _, group in groupby(column_facts(policy, catalog), key=lambda each: each.table.name):
+    for _, group in groupby(column_facts(policy, catalog), key=lambda fact: fact.table.name):
         columns = list(group)
         table = columns[0].table
         if columns[0].is_public:
@@ -75,8 +75,8 @@ class ErrorPlanner:
     kernel: Kernel
     epsilons: tuple[Decimal, ...]
 
-    def ask(self, words: str, sql: str) -> Question | Refusal:
-        """What it would be; one that needs rows of a public table first has no errors to tell."""
+    def ask(self, words: str, sql: str) -> ExpectedError | Refusal:
+        """Return what it would be; one that needs rows of a public table first has no errors to tell."""
         errors: dict[Decimal, Fraction] = {}
         at_most = False
         for epsilon in self.epsilons:
@@ -90,33 +90,33 @@ class ErrorPlanner:
                 margins = [_margin(block, self.policy) for block in made.blocks]
                 if len(margins) == 1 and margins[0] is not None:
                     errors[epsilon] = margins[0]
-        return Question(words, sql, errors, at_most)
+        return ExpectedError(words, sql, errors, at_most)
 
-    def counts(self, columns: Sequence[ColumnFacts]) -> Iterator[Question]:
+    def counts(self, columns: Sequence[ColumnFacts]) -> Iterator[ExpectedError]:
         """Counts by what has known groups, which all have one error; and by what has to be found."""
-        known = [(_quoted(each.column.name), each.column.name) for each in columns if each.groups == "known"]
-        known += [_month(each) for each in columns if each.groups != "known" and _has_months(each)]
-        found = [each for each in columns if each.groups == "found" and not _has_months(each)]
+        known = [(_quoted(column.column.name), column.column.name) for column in columns if column.groups == "known"]
+        known += [_month(column) for column in columns if column.groups != "known" and _has_months(column)]
+        found = [column for column in columns if column.groups == "found" and not _has_months(column)]
         yield from self._counts_by(known, columns[0].table, "")
         if self.policy.budget.delta:
             keys = [(_quoted(each.column.name), each.column.name) for each in found]
             yield from self._counts_by(keys, columns[0].table, ", of groups that are large enough")
 
-    def _counts_by(self, keys: Sequence[tuple[str, str]], table: Table, which: str) -> Iterator[Question]:
+    def _counts_by(self, keys: Sequence[tuple[str, str]], table: Table, which: str) -> Iterator[ExpectedError]:
         words = f"count by {', '.join(name for _, name in keys)}{which}"
         for key, _ in keys:
             asked = self.ask(words, f"SELECT {key}, count(*) FROM {qualified(table.name)} GROUP BY {key}")
-            if isinstance(asked, Question) and asked.errors:
+            if isinstance(asked, ExpectedError) and asked.errors:
                 yield asked
                 return
 
-    def sums(self, columns: Sequence[ColumnFacts]) -> Iterator[Question]:
+    def sums(self, columns: Sequence[ColumnFacts]) -> Iterator[ExpectedError]:
         """One for each column with bounds."""
-        for each in columns:
-            if each.can_be_summed:
-                sql = f"SELECT sum({_quoted(each.column.name)}) FROM {qualified(each.table.name)}"
-                asked = self.ask(f"sum of {each.column.name}", sql)
-                if isinstance(asked, Question):
+        for column in columns:
+            if column.can_be_summed:
+                sql = f"SELECT sum({_quoted(column.column.name)}) FROM {qualified(column.table.name)}"
+                asked = self.ask(f"sum of {column.column.name}", sql)
+                if isinstance(asked, ExpectedError):
                     yield asked
 
 
@@ -135,11 +135,11 @@ def _month(column: ColumnFacts) -> tuple[str, str]:
 
 
 def _not_covered(columns: Sequence[ColumnFacts], policy: Policy) -> Iterator[str]:
-    """What the DBA could add to."""
-    numbers = [each for each in columns if each.column.type.base in ("numeric", "float4", "float8")]
-    if unbounded := [each.column.name for each in numbers if not each.can_be_summed]:
+    """Yield what the DBA could add to."""
+    numbers = [column for column in columns if column.column.type.base in ("numeric", "float4", "float8")]
+    if unbounded := [number.column.name for number in numbers if not number.can_be_summed]:
         yield f"sums and averages of {', '.join(unbounded)}: no bounds"
-    found = [each.column.name for each in columns if each.groups == "found" and each.bounds.lower is None]
+    found = [column.column.name for column in columns if column.groups == "found" and column.bounds.lower is None]
     if found and not policy.budget.delta:
         yield f"groups by {', '.join(found)}: no values and no δ"
 

@@ -5,23 +5,39 @@ without blocks, whose outer statement shows the lines as PostgreSQL shows its ow
 then for each block what is served again) is filled in when it is answered. The words are ASCII, for any client.
 """
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.cost import price
-from rules.mechanisms.margin import margin_of_average, margin_of_output, percent
-from rules.mechanisms.noised_outputs import Average, Chosen, ChosenList, Output
+from rules.mechanisms.noised_outputs import (
+    Average,
+    Chosen,
+    ChosenList,
+    Output,
+    margin_of_average,
+    margin_of_output,
+    percent,
+)
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure
 from rules.mechanisms.top_groups import Top, gumbel_scale
-from rules.planner.layouts import Fact, Facts, as_json, as_text, as_yaml
 from rules.planner.plan import Plan
 from rules.refusal import NotSupported
 from rules.release.margins import moving_outputs, rank_margin, rank_unit
 from rules.sql.grammar import Node, items, kind
+
+Fact = tuple[str, str]
+
+Facts = list[tuple[str, str | list[str]]]
+
+_WIDEST = 120  # characters of a line
+
+_UNBROKEN = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"])+|['"]""")  # a space in quotes is part of a value
+
 
 FORMATS = {"text": "text", "json": "json", "yaml": "text"}  # and the type of what PostgreSQL answers
 _ROWS = (1_000, 10_000)  # of groups for which the error of a mean is told
@@ -106,13 +122,13 @@ def _facts(block: Block, spoken: tuple[str, ...], group_size: int, kernel: Kerne
 
 
 def _statements(block: Block, kernel: Kernel) -> Iterator[Fact]:
-    """What would run. Where all is chosen from histograms, nothing is summed."""
+    """Yield what would run. Where all is chosen from histograms, nothing is summed."""
     if block.tally:
         yield "tally SQL", kernel.tally(block.tally).sql
-    if any(isinstance(each, Measure) for each in block.measures):
+    if any(isinstance(measure, Measure) for measure in block.measures):
         name = "inner SQL with the highest bounds" if block.ladders else "inner SQL"
         yield name, kernel.bounded(block.statement).sql
-    histograms = dict.fromkeys(each.statement for each in block.measures if isinstance(each, Choice))
+    histograms = dict.fromkeys(measure.statement for measure in block.measures if isinstance(measure, Choice))
     for number, each in enumerate(histograms, start=1):
         yield "histogram SQL" if number == 1 else f"histogram SQL {number}", kernel.bounded(each).sql
 
@@ -126,7 +142,7 @@ def _top(top: Top, group_size: int) -> Fact:
 
 
 def _ladder(ladder: Ladder) -> Fact:
-    """Which bound is chosen is an answer about the data, so it is not told here."""
+    """Return which bound is chosen is an answer about the data, so it is not told here."""
     rungs = "; ".join(map(ladder.told, ladder.rungs))
     return f"bound of {ladder.what}", f"chosen privately with epsilon {price(ladder.epsilon)} among {rungs}"
 
@@ -151,11 +167,11 @@ def _measure(measure: Measure | Choice, group_size: int, level: Decimal) -> Fact
 
 
 def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
-    """How far noise moves what is shown; of a mean by the rows of its group, which are not known."""
+    """Return how far noise moves what is shown; of a mean by the rows of its group, which are not known."""
     name, laws, level = _error_of(spoken), laws_of(block, group_size=group_size), percent(block.level)
     if isinstance(output, Average):
         most = margin_of_average(output, laws, block.level)
-        rows = ", ".join(f"+/- {most / each:,.3g} in a group of {each:,} rows" for each in _ROWS)
+        rows = ", ".join(f"+/- {most / row:,.3g} in a group of {row:,} rows" for row in _ROWS)
         return name, f"at most about {rows} ({level} of answers)"
     if isinstance(output, Chosen | ChosenList):
         rank = rank_margin(output, block, group_size)
@@ -196,3 +212,55 @@ def _quoted(text: str) -> str:
     """A literal that means the same whatever standard_conforming_strings says."""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{escaped}'" if "\\" in text else f"'{escaped}'"
+
+
+def as_text(cost: str, charge: Fact, blocks: Iterable[Facts]) -> list[str]:
+    """The lines of the plan; what is too long goes on in the next one, further in."""
+    lines = [cost, *_wrapped("  ", *charge)]
+    for number, block in enumerate(blocks, start=1):
+        lines.append(f"  ->  Block {number}")
+        for name, value in block:
+            lines += _wrapped("        ", name, value if isinstance(value, str) else ", ".join(value))
+    return lines
+
+
+def as_json(plan: Facts, blocks: Iterable[Facts]) -> str:
+    """A tree of nodes, as viewers of plans read it."""
+    return json.dumps([{"Plan": _tree(plan, blocks)}], indent=2, ensure_ascii=False)
+
+
+def as_yaml(plan: Facts, blocks: Iterable[Facts]) -> str:
+    """The same tree as lines; every value is quoted as JSON has it, which YAML reads too."""
+    lines = ["- Plan: ", *(f"    {line}" for line in _yaml([("Node Type", "Private Answer"), *plan]))]
+    lines.append("    Plans: ")
+    for block in blocks:
+        first, *rest = _yaml([("Node Type", "Block"), *block])
+        lines += [f"      - {first}", *(f"        {line}" for line in rest)]
+    return "\n".join(lines)
+
+
+def _tree(plan: Facts, blocks: Iterable[Facts]) -> dict[str, object]:
+    below = [{"Node Type": "Block", **dict(block)} for block in blocks]
+    return {"Node Type": "Private Answer", **dict(plan), "Plans": below}
+
+
+def _yaml(facts: Facts) -> Iterator[str]:
+    for name, value in facts:
+        key = name if re.fullmatch(r"[\w ]+", name) else json.dumps(name, ensure_ascii=False)
+        if isinstance(value, str):
+            yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+        else:
+            yield f"{key}: "
+            yield from (f"  - {json.dumps(each, ensure_ascii=False)}" for each in value)
+
+
+def _wrapped(indent: str, name: str, value: str) -> Iterator[str]:
+    """Broken where a space is no part of a value, so that the lines of SQL may be run as they are."""
+    first, *words = _UNBROKEN.findall(f"{name}: {value}")
+    line = f"{indent}{first}"
+    for word in words:
+        if len(line) + 1 + len(word) > _WIDEST:
+            yield line
+            line = f"{indent}   "
+        line = f"{line} {word}"
+    yield line

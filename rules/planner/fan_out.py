@@ -1,4 +1,4 @@
-"""How many public rows one protected row meets at most: by how much a join with public tables multiplies rows.
+"""Bound how many public rows one protected row meets: by how much a join with public tables multiplies rows.
 
 The twin counts it, over public rows alone. It is advice, as every number of rows: a cap is made of it, and the kernel
 enforces the cap after the join, whatever the public tables hold by then.
@@ -10,9 +10,10 @@ from itertools import chain
 
 from rules.algebra.cover import Cover, cover_of, is_over, types_of
 from rules.algebra.nodes import Filter, Gathered, Join, KnownRows, Node, Project, Scan, SemiJoin, Windowed
-from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded
+from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
-from rules.planner.public_rows import Tables
+from rules.functions.context import Needed
+from rules.planner.public_rows import PublicTables
 from rules.refusal import TooComplex
 from rules.sql.limits import check_size
 from rules.values.expression import Apply, Column, Expression, ids_in
@@ -22,7 +23,7 @@ from rules.values.types import have_one_equality
 def find_fan_out(node: Node, context: PlannerContext) -> int | None:
     """The product over all joins with public rows; None where some are not counted.
 
-    Raises InnerQueryNeeded where the twin has to be asked.
+    Raises Needed where the twin has to be asked.
     """
     conditions, product = cover_of(node).conditions, 1
     for public, protected in _public_sides(node):
@@ -57,7 +58,7 @@ def _most_partners(
     """
     own = cover_of(public)
     numbers, known = ({column.id for column in each.facts.columns} for each in (public, protected))
-    fixed = {number for each in conditions for number in _equated(each, numbers, known)}
+    fixed = {number for condition in conditions for number in _equated(condition, numbers, known)}
     if any(key <= fixed for key in public.facts.keys):
         return 1
     if isinstance(public, KnownRows):
@@ -72,7 +73,7 @@ def _most_partners(
     inner = InnerQuery(use="groups", sql=sql)
     released = next((each for each in context.released if each.inner == inner), None)
     if released is None:
-        raise InnerQueryNeeded(inner)
+        raise Needed(inner)
     return max(1, int(released.rows[0][0] or 1)) if released.rows else 1
 
 
@@ -83,7 +84,7 @@ def _most_alike(known: KnownRows, fixed: set[int]) -> int:
 
 
 def _is_whole(node: Node) -> bool:
-    """Whether a relation is nothing but rows of tables that meet, and conditions of them."""
+    """Return whether a relation is nothing but rows of tables that meet, and conditions of them."""
     match node:
         case Scan():
             return True
@@ -109,7 +110,7 @@ def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int]) 
     keys = sorted(fixed & readable)
     used = sorted(ids_in(*within) | set(keys))
     names = {number: f"c{place}" for place, number in enumerate(used, start=1)}
-    rows = Tables(own.public, within).sql(keys, names)
+    rows = PublicTables(own.public, within).sql(keys, names)
     grouped = ", ".join(names[number] for number in keys)
     there = (
         f" WHERE {' AND '.join(f'{names[number]} IS NOT NULL' for number in keys)} GROUP BY {grouped}" if keys else ""

@@ -49,7 +49,7 @@ def find_blocks(query: Query, context: PlannerContext) -> tuple[BlockSite, ...]:
 
 
 def context_of(request: Request, policy: Policy, catalog: Catalog) -> PlannerContext:
-    """What the names and functions of a request mean."""
+    """Return what the names and functions of a request mean."""
     return PlannerContext(
         policy=policy,
         catalog=catalog,

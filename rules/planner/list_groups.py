@@ -12,11 +12,12 @@ from itertools import count, pairwise
 
 from rules.algebra.cover import Cover, cover_of, equal_columns, is_of_days, is_over, types_of
 from rules.algebra.nodes import Node, Scan
-from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded
+from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
-from rules.planner.public_rows import Listed, Piece, Tables, every_day, groups_sql, listed
-from rules.planner.select_partitions import Item, Part, item_of, own_part
+from rules.functions.context import Needed
+from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed
+from rules.planner.select_partitions import Item, KeyPart, item_of, own_part
 from rules.refusal import TooComplex
 from rules.sql.limits import check_size
 from rules.values import domain, value
@@ -28,14 +29,14 @@ _LONGEST = 300_000  # characters of all labels together: they stand in the inner
 _MOST_CHOSEN = 500  # values that a condition leaves of a public column
 
 
-def list_parts(keys: tuple[Expression, ...], node: Node, context: PlannerContext) -> tuple[Part, ...] | None:
+def list_parts(keys: tuple[Expression, ...], node: Node, context: PlannerContext) -> tuple[KeyPart, ...] | None:
     """The parts of a list of groups, each of keys that go together; None where some key cannot be listed.
 
-    Raises InnerQueryNeeded where the twin has to be asked.
+    Raises Needed where the twin has to be asked.
     """
     limit = min(context.policy.groups_limit, MOST_ROWS)
     cover = _Cover.of(keys, node, context)
-    parts: list[Part] = []
+    parts: list[KeyPart] = []
     for places in cover.components():
         key = keys[places[0]]
         alone = own_part(key, places[0], limit, context.time_zone) if len(places) == 1 else None
@@ -62,8 +63,8 @@ class _Cover:
     context: PlannerContext
     cover: Cover
     known: Mapping[int, Column]  # what conditions say of columns
-    tables: list[Tables] = field(default_factory=list)
-    lists: dict[Expression, Listed] = field(default_factory=dict)
+    tables: list[PublicTables] = field(default_factory=list)
+    lists: dict[Expression, ListedRows] = field(default_factory=dict)
     same: dict[int, frozenset[int]] = field(default_factory=dict)  # columns that have the value of a column
     resolved: list[Expression | None] = field(default_factory=list)
     fresh: Iterator[int] = field(default_factory=lambda: count(-1, -1))
@@ -73,7 +74,7 @@ class _Cover:
         cover = cover_of(node)
         made = cls(keys, context, cover, {column.id: column for column in node.facts.columns})
         made.tables = list(_tables(cover))
-        inner = tuple(each for table in made.tables for each in table.conditions)
+        inner = tuple(condition for table in made.tables for condition in table.conditions)
         made.same = equal_columns((*cover.conditions, *inner), cover.computed)
         made._refer()
         made._count_days()
@@ -92,29 +93,31 @@ class _Cover:
         return sorted(places for _, places in found)
 
     def is_better(self, place: int) -> bool:
-        """Whether the twin knows more of a key than a list by itself says: public rows, or which values of a range."""
+        """Tell whether the twin knows more of a key than its list: public rows, or which values of a range."""
         key, resolved = self.keys[place], self.resolved[place]
         if resolved is None:
             return False
         if isinstance(key.domain, Range) and isinstance(key, Apply) and isinstance(resolved, Apply):
             return True
-        return any(isinstance(piece, Tables) for piece in self._connected([resolved]))
+        return any(isinstance(piece, PublicTables) for piece in self._connected([resolved]))
 
-    def part(self, places: list[int], limit: int) -> Part | None:
-        """What the twin makes of these keys; None where it cannot be asked, or has too much or nothing to say."""
+    def part(self, places: list[int], limit: int) -> KeyPart | None:
+        """Return the twin's list of these keys; None where it cannot be asked, or has too much or nothing to say."""
         keys = [key for place in places if (key := self.resolved[place]) is not None]
         if len(keys) < len(places) or any(self._is_long(key, limit) for key in keys):
             return None
         pieces = self._connected(keys)
         owned = {number for piece in pieces for number in piece.columns()}
-        conditions = [each for each in self._conditions() if is_over(each, owned)]
+        conditions = [condition for condition in self._conditions() if is_over(condition, owned)]
         chosen = {number: each for number in sorted(owned) if (each := self._chosen(number)) is not None}
         used = ids_in(*keys, *conditions) | chosen.keys()
         for piece in pieces:
-            if isinstance(piece, Tables):
+            if isinstance(piece, PublicTables):
                 used |= ids_in(*piece.conditions, *piece.on)
         names = {number: f"c{place}" for place, number in enumerate(_in_order(pieces, used), start=1)}
-        pieces = [replace(each, on=self._ties(each, owned)) if isinstance(each, Tables) else each for each in pieces]
+        pieces = [
+            replace(each, on=self._ties(each, owned)) if isinstance(each, PublicTables) else each for each in pieces
+        ]
         sql = groups_sql(pieces, conditions, chosen, keys, names, min(limit + 1, MOST_ROWS))
         try:
             check_size(sql)
@@ -123,16 +126,16 @@ class _Cover:
         return self._answered(sql, places, limit)
 
     def _is_long(self, key: Expression, limit: int) -> bool:
-        """Whether a key is a list of more days than may be groups."""
+        """Return whether a key is a list of more days than may be groups."""
         lists = {each.number: each.days for each in self.lists.values() if each.days is not None}
         days = lists.get(key.id) if isinstance(key, Column) else None
         return days is not None and days[1] - days[0] >= limit
 
-    def _answered(self, sql: str, places: list[int], limit: int) -> Part | None:
+    def _answered(self, sql: str, places: list[int], limit: int) -> KeyPart | None:
         inner = InnerQuery(use="groups", sql=sql)
         released = next((each for each in self.context.released if each.inner == inner), None)
         if released is None:
-            raise InnerQueryNeeded(inner)
+            raise Needed(inner)
         if not 0 < len(released.rows) <= min(limit, MOST_ROWS - 1):
             return None
         rows: list[tuple[Item, ...]] = []
@@ -143,7 +146,7 @@ class _Cover:
             rows.append(tuple(cell for cell in cells if cell is not None))
         if sum(len(text) for row in rows for _, text in row if text is not None) > _LONGEST:
             return None
-        return Part(tuple(places), tuple(dict.fromkeys(rows)))
+        return KeyPart(tuple(places), tuple(dict.fromkeys(rows)))
 
     def _item(self, key: Expression, text: str | None) -> Item | None:
         """A value of a key with the text that is shown of it; None for what is no value to the planner."""
@@ -154,7 +157,7 @@ class _Cover:
         return None if found is None else item_of(found, key, self.context.time_zone)
 
     def _roots(self, key: Expression, resolved: Expression | None) -> set[object]:
-        """What a key has in common with others that are computed from the same."""
+        """Return what a key has in common with others that are computed from the same."""
         roots: set[object] = {("column", number) for number in ids_in(key)}
         if resolved is None:
             return roots
@@ -175,7 +178,7 @@ class _Cover:
             target = next((found for each in self.cover.scans() if (found := self._target(each, origins))), None)
             if target is not None:
                 referred, other = target
-                self.tables.append(Tables((referred,), optional=column.nullable))
+                self.tables.append(PublicTables((referred,), optional=column.nullable))
                 self.same[number] = self.same.get(number, frozenset([number])) | {other}
 
     def _target(self, given: Scan, origins: frozenset[int]) -> tuple[Scan, int] | None:
@@ -217,13 +220,13 @@ class _Cover:
         if is_listed and (found := self._listed(given)) is not None:
             return found
         arguments = tuple(map(self._resolve, given.arguments))
-        known = tuple(each for each in arguments if each is not None)
+        known = tuple(argument for argument in arguments if argument is not None)
         if len(known) == len(arguments):
             return replace(given, arguments=known)
         return None if self._is_covered(given) else self._listed(given)
 
     def _is_covered(self, given: Expression) -> bool:
-        return any(self._column(each) is not None for each in columns_in(given))
+        return any(self._column(column) is not None for column in columns_in(given))
 
     def _column(self, given: Column) -> Expression | None:
         """A column as a public one, as that of a list of days, or as what it is computed from."""
@@ -251,7 +254,7 @@ class _Cover:
         return Column(self.lists[given].number, given.type)
 
     def _conditions(self) -> list[Expression]:
-        """What is known to hold of public columns, and which of them are equal because others are."""
+        """Return what is known to hold of public columns, and which of them are equal because others are."""
         found = [each for given in self.cover.conditions if (each := self._over_public(given)) is not None]
         covered = {number: column for table in self.tables if not table.optional for number, column in _plain(table)}
         for group in sorted({tuple(sorted(group & covered.keys())) for group in self.same.values()}):
@@ -264,7 +267,7 @@ class _Cover:
         covered = {number for table in self.tables for number in table.columns()}
         return given if is_over(given, covered) else None
 
-    def _ties(self, table: Tables, owned: set[int]) -> tuple[Expression, ...]:
+    def _ties(self, table: PublicTables, owned: set[int]) -> tuple[Expression, ...]:
         return tuple(each for each in table.on if is_over(each, owned))
 
     def _chosen(self, number: int) -> Values | None:
@@ -282,7 +285,7 @@ class _Cover:
         """The public rows and lists that keys are made of, and the public rows that these meet."""
         pieces: list[Piece] = [*self.tables, *self.lists.values()]
         wanted = set(ids_in(*keys))
-        ties = [ids_in(each) for each in self._conditions()]
+        ties = [ids_in(condition) for condition in self._conditions()]
         ties += [ids_in(each) for table in self.tables for each in table.on if self._over_public(each) is not None]
         found: list[Piece] = []
         while True:
@@ -295,20 +298,20 @@ class _Cover:
                 wanted |= tie if tie & owned else set()
 
 
-def _tables(cover: Cover) -> Iterator[Tables]:
+def _tables(cover: Cover) -> Iterator[PublicTables]:
     """Each public table by itself, and the partners of outer joins together."""
     for each in cover.public:
-        yield Tables((each,))
+        yield PublicTables((each,))
     for partner in cover.partners:
         inner = partner.cover
         owned = {number for each in inner.public for number in types_of(each)}
         if inner.public:
-            within = tuple(each for each in inner.conditions if is_over(each, owned))
-            yield Tables(inner.public, within, optional=True, on=partner.conditions)
-        yield from (replace(each, optional=True) for each in _tables(Cover(partners=inner.partners)))
+            within = tuple(condition for condition in inner.conditions if is_over(condition, owned))
+            yield PublicTables(inner.public, within, optional=True, on=partner.conditions)
+        yield from (replace(table, optional=True) for table in _tables(Cover(partners=inner.partners)))
 
 
-def _plain(table: Tables) -> Iterator[tuple[int, Column]]:
+def _plain(table: PublicTables) -> Iterator[tuple[int, Column]]:
     yield from ((number, Column(number, column.type)) for number, column in table.columns().items())
 
 
@@ -316,9 +319,9 @@ def _clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
     """The bounds between which all keys hold a column."""
     found: domain.Domain = domain.ANYTHING
     for key in keys:
-        for each in _clamps(key):
-            if number in ids_in(each):
-                found = domain.union(found, each.domain) if found != domain.ANYTHING else each.domain
+        for clamp in _clamps(key):
+            if number in ids_in(clamp):
+                found = domain.union(found, clamp.domain) if found != domain.ANYTHING else clamp.domain
     return found
 
 
@@ -326,8 +329,8 @@ def _clamps(given: Expression) -> Iterator[Apply]:
     if isinstance(given, Apply):
         if given.name in ("clamp", "within"):
             yield given
-        for each in given.arguments:
-            yield from _clamps(each)
+        for argument in given.arguments:
+            yield from _clamps(argument)
 
 
 def _in_order(pieces: Sequence[Piece], used: frozenset[int] | set[int]) -> list[int]:

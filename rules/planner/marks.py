@@ -35,9 +35,11 @@ def marks_of(results: Sequence[Result], top: Node, request: Request) -> dict[int
         return {}
     if any("A_Star" in node for target in items(top, "targetList") for node in walk(target)):
         return {}
-    if len({each.block for each in results if each.item is not None}) > 1:  # each grouping set is an answer of its own
+    if (
+        len({result.block for result in results if result.item is not None}) > 1
+    ):  # each grouping set is an answer of its own
         return {}
-    known = ((each.item, each.formula, each.block) for each in results)
+    known = ((result.item, result.formula, result.block) for result in results)
     return {
         item: Mark(block, formula, is_alone=request.mark == "cell", by_rows=request.mark == "rows")
         for item, formula, block in known
@@ -46,7 +48,7 @@ def marks_of(results: Sequence[Result], top: Node, request: Request) -> dict[int
 
 
 def unmarked(marks: Mapping[int, Mark], request: Request) -> tuple[str, ...]:
-    """What an analyst who asks for marks should know where there are none."""
+    """Return what an analyst who asks for marks should know where there are none."""
     return () if marks or request.mark == "off" or request.explains else (_UNMARKED,)
 
 

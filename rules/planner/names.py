@@ -109,7 +109,7 @@ class CanonicalNames:
         return f"{self.expression(given.expression)} from {lattice.low} to {lattice.high} in steps of {lattice.step}"
 
     def _has_instants(self) -> bool:
-        """What an instant is by the clock depends on the session's zone; dates and local times mean the same in all."""
+        """Tell whether an instant is read by the clock of a zone; dates and local times mean the same in all zones."""
         scans = scans_in(self.keyed.source.node)
         return any(column.type.kind == "timestamptz" for scan in scans for column in scan.facts.columns)
 

@@ -10,7 +10,7 @@ from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
-from rules.planner.expected_error import ErrorPlanner, Question
+from rules.planner.expected_error import ErrorPlanner, ExpectedError
 from rules.policy.model import Policy, TableRules, table_name
 
 _FACTORS = (Decimal("0.25"), Decimal(1), Decimal(4))
@@ -78,4 +78,4 @@ def _error(policy: Policy, catalog: Catalog, table: str, given_rules: TableRules
     epsilon = policy.defaults.epsilon
     planner = ErrorPlanner(changed, catalog, Kernel(Ground(changed, catalog)), (epsilon,))
     asked = planner.ask("", sql)
-    return asked.errors.get(epsilon) if isinstance(asked, Question) else None
+    return asked.errors.get(epsilon) if isinstance(asked, ExpectedError) else None

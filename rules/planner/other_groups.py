@@ -36,7 +36,7 @@ class Other:
 
 
 def wants_other(columns: Sequence[Column], context: PlannerContext) -> bool:
-    """Whether a key has such a group: the session or the rules ask for it, and conditions leave something outside."""
+    """Tell whether a key has such a group: session or rules ask for it, and conditions leave something outside."""
     asked = context.other or any(column.other for column in columns)
     return asked and any(not domain.is_within(column.domain, column.declared) for column in columns)
 
@@ -55,7 +55,7 @@ def with_other(
 
 
 def _has_room(key: Expression) -> bool:
-    """Whether the word is a value of the key's type, and of no row that is as declared."""
+    """Return whether the word is a value of the key's type, and of no row that is as declared."""
     if key.type.kind != "text" or (key.type.size is not None and key.type.size < len(LABEL)):
         return False
     found = key.declared if isinstance(key, Column) else key.domain
@@ -64,7 +64,7 @@ def _has_room(key: Expression) -> bool:
 
 def outside_of(groups: PublicGroups, others: Sequence[Other]) -> tuple[int, ...]:
     """The numbers of the listed groups that hold nothing else."""
-    apart = [each for each in others if each.is_apart]
+    apart = [other for other in others if other.is_apart]
     return tuple(
         number for number, row in enumerate(groups.rows) if any(row[each.place] == each.label for each in apart)
     )

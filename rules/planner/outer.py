@@ -1,8 +1,8 @@
 """The analyst's statement around its private blocks, cut from PostgreSQL's own tree.
 
 Everything above a block is post-processing and stays as it was written; the block itself becomes a sub-select over
-arrays of noised columns. Casts stand at the leaves only: a cast of a result column would change names, DISTINCT and
-ORDER BY.
+arrays of noised columns, and a system view the rows of an array that is filled when it is answered. Casts stand at the
+leaves only: a cast of a result column would change names, DISTINCT and ORDER BY.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,11 @@ from rules.planner.block_leaves import ABOVE, Leaves, is_aggregate, replace_leav
 from rules.planner.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
 from rules.planner.find_blocks import BlockSite
 from rules.planner.marks import Marked, put_marks
-from rules.planner.system_views import SystemViewHoles
+from rules.planner.tables import replace_relations, source, tables_in
 from rules.refusal import Mismatch
 from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
 from rules.sql.selects import column_name
+from rules.sql.system_views import SCHEMA, SystemView, find_virtual
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,37 @@ class Place:
     def block(self) -> Block:
         """Any of them: what is the same of all is read from it."""
         return self.arrays[0].block
+
+
+class SystemViewHoles:
+    """The virtual relations of one statement. Their holes come after all others, in the order of `names`."""
+
+    def __init__(self, search_path: Sequence[str], holes: int) -> None:
+        self._search_path, self._holes = search_path, holes
+        self._names: list[str] = []
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._names)
+
+    def put_into(self, tree: Node) -> Node:
+        """The statement with arrays in place of virtual relations: its holes are numbered from here on."""
+        if all(self._find(schema, name) is None for schema, name in tables_in(tree)):
+            return tree
+        return replace_relations(tree, self._rows)
+
+    def _rows(self, schema: str | None, name: str) -> Node | None:
+        """The rows as values of the relation's own type, so that its name still stands for a whole row."""
+        virtual = self._find(schema, name)
+        if virtual is None:
+            return None
+        if name not in self._names:
+            self._names.append(name)
+        hole = self._holes + 1 + self._names.index(name)
+        return source(f"pg_catalog.unnest(${hole}::pg_catalog.text[]::{virtual.qualified}[]) AS {name}")
+
+    def _find(self, schema: str | None, name: str) -> SystemView | None:
+        return find_virtual(SCHEMA if schema is None and SCHEMA in self._search_path else schema or "", name)
 
 
 def outer_statement(tree: Node, places: list[Place], told: SystemViewHoles) -> tuple[str | int, ...]:

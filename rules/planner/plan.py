@@ -11,7 +11,7 @@ from typing import Final
 from rules.accounting.store import BudgetRequest
 from rules.bind.inner_answers import InnerAnswer, InnerQuery
 from rules.catalog import TableName
-from rules.functions.guard import PLAIN, Styles
+from rules.functions.context import PLAIN, Styles
 from rules.mechanisms.cost import mechanisms_of
 from rules.mechanisms.noised_outputs import (
     Average,
@@ -21,7 +21,6 @@ from rules.mechanisms.noised_outputs import (
     Output,
     Spread,
     Statistic,
-    StatisticKind,
     Sum,
     Text,
 )
@@ -64,7 +63,6 @@ __all__ = [
     "Request",
     "Spread",
     "Statistic",
-    "StatisticKind",
     "Sum",
     "Text",
 ]
@@ -100,15 +98,16 @@ class Plan:
     fingerprint: str = ""  # of the statement, for log and ledger
     shape: str = ""  # the query without its constants, cut to MOST_SHAPE, for the ledger
     wanted: BudgetRequest | None = None  # more budget: what becomes of it fills one more hole
+    is_inner: bool = False  # whether another statement needs the answer: with another answer that is another question
 
     @property
     def is_told(self) -> bool:
-        """Whether a part of its answer is told by ledger and rules at that moment."""
+        """Return whether a part of its answer is told by ledger and rules at that moment."""
         return bool(self.told or self.foreseen or self.wanted)
 
     @property
     def rho(self) -> Decimal | None:
-        """What a fresh answer costs where some noise has no pure ε; None: ε says it."""
+        """Return what a fresh answer costs where some noise has no pure ε; None: ε says it."""
         costs = [cost for block in self.blocks for cost in mechanisms_of(block)]
         return (
             None if all(cost.epsilon is not None for cost in costs) else sum((cost.rho for cost in costs), Decimal(0))
@@ -121,7 +120,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NeedsInner:
-    """What must be answered before a statement can be planned: an inner query whose rows its protected rows meet."""
+    """An inner query that must be answered before its statement can be planned: protected rows meet its rows."""
 
     inner: InnerQuery
     text: str  # a statement of its own
@@ -174,3 +173,4 @@ class Request:
     released: tuple[InnerAnswer, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN
     explains: bool = False  # whether nothing is asked but how it would be
+    is_inner: bool = False  # whether another statement needs the answer

@@ -10,48 +10,45 @@ from fractions import Fraction
 from itertools import chain
 
 from rules.bind.correlated_subquery import Correlated
-from rules.bind.inner_answers import InnerQuery, InnerQueryNeeded, renumbered
+from rules.bind.inner_answers import InnerQuery, renumbered
+from rules.bind.needs import known_or_needed
 from rules.bind.scope import ROW_HINT
 from rules.catalog import Catalog
-from rules.functions.coerce import Unread
+from rules.functions.context import UnreadLiterals
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
+from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
-from rules.mechanisms.split_budget import share
-from rules.planner.advise import advised
-from rules.planner.block import Draft, draft_block
-from rules.planner.block_leaves import Leaves, leaves_of
-from rules.planner.block_recipes import BlockAggregates
+from rules.planner.advise import advised, find_position, with_unit_columns
+from rules.planner.block import draft_block
+from rules.planner.block_leaves import Leaves, find_top, leaves_of
 from rules.planner.budget_request import request_plan
 from rules.planner.check_encoding import check_encoding
-from rules.planner.clocks import reads_clock
+from rules.planner.draft import BlockAggregates, Draft
 from rules.planner.error_bars import BARS, barred_aggregates, check_none_left
 from rules.planner.explain import explained
 from rules.planner.find_blocks import BlockSite, context_of, find_blocks
 from rules.planner.marks import Marked, marks_of, unmarked
-from rules.planner.outer import Arrays, Place, outer_statement
+from rules.planner.outer import Arrays, Place, SystemViewHoles, outer_statement
+from rules.planner.outer_top import find_outer_top
 from rules.planner.passes.decorrelate import decorrelate
 from rules.planner.passes.previews import NOTICES, previews
 from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request
-from rules.planner.position import find_position
 from rules.planner.prerequisites import statement_of
 from rules.planner.results import AnsweredSelect, bare_items, bare_outputs, results_of
 from rules.planner.rewrite import rewrite
 from rules.planner.shown_selects import shown_selects
-from rules.planner.system_views import SystemViewHoles
 from rules.planner.tables import Tables
-from rules.planner.time_zones import telling_zones
-from rules.planner.top_groups import find_top
-from rules.planner.unit_columns import with_unit_columns
+from rules.planner.time_dependence import reads_clock, telling_zones
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.formula import Result
 from rules.release.marks import Mark
-from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import Node, deparse_expression, fingerprint, kind, parse, shape, walk
 from rules.sql.lower import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
+from rules.sql.tree import canonical_tree
 from rules.values import value
 
 _MOST_CORRELATED = 20
@@ -88,7 +85,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """Whether a statement of a hint is answered, in the session that asked."""
+    """Tells whether a statement of a hint is answered, in the session that asked."""
 
     request: Request
     policy: Policy
@@ -134,21 +131,23 @@ def _plan_bound(tree: Node, request: Request, tables: Tables, kernel: Kernel) ->
         known = renumbered(request.released, rewritten)
         query = query_of(tree)
         assert query is not None
-        try:
-            return _plan(tree, query, request, replace(tables, context=replace(tables.context, released=known)), kernel)
-        except InnerQueryNeeded as missing:
-            inner = replace(missing.inner, rewritten=len(rewritten))
-            return NeedsInner(inner, statement_of(query, inner), is_shown=request.explains)
-        except Unread as missing:
-            inner = InnerQuery(use="reading", type=missing.type.sql, literals=_to_read(query, missing))
-            return NeedsInner(inner, statement_of(query, inner))
-        except Correlated as found:
-            tree = decorrelate(tree, found)
-            rewritten = (*rewritten, found.select)
+        with_known = replace(tables, context=replace(tables.context, released=known))
+        match _plan(tree, query, request, with_known, kernel):
+            case Plan() as made:
+                return made
+            case InnerQuery() as needed:
+                inner = replace(needed, rewritten=len(rewritten))
+                return NeedsInner(inner, statement_of(query, inner), is_shown=request.explains)
+            case UnreadLiterals() as unread:
+                inner = InnerQuery(use="reading", type=unread.type.sql, literals=_to_read(query, unread))
+                return NeedsInner(inner, statement_of(query, inner))
+            case Correlated() as found:
+                tree = decorrelate(tree, found)
+                rewritten = (*rewritten, found.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} correlated subqueries are not supported")
 
 
-def _to_read(query: Node, missing: Unread) -> tuple[str, ...]:
+def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
     """The literals that are wanted, and all others of the statement that may be wanted next."""
     found = (kind(node)[1].get("sval") for node in walk(query) if kind(node)[0] == "A_Const")
     texts = (str(body.get("sval", "")) for body in found if isinstance(body, dict))
@@ -156,6 +155,7 @@ def _to_read(query: Node, missing: Unread) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*missing.texts, *others)))
 
 
+@known_or_needed
 def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel) -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
     syntax = query_from(query)
@@ -164,7 +164,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
         raise NotAllowed("the statement would return protected rows", hint=ROW_HINT)
     bodies = numbered(query)
     cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
-    blocks = _planned(cuts, request, tables, kernel)
+    blocks = _planned(cuts, query, request, tables, kernel)
     depends_on_time = reads_clock(query)  # before the blocks are cut out
     spoken = _spoken(cuts, blocks) if request.explains else ()
     top, shown = kind(query)[1], list(shown_selects(query))
@@ -193,6 +193,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
         spoken=spoken,
         results=results,
         marks=tuple(marks.values()),
+        is_inner=request.is_inner,
     )
 
 
@@ -217,7 +218,7 @@ class _Cut:
         return cls(site, body, leaves, found, barred)
 
 
-def _planned(cuts: list[_Cut], request: Request, tables: Tables, kernel: Kernel) -> list[Block]:
+def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, kernel: Kernel) -> list[Block]:
     """One block for all cuts over the same rows and keys, so that what is equal is answered and paid once.
 
     Each has the part of ε that its measures weigh: the same ones would have as much in one block.
@@ -233,7 +234,7 @@ def _planned(cuts: list[_Cut], request: Request, tables: Tables, kernel: Kernel)
         asked = _together(alike)
         found = _of_levels(drafts[places[0]], asked, request, tables, kernel, is_alone=len(alike) == 1)
         if len(alike) == len(found) == 1:
-            found = [found[0].choosing(find_top(alike[0].body))]
+            found = [found[0].choosing(find_top(alike[0].body) or find_outer_top(query, alike[0].body))]
         for cut in alike:
             cut.blocks = tuple(len(whole) + number for number in range(len(found)))
             cut.outputs = tuple(map(asked.aggregates.index, cut.aggregates))
@@ -277,14 +278,21 @@ def _places(
     marks: Mapping[int, Mark],
     results: list[tuple[Result, ...]],
 ) -> list[Place]:
-    """Where each block's arrays stand in the outer statement: after the client's own parameters."""
+    """Return where each block's arrays stand in the outer statement: after the client's own parameters."""
     first = [len(request.parameter_types) + 1 + sum(map(_width, blocks[:number])) for number in range(len(blocks))]
     top, last = kind(query)[1], len(request.parameter_types) + sum(map(_width, blocks))
     arrays = [Arrays(block, number) for block, number in zip(blocks, first, strict=True)]
     marked = Marked({item: last + number for number, item in enumerate(marks, start=1)}, request.mark == "rows")
     return [
         Place(
-            *(cut.body, cut.leaves, tuple(arrays[each] for each in cut.blocks), cut.site, f"_ng{number}", cut.outputs),
+            *(
+                cut.body,
+                cut.leaves,
+                tuple(arrays[block] for block in cut.blocks),
+                cut.site,
+                f"_ng{number}",
+                cut.outputs,
+            ),
             *(bare_items(of), marked if cut.body is top and marks else None),
         )
         for number, (cut, of) in enumerate(zip(cuts, results, strict=True), start=1)
@@ -298,7 +306,7 @@ def _showing(block: Block, shown: tuple[int, ...]) -> Block:
 
 
 def _spoken(cuts: list[_Cut], blocks: list[Block]) -> tuple[tuple[str, ...], ...]:
-    """What the analyst calls the outputs of each block."""
+    """Return what the analyst calls the outputs of each block."""
     spoken = [[""] * len(block.outputs) for block in blocks]
     for cut in cuts:
         for node, output in zip(cut.leaves.aggregates, cut.outputs, strict=True):
@@ -308,7 +316,7 @@ def _spoken(cuts: list[_Cut], blocks: list[Block]) -> tuple[tuple[str, ...], ...
 
 
 def _width(block: Block) -> int:
-    """How many arrays a block's answer is."""
+    """Return how many arrays a block's answer is."""
     return len(block.keys) + bool(block.sets) + len(block.outputs) + len(block.bars) + len(block.shown)
 
 

@@ -24,7 +24,7 @@ _NOON = "interval '12 hours'"
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class PublicTables:
     """Rows of public tables that meet each other; optional: or NULLs in place of all of them."""
 
     scans: tuple[Scan, ...]
@@ -44,7 +44,7 @@ class Tables:
         for place, scan in enumerate(self.scans):
             here = [number for number in read if number in dict(scan.names)]
             sources.append(f"({_table_sql(scan, own, here, names)}) AS s{place}")
-        where = [expression_sql(each, inner) for each in self.conditions]
+        where = [expression_sql(condition, inner) for condition in self.conditions]
         shown = [f"{inner[number]} AS {names[number]}" for number in used]
         test = f" WHERE {' AND '.join(where)}" if where else ""
         rows = f"SELECT {', '.join([*shown, 'TRUE AS present'])} FROM {' CROSS JOIN '.join(sources)}{test}"
@@ -58,7 +58,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRows:
     """The values that an expression or a column can have, as the planner knows them."""
 
     number: int
@@ -89,7 +89,7 @@ class Listed:
         return f"pg_catalog.unnest({array_sql(_texts(self.given))}::text[])::{kind}"
 
 
-Piece = Tables | Listed
+Piece = PublicTables | ListedRows
 
 
 def groups_sql(
@@ -106,9 +106,9 @@ def groups_sql(
         used = [number for number in piece.columns() if number in names]
         sources.append(f"({piece.sql(used, names)}) AS t{place}")
         found |= {number: f"t{place}.{names[number]}" for number in used}
-    where = [expression_sql(each, found) for each in conditions]
+    where = [expression_sql(condition, found) for condition in conditions]
     for place, piece in enumerate(pieces):
-        ties = piece.on if isinstance(piece, Tables) else ()
+        ties = piece.on if isinstance(piece, PublicTables) else ()
         where += [f"({expression_sql(each, found)} OR t{place}.present IS NULL)" for each in ties]
     where += [_one_of(found[number], each, pieces, number) for number, each in chosen.items()]
     shown = ", ".join(f"{expression_sql(key, found)} AS k{place}" for place, key in enumerate(keys))
@@ -156,19 +156,19 @@ def _texts(given: Expression) -> list[str]:
     return [text for item in items if (text := text_of(item, kind, "UTC")) is not None]
 
 
-def listed(number: int, given: Expression, limit: int) -> Listed | None:
+def listed(number: int, given: Expression, limit: int) -> ListedRows | None:
     """The list of an expression's values, if it is known and not too long to be written."""
     items = domain.items_of(given.domain, limit)
     if items is None or given.type.kind in ("float", "interval", "other", "unknown", "uuid"):
         return None
-    made = Listed(number, given)
+    made = ListedRows(number, given)
     is_series = given.type.kind in ("integer", "numeric") and isinstance(given.domain, Range)
     if not is_series and (len(texts := _texts(given)) < len(items) or sum(map(len, texts)) > _LONGEST_LIST):
         return None
     return made
 
 
-def every_day(number: int, given: Column, time_zone: str) -> Listed | None:
+def every_day(number: int, given: Column, time_zone: str) -> ListedRows | None:
     """All days between a column's bounds, each as one moment of it."""
     found = domain.range_of(given.domain)
     if found.low is None or found.high is None:
@@ -184,4 +184,4 @@ def every_day(number: int, given: Column, time_zone: str) -> Listed | None:
     first, last = ends
     if first is None or last is None or not 0 <= last - first < MOST_DAYS:
         return None
-    return Listed(number, given, (first, last))
+    return ListedRows(number, given, (first, last))

@@ -46,12 +46,12 @@ def results_of(select: AnsweredSelect) -> tuple[Result, ...]:
 
 def bare_items(results: Sequence[Result]) -> frozenset[int]:
     """The select items that are an output as it is, cast or rounded."""
-    return frozenset(each.item for each in results if each.item is not None and isinstance(each.formula, Value))
+    return frozenset(result.item for result in results if result.item is not None and isinstance(result.formula, Value))
 
 
 def bare_outputs(results: Sequence[Result], number: int, block: Block) -> tuple[int, ...]:
     """The counts and sums of a block that a client sees as they are, and that cannot be below zero in truth."""
-    seen = (each.formula for each in results if each.block == number and each.item is not None)
+    seen = (result.formula for result in results if result.block == number and result.item is not None)
     found = sorted({formula.output for formula in seen if isinstance(formula, Value)})
     return tuple(each for each in found if _is_positive(block.outputs[each]))
 
@@ -123,6 +123,6 @@ def _call(name: str, arguments: Sequence[Json], select: AnsweredSelect) -> Formu
 
 
 def _made(operator: Operator, operands: Sequence[Json], select: AnsweredSelect) -> Formula | None:
-    made = [_formula(each, select) for each in operands]
+    made = [_formula(operand, select) for operand in operands]
     known = tuple(each for each in made if each is not None)
     return Operation(operator, known) if len(known) == len(made) else None

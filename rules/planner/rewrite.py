@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from rules.planner.passes.count_matched import count_matched
 from rules.planner.passes.empty_queries import empty_queries
 from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
 from rules.planner.passes.inline_functions import inline_functions
@@ -24,6 +25,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     inline_functions,
     empty_queries,
     previews,
+    count_matched,
     wrap_sources,
     push_error_bars,
     expand_dependent_keys,

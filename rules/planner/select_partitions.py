@@ -1,4 +1,4 @@
-"""Which groups are answered: a list known without the data, or those whose noisy number of units is large enough.
+"""Select the groups that are answered: a list known without the data, or those with enough units by a noisy count.
 
 A group that shows only when somebody is in it would betray that somebody. Public keys (declared values, boolean, enum,
 whole numbers and dates between bounds, and what is computed from them) are listed in full, empty groups too. All other
@@ -21,7 +21,8 @@ from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
 from rules.bind.state import BoundSource
 from rules.functions.comparison import both, compare, either, in_list, is_null
-from rules.functions.guard import EvalContext, constant
+from rules.functions.context import EvalContext
+from rules.functions.guard import constant
 from rules.kernel.keys import Found, Key, Listed
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import KeyColumn, PublicGroups
@@ -116,7 +117,7 @@ def _enforced(key: Expression) -> Sequence[Column]:
         case Apply(name="clamp" | "listed", arguments=(Column() as column, *_)):
             return (column,)
         case Apply(arguments=arguments):
-            return tuple(column for each in arguments for column in _enforced_below(each))
+            return tuple(column for argument in arguments for column in _enforced_below(argument))
     return ()
 
 
@@ -149,21 +150,21 @@ def _key_type(key: Expression) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeyPart:
     """Keys that go together, by their places, and every combination of values that they have."""
 
     places: tuple[int, ...]
     rows: tuple[tuple[Item, ...], ...]
 
 
-def own_part(key: Expression, place: int, limit: int, time_zone: str) -> Part | None:
+def own_part(key: Expression, place: int, limit: int, time_zone: str) -> KeyPart | None:
     """A key by itself, by what is known of its values."""
     items = _items(key, limit, time_zone)
-    return None if items is None else Part((place,), tuple((item,) for item in items))
+    return None if items is None else KeyPart((place,), tuple((item,) for item in items))
 
 
 def listing_of(
-    keys: tuple[Expression, ...], parts: tuple[Part, ...], limit: int, known: tuple[Joint, ...] = ()
+    keys: tuple[Expression, ...], parts: tuple[KeyPart, ...], limit: int, known: tuple[Joint, ...] = ()
 ) -> Listing | None:
     """All groups that can be, in the order of their keys with NULL last; None where they are too many.
 
@@ -196,7 +197,7 @@ def listing_of(
     return Listing(PublicGroups(texts, ordinals), listed)
 
 
-def _listed_part(keys: tuple[Expression, ...], part: Part) -> Listed:
+def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
     return _listed(tuple(keys[place] for place in part.places), [tuple(text for _, text in row) for row in part.rows])
 
 

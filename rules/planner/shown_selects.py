@@ -24,12 +24,12 @@ def shown_selects(query: Node, ctes: dict[str, Node] | None = None) -> Iterator[
             yield from shown_selects({"SelectStmt": body[side]}, known)
         return
     yield body
-    if body.get("op") == "SETOP_NONE" and _only_shows(body) and (inner := _source(body, known)) is not None:
+    if body.get("op") == "SETOP_NONE" and _only_shows(body) and (inner := source_of(body, known)) is not None:
         yield from shown_selects(inner, known)
 
 
 def _only_shows(body: Node) -> bool:
-    """Whether a SELECT computes nothing, and reads one thing; where it has an order, that is one of its columns."""
+    """Tell whether a SELECT computes nothing, and reads one thing; an order is by one of its columns."""
     if any(items(body, name) or isinstance(body.get(name), dict) for name in _COMPUTING):
         return False
     shown = [kind(target)[1].get("val") for target in items(body, "targetList")]
@@ -42,7 +42,7 @@ def _is_column(node: Json) -> bool:
     return kind(node)[0] in ("ColumnRef", "A_Const")
 
 
-def _source(body: Node, ctes: dict[str, Node]) -> Node | None:
+def source_of(body: Node, ctes: dict[str, Node]) -> Node | None:
     """The query that is read: a subquery, or a CTE that nothing else reads."""
     name, source = kind(items(body, "fromClause")[0])
     if name == "RangeSubselect" and not source.get("lateral"):

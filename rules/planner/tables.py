@@ -1,12 +1,13 @@
-"""Which tables the names of a statement mean, as the session's search path resolves them."""
+"""The tables that a statement names: as its search path resolves them, and with other rows put in their place."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rules.bind.scope import PlannerContext
 from rules.catalog import Table, TableName
 from rules.planner.plan import PreviewRows, TemporaryView
-from rules.planner.relations import tables_in
-from rules.sql.grammar import Node
+from rules.sql.grammar import Json, Node, items, kind, parse, strings
+from rules.sql.tree import TREES
 
 Columns = tuple[tuple[str, str], ...]  # name and type
 
@@ -34,7 +35,7 @@ class Tables:
 
     def find_preview(self, table: Table) -> PreviewRows | None:
         """Find the synthetic rows of a table."""
-        return next((each for each in self.previews if each.table == table.name), None)
+        return next((preview for preview in self.previews if preview.table == table.name), None)
 
     def find_view(self, schema: str | None, name: str) -> Table | None:
         """Find a view that is read as its definition. Temporary ones hide tables of their names."""
@@ -57,3 +58,114 @@ class Tables:
     def are_read(self, tree: Node) -> bool:
         """Say whether a statement reads a protected table."""
         return any(self.find_protected(schema, name) is not None for schema, name in tables_in(tree))
+
+
+Find = Callable[[str | None, str], Node | None]  # what stands in place of a table, by its schema and name; None: it
+
+
+def tables_in(tree: Node) -> set[tuple[str | None, str]]:
+    """Every table that a tree names, by schema and name; names of CTEs left out where they are in scope."""
+    found: set[tuple[str | None, str]] = set()
+    _note(tree, frozenset(), found)
+    return found
+
+
+def source(text: str) -> Node:
+    """An item of FROM."""
+    (piece,) = parse(f"SELECT FROM {text}")
+    (found,) = items(kind(piece.tree)[1], "fromClause")
+    assert isinstance(found, dict)
+    return found
+
+
+def _note(node: Json, hidden: frozenset[str], found: set[tuple[str | None, str]]) -> None:
+    """Tables, and those that columns name with their schema."""
+    if isinstance(node, list):
+        for child in node:
+            _note(child, hidden, found)
+    if not isinstance(node, dict):
+        return
+    name, body = kind(node)
+    if name == "RangeVar":
+        schema, relation = body.get("schemaname"), str(body.get("relname"))
+        if schema is not None or relation not in hidden:
+            found.add((None if schema is None else str(schema), relation))
+        return
+    if name == "ColumnRef":
+        fields = strings(body.get("fields"))
+        found.update([(fields[-3], fields[-2])] if len(fields) > 2 else [])
+        return
+    clause = node.get("withClause")
+    if isinstance(clause, dict):
+        hidden = _note_ctes(clause, hidden, found)
+    for key, value in node.items():
+        if key != "withClause" and isinstance(value, TREES):
+            _note(value, hidden, found)
+
+
+def _note_ctes(clause: Node, hidden: frozenset[str], found: set[tuple[str | None, str]]) -> frozenset[str]:
+    """Those inside a WITH clause; returns the names that hide tables after it."""
+    ctes = items(clause, "ctes")
+    names = [str(kind(cte)[1].get("ctename")) for cte in ctes]
+    if clause.get("recursive"):
+        hidden = hidden.union(names)
+    for cte, name in zip(ctes, names, strict=True):
+        _note(cte, hidden, found)
+        hidden |= {name}
+    return hidden
+
+
+def replace_relations(tree: Node, find: Find) -> Node:
+    """A copy of the tree with tables replaced; each keeps its alias, or its name."""
+    replaced = _replace(tree, frozenset(), find)
+    assert isinstance(replaced, dict)
+    return replaced
+
+
+def _replace(node: Json, hidden: frozenset[str], find: Find) -> Json:
+    if isinstance(node, list):
+        return [_replace(child, hidden, find) for child in node]
+    if not isinstance(node, dict):
+        return node
+    name, body = kind(node)
+    if name == "RangeVar":
+        return _relation(node, body, hidden, find)
+    if name == "ColumnRef":
+        return _column(node, body, find)
+    clause = node.get("withClause")
+    if not isinstance(clause, dict):
+        return {key: _replace(child, hidden, find) for key, child in node.items()}
+    ctes, hidden = _ctes(clause, hidden, find)
+    rest = {key: _replace(child, hidden, find) for key, child in node.items() if key != "withClause"}
+    return {"withClause": clause | {"ctes": ctes}, **rest}
+
+
+def _ctes(clause: Node, hidden: frozenset[str], find: Find) -> tuple[list[Json], frozenset[str]]:
+    """The CTEs of a WITH clause, each of which sees those before it, and the names that hide tables after it."""
+    written = items(clause, "ctes")
+    names = [str(kind(cte)[1].get("ctename")) for cte in written]
+    if clause.get("recursive"):
+        hidden = hidden.union(names)
+    replaced: list[Json] = []
+    for cte, name in zip(written, names, strict=True):
+        replaced.append(_replace(cte, hidden, find))
+        hidden |= {name}
+    return replaced, hidden
+
+
+def _relation(node: Node, body: Node, hidden: frozenset[str], find: Find) -> Json:
+    schema, name = body.get("schemaname"), str(body.get("relname"))
+    if schema is None and name in hidden:
+        return node
+    instead = find(None if schema is None else str(schema), name)
+    if instead is not None and (alias := body.get("alias")):
+        kind(instead)[1]["alias"] = alias
+    return node if instead is None else instead
+
+
+def _column(node: Node, body: Node, find: Find) -> Json:
+    """A column that is named with the schema of a table that is no more: shop.public.orders.id becomes orders.id."""
+    fields = items(body, "fields")
+    if len(fields) < 3 or find(*strings(fields)[-3:-1]) is None:
+        return node
+    return {"ColumnRef": body | {"fields": fields[-2:]}}

@@ -95,14 +95,14 @@ def _split(holding: Expression, left: n.Node, right: n.Node) -> tuple[tuple[tupl
     first, second = ({column.id: column.type for column in node.facts.columns} for node in (left, right))
     equal: list[tuple[int, int]] = []
     rest: list[Expression] = []
-    for each in conjuncts(holding):
-        match each:
+    for conjunct in conjuncts(holding):
+        match conjunct:
             case Apply(name="=", sql="({0} = {1})", arguments=(Column(id=one), Column(id=two))):
                 pair = (one, two) if one in first and two in second else (two, one)
                 if pair[0] in first and pair[1] in second and have_one_equality(first[pair[0]], second[pair[1]]):
                     equal.append(pair)
                     continue
-        rest.append(k.bare(each))
+        rest.append(k.bare(conjunct))
     return tuple(dict.fromkeys(equal)), all_of(tuple(rest))
 
 

@@ -11,17 +11,17 @@ from rules.mechanisms.release_plan import Block, Choice
 def with_typical_words(block: Block, group_size: int) -> Block:
     """The block, with a notice for each typical value in it and what EXPLAIN says of it."""
     notices, facts = list(block.notices), list(block.explanation)
-    for each in block.measures:
-        if isinstance(each, Choice) and each.blocks is not None and each.end is None:
-            notices += _notices(each, each.blocks, group_size)
-            facts += _facts(each.blocks)
+    for measure in block.measures:
+        if isinstance(measure, Choice) and measure.blocks is not None and measure.end is None:
+            notices += _notices(measure, measure.blocks, group_size)
+            facts += _facts(measure.blocks)
     if block.measures and all(isinstance(each, Choice) and each.blocks is not None for each in block.measures):
         facts = [(name, how) for name, how in facts if name != "rows per unit"]
     return replace(block, notices=tuple(dict.fromkeys(notices)), explanation=tuple(dict.fromkeys(facts)))
 
 
 def _notices(choice: Choice, blocks: int, group_size: int) -> Iterator[str]:
-    """How it is biased, and whether there are so few blocks that noise decides."""
+    """Yield how it is biased, and whether there are so few blocks that noise decides."""
     biased = "statistics that are biased in small samples are biased here"
     half = f"; compare with blocks => {blocks // 2}" if blocks > 1 else ""
     yield f"typical value of {blocks:,} blocks of units: {biased}{half}"

@@ -1,4 +1,4 @@
-"""How much may be spent, as the rules file writes it."""
+"""Amounts of ε and δ, as the rules file writes them."""
 
 from decimal import Decimal
 from typing import Annotated

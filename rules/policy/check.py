@@ -4,16 +4,16 @@ No data are read. An error stops the start; a warning is printed; a note explain
 """
 
 from collections.abc import Iterator
+from math import exp
 
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName
 from rules.encoding import find_codec, find_missing
 from rules.policy.check_budget import check_budgets
-from rules.policy.check_public import TRUSTED, check_public, exposure_of
-from rules.policy.check_randomized import check_randomized
 from rules.policy.column_kind import kind_of, misfit
-from rules.policy.exposure import keys_with_partitions
+from rules.policy.exposure import TRUSTED, check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
+from rules.policy.randomized import Randomized
 from rules.policy.yaml_source import dotted
 
 
@@ -40,39 +40,42 @@ def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     yield from _encoding(catalog.encoding)
     yield from _server(catalog.version // 10_000)
     if any(name == "noisegate" for name, _ in catalog.schemas):
-        yield error("database", 'it has a schema "noisegate", which is the name of our own', "rename that schema")
+        yield error("database", 'the name of its schema "noisegate" is reserved for the proxy', "rename that schema")
     if policy.budget.delta == 0:
-        yield note("budget.delta", "0: only groups known from the rules are shown, none that are found in the data")
+        yield note(
+            "budget.delta",
+            "0: groups are shown that the rules or the catalog list, and none that are found in the data",
+        )
     least, many = policy.defaults.least_epsilon, " (more where zCDP grants them)" if policy.budget.delta else ""
     statements = f"{policy.budget.epsilon // least:,f} of it{many} use up a period's budget"
     yield note("defaults.min_epsilon", f"{least:f}: no statement may ask for less ε, and {statements}")
-    if policy.previews == "synopsis" and not policy.synopses:
-        yield warning("previews", "synopsis: there is none, so previews are refused", "add synopses")
+    if policy.previews == "synopsis" and not policy.schemas:
+        yield warning("previews", "synopsis: the rules define no synopsis, so previews are refused", "add synopses")
     if policy.previews == "synthetic":
-        yield note("previews", "synthetic: SELECT … LIMIT shows made-up rows; only a NOTICE tells so")
+        yield note("previews", "synthetic: SELECT … LIMIT shows made-up rows, and only a NOTICE says that they are")
 
 
 def _encoding(encoding: str) -> Iterator[Finding]:
     """Elsewhere not every letter has a code or a capital, and a failure on the rows with such letters tells of them."""
     if encoding == "SQL_ASCII":
-        yield error("database", "its encoding is SQL_ASCII: text in it has no certain meaning", "convert it to UTF8")
+        yield error("database", "the encoding SQL_ASCII does not define the meaning of text", "convert it to UTF8")
     elif find_codec(encoding) is None:
-        yield error("database", f"its encoding is {encoding}, which cannot be read here", "convert it to UTF8")
+        yield error("database", f"the encoding {encoding} cannot be read here", "convert it to UTF8")
     elif encoding != "UTF8":
         words = "ascii, lower, upper, initcap, ILIKE, and constants that it cannot hold"
         yield note("database", f"its encoding is {encoding}, not UTF8: over protected rows {words} are refused")
 
 
 def _server(version: int) -> Iterator[Finding]:
-    """Whether what we run there has been seen not to fail there."""
+    """Yield whether what we run there has been seen not to fail there."""
     known = f"{SERVERS[0]} to {SERVERS[-1]}"
     if version > SERVERS[-1]:
-        words = f"it is PostgreSQL {version}, newer than this release knows: what is run over protected rows was"
+        words = f"PostgreSQL {version} is newer than this release knows: what is run over protected rows was"
         yield error("database", f"{words} never tried there", f"upgrade Noisegate; {known} are served")
     elif version < SERVERS[0]:
-        yield error("database", f"it is PostgreSQL {version}, which is too old", f"{known} are served")
+        yield error("database", f"PostgreSQL {version} is too old", f"{known} are served")
     elif version in _LAST_FIXES:
-        words = f"it is PostgreSQL {version}, which gets no fixes after {_LAST_FIXES[version]}"
+        words = f"PostgreSQL {version} gets no fixes after {_LAST_FIXES[version]}"
         yield warning("database", words, "upgrade the database")
 
 
@@ -87,16 +90,16 @@ def _unit(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     if table is None or table.find_column(column) is None:
         yield error("unit", f'"{policy.unit}" is not a column of the database', 'write it as "customers.id", or "row"')
     elif not policy.is_protected(table.name):
-        yield error("unit", f"{table.name} holds the units, so it must be a protected table here")
+        yield error("unit", f"{table.name} holds the units, so the rules must protect it")
     elif not table.is_unique((column,)):
         yield error("unit", f"{policy.unit} is not proved unique", "make it the primary key")
 
 
 def _view(path: str, table: Table) -> Iterator[Finding]:
     if table.kind != "view":
-        yield error(path, f"it is no view but a {table.kind}", "say whose rows it holds")
+        yield error(path, f"it is not a view but a {table.kind}", "give it a unit")
         return
-    yield note(path, "view: read as the query that defines it, whose tables are protected as they are")
+    yield note(path, "view: read as its defining query, over tables with their own protection")
 
 
 def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
@@ -117,7 +120,7 @@ def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catal
             names = sorted(each.name for each in table.columns)
             yield error(here, f"{table.name} has no such column", nearest(name, names))
         else:
-            yield from _column(here, column, column_rules)
+            yield from _column(here, column, table, column_rules)
             yield from _unwritable(here, column_rules, catalog.encoding)
 
 
@@ -130,7 +133,7 @@ _SAVED = (
 def _reading(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
     """Reading a row must not fail: that it did would tell of it, exactly and for nothing."""
     if table.foreign and rules.foreign is None:
-        words = "it has rows on another server, where reading them may fail, and a failure tells of a row"
+        words = "rows of it are on another server, where reading may fail, and a failure would reveal a row"
         yield error(path, words, TRUSTED)
     elif table.foreign:
         words = (
@@ -139,16 +142,16 @@ def _reading(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
         )
         yield warning(path, words)
     elif rules.foreign is not None:
-        yield warning(f"{path}.foreign", "none of its rows are on another server, so this says nothing")
+        yield warning(f"{path}.foreign", "none of its rows are on another server, so this has no effect")
     for column in table.columns:
         if column.generated == "v" and not rules.columns.get(column.name, ColumnRules()).hidden:
-            words = f'"{column.name}" is computed when it is read, which can fail on a row'
+            words = f'"{column.name}" is a virtual generated column, which can fail on a row'
             yield warning(path, f"{words}: it does not exist for analysts", "make it STORED")
 
 
 def _auto(path: str, rules: TableRules) -> Iterator[Finding]:
     if rules.rows_auto:
-        words = f"how many rows of a unit count is chosen privately for each query, up to {rules.rows_per_unit:,}"
+        words = f"the most rows of a unit that count are chosen privately for each query, up to {rules.rows_per_unit:,}"
         yield note(f"{path}.rows_per_unit", f"auto: {words}, for a tenth to a third of ε", _SAVED)
     if rules.sum_per_unit:
         words = "how much of a unit's sums counts is chosen privately for each query"
@@ -157,8 +160,8 @@ def _auto(path: str, rules: TableRules) -> Iterator[Finding]:
 
 def _kind(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
     if table.kind in ("view", "materialized view"):
-        hint = "write it as view, and name its tables" if table.kind == "view" else "name its tables"
-        yield error(path, f"a {table.kind} cannot be protected: what it does to a unit's rows is not known", hint)
+        hint = "declare it as view, and name its tables" if table.kind == "view" else "name its tables"
+        yield error(path, f"a {table.kind} cannot be protected: its effect on the rows of a unit is not known", hint)
     if table.kind == "partition":
         yield error(path, "it is a partition", "name the partitioned table, which covers it")
     if table.row_security and not catalog.bypasses_row_security:
@@ -170,7 +173,7 @@ def _kind(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
 
 def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     if rules.unit is None:
-        hint = "name the column that says whose row this is, or write the table as public"
+        hint = "name the column with the unit of each row, or declare the table public"
         yield error(path, "a protected table needs a unit", hint)
         return
     step = rules.unit_step()
@@ -181,15 +184,15 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
         yield error(here, f'{table.name} has no column "{step.column}"', nearest(step.column, names))
         return
     if column.generated == "v":
-        yield error(here, f'"{step.column}" is computed when it is read, which can fail on a row', "make it STORED")
+        yield error(here, f'"{step.column}" is a virtual generated column, which can fail on a row', "make it STORED")
     if rules.columns.get(step.column, ColumnRules()).hidden:
-        yield note(here, "the unit's column is hidden: analysts cannot join or count by it")
+        yield note(here, "the unit column is hidden: analysts cannot join by it or count it")
     if not column.not_null:
         yield warning(here, f'"{step.column}" can be null: rows without a unit are never counted')
     if step.target is not None:
         yield from _step(here, table, step.column, step.target, step.target_column, policy, catalog)
     elif not (table.is_unique((step.column,)) or rules.rows_per_unit):
-        words = "rows_per_unit is not given: how many rows of a unit count is chosen privately for each query"
+        words = "rows_per_unit is not given: the most rows of a unit that count are chosen privately for each query"
         yield warning(path, words, _SAVED)
     yield from _other_ways(here, table, step.column, policy)
 
@@ -202,14 +205,14 @@ def _step(
         yield error(here, f"{target}.{target_column} is not a column of the database")
         return
     if not policy.is_protected(target):
-        yield error(here, f"{target} is on the way to the unit, so it must be a protected table here")
+        yield error(here, f"{target} is on the path to the unit, so the rules must protect it too")
     if not parent.is_unique((target_column,)):
         yield error(here, f"{target}.{target_column} is not proved unique, so a row could have two units")
     keys = (key for key in keys_with_partitions(table, catalog) if key.columns == (column,) and key.target == target)
     if not any(key.proves for key in keys):
         yield warning(here, f"no valid foreign key from {column} to {target}: rows that refer to none are not counted")
     if _in_a_circle(table.name, policy):
-        yield error(here, "the way to the unit comes back to where it began")
+        yield error(here, "the path to the unit is a circle")
 
 
 def _in_a_circle(name: TableName, policy: Policy) -> bool:
@@ -235,22 +238,26 @@ def _other_ways(here: str, table: Table, column: str, policy: Policy) -> Iterato
         )
 
 
-def _column(here: str, column: Column, rules: ColumnRules) -> Iterator[Finding]:
+def _column(here: str, column: Column, table: Table, rules: ColumnRules) -> Iterator[Finding]:
     if rules.hidden:
         yield note(here, "hidden: it does not exist for analysts")
         return
     if rules.randomized is not None:
-        yield from check_randomized(here, column, rules.randomized)
+        yield from check_randomized(here, column, table, rules.randomized)
+        if (index := rules.randomized.index) is not None and index == column.name:
+            yield error(f"{here}.randomized.index", "the number of the hash function stands in a column of its own")
     kind = kind_of(column.type)
     for value in (*(rules.values or ()), rules.lower, rules.upper):
         if value is not None and (wrong := misfit(value, column.type)):
             yield error(here, wrong)
     if rules.sum_per_unit is not None and kind not in ("integer", "number", "float"):
-        yield error(f"{here}.sum_per_unit", f"{column.type.sql} is not summed", "sums are of numbers")
+        yield error(f"{here}.sum_per_unit", f"values of type {column.type.sql} cannot be summed", "remove it")
     if rules.lower is not None and kind not in ("integer", "number", "float", "date", "timestamp"):
-        yield error(here, f"{column.type.sql} has no bounds", "bounds are for numbers, dates and timestamps")
+        yield error(
+            here, f"values of type {column.type.sql} have no bounds", "bounds are for numbers, dates and timestamps"
+        )
     if rules.values is not None and not column.deterministic:
-        yield error(here, "its collation calls different texts equal, so its values cannot be listed")
+        yield error(here, "its collation treats different texts as equal, so its values cannot be listed")
     if rules.values is not None and kind == "float":
         yield error(here, "values of a floating-point column cannot be listed", "give lower and upper")
 
@@ -262,3 +269,42 @@ def _unwritable(here: str, rules: ColumnRules, encoding: str) -> Iterator[Findin
         if codec is not None and find_missing(str(value), codec) is not None:
             words = f'"{value}" cannot be written in {encoding}, the encoding of the database: no row can have it'
             yield warning(here, f"{words}, and questions that list the values are refused", "leave it out")
+
+
+_KINDS = {"k-ary": ("text", "enum", "integer"), "bit": ("boolean",), "mean": ("boolean",)}
+_WANTED = {"k-ary": "a text, an enum or an integer", "bit": "boolean", "mean": "boolean"}
+
+
+def check_randomized(here: str, column: Column, table: Table, given: Randomized) -> Iterator[Finding]:
+    """Types, values, and advice: k-ary reports have less error where k < 3·e^ε + 2 (Wang et al. 2017)."""
+    path, values = f"{here}.randomized", given.values or ()
+    if given.by == "unary":
+        if column.type.sql != f"bit({len(values)})":
+            yield error(
+                path, f"unary reports of {len(values)} values are of type bit({len(values)}), not {column.type.sql}"
+            )
+    elif given.by == "sketch":
+        yield from _sketch(path, column, table, given)
+    elif kind_of(column.type) not in _KINDS[given.by]:
+        yield error(path, f"{given.by} reports are {_WANTED[given.by]}, not {column.type.sql}")
+    elif given.by == "k-ary":
+        yield from (error(path, wrong) for value in values if (wrong := misfit(value, column.type)))
+    best = "k-ary" if len(values) < 3 * exp(float(given.epsilon)) + 2 else "unary"
+    if given.by in ("k-ary", "unary") and best != given.by:
+        words = f"for {len(values)} values at epsilon {given.epsilon:f} reports by {best} would have less error"
+        yield note(path, words)
+    word = "'a word'" if given.by == "sketch" else "…"
+    yield note(
+        path, f"what analysts count of it are reports; noisegate.estimate({column.name}, {word}) undoes the chance"
+    )
+
+
+def _sketch(path: str, column: Column, table: Table, given: Randomized) -> Iterator[Finding]:
+    """The bits, and the column that says by which function they were set."""
+    if column.type.sql != f"bit({given.width})":
+        yield error(path, f"a sketch of {given.width} bits is of type bit({given.width}), not {column.type.sql}")
+    index = table.find_column(given.index or "")
+    if index is None:
+        yield error(f"{path}.index", f'{table.name} has no column "{given.index}"')
+    elif index.type.base not in ("int2", "int4"):
+        yield error(f"{path}.index", f"the number of a hash function is smallint or integer, not {index.type.sql}")

@@ -1,4 +1,4 @@
-"""What budgets, noise and names of analysts mean, in words, where they are not what somebody would want."""
+"""Explain budgets, noise and names of analysts, where they are not what somebody would want."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -31,9 +31,7 @@ _LARGE_BUDGET = Decimal(100)
 def _delta(policy: Policy) -> Iterator[Finding]:
     """δ has to be small beside one in the number of units, which only the data know."""
     budget = policy.budget
-    words = (
-        f"{budget.delta}: with this probability nothing is promised, so that of {1 / (budget.delta or 1):,.0f} people"
-    )
+    words = f"{budget.delta}: with this chance the guarantee may fail, so that of {1 / (budget.delta or 1):,.0f} people"
     if budget.delta >= _MOST_DELTA:
         yield error("budget.delta", f"{words} one may be given out whole", "1e-6 is usual, and 0 is possible")
     elif budget.delta > _LARGE_DELTA:
@@ -41,9 +39,9 @@ def _delta(policy: Policy) -> Iterator[Finding]:
     delta = policy.defaults.delta
     if budget.delta and delta is not None and delta > budget.delta:
         words = (
-            f"{delta} of one statement is above the whole budget's {budget.delta}: none with found groups is answered"
+            f"{delta} of one statement is above the whole budget's {budget.delta}: no groups can be found in the data"
         )
-        yield error("defaults.delta", words, "leave it out: it is a 2000th of the budget's then")
+        yield error("defaults.delta", words, "remove it: the default is a 2000th of the budget's")
 
 
 def _statement(policy: Policy) -> Iterator[Finding]:
@@ -53,7 +51,7 @@ def _statement(policy: Policy) -> Iterator[Finding]:
         hint = "take a hundredth of the budget, or less"
         yield warning("defaults.epsilon", f"{words} unless noisegate.epsilon is set lower", hint)
     elif defaults.max_epsilon > budget.epsilon:
-        words = f"{defaults.max_epsilon} is above the whole budget's {budget.epsilon}: no statement can have it"
+        words = f"{defaults.max_epsilon} is above the whole budget's {budget.epsilon}: no statement can spend it"
         yield warning("defaults.max_epsilon", words)
     if defaults.max_epsilon >= _LARGE_STATEMENT:
         yield warning(
@@ -65,7 +63,7 @@ def _statement(policy: Policy) -> Iterator[Finding]:
 
 
 def _whole(policy: Policy) -> Iterator[Finding]:
-    """What somebody may learn with all of a budget."""
+    """Yield what somebody may learn with all of a budget."""
     budgets = {"budget.epsilon": policy.budget.epsilon}
     for name, analyst in policy.analysts.items():
         budgets |= {dotted(("analysts", name, "epsilon")): analyst.epsilon} if analyst.epsilon is not None else {}
@@ -76,14 +74,14 @@ def _whole(policy: Policy) -> Iterator[Finding]:
             most = min(policy.defaults.max_epsilon, epsilon)
             words = f"{epsilon}: an analyst with this budget can learn most people's rows"
             buys = f"it buys {epsilon // most:,f} answers of ε {most}, each about people of their choice"
-            yield warning(path, f"{words}: {buys}", "20 a month is much")
+            yield warning(path, f"{words}: {buys}", "20 a month is a large budget")
     free = [name for name, each in policy.analysts.items() if each.epsilon is None and each.role is None]
     if free and len(policy.analysts) > 1:
-        yield note("analysts", f"{', '.join(free)}: no ε of their own, so that one can spend the budget of all")
+        yield note("analysts", f"{', '.join(free)}: no epsilon of their own, so each can spend the whole budget")
 
 
 def _sure(epsilon: Decimal) -> str:
-    """What even odds become at most, as a percentage that is not rounded to certainty."""
+    """Return what even odds become at most, as a percentage that is not rounded to certainty."""
     doubt = 1 / (1 + exp(min(700.0, float(epsilon))))
     if doubt < 1e-9:
         return "as good as 100%"
@@ -92,14 +90,14 @@ def _sure(epsilon: Decimal) -> str:
 
 def _noise(policy: Policy) -> Iterator[Finding]:
     """Gaussian noise has no pure ε, so that only zCDP grants it, which converts ρ to ε by half of a budget's δ."""
-    if policy.noise == "laplace":
+    if policy.is_pure:
         return
     budgets = [("budget.delta", policy.budget.delta)]
     for name, analyst in policy.analysts.items():
         budgets += [(dotted(("analysts", name, "delta")), analyst.delta)] if analyst.delta is not None else []
     for path, delta in budgets:
         if delta == 0:
-            yield error(path, "0: nothing with Gaussian noise could be granted", "give it a δ, or noise: laplace")
+            yield error(path, "0: no statement with Gaussian noise can be granted", "set a delta, or noise: laplace")
     words = (
         "gaussian: less noise where a person is in many groups, and no pure ε: once an account has paid for a count or "
         "a sum, Σρ with δ grants what it asks, no longer Σε, so that fewer statements of a large ε fit"
@@ -111,7 +109,7 @@ def _analysts(policy: Policy) -> Iterator[Finding]:
     for name, analyst in policy.analysts.items():
         path = dotted(("analysts", name))
         if name.startswith(("pg_", "_ng")) or name in ("public", "none", "postgres", "noisegate", "noisegate_owner"):
-            yield error(path, "this name cannot be a role of PostgreSQL's", "choose another name")
+            yield error(path, "this name cannot be the name of a PostgreSQL role", "choose another name")
         elif len(name.encode()) > 63 or not name:
             yield error(path, "a role's name has 1 to 63 bytes")
         if analyst.epsilon is not None and analyst.epsilon > policy.budget.epsilon:
@@ -132,7 +130,7 @@ def _roles(policy: Policy) -> Iterator[Finding]:
             yield warning(path, f"epsilon {role.epsilon} is above the whole budget's {policy.budget.epsilon}")
         if role.delta is not None and role.delta > policy.budget.delta:
             yield warning(path, f"delta {role.delta} is above the whole budget's {policy.budget.delta}")
-        if role.per_analyst is None and any(each.epsilon is None for each in members) and len(members) > 1:
+        if role.per_analyst is None and any(member.epsilon is None for member in members) and len(members) > 1:
             yield note(path, "per_analyst is not given: one of its analysts can spend the budget of the role")
     for name, analyst in policy.analysts.items():
         limit = None if analyst.role is None else policy.roles[analyst.role].epsilon

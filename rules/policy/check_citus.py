@@ -11,10 +11,10 @@ REPARTITION = "citus.enable_repartition_joins"
 
 
 def check_citus(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
-    """What a distribution means for protected tables; nothing where there is no Citus."""
+    """Yield what a distribution means for protected tables; nothing where there is no Citus."""
     if not catalog.is_citus:
         if any(name.startswith("citus.") for name in policy.engine_settings):
-            words = "it has no Citus, so settings of Citus do nothing there"
+            words = "the database has no Citus, so settings of Citus have no effect"
             yield Finding(Severity.WARNING, "engine_settings", words)
         return
     yield Finding(Severity.NOTE, "database", "it is a coordinator of Citus: inner statements run on its workers")
@@ -34,7 +34,7 @@ def check_citus(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
 
 
 def _table(path: str, table: Table, policy: Policy, catalog: Catalog) -> Finding | None:
-    """What is slow about one protected table; None: each unit's rows are on one node, beside those of its others."""
+    """Explain what is slow about one protected table; None: each unit's rows lie on one node, with its others."""
     found, anchor = table.distribution, _anchor(policy, catalog)
     column = _unit_column(table, policy)
     if found is None or found.kind == "local":
@@ -56,7 +56,7 @@ def _table(path: str, table: Table, policy: Policy, catalog: Catalog) -> Finding
 
 
 def _anchor(policy: Policy, catalog: Catalog) -> Distribution | None:
-    """How the table of units is distributed."""
+    """Return how the table of units is distributed."""
     text = policy.unit.rpartition(".")[0]
     table = catalog.find_table(table_name(text)) if text else None
     return None if table is None else table.distribution

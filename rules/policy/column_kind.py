@@ -1,4 +1,4 @@
-"""What values of a column are like, and whether a value of the rules file can be one."""
+"""Kinds of a column's values, and whether a value of the rules file can be one."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -44,7 +44,7 @@ def misfit(value: Bound | Value, type_name: TypeName) -> str:
         case "text", str():
             return ""
         case "text", _:
-            return f'{value} is not a text here: write it in quotes, "{value}"'
+            return f'{value} is not text: write it in quotes, "{value}"'
         case "enum", str():
             return "" if value in type_name.labels else f'"{value}" is not a label of {type_name.sql}'
     return f'"{value}" is not a value of type {type_name.sql}'

@@ -104,7 +104,7 @@ def _into_block(text: str, owner: yaml.MappingNode, line: str) -> str:
 
 
 def _last_line(node: yaml.Node) -> int:
-    return max(each.end_mark.line for each in _leaves(node))
+    return max(leaf.end_mark.line for leaf in _leaves(node))
 
 
 def _leaves(node: yaml.Node) -> Iterator[yaml.Node]:

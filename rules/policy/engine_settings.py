@@ -47,13 +47,13 @@ def _value(name: str, value: object) -> str:
     if form is None:
         close = get_close_matches(name, ALLOWED, n=1)
         hint = f'did you mean "{close[0]}"?' if close else "docs/rules-file.md lists those that may"
-        raise ValueError(f"{name} may not be set here: {hint}")
+        raise ValueError(f"{name} cannot be set here: {hint}")
     if isinstance(value, bool):
         text = "on" if value else "off"
     else:
         text = f"{value:f}" if isinstance(value, Decimal) else str(value)
     if form.fullmatch(text) is None:
-        raise ValueError(f'"{text}" is no value of {name}')
+        raise ValueError(f'"{text}" is not a value of {name}')
     return text
 
 

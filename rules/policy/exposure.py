@@ -1,14 +1,17 @@
-"""Why the rows of a table may tell of protected people although nobody said so: by keys, partitions, names, views.
+"""Tell why the rows of a public table may be about protected people: by keys, partitions, names, views.
 
-A table is public because a DBA says so, and nothing else can know it. But the catalog knows when that is likely to be a
-mistake: keys may stand on partitions only, on an inheritance child, two tables away, or nowhere at all.
+A table is public because a DBA says so, and nothing else can know it; this word gives every row of it away. But the
+catalog knows when that is likely to be a mistake: keys may stand on partitions only, on an inheritance child, two
+tables away, or nowhere at all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
+from rules.policy.finding import Finding, error, nearest, note, warning
 from rules.policy.identifying import GENERIC, are_joinable, column_words, key_names, personal_columns, stands_in
+from rules.policy.model import Policy, TableRules, table_name
 
 _DULL = ("_at", "_on", "_id")  # ends of names that say nothing of what a table is about
 
@@ -35,14 +38,14 @@ class Pointer:
         return cls(table, column, *key_names(column.name, table))
 
     def is_meant_by(self, column: Column, table: Table) -> bool:
-        """Whether a column of another table is called like it; what is less clear must have its type as well."""
+        """Return whether a column of another table is called like it; what is less clear must have its type as well."""
         words = column_words(column.name, table)
         alike = are_joinable(column.type, self.column.type)
         return stands_in(self.anywhere, words, at_end=False) or (alike and stands_in(self.at_end, words, at_end=True))
 
 
 class Exposure:
-    """What is protected, and what leads there."""
+    """The protected tables, and what leads there."""
 
     def __init__(
         self,
@@ -128,11 +131,11 @@ class Exposure:
         found += [*self._names(table), *self._copies(table)]
         if not found:
             others = (each.name for each in self.family(table)[1:] if each.name in self._telling)
-            found = [Reason(f"it shares rows with {each}: {self._telling[each]}") for each in others]
+            found = [Reason(f"it shares rows with {other}: {self._telling[other]}") for other in others]
         yield from found
 
     def _told_by(self, name: TableName) -> tuple[TableName, str] | None:
-        """What a table holds or tells of: the protected table, or itself and why, where the rules say nothing of it."""
+        """Find the protected table that a table tells of; or itself and why, where the rules say nothing of it."""
         table = self._catalog.find_table(name)
         names = [name] if table is None else [each.name for each in self.family(table)]
         protected = next((each for each in names if each in self._protected), None)
@@ -176,21 +179,23 @@ class Exposure:
 
     def _names(self, table: Table) -> Iterator[Reason]:
         for column in table.columns:
-            pointers = (each for each in self._pointers if each.table is not table)
-            meant = next((each for each in pointers if each.is_meant_by(column, table)), None)
+            pointers = (pointer for pointer in self._pointers if pointer.table is not table)
+            meant = next((pointer for pointer in pointers if pointer.is_meant_by(column, table)), None)
             if meant is not None:
                 yield Reason(f'its column "{column.name}" is named like {meant.table.name}.{meant.column.name}')
 
     def _copies(self, table: Table) -> Iterator[Reason]:
         """A backup, a history, an export: it has most of what tells a protected table apart."""
-        own = {(each.name.lower(), each.type.base) for each in table.columns}
+        own = {(column.name.lower(), column.type.base) for column in table.columns}
         for name in sorted(self._protected - {table.name}):
             other = self._catalog.find_table(name)
             if other is None:
                 continue
             columns = (*(key.columns for key in other.keys), *(key.columns for key in other.foreign_keys))
             linked = {column.lower() for each in columns for column in each}
-            names = {(each.name.lower(), each.type.base) for each in other.columns if each.name.lower() not in linked}
+            names = {
+                (column.name.lower(), column.type.base) for column in other.columns if column.name.lower() not in linked
+            }
             telling = {each for each in names if each[0] not in GENERIC and not each[0].endswith(_DULL)}
             common = sorted(shared for shared, _ in own & telling)
             if len(common) >= 3 and 2 * len(common) >= len(telling):
@@ -198,7 +203,7 @@ class Exposure:
 
     def _personal(self, table: Table) -> Iterator[Reason]:
         by = next((self._led_to[each.name] for each in self.family(table) if each.name in self._led_to), None)
-        shown = [each for each in table.columns if each.name not in self._hidden.get(table.name, frozenset())]
+        shown = [column for column in table.columns if column.name not in self._hidden.get(table.name, frozenset())]
         columns = personal_columns(shown, table)
         if columns and (by := by or self._named_by(table)):
             yield Reason(f"{by} refers to it, and it has {_listed(columns)}")
@@ -209,12 +214,12 @@ class Exposure:
         for name in sorted(self._protected - {table.name}):
             other = self._catalog.find_table(name)
             for column in () if other is None else other.columns:
-                if other is not None and any(each.is_meant_by(column, other) for each in pointers):
+                if other is not None and any(pointer.is_meant_by(column, other) for pointer in pointers):
                     return name
         return None
 
     def _find_led_to(self) -> dict[TableName, TableName]:
-        """Which protected table leads to each by foreign keys, straight or through tables that the rules leave out."""
+        """Find the protected table that foreign keys lead to, straight or through tables that the rules leave out."""
         found: dict[TableName, TableName] = {}
         waiting = [(name, name) for name in sorted(self._protected)]
         while waiting:
@@ -254,3 +259,57 @@ def _listed(names: list[str]) -> str:
     if len(quoted) == 1:
         return f"the personal column {quoted[0]}"
     return f"the personal columns {', '.join(quoted[:3])}" + (", …" if len(quoted) > 3 else "")
+
+
+TRUSTED = "foreign: trusted says that all of them can always be read"
+
+
+def exposure_of(policy: Policy, catalog: Catalog) -> Exposure:
+    """Return what these rules protect, and what leads there."""
+    names = {table_name(text): rules for text, rules in policy.tables.items()}
+    return Exposure(
+        catalog,
+        protected=(name for name, rules in names.items() if not rules.public),
+        public=(name for name, rules in names.items() if rules.public),
+        unit_columns={name: rules.unit_step().column for name, rules in names.items() if rules.unit},
+        hidden={
+            name: frozenset(column for column, each in rules.columns.items() if each.hidden)
+            for name, rules in names.items()
+        },
+    )
+
+
+_SAY_WHY = 'give it a unit, remove it from the rules, or give the reason why it is about nobody: public: {because: "…"}'
+
+
+def check_public(path: str, table: Table, rules: TableRules, exposure: Exposure, catalog: Catalog) -> Iterator[Finding]:
+    """Say what speaks against it, unless the rules say why it tells of nobody."""
+    reasons = exposure.reasons(table.name)
+    told = "; ".join(reason.words for reason in reasons[:3]) + (f"; and {len(reasons) - 3} more" if reasons[3:] else "")
+    if any(reason.same_rows for reason in reasons):
+        yield error(path, f"{told}: it cannot be public", "remove one of the two from the rules")
+    elif reasons and rules.because is None:
+        yield error(path, told, _SAY_WHY)
+    elif rules.because is not None:
+        yield note(path, f'public, because: "{rules.because}" ({told or "nothing seems to speak against it"})')
+    shown = [column for column in table.columns if not rules.hides(column)]
+    if not reasons and rules.because is None and (personal := personal_columns(shown, table)):
+        words = f"every row of it can be read, and {', '.join(personal[:4])} may be about people"
+        yield warning(
+            path, words, 'hide them, remove the table from the rules, or give the reason: public: {because: "…"}'
+        )
+    for name in rules.columns:
+        if table.find_column(name) is None:
+            names = sorted(column.name for column in table.columns)
+            yield error(f"{path}.columns.{name}", f"{table.name} has no such column", nearest(name, names))
+    if table.kind in ("view", "materialized view"):
+        yield note(path, f"a public {table.kind} can be read alone, and not together with protected tables")
+    if table.row_security and not catalog.bypasses_row_security:
+        yield warning(path, "row security hides some of its rows from the proxy, and so from analysts")
+    if table.foreign and rules.foreign is None:
+        words = "it has rows on another server, so it can be read alone and not together with protected tables"
+        yield warning(path, words, TRUSTED)
+    for name in (column.name for column in table.columns if column.generated == "v"):
+        words = f'"{name}" is computed when it is read, so it cannot be read together with protected tables'
+        yield note(path, words, "make it STORED")
+    yield note(path, "public: every row of it can be read")

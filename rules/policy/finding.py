@@ -1,4 +1,4 @@
-"""What is to be said of rules: how much it matters, where it stands in the file, and what would be right."""
+"""Findings about rules: how much each matters, where it stands in the file, and what would be right."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What of the schema the rules were written for: whatever appears later is hidden until somebody has looked at it.
+"""Freeze the schema that the rules were written for: what appears later is hidden until somebody has looked at it.
 
 A column that is added to a table would be there for analysts with no act of the DBA. So a lock file beside the rules
 names the columns that were seen, with their types, and the texts of views.
@@ -54,14 +54,14 @@ class Unseen:
     def finding(self, lock: str, rules: str) -> Finding:
         """For `check`."""
         path = ("tables", self.table, "columns", self.column) if self.column else ("tables", self.table)
-        hint = f"when you have looked at it: noisegate lock {rules}"
+        hint = f"once you have reviewed it, run noisegate lock {rules}"
         return warning(dotted(path), f"{self.change} since {lock} was written: it is hidden from analysts", hint)
 
 
 def see(policy: Policy, catalog: Catalog) -> Seen:
-    """What there is now of the tables that the rules name."""
+    """Return what there is now of the tables that the rules name."""
     found = ((text, catalog.find_table(table_name(text))) for text in sorted(policy.tables))
-    others = sorted(str(each.name) for each in catalog.tables if policy.find_table(each.name) is None)
+    others = sorted(str(table.name) for table in catalog.tables if policy.find_table(table.name) is None)
     tables = {text: _seen(table, catalog) for text, table in found if table is not None}
     return Seen(tables=tables, others=tuple(others))
 
@@ -102,7 +102,7 @@ def from_text(text: str) -> Seen:
 
 
 def changes_between(old: Seen, new: Seen) -> Iterator[str]:
-    """What a lock file says anew, a line each."""
+    """Yield what a lock file says anew, a line each."""
     for text, table in new.tables.items():
         before = old.tables.get(text)
         if before is None:

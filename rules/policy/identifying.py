@@ -1,4 +1,4 @@
-"""What the names of columns and tables say: of whom a row may be, and what would tell who somebody is.
+"""Read the names of columns and tables: of whom a row may be, and what would tell who somebody is.
 
 A name proves nothing. So it never opens anything: it makes `check` ask, and `suggest` hide.
 """
@@ -60,7 +60,7 @@ def column_words(column: str, table: Table) -> tuple[str, ...]:
 
 
 def key_names(key: str, table: Table) -> tuple[frozenset[str], frozenset[str]]:
-    """How others call a key of a table: names that mean it wherever they stand, and those that mean it at the end.
+    """Name a table's key as others call it: names that mean it wherever they stand, and those that end names.
 
     Example:
         >>> from rules.catalog import TableName
@@ -79,35 +79,35 @@ def key_names(key: str, table: Table) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def stands_in(names: frozenset[str], words: tuple[str, ...], *, at_end: bool) -> bool:
-    """Whether some words in a row, or the last ones, are one of these names."""
+    """Return whether some words in a row, or the last ones, are one of these names."""
     ends = (len(words),) if at_end else range(1, len(words) + 1)
     return any("".join(words[start:end]) in names for end in ends for start in range(end))
 
 
 def are_joinable(left: TypeName, right: TypeName) -> bool:
-    """Whether values of both are compared without ado, an array's by its elements."""
+    """Return whether values of both are compared without ado, an array's by its elements."""
     return family_of(left) == family_of(right)
 
 
 def family_of(type_name: TypeName) -> str:
-    """What kind of value identifies: a number, a text, or a type of its own."""
+    """Return what kind of value identifies: a number, a text, or a type of its own."""
     base = type_name.name if type_name.base in ("array", "other") else type_name.base
     return _FAMILIES.get(base, base)
 
 
 def personal_columns(columns: Iterable[Column], table: Table) -> list[str]:
     """Columns that seem to be about a person: how to reach or recognise one, and what one keeps for oneself."""
-    return [each.name for each in columns if _means(each, table, _PERSONAL)]
+    return [column.name for column in columns if _means(column, table, _PERSONAL)]
 
 
 def identifies(column: Column, table: Table, *, of_units: bool = False) -> bool:
-    """Whether a column seems to tell who somebody is: nothing to group by, and nothing to show. A unit has a name."""
+    """Tell whether a column seems to identify somebody: nothing to group by, and nothing to show. A unit has a name."""
     is_name = of_units and column_words(column.name, table)[-1:] == ("name",) and column.type.base != "bool"
     return is_name or _means(column, table, _IDENTIFYING)
 
 
 def numbers_something(column: Column, table: Table) -> bool:
-    """Whether a column seems to be a number of something: nothing to add up."""
+    """Return whether a column seems to be a number of something: nothing to add up."""
     words = column_words(column.name, table)
     return bool(words) and words[-1] in _NUMBERS_OF
 

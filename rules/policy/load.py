@@ -9,20 +9,21 @@ from pydantic_core import ErrorDetails
 
 from rules.policy.logins import AuthQuery, Logins
 from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Operator, Policy, Role, TableRules
+from rules.policy.synopses import CubeRules, SynopsisRules
 from rules.policy.yaml_source import Path, Problem, RulesError, Source, Tree, dotted
 
 AUTO = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>[0-9]+))?")  # rows_per_unit: auto up to 200
 AUTO_CEILING = 1_000_000  # where "auto" stands alone
 
 GONE = {
-    "max_faults": "the first failure that a row can have caused stops an analyst now, until noisegate ledger forgive: "
+    "max_faults": "a failure that a row can have caused now stops an analyst until noisegate ledger forgive: "
     "take the line out",
 }
 WORDS = {
-    "missing": "this key is missing",
+    "missing": "this key is required",
     "extra_forbidden": "unknown key",
     "string_type": "must be a text",
-    "string_too_short": "is too short to say anything",
+    "string_too_short": "is too short",
     "dict_type": "must be a list of keys, each on a line of its own",
     "model_type": "must be a list of keys, each on a line of its own",
     "tuple_type": "must be a list, as [a, b, c]",
@@ -45,10 +46,10 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
         >>> load_policy("unit: customers.id", "rules.yaml", {})
         Traceback (most recent call last):
         ...
-        rules.policy.yaml_source.RulesError: rules.yaml:1: analysts: this key is missing
-        rules.yaml:1: budget: this key is missing
-        rules.yaml:1: database: this key is missing
-        rules.yaml:1: tables: this key is missing
+        rules.policy.yaml_source.RulesError: rules.yaml:1: analysts: this key is required
+        rules.yaml:1: budget: this key is required
+        rules.yaml:1: database: this key is required
+        rules.yaml:1: tables: this key is required
     """
     source = Source(text, file, environment)
     if not isinstance(source.tree, dict):
@@ -127,7 +128,7 @@ def _in_file(location: tuple[int | str, ...], source: Source) -> Path:
 
 
 def _is_alternative(step: int | str) -> bool:
-    return str(step) in ("int", "decimal", "date", "datetime", "bool", "str")
+    return str(step) in ("int", "decimal", "date", "datetime", "bool", "str", "rows in a schema", "a cube")
 
 
 def _keys_at(path: Path) -> Iterable[str]:
@@ -150,6 +151,8 @@ def _keys_at(path: Path) -> Iterable[str]:
             return AuthQuery.model_fields
         case ("tables", _):
             return TableRules.model_fields
+        case ("synopses", _):
+            return {**SynopsisRules.model_fields, **CubeRules.model_fields}
         case _:
             return ColumnRules.model_fields
 

@@ -41,7 +41,7 @@ def _network(text: str) -> str:
     try:
         return str(ip_network(text.strip()))
     except ValueError:
-        raise ValueError(f'"{text}" is no network: write 10.1.0.0/16, or one address as 10.1.2.3') from None
+        raise ValueError(f'"{text}" is not a network: write 10.1.0.0/16, or one address as 10.1.2.3') from None
 
 
 def _one_or_more(value: object) -> object:
@@ -60,7 +60,7 @@ def _check_verifiers(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def share_salt(verifiers: tuple[str, ...]) -> bool:
-    """Whether one exchange can check all of these: their iterations and salts are the same."""
+    """Return whether one exchange can check all of these: their iterations and salts are the same."""
     return len({text.split("$")[1] for text in verifiers}) <= 1
 
 
@@ -81,7 +81,7 @@ Verifiers = Annotated[tuple[str, ...], BeforeValidator(_one_or_more), AfterValid
 
 
 class LoginRules(Model):
-    """How one analyst or operator logs in."""
+    """The logins of one analyst or operator."""
 
     password: Verifiers | None = None  # SCRAM-SHA-256 verifiers as PostgreSQL stores them, never the password itself
     valid_until: Moment | None = None  # from then on nobody logs in with this name
@@ -94,14 +94,14 @@ class LoginRules(Model):
         if self.login in ("certificate", "both") and self.certificate is None:
             raise ValueError(f"login: {self.login} needs certificate, the name in the client's certificate")
         if self.login == "password" and self.certificate is not None:
-            raise ValueError("login: password asks for no certificate: take certificate out, or write login: both")
+            raise ValueError("login: password uses no certificate: remove certificate, or write login: both")
         if not self.needs_password and self.password is not None:
-            raise ValueError("a certificate alone is asked for, not the password: write login: both, or take one out")
+            raise ValueError("login: certificate uses no password: write login: both, or remove one of the two")
         return self
 
     @property
     def needs_password(self) -> bool:
-        """Whether a password is asked for, beside a certificate or alone."""
+        """Return whether a password is asked for, beside a certificate or alone."""
         return self.certificate is None if self.login is None else self.login != "certificate"
 
 
@@ -116,14 +116,14 @@ class AuthQuery(Model):
     @model_validator(mode="after")
     def _asks_by_name(self) -> Self:
         if "$1" not in self.query:
-            raise ValueError("query has no $1, which stands for the name")
+            raise ValueError("query must have $1 in the place of the name")
         if not self.timeout:
-            raise ValueError("timeout: 0 leaves no time for an answer")
+            raise ValueError("timeout must be greater than 0")
         return self
 
 
 class Logins(Model):
-    """Where verifiers stand that are not in the rules file."""
+    """The places of verifiers that are not in the rules file."""
 
     file: str | None = None  # lines of "name" "verifier"; relative to the rules file
     auth_query: AuthQuery | None = None

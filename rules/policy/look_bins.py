@@ -25,7 +25,7 @@ Kind = Literal["rows", "numbers", "years", "values"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ColumnLook:
     """One question about a table, or one of its columns."""
 
     table: TableName
@@ -36,8 +36,8 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a look has found; nothing where noise hides all."""
+class LookResult:
+    """The findings of a look; nothing where noise hides all."""
 
     lower: Bound | None = None
     upper: Bound | None = None
@@ -45,8 +45,8 @@ class Found:
     values: tuple[str, ...] = ()
 
 
-def rows_look(table: Table, policy: Policy) -> Look:
-    """How many rows a unit has in a table."""
+def rows_look(table: Table, policy: Policy) -> ColumnLook:
+    """Return how many rows a unit has in a table."""
     rules = policy.find_table(table.name)
     assert rules is not None, "tables of the policy are looked at"
     unit, source, alias = rules.unit_step(), f"{_name(table.name)} AS t0", 0
@@ -58,18 +58,18 @@ def rows_look(table: Table, policy: Policy) -> Look:
         unit, alias = following.unit_step(), alias + 1
     of_units = f"SELECT t{alias}.{_quoted(unit.column)} AS u, count(*) AS n FROM {source} GROUP BY 1"
     bins = " ".join(f"WHEN n <= {most} THEN {number}" for number, most in enumerate(ROWS))
-    return Look(
+    return ColumnLook(
         table.name, None, "rows", f"SELECT CASE {bins} ELSE {len(ROWS)} END, count(*) FROM ({of_units}) AS s GROUP BY 1"
     )
 
 
-def column_look(table: Table, column: Column) -> Look | None:
+def column_look(table: Table, column: Column) -> ColumnLook | None:
     """In which bins the values of a column are; None for a type without bins."""
     name, kind, edges = _quoted(column.name), kind_of(column.type), tuple[Decimal, ...]()
     found: Kind = "numbers"
     match kind:
         case "integer" | "number" | "float":
-            edges = tuple(each for each in NUMBERS if kind != "integer" or each == int(each))
+            edges = tuple(number for number in NUMBERS if kind != "integer" or number == int(number))
             bins, last = " ".join(f"WHEN {name} < {edge:f} THEN {n}" for n, edge in enumerate(edges)), len(edges)
         case "date" | "timestamp":
             bins, last = " ".join(f"WHEN {name} < DATE '{year}-01-01' THEN {year}" for year in YEARS), YEARS.stop
@@ -77,45 +77,47 @@ def column_look(table: Table, column: Column) -> Look | None:
         case _:
             return None
     case = f"CASE {bins} WHEN {name} IS NOT NULL THEN {last} END"
-    return Look(table.name, column.name, found, f"SELECT {case}, count(*) FROM {_name(table.name)} GROUP BY 1", edges)
+    return ColumnLook(
+        table.name, column.name, found, f"SELECT {case}, count(*) FROM {_name(table.name)} GROUP BY 1", edges
+    )
 
 
-def values_look(table: Table, column: Column) -> Look | None:
-    """Which values of a text column many units have: groups that are found in the data, by threshold."""
+def values_look(table: Table, column: Column) -> ColumnLook | None:
+    """Return which values of a text column many units have: groups that are found in the data, by threshold."""
     if kind_of(column.type) != "text":
         return None
     name = _quoted(column.name)
-    return Look(table.name, column.name, "values", f"SELECT {name}, count(*) FROM {_name(table.name)} GROUP BY 1")
+    return ColumnLook(table.name, column.name, "values", f"SELECT {name}, count(*) FROM {_name(table.name)} GROUP BY 1")
 
 
-def found_rows(counts: Sequence[tuple[str | None, int]], reach: float) -> Found:
+def found_rows(counts: Sequence[tuple[str | None, int]], reach: float) -> LookResult:
     """The least cap that about 19 of 20 units do not exceed, by the bins that noise alone did not fill."""
     bins = {int(label or 0): count for label, count in counts if count > reach}
     whole = sum(bins.values())
     for number, most in enumerate(ROWS):
         if whole and sum(count for each, count in bins.items() if each > number) <= _SHARE * whole:
-            return Found(rows=most)
-    return Found()
+            return LookResult(rows=most)
+    return LookResult()
 
 
-def found_range(look: Look, counts: Sequence[tuple[str | None, int]], reach: float) -> Found:
+def found_range(look: ColumnLook, counts: Sequence[tuple[str | None, int]], reach: float) -> LookResult:
     """From the lowest to the highest bin that noise alone did not fill, without the outermost fiftieth on each side.
 
     Those are quantiles of noised counts: what few units have beyond is clamped.
 
     Example:
-        >>> years = Look(TableName("public", "orders"), "day", "years", "")
+        >>> years = ColumnLook(TableName("public", "orders"), "day", "years", "")
         >>> found_range(years, [("1996", 40), ("1998", 35), ("2100", 3), (None, 99)], 12.0)
-        Found(lower=datetime.date(1995, 1, 1), upper=datetime.date(1997, 12, 31), rows=None, values=())
+        LookResult(lower=datetime.date(1995, 1, 1), upper=datetime.date(1997, 12, 31), rows=None, values=())
     """
     filled = _inner(sorted((int(label), count) for label, count in counts if label is not None and count > reach))
     if not filled:
-        return Found()
+        return LookResult()
     if look.kind == "years":
         first, last = max(filled[0] - 1, YEARS.start), min(filled[-1] - 1, YEARS.stop - 1)
-        return Found(date(first, 1, 1), date(last, 12, 31))
+        return LookResult(date(first, 1, 1), date(last, 12, 31))
     upper, lower = look.edges[min(filled[-1], len(look.edges) - 1)], look.edges[max(filled[0] - 1, 0)]
-    return Found(_plain(Decimal(0) if 0 < lower <= upper / 2 else lower), _plain(upper))
+    return LookResult(_plain(Decimal(0) if 0 < lower <= upper / 2 else lower), _plain(upper))
 
 
 def _inner(bins: list[tuple[int, int]]) -> list[int]:
@@ -130,10 +132,10 @@ def _inner(bins: list[tuple[int, int]]) -> list[int]:
     return found
 
 
-def found_values(counts: Sequence[tuple[str | None, int]], most: int = 50) -> Found:
+def found_values(counts: Sequence[tuple[str | None, int]], most: int = 50) -> LookResult:
     """The values that passed the threshold, unless they are many: then they are no list for a rules file."""
     values = tuple(sorted(label for label, _ in counts if label is not None and label.isprintable()))
-    return Found(values=values if len(values) <= most else ())
+    return LookResult(values=values if len(values) <= most else ())
 
 
 def _plain(number: Decimal) -> int | Decimal:

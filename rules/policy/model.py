@@ -14,7 +14,7 @@ from rules.policy.amounts import Delta, Epsilon
 from rules.policy.engine_settings import EngineSettings
 from rules.policy.logins import Duration, LoginRules, Logins, Model, parse_duration
 from rules.policy.randomized import Randomized
-from rules.policy.synopses import SynopsisRules
+from rules.policy.synopses import CubeRules, Synopsis, SynopsisRules
 
 Bound = int | Decimal | date | datetime
 Value = bool | int | Decimal | date | str
@@ -56,11 +56,11 @@ class ColumnRules(Model):
     @model_validator(mode="after")
     def _one_of_a_kind(self) -> Self:
         if self.randomized is not None and not self.model_fields_set <= {"randomized", "nullable"}:
-            raise ValueError("a randomized column has its values and bounds inside of randomized, and nothing beside")
+            raise ValueError("values and bounds of a randomized column belong inside randomized")
         if self.bounds is not None and (self.lower is not None or self.values is not None or self.hidden):
-            raise ValueError("bounds: auto finds lower and upper: give neither, nor values, nor hidden")
+            raise ValueError("bounds: auto cannot be combined with lower, upper, values or hidden")
         if (self.lower is None) != (self.upper is None):
-            raise ValueError("lower and upper belong together")
+            raise ValueError("lower and upper must be given together")
         if self.lower is not None and self.upper is not None:
             check_order(self.lower, self.upper)
         if self.values is not None and self.lower is not None:
@@ -68,11 +68,11 @@ class ColumnRules(Model):
         if self.values is not None and len(set(map(str, self.values))) < len(self.values):
             raise ValueError("a value is listed twice")
         if self.hidden and (self.values is not None or self.lower is not None or self.sum_per_unit is not None):
-            raise ValueError("a hidden column has no values and no bounds")
+            raise ValueError("a hidden column cannot have values or bounds")
         if self.other and self.values is None and self.lower is None and self.bounds is None:
-            raise ValueError("other is for values outside of values, or of lower and upper: give those too")
+            raise ValueError("other needs values, or lower and upper")
         if self.hidden and not self.nullable:
-            raise ValueError("a hidden column is in no group")
+            raise ValueError("a hidden column cannot have other")
         return self
 
 
@@ -106,11 +106,11 @@ class TableRules(Model):
     @model_validator(mode="after")
     def _public_or_protected(self) -> Self:
         if self.public and (self.unit or self.rows_per_unit or self.sum_per_unit):
-            raise ValueError("a public table has no unit, no rows_per_unit and no sum_per_unit")
+            raise ValueError("a public table cannot have unit, rows_per_unit or sum_per_unit")
         if self.because is not None and not self.public:
-            raise ValueError('because says why a table is public: write it as public: {because: "…"}')
+            raise ValueError('because belongs to public: write public: {because: "…"}')
         if self.view and self.model_fields_set != {"view"}:
-            raise ValueError("a view has no rules of its own: those of its tables hold")
+            raise ValueError("a view cannot have rules of its own: the rules of its tables apply")
         if self.unit is not None:
             self.unit_step()
         return self
@@ -144,7 +144,7 @@ class Budget(Model):
         try:
             ZoneInfo(self.time_zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f'"{self.time_zone}" is not a time zone; write one as "Europe/Berlin"') from error
+            raise ValueError(f'"{self.time_zone}" is not a time zone; use a name such as "Europe/Berlin"') from error
         return self
 
 
@@ -216,7 +216,7 @@ class Policy(Model):
     groups_limit: Annotated[int, Field(ge=1, le=100_000)] = 10_000
     fresh_for: Duration = timedelta(days=1)
     choice_for: Duration = timedelta(days=30)  # how long a bound that was chosen serves equal questions
-    synopses: dict[str, SynopsisRules] = Field(default_factory=dict)  # schemas of synthetic rows
+    synopses: dict[str, Synopsis] = Field(default_factory=dict)  # schemas of synthetic rows, and cubes
     previews: Previews = "refuse"
     engine_settings: EngineSettings = Field(default_factory=dict)
     pad_to: Annotated[timedelta | Literal["full"] | None, BeforeValidator(_padding)] = None
@@ -233,7 +233,7 @@ class Policy(Model):
     def _one_role_each(self) -> Self:
         both = sorted(self.operators.keys() & self.analysts.keys())
         if both:
-            raise ValueError(f"operators are no analysts: {', '.join(both)}")
+            raise ValueError(f"a name cannot be both an operator and an analyst: {', '.join(both)}")
         return self
 
     @model_validator(mode="after")
@@ -243,6 +243,11 @@ class Policy(Model):
             wanted = self.analysts[unknown[0]].role
             raise ValueError(f'the role "{wanted}" of {unknown[0]} is not in roles')
         return self
+
+    @property
+    def is_pure(self) -> bool:
+        """Return whether every answer costs a pure ε; other noise is paid as ρ alone."""
+        return self.noise == "laplace"
 
     @property
     def accounts(self) -> dict[str, LoginRules]:
@@ -258,6 +263,16 @@ class Policy(Model):
     def is_protected(self, name: TableName) -> bool:
         rules = self.find_table(name)
         return rules is not None and not rules.public
+
+    @property
+    def schemas(self) -> dict[str, SynopsisRules]:
+        """The synopses that are schemas of synthetic rows."""
+        return {name: rules for name, rules in self.synopses.items() if isinstance(rules, SynopsisRules)}
+
+    @property
+    def cubes(self) -> dict[str, CubeRules]:
+        """The synopses that are cubes."""
+        return {name: rules for name, rules in self.synopses.items() if isinstance(rules, CubeRules)}
 
     @property
     def auto_columns(self) -> tuple[tuple[TableName, str], ...]:

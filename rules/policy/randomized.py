@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rules.local.laws import MOST_EPSILON, Law, bit_law, kary_law, unary_law
+from rules.local.laws import MOST_EPSILON, Law, bit_law, check_sketch, hashed_bit, kary_law, sketch_law, unary_law
 from rules.policy.logins import Model
 
 
@@ -16,22 +16,31 @@ def _finite(value: Decimal) -> Decimal:
 
 
 class Randomized(Model):
-    """How people randomized their answers: one of k values, a bit for each of k, one bit, or a number as a bit."""
+    """The way people randomized answers: one of k values, a bit for each of k, a bit, a number, or a sketch."""
 
-    by: Literal["k-ary", "unary", "bit", "mean"]
+    by: Literal["k-ary", "unary", "bit", "mean", "sketch"]
     epsilon: Annotated[Decimal, Field(gt=0, le=MOST_EPSILON), AfterValidator(_finite)]
     values: Annotated[tuple[str | int, ...], Field(min_length=2)] | None = None
     lower: Annotated[Decimal, AfterValidator(_finite)] | None = None
     upper: Annotated[Decimal, AfterValidator(_finite)] | None = None
+    hashes: int | None = None  # of a sketch: how many functions, on how many bits, by which key
+    width: int | None = None
+    key: str | None = None
+    index: str | None = None  # the column that says by which function a word was hashed
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if (self.values is not None) != (self.by in ("k-ary", "unary")):
-            raise ValueError("k-ary and unary need values, and bit and mean have none")
+            raise ValueError("k-ary and unary need values; the others cannot have them")
         if (self.lower is not None and self.upper is not None) != (self.by == "mean"):
-            raise ValueError("mean needs lower and upper, and the others have none")
+            raise ValueError("mean needs lower and upper; the others cannot have them")
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise ValueError(f"lower ({self.lower}) must be below upper ({self.upper})")
+        given = [each is not None for each in (self.hashes, self.width, self.key, self.index)]
+        if not all(given) if self.by == "sketch" else any(given):
+            raise ValueError("a sketch needs hashes, width, key and index; the others cannot have them")
+        if self.hashes is not None and self.width is not None and self.key is not None:
+            check_sketch(self.hashes, self.width, self.key)
         if self.values is not None and len(set(map(str, self.values))) < len(self.values):
             raise ValueError("a value is listed twice")
         return self
@@ -44,4 +53,12 @@ class Randomized(Model):
                 return kary_law(len(self.values or ()), self.epsilon)
             case "unary":
                 return unary_law(self.epsilon)
+            case "sketch":
+                return sketch_law(self.width or 0, self.epsilon)
         return bit_law(self.epsilon)
+
+    def places_of(self, word: str) -> tuple[int, ...]:
+        """By hash function the bit of a word."""
+        assert self.hashes is not None and self.width is not None and self.key is not None, "a sketch has them"
+        key = bytes.fromhex(self.key)
+        return tuple(hashed_bit(word, number, self.width, key) for number in range(self.hashes))

@@ -1,4 +1,7 @@
-"""A first rules file from the catalog alone: what it proves is used, what it cannot know is asked of the DBA."""
+"""Draft a first rules file from the catalog alone, and the changes that a file needs since the schema changed.
+
+What the catalog proves is used, what it cannot know is asked of the DBA.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,11 +10,12 @@ from types import MappingProxyType
 
 from rules.catalog import Catalog, ForeignKey, Table, TableName
 from rules.policy.exposure import Exposure, keys_with_partitions
+from rules.policy.freeze import Seen, find_unseen
 from rules.policy.identifying import personal_columns
 from rules.policy.json_schema import FIRST_LINE
-from rules.policy.look_bins import Found, Look, column_look, rows_look, values_look
+from rules.policy.look_bins import ColumnLook, LookResult, column_look, rows_look, values_look
 from rules.policy.model import Policy, table_name
-from rules.policy.suggest_columns import as_key, column_lines, is_asked, own_columns, remark
+from rules.policy.suggest_columns import as_key, column_line, column_lines, is_asked, own_columns, remark
 
 HEADER = (
     FIRST_LINE
@@ -37,14 +41,14 @@ ROWS = "auto up to 100"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the rows of a table name their unit, and why that is so."""
+    """The way in which the rows of a table name their unit, and why."""
 
     unit: str
     why: str
     is_unit: bool = False
 
 
-Looked = Mapping[tuple[TableName, str | None], Found]  # by table and column; None stands for the rows of a unit
+Looked = Mapping[tuple[TableName, str | None], LookResult]  # by table and column; None stands for the rows of a unit
 _UNSEEN: Looked = MappingProxyType({})
 
 
@@ -61,7 +65,7 @@ def suggest_rules(catalog: Catalog, unit_table: TableName, looked: Looked = _UNS
         raise ValueError(f"{unit_table} is a {unit.kind}: name the table that has the units")
     if (key := _single_key(unit)) is None:
         raise ValueError(f"{unit_table} has no primary key of one column, so its rows cannot be units")
-    draft = Draft.of(catalog, unit_table, find_ways(catalog, unit_table, key))
+    draft = RulesDraft.of(catalog, unit_table, find_ways(catalog, unit_table, key))
     header = HEADER.format(database=catalog.database, unit=as_key(f"{unit_table}.{key}"))
     lines = [header.replace("no row was read.", f"{paid}.\n#", 1) if paid else header]
     for table in sorted(catalog.tables, key=draft.place):
@@ -69,9 +73,9 @@ def suggest_rules(catalog: Catalog, unit_table: TableName, looked: Looked = _UNS
     return "".join(lines) + FOOTER
 
 
-def looks_for(catalog: Catalog, policy: Policy, *, with_values: bool) -> list[Look]:
-    """What a private look would ask, of the protected tables of a draft: wherever the draft itself has to ask."""
-    found: list[Look] = []
+def looks_for(catalog: Catalog, policy: Policy, *, with_values: bool) -> list[ColumnLook]:
+    """List what a private look would ask of the protected tables of a draft: wherever the draft itself has to ask."""
+    found: list[ColumnLook] = []
     for text, rules in policy.tables.items():
         table = catalog.find_table(table_name(text))
         if table is None or rules.public or rules.view or rules.unit is None:
@@ -87,7 +91,7 @@ def looks_for(catalog: Catalog, policy: Policy, *, with_values: bool) -> list[Lo
 
 
 def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> dict[TableName, Way]:
-    """How each table that leads to the units by foreign keys names them, the shortest way first."""
+    """Return how each table that leads to the units by foreign keys names them, the shortest way first."""
     ways = {unit_table: Way(key, "the units: one row for each", is_unit=True)}
     frontier = [unit_table]
     while frontier:
@@ -104,8 +108,8 @@ def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> dict[TableNa
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """What a draft knows: the tables that lead to the units, and what leads to these."""
+class RulesDraft:
+    """A draft of rules: the tables that lead to the units, and what leads to these."""
 
     catalog: Catalog
     unit_table: TableName
@@ -113,7 +117,7 @@ class Draft:
     exposure: Exposure
 
     @classmethod
-    def of(cls, catalog: Catalog, unit_table: TableName, ways: Mapping[TableName, Way]) -> "Draft":
+    def of(cls, catalog: Catalog, unit_table: TableName, ways: Mapping[TableName, Way]) -> "RulesDraft":
         columns = {name: way.unit.partition(" ->")[0] for name, way in ways.items()}
         return cls(catalog, unit_table, ways, Exposure(catalog, protected=ways, unit_columns=columns))
 
@@ -123,7 +127,7 @@ class Draft:
         return table.name != self.unit_table, table.name not in self.ways, is_view, table.name
 
     def lines(self, table: Table, looked: Looked = _UNSEEN) -> Iterator[str]:
-        """What a draft says of one table, and why."""
+        """Yield what a draft says of one table, and why."""
         name = as_key(str(table.name))
         if (way := self.ways.get(table.name)) is not None:
             own = {column: each for (of, column), each in looked.items() if of == table.name}
@@ -155,7 +159,7 @@ class Draft:
             yield f"  # {name}: public     # {why}{remark(table)}\n"
 
     def _is_view_of_protected(self, view: Table) -> bool:
-        """Whether a view reads protected tables alone, by other views too."""
+        """Return whether a view reads protected tables alone, by other views too."""
         waiting, seen = list(view.sources), set(view.sources)
         while waiting:
             name = waiting.pop()
@@ -168,13 +172,13 @@ class Draft:
         return bool(view.sources)
 
     def _is_part(self, table: Table) -> bool:
-        """Whether its rows are rows of a table that the draft speaks of already."""
+        """Return whether its rows are rows of a table that the draft speaks of already."""
         return table.kind == "partition" or any(each.name in self.ways for each in self.exposure.family(table)[1:])
 
 
-def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, Found]) -> Iterator[str]:
+def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, LookResult]) -> Iterator[str]:
     yield f"  {name}:     # {way.why}{remark(table)}\n    unit: {as_key(way.unit)}\n"
-    if (rows := looked.get(None, Found()).rows) is not None:
+    if (rows := looked.get(None, LookResult()).rows) is not None:
         yield f"    rows_per_unit: {rows}   # by a private look: about 19 of 20 units have no more\n"
     elif not table.is_unique((way.unit,)):
         yield f"    rows_per_unit: {ROWS}   # how many rows of one unit count at most: chosen privately, or a number\n"
@@ -203,9 +207,61 @@ def _why(table: Table, key: ForeignKey, unit_table: TableName, catalog: Catalog)
     why = f"by the foreign key{whose} {key.columns[0]} to {key.target}"
     units = {unit_table} if key.target == unit_table else set()
     others = {
-        each.columns[0]
-        for each in keys_with_partitions(table, catalog)
-        if each.target in units and each.columns != key.columns
+        partition.columns[0]
+        for partition in keys_with_partitions(table, catalog)
+        if partition.target in units and partition.columns != key.columns
     }
     more = f"; {', '.join(sorted(others))} LEADS TO UNITS TOO: only the one of {key.columns[0]} is protected by a row"
     return why + (more if others else "")
+
+
+NOTHING = "# nothing: the rules fit the schema\n"
+
+
+def suggest_changes(policy: Policy, catalog: Catalog, seen: Seen | None) -> str:
+    """Lines to merge into a rules file, as YAML with comments; without a lock file all other tables are new."""
+    return (
+        "".join([*_gone(policy, catalog), *_appeared(policy, catalog, seen), *_others(policy, catalog, seen)])
+        or NOTHING
+    )
+
+
+def _gone(policy: Policy, catalog: Catalog) -> Iterator[str]:
+    for text, rules in policy.tables.items():
+        table = catalog.find_table(table_name(text))
+        if table is None:
+            yield f"# take out {as_key(text)}: there is no such table any more\n"
+            continue
+        for name in rules.columns:
+            if table.find_column(name) is None:
+                yield f"# take out {as_key(text)}.columns.{as_key(name)}: there is no such column any more\n"
+
+
+def _appeared(policy: Policy, catalog: Catalog, seen: Seen | None) -> Iterator[str]:
+    """Columns that are hidden until the schema is locked again, and what may be said of them."""
+    unseen = () if seen is None else find_unseen(policy, catalog, seen)
+    for text in dict.fromkeys(each.table for each in unseen):
+        table = catalog.find_table(table_name(text))
+        yield f"  {as_key(text)}:\n"
+        for each in (each for each in unseen if each.table == text):
+            column = None if table is None else table.find_column(each.column)
+            yield f"      # {each.column or 'the whole table'} {each.change}: hidden until noisegate lock\n"
+            if table is not None and column is not None and not policy.tables[text].public:
+                yield column_line(column, table, of_units=policy.unit == f"{text}.{_unit_column(policy)}")
+
+
+def _others(policy: Policy, catalog: Catalog, seen: Seen | None) -> Iterator[str]:
+    """Tables of which the rules say nothing, and which nobody has seen."""
+    known = frozenset() if seen is None else frozenset(seen.others)
+    unit_text, _, key = policy.unit.rpartition(".")
+    unit = catalog.find_table(table_name(unit_text)) if unit_text else None
+    if unit is None:
+        return
+    draft = RulesDraft.of(catalog, unit.name, find_ways(catalog, unit.name, key))
+    for table in sorted(catalog.tables, key=draft.place):
+        if policy.find_table(table.name) is None and str(table.name) not in known:
+            yield from draft.lines(table)
+
+
+def _unit_column(policy: Policy) -> str:
+    return policy.unit.rpartition(".")[2]

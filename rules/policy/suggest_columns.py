@@ -1,4 +1,4 @@
-"""What a draft says of columns: hidden where a name tells who somebody is, a question where a range is needed."""
+"""Draft the rules of columns: hidden where a name tells who somebody is, a question where a range is needed."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from types import MappingProxyType
 from rules.catalog import Column, Table
 from rules.policy.column_kind import kind_of
 from rules.policy.identifying import identifies, numbers_something
-from rules.policy.look_bins import Found
+from rules.policy.look_bins import LookResult
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*( -> [A-Za-z_][A-Za-z0-9_.]*)?")
 _MOST_LISTED = 20
-_NOTHING: Mapping[str, Found] = MappingProxyType({})
+_NOTHING: Mapping[str, LookResult] = MappingProxyType({})
 _TEXT = re.compile(r"'((?:[^']|'')*)'::[a-z ]+")
 _IS_ONE_OF = re.compile(
     r"""CHECK \(\(\(?(?:\w+|"[^"]+")\)?(?:::text)? = ANY \(\(?ARRAY\[((?:'(?:[^']|'')*'::[a-z ]+(?:, )?)+)\]\)?"""
@@ -32,13 +32,13 @@ def as_key(text: str) -> str:
 
 
 def remark(of: Table | Column) -> str:
-    """What the database's own comment says, as the end of one of ours."""
+    """Return what the database's own comment says, as the end of one of ours."""
     words = " ".join((of.comment or "").split())
     return f" ({words[:80]}{'…' if len(words) > 80 else ''})" if words else ""
 
 
 def column_lines(
-    table: Table, unit: str, *, of_units: bool, found: Mapping[str, Found] = _NOTHING
+    table: Table, unit: str, *, of_units: bool, found: Mapping[str, LookResult] = _NOTHING
 ) -> tuple[list[str], bool]:
     """A line for each column of which there is something to say, and whether any of them is a rule already.
 
@@ -46,8 +46,10 @@ def column_lines(
     """
     columns = own_columns(table, unit)
     rules = {name: text for name, each in found.items() if (text := _found(each))}
-    lines = [line for each in columns if (line := column_line(each, table, rules.get(each.name), of_units=of_units))]
-    return lines, bool(rules) or any(identifies(each, table, of_units=of_units) for each in columns)
+    lines = [
+        line for column in columns if (line := column_line(column, table, rules.get(column.name), of_units=of_units))
+    ]
+    return lines, bool(rules) or any(identifies(column, table, of_units=of_units) for column in columns)
 
 
 def own_columns(table: Table, unit: str) -> list[Column]:
@@ -58,21 +60,21 @@ def own_columns(table: Table, unit: str) -> list[Column]:
 
 
 def is_asked(column: Column, table: Table, *, of_units: bool) -> bool:
-    """Whether a draft asks for a range or a list of a column, so that a look may answer."""
+    """Return whether a draft asks for a range or a list of a column, so that a look may answer."""
     if identifies(column, table, of_units=of_units) or column.generated == "v":
         return False
     told = _told(column, table)
     return "LEAST" in told or "FIRST-DAY" in told or "[A, B, C]" in told
 
 
-def _found(found: Found) -> str:
+def _found(found: LookResult) -> str:
     if found.values:
         return f"{{values: [{', '.join(json.dumps(each, ensure_ascii=False) for each in found.values)}]}}"
     return "" if found.lower is None else f"{{lower: {found.lower}, upper: {found.upper}}}"
 
 
 def column_line(column: Column, table: Table, found: str | None = None, *, of_units: bool) -> str:
-    """What a draft says of one column; "" where there is nothing to say."""
+    """Return what a draft says of one column; "" where there is nothing to say."""
     name = as_key(column.name)
     if found is not None:
         return f"      {name}: {found}     # {column.type.sql}: by a private look{remark(column)}\n"
@@ -85,7 +87,7 @@ def column_line(column: Column, table: Table, found: str | None = None, *, of_un
 
 
 def _told(column: Column, table: Table) -> str:
-    """What follows a column's name: what is known of it, or what is asked."""
+    """Return what follows a column's name: what is known of it, or what is asked."""
     kind, type_name = kind_of(column.type), column.type.sql
     checked = [check.definition for check in table.checks if column.name in check.columns and check.proves]
     by_check = f", unless this says it: {checked[0]}" if checked else ""

@@ -1,11 +1,11 @@
-"""The rules file's part on synopses: which columns of which tables, in how many bins, at which price, for whom."""
+"""The rules file's part on synopses and cubes: which columns of which tables, at which price, for whom."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from rules.policy.amounts import Epsilon
 from rules.policy.logins import Model
@@ -52,19 +52,28 @@ def read_listed(text: str) -> Listed:
         raise ValueError(_WORDS)
     by = found["by"] or ""
     if by and not by.isdigit() and by not in GRAINS:
-        raise ValueError(f'"by {by}" is none of: by {", by ".join(GRAINS)}, or by a number of bins')
+        raise ValueError(f'"by {by}" must be one of: by {", by ".join(GRAINS)}, or by a number of bins')
     if found["child"] is not None:
         return Listed(text, "", "", found["child"].strip(), by)
     table, _, column = found["column"].rpartition(".")
     return Listed(text, table, column, "", by)
 
 
-class SynopsisRules(Model):
-    """A schema of synthetic rows, made from noised counts."""
+class MadeOnce(Model):
+    """What is measured once for a price, and then free for its readers."""
 
     epsilon: Epsilon
     refresh: Literal["never", "day", "week", "month"] = "never"
     analysts: tuple[str, ...] | None = None  # who may read it, and is charged; everybody if not given
+
+    def readers(self, analysts: Mapping[str, object]) -> tuple[str, ...]:
+        """Who of these analysts may read it."""
+        return tuple(name for name in analysts if self.analysts is None or name in self.analysts)
+
+
+class SynopsisRules(MadeOnce):
+    """A schema of synthetic rows, made from noised counts."""
+
     tables: Annotated[dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -80,9 +89,73 @@ class SynopsisRules(Model):
         """The columns of each table."""
         return {table: tuple(map(read_listed, columns)) for table, columns in self.tables.items()}
 
-    def readers(self, analysts: Mapping[str, object]) -> tuple[str, ...]:
-        """Who of these analysts may read it."""
-        return tuple(name for name in analysts if self.analysts is None or name in self.analysts)
+
+class CubeRules(MadeOnce):
+    """Noised counts and sums by sets of keys, from which questions about the table itself are answered."""
+
+    cube: Annotated[tuple[str, ...], Field(min_length=1, max_length=12)]
+    measures: Annotated[tuple[str, ...], Field(min_length=1, max_length=8)] = ("count",)
+    orders: Annotated[tuple[Annotated[int, Field(ge=1, le=4)], ...], Field(min_length=1)] = (1, 2, 3)  # keys of a set
+    table: str | None = None  # whose rows are counted; the one that has all keys if not given
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        keys = [(each.table, each.column) for each in map(read_key, self.cube)]
+        sums = [read_measure(text) for text in self.measures]
+        if len(set(keys)) < len(keys):
+            raise ValueError("a column is listed twice: coarser steps follow from the finest")
+        if len(set(sums)) < len(sums):
+            raise ValueError("a measure is listed twice")
+        return self
+
+    @property
+    def keys(self) -> tuple[Listed, ...]:
+        return tuple(map(read_key, self.cube))
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The columns that are summed; rows are counted in any case, since averages need them."""
+        return tuple(name for name in map(read_measure, self.measures) if name)
+
+
+def read_key(text: str) -> Listed:
+    """A key of a cube; raises ValueError.
+
+    Example:
+        >>> read_key("ordered_at by day").grain
+        'day'
+    """
+    listed = read_listed(text)
+    if listed.counts or listed.bins is not None:
+        raise ValueError('write a key as "channel", "ordered_at by day" or "customers.city"')
+    return listed
+
+
+def read_measure(text: str) -> str:
+    """The column that a measure of a cube sums, or "" for the number of rows; raises ValueError.
+
+    Example:
+        >>> read_measure("sum(amount)"), read_measure("count")
+        ('amount', '')
+    """
+    found = re.fullmatch(r"count(?:\(\*\))?|sum\(\s*(?P<column>[^\s().]+)\s*\)", text.strip())
+    if found is None:
+        raise ValueError('write a measure as "count" or "sum(amount)"')
+    return found["column"] or ""
+
+
+def _kind_of(given: object) -> str:
+    """Which of the two an entry is, by the key that only a cube has."""
+    return (
+        "a cube"
+        if isinstance(given, CubeRules) or (isinstance(given, dict) and "cube" in given)
+        else "rows in a schema"
+    )
+
+
+Synopsis = Annotated[
+    Annotated[SynopsisRules, Tag("rows in a schema")] | Annotated[CubeRules, Tag("a cube")], Discriminator(_kind_of)
+]
 
 
 def account_name(synopsis: str) -> str:

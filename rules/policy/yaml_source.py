@@ -72,7 +72,7 @@ class Source:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise RulesError(self.file, (Problem(line, "", f"not YAML: {error.problem}"),)) from None
         except yaml.YAMLError:
-            raise RulesError(self.file, (Problem(1, "", "not YAML: a character that cannot be read"),)) from None
+            raise RulesError(self.file, (Problem(1, "", "not YAML: invalid character"),)) from None
         return None if root is None else self._value(root, ())
 
     def _value(self, node: yaml.Node, path: Path) -> Tree:
@@ -92,7 +92,7 @@ class Source:
             name = str(key.value)
             line = key.start_mark.line + 1
             if name in found:
-                self.problems.append(Problem(line, dotted((*path, name)), "this key stands here twice"))
+                self.problems.append(Problem(line, dotted((*path, name)), "this key is repeated"))
             self.lines[(*path, name)] = line
             found[name] = self._value(value, (*path, name))
         return found
@@ -104,7 +104,7 @@ class Source:
         try:
             return _plain(text, self._expand(text, path))
         except (ValueError, InvalidOperation):
-            self.problems.append(Problem(self.lines[path], dotted(path), f'"{text}" is no date that exists'))
+            self.problems.append(Problem(self.lines[path], dotted(path), f'"{text}" is not a date'))
             return None
 
     def _expand(self, text: str, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""How much of each unit is counted, chosen privately: a ladder is climbed until the next step is not worth it.
+"""Choose privately how much of each unit is counted: a ladder is climbed until the next step is not worth it.
 
 What units really add to one query is often far less than the rules allow, and often nobody has said how much it is. A
 ladder's rungs are bounds of a unit's total over all groups. With a bound b the error of all groups together is
@@ -83,10 +83,10 @@ def thresholds_of(
 def _noise_between(low: int, high: int, measures: Sequence[Noisy]) -> Fraction:
     """By how much the mean absolute noise grows, as a mean over the measures."""
     grown = (
-        _EIGHT_TENTHS * (_root(high) - _root(low)) / Fraction(each.epsilon)
-        if each.by_root
-        else (high - low) / Fraction(each.epsilon)
-        for each in measures
+        _EIGHT_TENTHS * (_root(high) - _root(low)) / Fraction(measure.epsilon)
+        if measure.by_root
+        else (high - low) / Fraction(measure.epsilon)
+        for measure in measures
     )
     return sum(grown, Fraction(0)) / max(1, len(measures))
 

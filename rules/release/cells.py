@@ -1,15 +1,15 @@
-"""Which released cells each group of a question is the sum of.
+"""Find the released cells that each group of a question is the sum of.
 
 Sums of released numbers are post-processing, so nothing here touches privacy. It is about truth: a group is the sum of
 all cells in it and of nothing else, or it is not served.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from rules.functions.datetime.extraction import truncate
-from rules.mechanisms.cells import WHOLE, CellKey, Cells, Field, ReleasedCells, Test, View
+from rules.functions.datetime.truncation import truncate
+from rules.mechanisms.cells import WHOLE, CellKey, Cells, Field, ReleasedCells, Span, Test, View
 from rules.values import value
 from rules.values.types import Type
 from rules.values.value import DAY
@@ -26,13 +26,13 @@ def places_of(
     cells: Cells, view: View, released: ReleasedCells, groups: Sequence[Group], known: Sequence[Group]
 ) -> Places | None:
     """The cells of each group, by their place in the release; None where it has none of them."""
-    tests = _tests(view, released)
+    tests = tests_of(view, released)
     if tests is None or not _is_covered(cells, tests, released):
         return None
     readers = [_reader(key, released, cells.time_zone) for key in cells.keys]
     wanted = {group: place for place, group in enumerate(groups)}
     found: list[list[int]] = [[] for _ in groups]
-    passes = [(place, _passing(test, cells.time_zone)) for place, some in tests.items() for test in some]
+    passes = [(place, passing(test, cells.time_zone)) for place, some in tests.items() for test in some]
     for number, cell in enumerate(known):
         if all(is_in(cell[place]) for place, is_in in passes):
             group = tuple(None if reader is None else reader(cell) for reader in readers)
@@ -42,12 +42,12 @@ def places_of(
 
 
 def are_alike(places: Places, known: int, *, is_in_one: bool) -> bool:
-    """Whether units with too many rows are cut about as much in the release as they would be in the question.
+    """Return whether units with too many rows are cut about as much in the release as they would be in the question.
 
     A unit that is in one cell only is cut the same. Otherwise it is scaled by all that the release held: windows of one
     length that overlap are cut nearly alike, and what is a small part of a release is cut more there than by itself.
     """
-    used, served = sum(map(len, places)), sum(1 for each in places if each)
+    used, served = sum(map(len, places)), sum(1 for place in places if place)
     if is_in_one or not served:
         return is_in_one
     length = Fraction(used * len(places), served)
@@ -55,12 +55,12 @@ def are_alike(places: Places, known: int, *, is_in_one: bool) -> bool:
     return overlaps and length >= _LENGTHS * known and known >= _LENGTHS * length
 
 
-def _tests(view: View, released: ReleasedCells) -> dict[int, list[Test]] | None:
-    """What is left out of the relation, as tests of the release's keys; None where one of them cannot tell it."""
-    names = [name for name, _, _ in released.keys]
+def tests_of(view: View, released: ReleasedCells) -> dict[int, list[Test]] | None:
+    """Return what is left out of the relation as tests of the release's keys; None where one cannot tell it."""
+    names = [key.name for key in released.keys]
     found = dict[int, list[Test]]()
     for tests in view.left_out:
-        known = next((each for each in tests if each.key in names), None)
+        known = next((test for test in tests if test.key in names), None)
         if known is None:
             return None
         found.setdefault(names.index(known.key), []).append(known)
@@ -68,33 +68,39 @@ def _tests(view: View, released: ReleasedCells) -> dict[int, list[Test]] | None:
 
 
 def _is_covered(cells: Cells, tests: Mapping[int, Sequence[Test]], released: ReleasedCells) -> bool:
-    """Whether keys that are summed over have all values that rows of the question can have there."""
+    """Return whether keys that are summed over have all values that rows of the question can have there."""
     shown = {key.name for key in cells.keys}
-    for place, (name, is_complete, span) in enumerate(released.keys):
-        if name in shown:
-            continue
-        asked = WHOLE
-        for test in tests.get(place, ()):
-            asked = asked if test.field else asked.met(test.span)
-        if not is_complete or not asked.is_within(span):
-            return False
-    return True
+    return all(
+        key.is_complete and span_asked(tests.get(place, ())).is_within(key.span)
+        for place, key in enumerate(released.keys)
+        if key.name not in shown
+    )
+
+
+def span_asked(tests: Iterable[Test]) -> Span:
+    """Return what conditions on the values of a key leave of them."""
+    asked = WHOLE
+    for test in tests:
+        asked = asked if test.field else asked.met(test.span)
+    return asked
 
 
 def _reader(key: CellKey, released: ReleasedCells, zone: str) -> Callable[[Group], Label] | None:
-    """How a cell says which value of a key it is of."""
-    names = [name for name, _, _ in released.keys]
+    """Return how a cell says which value of a key it is of."""
+    names = [key.name for key in released.keys]
     if key.name in names:
         place = names.index(key.name)
         return lambda cell: cell[place]
     finer = next((each for each in key.finer if each.name in names), None)
-    if finer is None or key.field is None:
+    if finer is None or key.clock is None:
         return None
-    place, of, field = names.index(finer.name), finer.type, key.field
-    return lambda cell: _coarser(cell[place], of, key.type, field, zone)
+    place, of, field = names.index(finer.name), finer.type, key.clock.field
+    return lambda cell: coarser(cell[place], of, key.type, field, zone)
 
 
-def _passing(test: Test, zone: str) -> Callable[[Label], bool]:
+def passing(test: Test, zone: str) -> Callable[[Label], bool]:
+    """Return whether rows of a label of a key meet a condition."""
+
     def passes(label: Label) -> bool:
         found = None if label is None else value.find_value(label, test.type, zone)
         if test.field and isinstance(found, Fraction):
@@ -105,14 +111,14 @@ def _passing(test: Test, zone: str) -> Callable[[Label], bool]:
 
 
 @lru_cache(maxsize=65_536)
-def _coarser(label: Label, of: Type, to: Type, field: Field, zone: str) -> Label:
+def coarser(label: Label, of: Type, to: Type, field: Field, zone: str) -> Label:
     """The label of the day, week, month … in which a finer one lies."""
     if label is None:
         return None
     found = value.find_value(label, of, zone)
     cut = _cut(found, of, field, zone) if isinstance(found, Fraction) else None
     moved = cut if cut is None or field.startswith("of ") else value_of_local(int(cut), to, zone)
-    return _NOWHERE if moved is None else value.text_of(moved, to, zone)
+    return NOWHERE if moved is None else value.text_of(moved, to, zone)
 
 
 def _cut(moment: Fraction, of: Type, field: Field, zone: str) -> Fraction | None:
@@ -135,7 +141,7 @@ def _cut(moment: Fraction, of: Type, field: Field, zone: str) -> Fraction | None
     return Fraction(truncate(local, field))
 
 
-_NOWHERE = "\0"  # no label of a group
+NOWHERE = "\0"  # no label of a group
 
 
 def local_time(moment: Fraction, of: Type, zone: str) -> int | None:

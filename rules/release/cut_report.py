@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from rules.kernel.replay import TallyStatement
-from rules.kernel.tally import PARTS, RowLadder
+from rules.kernel.tally import PARTS, RowLadder, TallyStatement
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.draw import Noise, add
 from rules.mechanisms.release_plan import Block, Ladder, Measure

@@ -15,10 +15,9 @@ from fractions import Fraction
 import numpy as np
 
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.noised_outputs import Estimate, Output
+from rules.mechanisms.noised_outputs import Estimate, Matrix, Output
 from rules.mechanisms.release_plan import Block
 from rules.release.keys import Group
-from rules.release.matrix import Matrix
 
 PARTS = 10**6  # of a standard deviation, in which chance is counted
 
@@ -26,9 +25,9 @@ PARTS = 10**6  # of a standard deviation, in which chance is counted
 def placed(outputs: Sequence[Output], measures: int) -> tuple[Output, ...]:
     """Outputs whose estimates know where their two numbers stand, behind those of the measures."""
     place, found = measures, list[Output]()
-    for each in outputs:
-        found.append(replace(each, chance=place, others=place + 1) if isinstance(each, Estimate) else each)
-        place += 2 * isinstance(each, Estimate)
+    for output in outputs:
+        found.append(replace(output, chance=place, others=place + 1) if isinstance(output, Estimate) else output)
+        place += 2 * isinstance(output, Estimate)
     return tuple(found)
 
 
@@ -68,7 +67,7 @@ def _others(estimate: Estimate, groups: Sequence[Group], hits: Sequence[int]) ->
 
 def compute(estimate: Estimate, numbers: Sequence[int]) -> Fraction | None:
     """The estimate from a group's numbers; a mean of nobody is NULL."""
-    hits, reports = numbers[estimate.hits], sum(numbers[each] for each in _reports(estimate))
+    hits, reports = numbers[estimate.hits], sum(numbers[report] for report in _reports(estimate))
     p, q = estimate.p, estimate.q
     if estimate.bounds is not None and reports <= 0:
         return None
@@ -103,7 +102,7 @@ def local_variance(estimate: Estimate, hits: float, reports: float) -> float:
 
 def law_of(estimate: Estimate, numbers: Sequence[int], laws: Mapping[int, Distribution]) -> Distribution:
     """The law of the error of an estimate: of noise and chance together."""
-    reports = sum(numbers[each] for each in _reports(estimate))
+    reports = sum(numbers[report] for report in _reports(estimate))
     q, spread = float(estimate.q), float(estimate.p - estimate.q)
     if estimate.bounds is not None:
         spread = spread * max(reports, 1) / float(estimate.bounds[1] - estimate.bounds[0])
@@ -118,7 +117,7 @@ def replicated(estimate: Estimate, measures: Sequence[Matrix]) -> Matrix:
     """The estimate of every replicate, NaN where it is NULL."""
     p, q = float(estimate.p), float(estimate.q)
     hits = measures[estimate.hits]
-    reports = sum((measures[each] for each in _reports(estimate)), np.zeros_like(hits))
+    reports = sum((measures[report] for report in _reports(estimate)), np.zeros_like(hits))
     held, chance = (hits - q * reports) / (p - q), measures[estimate.chance] / PARTS
     n = np.maximum(reports, 0.0)
     if estimate.bounds is None:
@@ -131,6 +130,6 @@ def replicated(estimate: Estimate, measures: Sequence[Matrix]) -> Matrix:
 
 
 def missed_by(estimate: Estimate, numbers: Sequence[int], laws: Mapping[int, Distribution], missed: Decimal) -> bool:
-    """Whether noise and chance alone could have made it, but in so many of cases."""
+    """Return whether noise and chance alone could have made it, but in so many of cases."""
     found = compute(estimate, numbers)
     return found is None or abs(found) <= law_of(estimate, numbers, laws).reach(missed)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from rules.release.matrix import Matrix
+from rules.mechanisms.noised_outputs import Matrix
 
 Operator = Literal["+", "-", "*", "/", "nullif", "coalesce", "greatest", "least", "abs", "sqrt"]
 
@@ -59,7 +59,7 @@ def outputs_in(formula: Formula) -> tuple[int, ...]:
         case Number():
             return ()
         case Operation(operands=operands):
-            return tuple(dict.fromkeys(output for each in operands for output in outputs_in(each)))
+            return tuple(dict.fromkeys(output for operand in operands for output in outputs_in(operand)))
 
 
 def evaluate(formula: Formula, outputs: dict[int, Matrix]) -> Matrix:
@@ -71,7 +71,7 @@ def evaluate(formula: Formula, outputs: dict[int, Matrix]) -> Matrix:
             case Number(text=text):
                 return np.array([[float(text)]])
             case Operation(operator=operator, operands=operands):
-                return _operated(operator, [evaluate(each, outputs) for each in operands])
+                return _operated(operator, [evaluate(operand, outputs) for operand in operands])
 
 
 def _operated(operator: Operator, given: Sequence[Matrix]) -> Matrix:

@@ -20,7 +20,7 @@ _UNREAD = "\0"
 
 
 def keys_of(block: Block, groups: Sequence[Group], codec: str) -> list[Key | None]:
-    """What a row of each group of a known list has as its key; None where no row can be of that group.
+    """Return what a row of each group of a known list has as its key; None where no row can be of that group.
 
     A key means one group, the first that has it: were it two, one unit would move both.
     """
@@ -41,8 +41,8 @@ def _keys(block: Block, groups: Sequence[Group], codec: str) -> list[Key | None]
         case PublicGroups(ordinals=tuple() as ordinals):
             if len(ordinals) != len(groups):
                 raise ValueError("ordinals are those of the whole list")
-            return [tuple(map(_digits, each)) for each in ordinals]
-    places = [None if each.labels is None else _places(each.labels) for each in block.keys]
+            return [tuple(map(_digits, ordinal)) for ordinal in ordinals]
+    places = [None if key.labels is None else _places(key.labels) for key in block.keys]
     return [_key(places, group, codec) for group in groups]
 
 
@@ -71,7 +71,7 @@ def _cell(listed: dict[Text, int] | None, label: Text, codec: str) -> Cell:
 
 
 def is_known(block: Block) -> Callable[[Key], bool]:
-    """Whether the ordinals in a key found in the data stand for labels; keys that are sent as they are, all may be."""
+    """Tell whether the ordinals in a key found in the data stand for labels; keys sent as they are all may be."""
     listed = [
         (place, frozenset(map(_digits, range(len(column.labels)))))
         for place, column in enumerate(block.keys)
@@ -108,7 +108,7 @@ def read_label(cell: bytes, codec: str) -> str:
 
 
 def shown_label(label: Text) -> Text:
-    r"""What is shown of a label: of one that is no text its bytes, those beyond ASCII after a backslash.
+    r"""Return what is shown of a label: of one that is no text its bytes, those beyond ASCII after a backslash.
 
     Example:
         >>> shown_label("Málaga"), shown_label(read_label(b"M\xff", "utf-8"))

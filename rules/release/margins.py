@@ -1,4 +1,4 @@
-"""How far noise may have moved each column of an answer, for what is told beside it.
+"""Margins of each column of an answer: how far noise may have moved it.
 
 A count or a sum has one margin whatever is found. That of an average, a statistic or a ratio depends on the group: it
 is a quantile of the distances of replicates from what was released (`release.replicates`), so it costs nothing. A
@@ -13,7 +13,6 @@ from decimal import Decimal
 import numpy as np
 
 from rules.mechanisms.exponential_choice import scale_of
-from rules.mechanisms.margin import margin_of_output
 from rules.mechanisms.noised_outputs import (
     Average,
     CentredSum,
@@ -21,16 +20,17 @@ from rules.mechanisms.noised_outputs import (
     ChosenList,
     Count,
     Estimate,
+    Matrix,
     Output,
     Statistic,
     Sum,
+    margin_of_output,
 )
 from rules.mechanisms.release_plan import Block, Choice, Measure, MostFrequent
 from rules.release.formula import Formula, Result, Value, evaluate, outputs_in
-from rules.release.matrix import Matrix
-from rules.release.release import Noised, has_too_few_units, shown_cells
+from rules.release.outputs import replicated
+from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import known_laws, noise_by_laws, places_by_laws
-from rules.release.vectorized_outputs import values
 
 _TOGETHER = 256  # groups that are computed at once
 _STATISTICS = {"corr": "correlations", "stddev": "deviations", "var": "variances", "covar": "covariances"}
@@ -74,7 +74,7 @@ def rank_margin(output: Chosen | ChosenList, block: Block, group_size: int) -> f
 
 
 def rank_unit(output: Chosen | ChosenList, block: Block) -> str:
-    """What a rank is counted in."""
+    """Return what a rank is counted in."""
     place = output.measure if isinstance(output, Chosen) else output.measures[0]
     return "blocks" if _is_of_blocks(block.measures[place]) else "rows"
 
@@ -84,10 +84,15 @@ def _is_of_blocks(measure: Measure | Choice) -> bool:
 
 
 def kind_of(formula: Formula | None, block: Block) -> str:
-    """What a column is called beside others of its kind."""
+    """Return what a column is called beside others of its kind."""
     if not isinstance(formula, Value):
         return ""
-    match block.outputs[formula.output]:
+    words = _kind_of_output(formula.output, block)
+    return f"{words} in seconds" if block.output_types[formula.output] == "interval" else words
+
+
+def _kind_of_output(output: int, block: Block) -> str:
+    match block.outputs[output]:
         case Count():
             return "counts"
         case Sum() | CentredSum():
@@ -106,7 +111,7 @@ def kind_of(formula: Formula | None, block: Block) -> str:
 
 @dataclass(slots=True)
 class _Released:
-    """What was released for a block, and the noise in it."""
+    """The release of a block, and the noise in it."""
 
     block: Block
     noised: Noised
@@ -144,7 +149,8 @@ class _Released:
         found: list[float] = []
         places = places_by_laws(laws)
         for own, noise in noise_by_laws(self.block, places).items():
-            alike = [cells[place] for place in places[own] if not has_too_few_units(self.block, cells[place])]
+            mine = (cells[place] for place in places[own])
+            alike = [cell for cell in mine if not is_about_few(self.block, cell, outputs_in(formula))]
             for start in range(0, len(alike), _TOGETHER):
                 found += self._distances(formula, alike[start : start + _TOGETHER], noise)
         return found
@@ -172,7 +178,7 @@ class _Released:
     def _formula(self, formula: Formula, measures: list[Matrix]) -> Matrix | None:
         is_bare = isinstance(formula, Value)
         shown = {each: self.block.outputs[each] for each in outputs_in(formula)}
-        outputs = {each: values(_centred(of) if is_bare else of, measures) for each, of in shown.items()}
+        outputs = {each: replicated(_centred(of) if is_bare else of, measures) for each, of in shown.items()}
         known = {each: found for each, found in outputs.items() if found is not None}
         return evaluate(formula, known) if len(known) == len(outputs) else None
 

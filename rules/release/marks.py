@@ -25,7 +25,7 @@ from rules.mechanisms.noised_outputs import (
 from rules.mechanisms.release_plan import Block
 from rules.release.estimates import missed_by
 from rules.release.formula import Formula, Number, Operation, Value, outputs_in
-from rules.release.release import Noised, has_too_few_units, shown_cells
+from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import Laws, known_laws, places_by_laws
 
 
@@ -41,39 +41,42 @@ class Mark:
 
 def mark_columns(marks: Sequence[Mark], answered: Sequence[tuple[Block, Noised]]) -> tuple[tuple[Text, ...], ...]:
     """For each column and group whether it is marked, as PostgreSQL reads it."""
-    together = sum(len(shown_cells(*answered[each.block])[0]) for each in marks)
-    return tuple(_column(each, *answered[each.block], 1 if each.is_alone else max(1, together)) for each in marks)
+    together = sum(len(shown_cells(*answered[mark.block])[0]) for mark in marks)
+    return tuple(_column(mark, *answered[mark.block], 1 if mark.is_alone else max(1, together)) for mark in marks)
 
 
 def _column(mark: Mark, block: Block, noised: Noised, together: int) -> tuple[Text, ...]:
     _, cells, laws = shown_cells(block, noised)
     missed = (1 - block.level) / together
     marked = ["f"] * len(cells)
+    outputs = outputs_in(mark.formula)
     for own, places in places_by_laws(laws).items():
         reach = _Reach(block, own, missed)
         for place in places:
-            is_hidden = has_too_few_units(block, cells[place])  # whose numbers say nothing, by whether a row stays too
+            is_hidden = is_about_few(
+                block, cells[place], outputs
+            )  # whose numbers say nothing, by whether a row stays too
             marked[place] = "t" if is_hidden or reach.holds(mark.formula, cells[place]) else "f"
     return tuple(marked)
 
 
 @dataclass(slots=True)
 class _Reach:
-    """How far noise of these laws reaches."""
+    """The reach of noise of these laws."""
 
     block: Block
     laws: Laws
     missed: Decimal
 
     def holds(self, formula: Formula, cell: Sequence[int]) -> bool:
-        """Whether the number is marked. A constant is not; of several numbers all are."""
+        """Return whether the number is marked. A constant is not; of several numbers all are."""
         match formula:
             case Value(output=output):
                 return self._is_within(output, cell)
             case Operation(operator="/", operands=(_, divisor)) if outputs_in(divisor):
                 return self.holds(divisor, cell)
             case Operation(operands=operands):
-                noisy = [each for each in operands if outputs_in(each)]
+                noisy = [operand for operand in operands if outputs_in(operand)]
                 return bool(noisy) and all(self.holds(each, cell) for each in noisy)
             case Number():
                 return False

@@ -6,17 +6,43 @@ alone: who computes takes them as released, for sums of cut numbers are too larg
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 
-def norm_sub(numbers: Sequence[int]) -> tuple[int, ...]:
-    """The nearest whole numbers of which none is below zero, with the same sum; zeros, where that is below zero.
+def norm_sub_within(numbers: Sequence[int], nested: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The same within each of the coarser groups that numbers are in, whose sums are cut before: the coarsest first.
 
     Example:
-        >>> norm_sub([326, -390, 541]), norm_sub([5, 0, 2]), norm_sub([-3, 1])
-        ((131, 0, 346), (5, 0, 2), (0, 0))
+        >>> norm_sub_within([5, -2, -4, 1], [(0, 0, 0, 0), (0, 0, 1, 1)])
+        (0, 0, 0, 0)
+        >>> norm_sub_within([9, -2, -4, 1], [(0, 0, 0, 0), (0, 0, 1, 1)])
+        (4, 0, 0, 0)
     """
-    total = max(0, sum(numbers))
-    if min(numbers, default=0) >= 0:
+    totals: dict[int, int] = {0: sum(numbers)}
+    levels = [*(nested or [(0,) * len(numbers)]), range(len(numbers))]
+    for outer, inner in pairwise(levels):
+        inside: dict[int, dict[int, int]] = {}
+        for number, above, below in zip(numbers, outer, inner, strict=True):
+            sums = inside.setdefault(above, {})
+            sums[below] = sums.get(below, 0) + number
+        totals = {
+            part: shown
+            for above, sums in inside.items()
+            for part, shown in zip(sums, norm_sub(list(sums.values()), totals[above]), strict=True)
+        }
+    return tuple(totals[place] for place in range(len(numbers)))
+
+
+def norm_sub(numbers: Sequence[int], total: int | None = None) -> tuple[int, ...]:
+    """The nearest whole numbers of which none is below zero, with this sum, or their own; zeros, where that is below 0.
+
+    Example:
+        >>> norm_sub([326, -390, 541]), norm_sub([5, 0, 2]), norm_sub([-3, 1]), norm_sub([5, 0], 3)
+        ((131, 0, 346), (5, 0, 2), (0, 0), (3, 0))
+    """
+    whole = sum(numbers)
+    total = max(0, whole if total is None else total)
+    if total == whole and min(numbers, default=0) >= 0:
         return tuple(numbers)
     order = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
     kept, above = 0, 0

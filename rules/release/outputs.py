@@ -1,13 +1,16 @@
-"""What an analyst sees of noised integers: each output's text, with digits fixed by the query.
+"""Outputs of noised integers: exact texts that an analyst sees, and doubles for hundreds of replicates of many groups.
 
-Everything here is computed from noised numbers alone, in exact fractions, so it costs nothing and its digits tell
-nothing more than the numbers do.
+Everything here is computed from noised numbers alone, so it costs nothing. What is shown is computed in exact
+fractions, with digits fixed by the query, which tell nothing more than the numbers do. Replicates are what an answer
+might be, so their order and their digits come from doubles, which tell values apart far below the noise.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import isqrt
 from typing import assert_never
+
+import numpy as np
 
 from rules.mechanisms.noised_outputs import (
     Average,
@@ -16,13 +19,16 @@ from rules.mechanisms.noised_outputs import (
     ChosenList,
     Count,
     Estimate,
+    Matrix,
     Output,
     Statistic,
     Sum,
     Text,
 )
-from rules.release.estimates import compute as estimated
-from rules.release.moments import Root, compute
+from rules.release import estimates, moments
+from rules.release.moments import Root
+
+_FINE = 2.0**20  # how many widths from zero bounds may lie, so that a double tells where between them a value is
 
 
 def show(output: Output, measures: Sequence[int]) -> Text:
@@ -35,9 +41,9 @@ def show(output: Output, measures: Sequence[int]) -> Text:
         case Average(digits=digits):
             return _decimal(*_average(output, measures), digits)
         case Statistic(digits=digits):
-            return _number(compute(output, measures), digits)
+            return _number(moments.compute(output, measures), digits)
         case Estimate(digits=digits):
-            return _number(estimated(output, measures), digits)
+            return _number(estimates.compute(output, measures), digits)
         case Chosen(measure=measure, candidates=candidates):
             return candidates[measures[measure]]
         case ChosenList(measures=places, candidates=candidates):
@@ -118,3 +124,39 @@ def _average(output: Average, measures: Sequence[int]) -> tuple[int, int]:
     if numerator * output.high.denominator > output.high.numerator * denominator:
         return output.high.numerator, output.high.denominator
     return numerator, denominator
+
+
+def replicated(output: Output, measures: list[Matrix]) -> Matrix | None:
+    """The output of every replicate, NaN where it is NULL; None for an output that doubles do not tell well enough."""
+    with np.errstate(all="ignore"):  # what is not defined is NaN, and is asked for below
+        match output:
+            case Count(measure=measure, shown_bare=shown_bare):
+                return np.maximum(measures[measure], 0.0) if shown_bare else measures[measure]
+            case Sum(measure=measure, step=step):
+                return measures[measure] * float(step)
+            case CentredSum(halves=halves, count=count, step=step, middle=middle):
+                return (measures[halves] + float(middle) * measures[count]) * float(step / 2)
+            case Average():
+                return _replicated_average(output, measures)
+            case Estimate():
+                return estimates.replicated(output, measures)
+            case Statistic():
+                return moments.replicated(output, measures)
+    return None
+
+
+def arrays(numbers: Matrix, digits: int) -> list[str]:
+    """Every row as an array in PostgreSQL's text."""
+    width = numbers.shape[1]
+    row = "{" + ",".join([f"%.{digits}f"] * width) + "}"
+    written = (row % tuple(each) for each in numbers.tolist())
+    return [each.replace("nan", "NULL") for each in written] if np.isnan(numbers).any() else list(written)
+
+
+def _replicated_average(output: Average, measures: list[Matrix]) -> Matrix | None:
+    low, high = float(output.low), float(output.high)
+    if abs(low) + abs(high) > _FINE * (high - low):
+        return None
+    count = measures[output.count]
+    mean = np.where(count > 0, measures[output.halves] / count * float(output.step / 2), 0.0)
+    return np.clip((low + high) / 2 + mean, low, high)

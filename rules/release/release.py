@@ -7,7 +7,7 @@ database returned shows in nothing but the numbers, and these are noised.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.distribution import Distribution
@@ -19,7 +19,7 @@ from rules.mechanisms.threshold import find_threshold
 from rules.mechanisms.top_groups import Top
 from rules.release.estimates import laws_of_chance, values_of_chance
 from rules.release.keys import Cell, Group, Key, group_of, in_bytes, in_order, is_known, keys_of, shown_label
-from rules.release.norm_sub import norm_sub
+from rules.release.norm_sub import norm_sub_within
 from rules.release.outputs import lattice_number, show, show_number
 from rules.release.replicates import Laws, known_laws, places_by_laws, replicate_columns
 from rules.release.roll_up import roll_up
@@ -40,6 +40,9 @@ class Noised:
         default_factory=dict
     )  # of the noise in each measure, the widest where groups differ; what has none is exact
     apart: Mapping[int, tuple[Distribution, ...]] = field(default_factory=dict)  # by group, where they differ
+    nested: Mapping[int, tuple[Sequence[int], ...]] = field(
+        default_factory=dict
+    )  # coarser groups within which they add up to other answers (`release.least_squares`)
 
 
 def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
@@ -68,6 +71,24 @@ def release_found(
     Keys stay bytes until they have passed. The other measures are drawn for the groups that are shown only: the time
     it takes tells no more than they do.
     """
+    exact, shown, listed = _find(block, found, rows, noise, group_size, codec)
+    others = [index for index in summed(block) if index != found.measure]
+    draws = draw(block, others, len(shown), noise, group_size=group_size)
+    return replace(listed, values={**_noise(block, exact, shown, draws), **listed.values})
+
+
+def release_list(
+    block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
+) -> Noised:
+    """The same with the measure of units alone, by which groups are found: of others the bounds are chosen yet."""
+    _, _, listed = _find(block, found, rows, noise, group_size, codec)
+    return listed
+
+
+def _find(
+    block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, group_size: int, codec: str
+) -> tuple[Mapping[Key, Sequence[int]], list[Key], Noised]:
+    """The rows by key, and the keys and groups that reach the threshold, with their noised units."""
     exact, place = _tally(block, rows, is_known(block)), summed(block).index(found.measure)
     candidates = sorted((key for key, numbers in exact.items() if numbers[place] > 0), key=in_bytes)
     units_measure = plain_measure(block, found.measure)
@@ -78,11 +99,8 @@ def release_found(
     passed = [(key, group_of(block, key, codec)) for key in candidates if units[key] >= threshold]
     passed.sort(key=lambda each: in_order(block, *each))
     shown = [key for key, _ in passed]
-    others = [index for index in summed(block) if index != found.measure]
-    draws = draw(block, others, len(shown), noise, group_size=group_size)
-    values = _noise(block, exact, shown, draws)
     groups = tuple(group for _, group in passed)
-    return Noised(groups, {**values, found.measure: tuple(units[key] for key in shown)})
+    return exact, shown, Noised(groups, {found.measure: tuple(units[key] for key in shown)})
 
 
 def release_top(
@@ -135,7 +153,7 @@ def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
 
     With grouping sets, their number (from 1) stands between keys and outputs. Then come the replicates of outputs that
     have error bars, and last the outputs that are shown as they are, not below zero. Where the rules want more units
-    than a group has by its noised count, all of these are NULL.
+    than a number is about, by their noised count, it is NULL.
     """
     groups, cells, laws = shown_cells(block, noised)
     width = len(block.keys) + bool(block.sets)
@@ -145,16 +163,25 @@ def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
     numbers = outputs + replicate_columns(block, cells, laws) + shown
     if block.least_units is None:
         return keys + numbers
-    small = [has_too_few_units(block, cell) for cell in cells]
+    of = (*range(len(block.outputs)), *(bar.output for bar in block.bars), *block.shown)
+    small = [outputs_of_few(block, cell) for cell in cells]
     return keys + tuple(
-        tuple(None if hidden else text for text, hidden in zip(column, small, strict=True)) for column in numbers
+        tuple(None if output in few else text for text, few in zip(column, small, strict=True))
+        for output, column in zip(of, numbers, strict=True)
     )
 
 
-def has_too_few_units(block: Block, cell: Sequence[int]) -> bool:
-    """Whether a group is one of those that the rules want no number of, by what was released."""
+def is_about_few(block: Block, cell: Sequence[int], outputs: Iterable[int]) -> bool:
+    """Whether what is computed of these outputs is not shown."""
+    return not outputs_of_few(block, cell).isdisjoint(outputs)
+
+
+def outputs_of_few(block: Block, cell: Sequence[int]) -> frozenset[int]:
+    """The outputs of a group that the rules want not shown, by what was released."""
     least = block.least_units
-    return least is not None and cell[least.measure] < least.units
+    if least is None:
+        return frozenset()
+    return frozenset(output for output, measure in enumerate(least.measures) if cell[measure] < least.units)
 
 
 def _not_below_zero(block: Block, noised: Noised, output: int) -> tuple[Text, ...]:
@@ -166,10 +193,18 @@ def _not_below_zero(block: Block, noised: Noised, output: int) -> tuple[Text, ..
         return tuple(show_number(of, max(0, lattice_number(of, cell))) for cell in cells)
     values = values_of_chance(block, noised.groups, noised.values)
     finest = zip(*(values[index] for index in range(block.numbers)), strict=True)
-    parts: list[tuple[int, ...]] = [(each,) for each in norm_sub([lattice_number(of, cell) for cell in finest])]
+    numbers = [lattice_number(of, cell) for cell in finest]
+    parts: list[tuple[int, ...]] = [(each,) for each in norm_sub_within(numbers, _nested(noised, of))]
     if block.sets:
         _, parts = roll_up(noised.groups, parts, block.sets, keys=len(block.keys), measures=1)
     return tuple(show_number(of, number) for (number,) in parts)
+
+
+def _nested(noised: Noised, output: Count | Sum | CentredSum) -> Sequence[Sequence[int]]:
+    """The coarser groups within which all measures of an output add up."""
+    measures = (output.halves, output.count) if isinstance(output, CentredSum) else (output.measure,)
+    first, *others = (noised.nested.get(measure, ()) for measure in measures)
+    return first if all(each == first for each in others) else ()
 
 
 def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[Sequence[int]], list[Laws]]:

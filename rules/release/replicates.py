@@ -1,4 +1,4 @@
-"""What an answer may stand for: its released numbers with their noise taken back, at fixed points of the noise's law.
+"""Replicates of an answer: its released numbers with their noise taken back, at fixed points of the noise's law.
 
 Of the noise only its law is known. Each replicate takes another quantile of it from every number, and error bars are
 quantiles of the analyst's own expression over the replicates. Nothing is drawn: the points are a lattice rule
@@ -15,12 +15,10 @@ from functools import lru_cache
 import numpy as np
 
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Output, Sum, Text
+from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Matrix, Output, Sum, Text
 from rules.mechanisms.release_plan import Bar, BarEnd, Block
 from rules.refusal import TooComplex
-from rules.release.matrix import Matrix
-from rules.release.outputs import show
-from rules.release.vectorized_outputs import arrays, values
+from rules.release.outputs import arrays, replicated, show
 
 Cell = Sequence[int]
 Laws = tuple[Distribution | None, ...]  # of the noise in a group's numbers, by measure; None: exact
@@ -75,7 +73,7 @@ def noise_by_laws(block: Block, laws: Iterable[Laws]) -> dict[Laws, tuple[tuple[
 
 
 def _turns(block: Block, laws: Iterable[Laws]) -> dict[int, int]:
-    """Which dimension of the lattice each measure has."""
+    """Return which dimension of the lattice each measure has."""
     outputs = [block.outputs[bar.output] for bar in block.bars]
     centres = {output.measure for output in outputs if isinstance(output, Chosen)}
     noisy = {measure for each in set(laws) for measure, law in enumerate(each) if law is not None}
@@ -111,7 +109,7 @@ def _draws(law: Distribution, turn: int, level: Decimal) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def _order(turn: int, level: Decimal) -> tuple[int, ...]:
-    """Which of the ordered quantiles each replicate takes."""
+    """Return which of the ordered quantiles each replicate takes."""
     prime, factor = points(level)
     step = pow(factor, turn, prime)
     return tuple(place * step % prime - 1 for place in range(1, prime))
@@ -152,19 +150,19 @@ class _Part:
     def _arrays(self, output: Output) -> list[Text]:
         if isinstance(output, Count):
             return [self._counts(output, cell) for cell in self.cells]
-        found = None if isinstance(output, Chosen | ChosenList) else values(output, self._matrices())
+        found = None if isinstance(output, Chosen | ChosenList) else replicated(output, self._matrices())
         if found is None or isinstance(output, Chosen | ChosenList):
             return [f"{{{','.join(map(_element, self._exactly(output, cell)))}}}" for cell in self.cells]
         return list[Text](arrays(found, output.digits))
 
     def _counts(self, output: Count, cell: Cell) -> Text:
         number, draws = cell[output.measure], self.noise[output.measure] or (0,)
-        moved = (max(0, number - each) for each in draws) if output.shown_bare else (number - each for each in draws)
+        moved = (max(0, number - draw) for draw in draws) if output.shown_bare else (number - draw for draw in draws)
         return f"{{{','.join(map(str, moved))}}}"
 
     def _ends(self, output: Output, end: BarEnd) -> list[Text]:
         """The replicate at the bar's quantile, as percentile_disc finds it; what is shown of it is computed exactly."""
-        found, middles = values(output, self._matrices()), [[_number(show(output, cell))] for cell in self.cells]
+        found, middles = replicated(output, self._matrices()), [[_number(show(output, cell))] for cell in self.cells]
         distances = self._distances(output) if found is None else found - np.array(middles, dtype=np.float64)
         if end == "margin" or found is None:
             found = np.abs(distances) if end == "margin" else distances
@@ -186,7 +184,7 @@ class _Part:
         return None if is_clamped else show(output, moved)
 
     def _distances(self, output: Output) -> Matrix:
-        """How far every replicate lies from what was released, or from zero where that is NULL."""
+        """Return how far every replicate lies from what was released, or from zero where that is NULL."""
         rows = []
         for cell in self.cells:
             middle = _number(show(output, cell))
@@ -208,7 +206,7 @@ class _Part:
         ]
 
     def _exactly(self, output: Output, cell: Cell) -> list[Text]:
-        """What would be shown of each replicate."""
+        """Return what would be shown of each replicate."""
         return [show(output, self._replicate(cell, place)) for place in range(points(self.block.level)[0] - 1)]
 
 
@@ -240,7 +238,7 @@ def _between_ends(output: Chosen, cell: Cell, turn: int, level: Decimal) -> Text
 
 @lru_cache(maxsize=64)
 def _parts(level: Decimal) -> tuple[float, ...]:
-    """How far out each upper quantile of a Laplace law lies, in parts of the way to that of the level."""
+    """Return how far out each upper quantile of a Laplace law lies, in parts of the way to that of the level."""
     to_level = -math.log(1 - float(level))
     return tuple(-math.log(2 * (1 - share)) / to_level for share in _upper_shares(points(level)[0] - 1))
 

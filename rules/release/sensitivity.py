@@ -7,8 +7,9 @@ takes sensitivities, factors and vectors from what it got.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rules.kernel.blocks import BlockStatement
 from rules.kernel.measures import Sum
-from rules.kernel.replay import BlockStatement, Kernel
+from rules.kernel.replay import Kernel
 from rules.kernel.sensitivity import MOST_SENSITIVE
 from rules.kernel.statement import Bounded, Measured, Texts
 from rules.kernel.tally import GroupLadder, RowLadder, SumLadder

@@ -14,8 +14,17 @@ from fractions import Fraction
 
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.margin import margin_of_average, margin_of_output
-from rules.mechanisms.noised_outputs import Average, CentredSum, Chosen, ChosenList, Count, Output, Sum
+from rules.mechanisms.noised_outputs import (
+    Average,
+    CentredSum,
+    Chosen,
+    ChosenList,
+    Count,
+    Output,
+    Sum,
+    margin_of_average,
+    margin_of_output,
+)
 from rules.mechanisms.release_plan import Block
 from rules.refusal import NotSupported
 from rules.release.formula import Result, Value
@@ -43,7 +52,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """How far noise may move an output: of a mean in a group of so many rows."""
+    """The most that noise may move an output: of a mean in a group of so many rows."""
 
     demand: Demand
     allowed: float
@@ -52,7 +61,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the next release must fulfil, and for how many of the numbers it is promised then."""
+    """The needs of the next release, and for how many of the numbers it is promised then."""
 
     needs: tuple[Need, ...]
     promised: int
@@ -64,7 +73,7 @@ class Needs:
 
 
 def demands_of(results: Sequence[Result], blocks: Sequence[Block]) -> tuple[Demand, ...]:
-    """What is asked of each column; refuses columns of which no error can be promised."""
+    """Return what is asked of each column; refuses columns of which no error can be promised."""
     if any(block.sets for block in blocks):
         raise NotSupported(
             "noisegate.within cannot be promised for totals beside their parts",
@@ -72,7 +81,7 @@ def demands_of(results: Sequence[Result], blocks: Sequence[Block]) -> tuple[Dema
         )
     if not results:
         raise NotSupported("noisegate.within cannot be promised: no column here has noise of its own", hint=_HINT)
-    return tuple(dict.fromkeys(_demand(each, blocks[each.block]) for each in results))
+    return tuple(dict.fromkeys(_demand(result, blocks[result.block]) for result in results))
 
 
 def _demand(result: Result, block: Block) -> Demand:
@@ -95,22 +104,22 @@ def _refusal(result: Result, why: str, instead: str = "Leave it out") -> NotSupp
 
 
 def needs_beforehand(demands: Sequence[Demand], blocks: Sequence[Block], within: Within) -> Needs | None:
-    """What follows from the plan alone; None where it takes a probe."""
-    if within.is_relative or any(isinstance(_output(each, blocks), Average) for each in demands):
+    """Return what follows from the plan alone; None where it takes a probe."""
+    if within.is_relative or any(isinstance(_output(demand, blocks), Average) for demand in demands):
         return None
-    return Needs(tuple(Need(each, float(within.amount)) for each in demands), len(demands), len(demands))
+    return Needs(tuple(Need(demand, float(within.amount)) for demand in demands), len(demands), len(demands))
 
 
 def needs_after(
     demands: Sequence[Demand], probed: Sequence[tuple[Block, Noised]], within: Within, level: Decimal
 ) -> tuple[Needs, Needs]:
-    """What follows from a probe: to be sure of it, and at the very least (for a refusal to say how much is missing).
+    """Return what follows from a probe: to be sure of it, and at the very least, for a refusal's words.
 
     Numbers that are small beside the others are not promised: half of the mean of those above zero is asked for.
     """
-    found = [_probed(each, *probed[each.block], within, level) for each in demands]
+    found = [_probed(demand, *probed[demand.block], within, level) for demand in demands]
     parts = list(zip(*found, strict=True))
-    promised, numbers = (sum(each) for each in parts[2:])
+    promised, numbers = (sum(part) for part in parts[2:])
     return Needs(tuple(parts[0]), promised, numbers), Needs(tuple(parts[1]), promised, numbers)
 
 
@@ -121,7 +130,7 @@ def _probed(
     sized = Count(output.count) if isinstance(output, Average) else output
     _, cells, _ = shown_cells(block, noised)
     sizes = [abs(float(show(sized, cell) or 0)) for cell in cells]
-    positive = [each for each in sizes if each > 0]
+    positive = [size for size in sizes if size > 0]
     least = sum(positive) / len(positive) / 2 if positive else 0.0
     chosen = [place for place, size in enumerate(sizes) if size >= least]
     if isinstance(output, Average):
@@ -178,7 +187,7 @@ def level_of_rest(level: Decimal) -> Decimal:
 
 
 def are_met(needs: Needs, blocks: Sequence[Block], laws: Laws, level: Decimal) -> bool:
-    """Whether noise of these laws moves every output no further than it may, at this level."""
+    """Return whether noise of these laws moves every output no further than it may, at this level."""
     return needs.can_be_met and all(_is_met(each, _output(each.demand, blocks), laws, level) for each in needs.needs)
 
 

@@ -33,7 +33,7 @@ class EnclosedQuery:
 
 
 def split_around(statement: Statement) -> EnclosedQuery | None:
-    """Where the query of a readable statement stands; None where there is none, as in COPY orders TO STDOUT.
+    """Return where the query of a readable statement stands; None where there is none, as in COPY orders TO STDOUT.
 
     Example:
         >>> split_around(Statement(Kind.COPY_OUT, "COPY (SELECT 1) TO STDOUT", 0))

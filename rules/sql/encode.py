@@ -55,7 +55,7 @@ def _encoder_of_one(descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
         case descriptor.TYPE_STRING:
             return lambda value: _with_length(tag, str(value).encode())
         case descriptor.TYPE_ENUM:
-            numbers = {each.name: tag + _varint(each.number) for each in descriptor.enum_type.values}
+            numbers = {value.name: tag + _varint(value.number) for value in descriptor.enum_type.values}
             return lambda value: numbers[str(value)]
     return lambda value: tag + _varint(value if isinstance(value, int) else int(str(value)))
 

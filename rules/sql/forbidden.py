@@ -19,6 +19,50 @@ WRITES = {
     "RefreshMatViewStmt": "REFRESH MATERIALIZED VIEW",
     "ViewStmt": "CREATE VIEW",  # but for temporary ones, which hold nothing
 }
+# Kinds whose names in PostgreSQL's tree are not as they are written.
+WRITTEN = {
+    "AlterDatabaseRefreshCollStmt": "ALTER DATABASE",
+    "AlterDatabaseSetStmt": "ALTER DATABASE",
+    "AlterEnumStmt": "ALTER TYPE",
+    "AlterFdwStmt": "ALTER FOREIGN DATA WRAPPER",
+    "AlterRoleSetStmt": "ALTER ROLE",
+    "AlterSeqStmt": "ALTER SEQUENCE",
+    "AlterStatsStmt": "ALTER STATISTICS",
+    "AlterTSConfigurationStmt": "ALTER TEXT SEARCH CONFIGURATION",
+    "AlterTSDictionaryStmt": "ALTER TEXT SEARCH DICTIONARY",
+    "AlterTableSpaceOptionsStmt": "ALTER TABLESPACE",
+    "CompositeTypeStmt": "CREATE TYPE",
+    "CreateAmStmt": "CREATE ACCESS METHOD",
+    "CreateConversionStmt": "CREATE CONVERSION",
+    "CreateEnumStmt": "CREATE TYPE",
+    "CreateEventTrigStmt": "CREATE EVENT TRIGGER",
+    "CreateFdwStmt": "CREATE FOREIGN DATA WRAPPER",
+    "CreatePLangStmt": "CREATE LANGUAGE",
+    "CreateRangeStmt": "CREATE TYPE",
+    "CreateSeqStmt": "CREATE SEQUENCE",
+    "CreateStatsStmt": "CREATE STATISTICS",
+    "CreateTableSpaceStmt": "CREATE TABLESPACE",
+    "CreateTrigStmt": "CREATE TRIGGER",
+    "CreatedbStmt": "CREATE DATABASE",
+    "DropTableSpaceStmt": "DROP TABLESPACE",
+    "DropdbStmt": "DROP DATABASE",
+    "RuleStmt": "CREATE RULE",
+    "SecLabelStmt": "SECURITY LABEL",
+}
+# Kinds for objects of any kind, and the field that says of which.
+OF_OBJECTS = {
+    "AlterObjectSchemaStmt": ("ALTER", "objectType"),
+    "AlterOwnerStmt": ("ALTER", "objectType"),
+    "AlterTableStmt": ("ALTER", "objtype"),
+    "DefineStmt": ("CREATE", "kind"),
+    "RenameStmt": ("ALTER", "renameType"),
+}
+DEFINED = {
+    "TSPARSER": "TEXT SEARCH PARSER",
+    "TSDICTIONARY": "TEXT SEARCH DICTIONARY",
+    "TSTEMPLATE": "TEXT SEARCH TEMPLATE",
+    "TSCONFIGURATION": "TEXT SEARCH CONFIGURATION",
+}
 RUNS_CODE = {"DoStmt": "DO", "CallStmt": "CALL", "LoadStmt": "LOAD", "NotifyStmt": "NOTIFY", "LockStmt": "LOCK TABLE"}
 PLAIN = frozenset(
     (
@@ -87,6 +131,14 @@ def _spoken(name: str, body: Node) -> str:
     if name == "DropStmt":
         what = str(body.get("removeType", "")).removeprefix("OBJECT_")
         return f"DROP {what.replace('MATVIEW', 'MATERIALIZED VIEW').replace('_', ' ')}"
+    if name in WRITTEN:
+        return WRITTEN[name]
+    if name in OF_OBJECTS:
+        verb, field = OF_OBJECTS[name]
+        if body.get(field) in ("OBJECT_COLUMN", "OBJECT_TABCONSTRAINT", "OBJECT_ATTRIBUTE"):
+            field = "relationType"
+        what = str(body.get(field, "")).removeprefix("OBJECT_")
+        return f"{verb} {DEFINED.get(what, what.replace('MATVIEW', 'MATERIALIZED VIEW').replace('_', ' '))}"
     if name == "VacuumStmt" and not body.get("is_vacuumcmd"):
         return "ANALYZE"
     if name == "GrantStmt" and not body.get("is_grant"):

@@ -2,6 +2,8 @@
 
 The one module that knows libpg_query. It is C code that can be driven to death by a hostile text, so it is called in
 worker processes only. The JSON form of the tree is used since the protobuf one ends at a nesting of some 48 operators.
+libpg_query forgets parentheses as it prints ((a AND b) IS NULL comes out as a AND b IS NULL), so a condition inside an
+operator gets a cast to boolean, which it has already and which is printed in parentheses.
 """
 
 import ctypes
@@ -13,8 +15,7 @@ from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
 from rules.sql.encode import encode_statement
-from rules.sql.parentheses import fenced
-from rules.sql.tree import Json, Node, items, kind, same, strings, walk
+from rules.sql.tree import TREES, Json, Node, items, kind, same, strings, walk
 
 __all__ = [
     "Json",
@@ -148,3 +149,52 @@ def parameters(text: str) -> Iterator[tuple[int, int, int]]:
     for token in scanned.tokens:
         if token.token == pg_query_pb2.PARAM:
             yield int(data[token.start + 1 : token.end]), token.start, token.end
+
+
+_COMPARISONS = frozenset(("=", "<>", "<", ">", "<=", ">="))
+_OPERANDS = {
+    "A_Expr": ("lexpr", "rexpr"),
+    "NullTest": ("arg",),
+    "BooleanTest": ("arg",),
+    "SubLink": ("testexpr",),
+    "CollateClause": ("arg",),
+    "A_Indirection": ("arg",),
+}
+_BOOLEAN: Node = {"names": [{"String": {"sval": "pg_catalog"}}, {"String": {"sval": "bool"}}], "typemod": -1}
+
+_TRUE: Node = {"A_Const": {"boolval": {"boolval": True}}}
+
+
+def fenced(node: Json) -> Json:
+    """The tree with every condition that is an operand in a cast."""
+    if isinstance(node, list):
+        return [fenced(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: fenced(value) if isinstance(value, TREES) else value for key, value in node.items()}
+    name, body = kind(made)
+    if name in _OPERANDS:
+        made[name] = body | {key: _cast(body[key]) for key in _OPERANDS[name] if key in body}
+    return made
+
+
+def _cast(operand: Json) -> Json:
+    name, body = kind(operand)
+    if isinstance(operand, list):
+        return [_cast(each) for each in operand]
+    if name == "List":
+        return {"List": body | {"items": [_cast(each) for each in items(body, "items")]}}
+    if name == "SubLink" and _is_condition(name, body):  # a cast of it is printed without parentheses too
+        operand = {"BoolExpr": {"boolop": "AND_EXPR", "args": [operand, _TRUE]}}
+    return {"TypeCast": {"arg": operand, "typeName": _BOOLEAN}} if _is_condition(name, body) else operand
+
+
+def _is_condition(name: str, body: Node) -> bool:
+    """Return what binds no closer than an operator around it."""
+    if name == "A_Expr" and body.get("kind") == "AEXPR_OP":
+        return strings(body.get("name"))[-1:] != () and strings(body.get("name"))[-1] in _COMPARISONS
+    if name == "A_Expr":
+        return body.get("kind") != "AEXPR_NULLIF"
+    if name == "SubLink":
+        return body.get("subLinkType") in ("ANY_SUBLINK", "ALL_SUBLINK")
+    return name in ("BoolExpr", "NullTest", "BooleanTest")

@@ -1,4 +1,4 @@
-"""How much text is too much, counted in one pass before any parser sees it.
+"""Limit texts, in one pass before any parser sees them.
 
 Both parsers can be driven to death by short texts: a sum of 100,000 terms ends libpg_query, twenty nested ARRAY[ keep
 sqlglot busy for a minute. The count is rough on purpose: it never does more work than the text is long. Every text is
@@ -67,7 +67,7 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def _step(found: re.Match[str]) -> int:
-    """What a token does to the depth: brackets, and CASE … END."""
+    """Return what a token does to the depth: brackets, and CASE … END."""
     word = found.group()
     if found.lastgroup == "open" or word.lower() == "case":
         return 1
@@ -75,7 +75,7 @@ def _step(found: re.Match[str]) -> int:
 
 
 def _end(text: str, found: re.Match[str]) -> int:
-    """Where a token ends; comments nest, and a dollar quote ends with its own tag."""
+    """Return where a token ends; comments nest, and a dollar quote ends with its own tag."""
     if found.lastgroup == "comment":
         depth, at = 1, found.end()
         while depth and (edge := COMMENT_EDGE.search(text, at)):

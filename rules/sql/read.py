@@ -177,7 +177,7 @@ def _executing(statement: Statement, body: Node) -> Statement:
 
 
 def _set_by_function(tree: Node) -> Iterator[tuple[str, str | None]]:
-    """What set_config changes, as far as it is written there."""
+    """Yield what set_config changes, as far as it is written there."""
     for node in walk(tree):
         name, body = kind(node)
         if name == "FuncCall" and strings(body.get("funcname"))[-1] == "set_config":

@@ -46,7 +46,7 @@ _PREVIEWS: Final[dict[str, PreviewKind]] = {
 
 @dataclass(frozen=True, slots=True)
 class SettingLimits:
-    """What the rules say of one statement."""
+    """The limits that the rules set for one statement."""
 
     epsilon: Decimal  # unless the session asks for another
     max_epsilon: Decimal
@@ -54,11 +54,12 @@ class SettingLimits:
     min_epsilon: Decimal = LEAST_EPSILON
     group_size: int = 1  # units that are protected together
     previews: PreviewKind = "refuse"
+    hides_few: bool = False  # whether no number is shown about few units
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """How far noise may move an answer: by so much, or by this share of it."""
+    """The most that noise may move an answer: by so much, or by this share of it."""
 
     amount: Fraction
     is_relative: bool
@@ -67,7 +68,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class AnalystSettings:
-    """What a session asks for."""
+    """The settings that a session asks for."""
 
     epsilon: Decimal
     rows_per_unit: int | None = None
@@ -101,7 +102,7 @@ def read_settings(values: Mapping[str, str | None], limits: SettingLimits) -> An
         rows_auto=rows_auto,
         sums_auto=_sums(values.get("noisegate.sum_per_unit")),
         confidence=_confidence(values.get("noisegate.confidence") or ""),
-        cut=_switch("noisegate.cut", values, unless="off"),
+        cut=_cut(values, limits),
         other=_switch("noisegate.other", values, unless="off"),
         reuse=_switch("noisegate.reuse", values),
         notices=_switch("noisegate.notices", values),
@@ -113,7 +114,7 @@ def read_settings(values: Mapping[str, str | None], limits: SettingLimits) -> An
 
 
 def is_ours(name: str) -> bool:
-    """Whether a setting is one of ours, or would be; PostgreSQL looks settings up in any case."""
+    """Return whether a setting is one of ours, or would be; PostgreSQL looks settings up in any case."""
     return name.lower().startswith(PREFIX)
 
 
@@ -157,6 +158,15 @@ def _delta(text: str, limits: SettingLimits) -> Decimal:
         hint = "SET noisegate.delta = 0 refuses what looks for groups in the data, and charges nothing for it."
         raise BadSetting(f"noisegate.delta must be a number from 0 to {limits.delta.normalize()}", hint=hint)
     return delta
+
+
+def _cut(values: Mapping[str, str | None], limits: SettingLimits) -> bool:
+    """The report is about those units alone that have most rows, of whom there may be few."""
+    wanted = _switch("noisegate.cut", values, unless="off")
+    if wanted and limits.hides_few:
+        hint = "RESET noisegate.cut. EXPLAIN shows how many rows of a unit count."
+        raise BadSetting("noisegate.cut is off where the rules file has min_units", hint=hint)
+    return wanted
 
 
 def _rows(text: str | None) -> tuple[int | None, bool | None]:

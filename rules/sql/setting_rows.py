@@ -33,10 +33,11 @@ def setting_rows(values: Mapping[str, str | None], limits: SettingLimits) -> tup
             (each.name, given or each.default, each.default, each.least, each.most, each.takes, each.meaning)
         )
 
-    return tuple(map(row, _settings(limits)))
+    return tuple(map(row, (*_settings_of_noise(limits), *_settings_of_answers(limits))))
 
 
-def _settings(limits: SettingLimits) -> Iterator[_Setting]:
+def _settings_of_noise(limits: SettingLimits) -> Iterator[_Setting]:
+    """Yield what decides how much noise an answer gets."""
     epsilon = (f"{each:f}" for each in (limits.epsilon, limits.min_epsilon, limits.max_epsilon))
     yield _Setting(PREFIX + "epsilon", "what a statement costs; more has less noise", *epsilon)
     yield _Setting(
@@ -58,6 +59,10 @@ def _settings(limits: SettingLimits) -> Iterator[_Setting]:
         "off",
         takes="a number above 0, or a share of the answer as 5%",
     )
+
+
+def _settings_of_answers(limits: SettingLimits) -> Iterator[_Setting]:
+    """Yield what decides which groups and numbers are shown, and what is said of them."""
     on, off = ((default, None, None, "on or off") for default in ("on", "off"))
     yield _Setting(PREFIX + "cut", "whether a lower bound of the rows that are cut is bought", *off)
     yield _Setting(PREFIX + "other", "whether values that the rules do not declare make a group too", *off)

@@ -1,4 +1,4 @@
-"""What PostgreSQL's grammar says of one statement: its kind, what it names, and where.
+"""One statement as PostgreSQL's grammar reads it: its kind, what it names, and where.
 
 Made by `read` in a worker, kept by the session: plain frozen values that travel between processes.
 """
@@ -60,7 +60,7 @@ class Statement:
 
     @property
     def names_prepared(self) -> bool:
-        """Whether it runs or explains a prepared statement."""
+        """Return whether it runs or explains a prepared statement."""
         return self.kind is Kind.EXECUTE or (self.kind is Kind.EXPLAIN and self.name is not None)
 
 

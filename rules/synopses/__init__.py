@@ -1,1 +1,1 @@
-"""What a synopsis measures, at which price, and what is released of it."""
+"""Synopses: what is measured, at which price, and what is released."""

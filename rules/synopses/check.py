@@ -10,12 +10,16 @@ from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
+from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.noised_outputs import Count, margin_of_output
+from rules.mechanisms.release_plan import Block
 from rules.planner.check_views import check_all
 from rules.policy.finding import Finding, by_severity, error, note, warning
 from rules.policy.model import Policy
-from rules.policy.synopses import SynopsisRules, account_name
+from rules.policy.synopses import CubeRules, MadeOnce, account_name
 from rules.policy.yaml_source import dotted
+from rules.synopses.cubes import plan_cube
 from rules.synopses.plan import NotPlanned, PlannedTable, SynopsisPlan, plan_synopsis
 from rules.synopses.shares import Weighed, noise_of, price_of, shares_of_marginals
 
@@ -31,7 +35,7 @@ def check_whole(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
 
 def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     """All that is worth saying; an error where one cannot be made."""
-    for name, rules in policy.synopses.items():
+    for name, rules in policy.schemas.items():
         path = dotted(("synopses", name))
         yield from _name(name, path, policy, catalog)
         yield from _readers(path, rules, policy)
@@ -43,6 +47,35 @@ def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
         yield from _price(path, rules, policy)
         made = [Kernel(Ground(policy, catalog)).marginals(each.statement) for each in plan.tables]
         yield from _quality(path, plan, made, policy)
+    yield from _cubes(policy, catalog)
+
+
+def _cubes(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    for name, rules in policy.cubes.items():
+        path = dotted(("synopses", name))
+        yield from _name(name, path, policy, catalog)
+        yield from _readers(path, rules, policy)
+        if not policy.fresh_for:
+            yield error(path, "with fresh_for: 0 nothing that was noised serves again, so a cube is of no use")
+        try:
+            plan = plan_cube(name, policy, catalog)
+        except NotPlanned as refusal:
+            yield error(refusal.path, refusal.message, refusal.hint)
+            continue
+        yield from _price(path, rules, policy)
+        for each in plan.sets:
+            told = " and ".join(_margins(each.block, policy.group_size))
+            words = f"{' × '.join(each.keys)}: {each.cells:,} cells, each within {told} in 95% of draws"
+            yield note(f"{path}.cube", words)
+
+
+def _margins(block: Block, group_size: int) -> Iterator[str]:
+    """How far noise moves the counts and sums of a set."""
+    laws = laws_of(block, group_size=group_size)
+    for output in block.outputs:
+        margin = margin_of_output(output, laws, block.level)
+        if margin is not None:
+            yield f"±{float(margin):,.3g}{' rows' if isinstance(output, Count) else ''}"
 
 
 def _name(name: str, path: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
@@ -53,14 +86,17 @@ def _name(name: str, path: str, policy: Policy, catalog: Catalog) -> Iterator[Fi
         yield error(path, "a schema's name has 1 to 63 bytes")
     if account_name(name) in policy.analysts:
         yield error(
-            dotted(("analysts", account_name(name))), "this is the account of a synopsis", "choose another name"
+            dotted(("analysts", account_name(name))),
+            "this name is reserved for the account of a synopsis",
+            "choose another name",
         )
-    names = [text.rpartition(".")[2] for text in policy.synopses[name].tables]
+    rules = policy.synopses[name]
+    names = [] if isinstance(rules, CubeRules) else [text.rpartition(".")[2] for text in rules.tables]
     if len(set(names)) < len(names):
-        yield error(f"{path}.tables", "two tables of one name would be one in its schema", "leave one out")
+        yield error(f"{path}.tables", "two tables of the same name cannot stand in one schema", "leave one out")
 
 
-def _readers(path: str, rules: SynopsisRules, policy: Policy) -> Iterator[Finding]:
+def _readers(path: str, rules: MadeOnce, policy: Policy) -> Iterator[Finding]:
     for reader in rules.analysts or ():
         if reader not in policy.analysts:
             yield error(f"{path}.analysts", f"there is no analyst {reader}")
@@ -79,12 +115,12 @@ def _readers(path: str, rules: SynopsisRules, policy: Policy) -> Iterator[Findin
             yield warning(f"{path}.epsilon", words, "take less, or name its readers by analysts")
 
 
-def _price(path: str, rules: SynopsisRules, policy: Policy) -> Iterator[Finding]:
+def _price(path: str, rules: MadeOnce, policy: Policy) -> Iterator[Finding]:
     price = price_of(rules.epsilon, policy)
     again = "" if rules.refresh == "never" else f", and again each {rules.refresh}"
     words = f"{rules.epsilon:f}: charged once to the budget of all and to each who may read it{again}"
     yield note(f"{path}.epsilon", words)
-    if price.epsilon is None and policy.noise == "laplace":
+    if price.epsilon is None and policy.is_pure:
         words = (
             "it is paid as ρ, with Gaussian noise: from then on an account that has paid for it is granted what Σρ "
             "with δ grants, no longer Σε, so that fewer statements of a large ε fit"

@@ -5,10 +5,10 @@ from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
 
+from rules.aggregates.lattice import find_lattice
 from rules.kernel import script as k
 from rules.kernel.bins import ColumnBins, EdgeBins, LabelBins
-from rules.kernel.lattice import Lattice, find_lattice
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.policy.synopses import Listed
 from rules.refusal import NotAllowed
 from rules.synthesis.model import Between, Bin, Label, Lost

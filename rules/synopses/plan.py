@@ -11,9 +11,9 @@ from math import ceil, prod
 
 from rules.catalog import Catalog, Table, TableName
 from rules.kernel.ground import Ground
-from rules.kernel.marginals import Counted
+from rules.kernel.marginals import Counted, MarginalsStatement
 from rules.kernel.relations import build
-from rules.kernel.replay import Kernel, MarginalsStatement
+from rules.kernel.replay import Kernel
 from rules.policy.model import Policy
 from rules.policy.synopses import Listed, SynopsisRules
 from rules.policy.yaml_source import dotted
@@ -96,7 +96,7 @@ class NotPlanned(NotAllowed):
 
 def plan_synopsis(name: str, policy: Policy, catalog: Catalog) -> SynopsisPlan:
     """The plan of a synopsis; raises NotPlanned with the first thing that is wrong with it."""
-    rules = policy.synopses[name]
+    rules = policy.schemas[name]
     path = dotted(("synopses", name))
     planned: list[PlannedTable] = []
     reads: set[TableName] = set()

@@ -44,7 +44,7 @@ class Rows:
         return found
 
     def count(self, child: TableName) -> Expression:
-        """How many rows of another table refer to a row. They are counted by unit, and a row has those of its unit."""
+        """Count the rows of another table that refer to a row, by unit: a row has those of its unit."""
         other = find_table(child, self.policy, self.catalog)
         key = link(other, self.table.name)
         if key is None:
@@ -141,5 +141,5 @@ def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -
 
 
 def is_unique(table: Table, column: Column) -> bool:
-    """Whether a constraint keeps the values of a column, or of it with others, apart."""
+    """Return whether a constraint keeps the values of a column, or of it with others, apart."""
     return any(column.name in key.columns for key in table.keys)

@@ -31,7 +31,7 @@ class Measured:
 
 def measured(table: PlannedTable, made: Marginals, rows: Rows) -> Measured:
     """The rows of a statement, as counts of all cells; one that is missing has none."""
-    kept = [{number: place for place, number in enumerate(each.binned.kept)} for each in table.columns]
+    kept = [{number: place for place, number in enumerate(column.binned.kept)} for column in table.columns]
     masks = {made.mask(each.columns): number for number, each in enumerate(made.marginals)}
     found: list[dict[tuple[int, ...], int]] = [{} for _ in made.marginals]
     for mask, *bins, count in rows:
@@ -59,8 +59,8 @@ def release_synopsis(plan: SynopsisPlan, tables: Sequence[Measured], price: Mech
     """All noised counts as one release. First the rows of each table, by which the rest of the price is shared."""
     size = plan.group_size
     first = shares_of_totals(price, len(tables))
-    totals = [_noised(each, 0, first, price, noise, size) for each in tables]
-    places = [(each, number) for each in tables for number in range(1, len(each.counts))]
+    totals = [_noised(table, 0, first, price, noise, size) for table in tables]
+    places = [(table, number) for table in tables for number in range(1, len(table.counts))]
     rows = {id(each): max(1, total[0]) for each, total in zip(tables, totals, strict=True)}
     weighed = [
         Weighed(each.made.marginals[number], len(each.counts[number]), rows[id(each)]) for each, number in places
@@ -70,7 +70,7 @@ def release_synopsis(plan: SynopsisPlan, tables: Sequence[Measured], price: Mech
     noised = [
         _noised(each, number, share, price, noise, size) for (each, number), share in zip(places, shares, strict=True)
     ]
-    about = [_about(each, 0, first) for each in tables]
+    about = [_about(table, 0, first) for table in tables]
     about += [_about(each, number, share) for (each, number), share in zip(places, shares, strict=True)]
     values = tuple(value for part in (*totals, *noised) for value in part)
     return Release(account_name(plan.name), plan.digest, price, tuple(about), values)
@@ -89,7 +89,7 @@ def _about(table: Measured, number: int, epsilon: Decimal) -> tuple[str, ...]:
 
 
 def job_of(plan: SynopsisPlan, made: Sequence[Marginals], release: Release, limits: model.Limits) -> model.Job:
-    """What the synthesizer is given: the release, and what its bins stand for."""
+    """Return what the synthesizer is given: the release, and what its bins stand for."""
     if release.measure != plan.digest:
         raise Mismatch("the synopsis was made by other rules")
     noised: dict[tuple[str, int], model.Marginal] = {}
@@ -111,7 +111,7 @@ def job_of(plan: SynopsisPlan, made: Sequence[Marginals], release: Release, limi
 
 def _table(table: PlannedTable, noised: Mapping[tuple[str, int], model.Marginal]) -> model.Table:
     name, link = str(table.table.name), table.link
-    columns = tuple(model.Column(each.listed.text, each.binned.shown, each.shown_as) for each in table.columns)
+    columns = tuple(model.Column(column.listed.text, column.binned.shown, column.shown_as) for column in table.columns)
     marginals = tuple(noised[name, number] for number in range(len(table.statement.counted)))
     parent = None if link is None else model.Parent(link.parent, link.shared, link.count, link.most, link.column)
     return model.Table(name, columns, marginals, parent, table.keys)

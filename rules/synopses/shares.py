@@ -61,6 +61,23 @@ def shares_of_marginals(price: Mechanism, weighed: Sequence[Weighed], *, group_s
     return [_DOWN.multiply(price.epsilon * part, _JUST_BELOW) for part in parts]
 
 
+def shares_of_cells(price: Mechanism, drafts: Sequence[tuple[int, Sequence[Mechanism]]]) -> list[Decimal]:
+    """The ε of the statement of each set of a cube: so many cells, and what it costs at an ε of 1.
+
+    By the same rule as marginals, with one reach and one number of rows for all: ρ ∝ c^⅔, or ε ∝ c^½ with Laplace
+    noise. Draws cost in proportion to ε², or to ε.
+    """
+    power = 2 / 3 if price.epsilon is None else 1 / 2
+    weights = [float(cells) ** power for cells, _ in drafts]
+    parts = [Decimal(weight / sum(weights)) for weight in weights]
+    if price.epsilon is None:
+        ones = [sum((each.rho for each in costs), Decimal(0)) * 2 for _, costs in drafts]
+        return [_root(price.rho * part / one) for part, one in zip(parts, ones, strict=True)]
+    spent = [sum((each.epsilon or Decimal(0) for each in costs), Decimal(0)) for _, costs in drafts]
+    epsilon = price.epsilon
+    return [_DOWN.multiply(epsilon * part / one, _JUST_BELOW) for part, one in zip(parts, spent, strict=True)]
+
+
 def noise_of(marginal: Marginal, epsilon: Decimal, price: Mechanism, *, group_size: int) -> AdditiveNoise:
     """The noise of a marginal at its share."""
     given = marginal.sensitivity

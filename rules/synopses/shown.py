@@ -13,16 +13,16 @@ _VALUE = re.compile(r"\bVALUE\b")  # as PostgreSQL prints what a domain's CHECK 
 
 def shown_tables(plan: SynopsisPlan) -> tuple[Table, ...]:
     """All of them, in the order of the plan."""
-    return tuple(_shown(each, plan) for each in plan.tables)
+    return tuple(_shown(table, plan) for table in plan.tables)
 
 
 def links_of(plan: SynopsisPlan) -> tuple[tuple[str, TableName, str] | None, ...]:
     """For each table the column that refers to another one, that table, and its key."""
     return tuple(
         None
-        if each.link is None
-        else (each.link.column, _name(plan.tables[each.link.parent], plan), each.link.target_column)
-        for each in plan.tables
+        if table.link is None
+        else (table.link.column, _name(plan.tables[table.link.parent], plan), table.link.target_column)
+        for table in plan.tables
     )
 
 
@@ -37,7 +37,7 @@ def condition_of(definition: str) -> str:
 
 
 def domain_conditions(table: Table, catalog: Catalog) -> tuple[str, ...]:
-    """What the domains of a table's columns ask of their values, domains below them included."""
+    """Return what the domains of a table's columns ask of their values, domains below them included."""
     return tuple(each for column in table.columns for each in _of_type(column.type, _quoted(column.name), catalog))
 
 
@@ -61,7 +61,7 @@ def _shown(planned: PlannedTable, plan: SynopsisPlan) -> Table:
     real = planned.table
     made = [part.column for part in planned.keys]
     linked = [] if planned.link is None else [planned.link.column]
-    listed = [each.shown_as for each in planned.columns if each.shown_as is not None]
+    listed = [column.shown_as for column in planned.columns if column.shown_as is not None]
     names = tuple(dict.fromkeys([*made, *linked, *listed]))
     columns = tuple(_plain(column) for column in real.columns if column.name in names)
     checks = tuple(check for check in real.checks if check.proves and set(check.columns) <= set(names))

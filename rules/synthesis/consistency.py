@@ -12,10 +12,10 @@ _FITTING = 30  # rounds of iterative proportional fitting
 
 def consistent(table: Table) -> tuple[float, list[Floats], list[Floats]]:
     """The number of rows, the distribution of each column, and each marginal over columns, as counts of rows."""
-    pairs = [each for each in table.marginals if each.columns]
+    pairs = [marginal for marginal in table.marginals if marginal.columns]
     total = _total(table.marginals)
     ones = [_one(column, len(each.bins), pairs, total) for column, each in enumerate(table.columns)]
-    return total, ones, [_fitted(each, ones, total) for each in pairs]
+    return total, ones, [_fitted(pair, ones, total) for pair in pairs]
 
 
 def simplex(values: Floats, total: float) -> Floats:
@@ -29,7 +29,7 @@ def simplex(values: Floats, total: float) -> Floats:
 
 def _total(marginals: Sequence[Marginal]) -> float:
     """The mean of all sums that count every row, each weighted by its precision."""
-    whole = [each for each in marginals if each.is_whole]
+    whole = [marginal for marginal in marginals if marginal.is_whole]
     weights = [1 / max(each.variance * each.cells, 1e-12) for each in whole]
     sums = [float(each.counts.sum()) for each in whole]
     return max(1.0, float(np.dot(weights, sums)) / sum(weights))
@@ -38,14 +38,14 @@ def _total(marginals: Sequence[Marginal]) -> float:
 def _one(column: int, bins: int, marginals: Sequence[Marginal], total: float) -> Floats:
     """The distribution of one column: the mean of what all marginals with it say, weighted by precision."""
     found, weights = np.zeros(bins), 0.0
-    for each in marginals:
-        if column not in each.columns:
+    for marginal in marginals:
+        if column not in marginal.columns:
             continue
-        others = tuple(axis for axis, other in enumerate(each.columns) if other != column)
-        sums = each.counts.sum(axis=others)
-        if not each.is_whole:  # capped cells: only the shape of it counts
+        others = tuple(axis for axis, other in enumerate(marginal.columns) if other != column)
+        sums = marginal.counts.sum(axis=others)
+        if not marginal.is_whole:  # capped cells: only the shape of it counts
             sums = sums * (total / max(float(sums.sum()), 1.0))
-        weight = 1 / max(each.variance * each.cells / bins, 1e-12)
+        weight = 1 / max(marginal.variance * marginal.cells / bins, 1e-12)
         found, weights = found + weight * sums, weights + weight
     return simplex(found / weights, total)
 
@@ -75,7 +75,7 @@ def _others(table: Floats, axis: int) -> Floats:
 
 
 def _spread(missing: Floats, axis: int, table: Floats) -> Floats:
-    """What is missing along an axis, in equal parts over the other ones."""
+    """Return what is missing along an axis, in equal parts over the other ones."""
     result: Floats = _along(missing, axis, table.ndim) * (table.shape[axis] / table.size)
     return result
 

@@ -43,7 +43,7 @@ def distance(one: Floats, two: Floats) -> float:
 
 
 def counts_of(rows: Whole, marginal: Marginal) -> Floats:
-    """How many rows are in each cell."""
+    """Return how many rows are in each cell."""
     shape = marginal.counts.shape
     cells = np.ravel_multi_index(tuple(rows[:, place] for place in marginal.columns), shape)
     return np.bincount(cells, minlength=marginal.counts.size).reshape(shape).astype(np.float64)
@@ -55,7 +55,7 @@ def _rows(
     """The rows of one table; where there are too many to fit, each that is fitted stands for several."""
     total, ones, goals = consistent(table)
     rows = max(1, round(total))
-    pairs = [each for each in table.marginals if each.columns]
+    pairs = [marginal for marginal in table.marginals if marginal.columns]
     wanted = [(each.columns, goal) for each, goal in zip(pairs, goals, strict=True)]
     found = fit_rows(ones, wanted, min(rows, most), random, is_late)
     if rows > most:
@@ -82,8 +82,8 @@ def _reports(
     table: Table, rows: Whole, goals: Sequence[Floats], random: np.random.Generator, is_late: Callable[[], bool]
 ) -> list[PairReport]:
     """Take the rows for the truth, noise their counts by the same law, fit again, and compare: five times."""
-    pairs = [each for each in table.marginals if each.columns]
-    truth = [counts_of(rows, each) for each in pairs]
+    pairs = [marginal for marginal in table.marginals if marginal.columns]
+    truth = [counts_of(rows, pair) for pair in pairs]
     told: list[list[float]] = [[] for _ in pairs]
     most = min(len(rows), _MOST_TO_TELL)
     for _ in range(REPETITIONS):
@@ -92,7 +92,7 @@ def _reports(
         again, _ = _rows(_noised_again(table, rows, random), most, random, is_late)
         for number, each in enumerate(pairs):
             told[number].append(distance(counts_of(again, each), truth[number]))
-    names = [tuple(table.columns[place].text for place in each.columns) for each in pairs]
+    names = [tuple(table.columns[place].text for place in pair.columns) for pair in pairs]
     return [
         PairReport(
             table.name, name, each.cells, each.variance**0.5, float(np.mean(found)), min(found), max(found),

@@ -22,7 +22,7 @@ def fit_rows(
     random: np.random.Generator, is_late: Callable[[], bool],
 ) -> Whole:  # fmt: skip
     """So many rows that have the distributions of columns, and marginals as near as can be in the time."""
-    table = np.stack([random.permutation(_filled(each, rows)) for each in columns], axis=1)
+    table = np.stack([random.permutation(_filled(column, rows)) for column in columns], axis=1)
     goals = [(list(places), goal * (rows / goal.sum())) for places, goal in marginals if len(places) > 1]
     alpha, errors = 1.0, list[float]()
     for sweep in range(1, _SWEEPS + 1):

@@ -34,7 +34,7 @@ def link(
 def _wanted(
     children: Whole, parents: Whole, how: Parent, columns: tuple[Column, ...], random: np.random.Generator
 ) -> Whole:
-    """How many rows each parent wants, within its bucket."""
+    """Return how many rows each parent wants, within its bucket."""
     if how.count is None:
         share = len(children) / max(1, len(parents))
         return np.floor(share + random.random(len(parents))).astype(np.int64)

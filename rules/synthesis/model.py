@@ -1,4 +1,4 @@
-"""What the synthesizer is given, and what it gives: noised marginals, and rows as numbers of bins."""
+"""The synthesizer's input and output: noised marginals, and rows as numbers of bins."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -98,7 +98,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much work a fit may be."""
+    """The most work that a fit may be."""
 
     rows: int = 1_000_000  # of a table
     seconds: float = 300.0
@@ -115,7 +115,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PairReport:
-    """How far the synthetic rows may be from the real ones, in one marginal."""
+    """The distance of the synthetic rows from the real ones, in one marginal."""
 
     table: str
     columns: tuple[str, ...]

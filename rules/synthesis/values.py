@@ -1,4 +1,7 @@
-"""Bins become values: each a label, or one of the numbers, dates or moments of the bin, all alike likely."""
+"""Turn bins into values, and rows of values into the format of COPY.
+
+Each bin becomes its label, or one of the numbers, dates or moments of the bin, all alike likely.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -6,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rules.synthesis.model import Between, Bin, FittedTable, KeyPart, Label, Lost, Table, Whole
+from rules.synthesis.model import Between, Bin, Fitted, FittedTable, Job, KeyPart, Label, Lost, Table, Whole
 from rules.values.value import decimal_text
 
 Text = str | None
@@ -16,7 +19,7 @@ _SECOND = 1_000_000
 def shown_columns(table: Table) -> tuple[str, ...]:
     """The columns of the synthetic table: its key, what refers to the parent, and those that are listed."""
     linked = () if table.parent is None else (table.parent.column,)
-    listed = [each.shown_as for each in table.columns if each.shown_as is not None]
+    listed = [column.shown_as for column in table.columns if column.shown_as is not None]
     return tuple(dict.fromkeys([*(part.column for part in table.keys), *linked, *listed]))
 
 
@@ -43,7 +46,7 @@ def values_of(bins: Sequence[Bin], numbers: Whole, random: np.random.Generator) 
 
 
 def lost_rows(table: Table, rows: Whole) -> Whole:
-    """Which rows have a shown column with no value that could stand for their bin."""
+    """Return which rows have a shown column with no value that could stand for their bin."""
     lost = np.zeros(len(rows), dtype=bool)
     for place, column in enumerate(table.columns):
         numbers = [number for number, each in enumerate(column.bins) if isinstance(each, Lost)]
@@ -115,3 +118,36 @@ def _decimal(number: int, given: Between, known: dict[int, Text]) -> Text:
     value = number * Fraction(given.step)
     known[number] = text = decimal_text(value, given.type.scale) or decimal_text(value)
     return text
+
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def copy_texts(job: Job, fitted: Fitted) -> tuple[bytes, ...]:
+    """The rows of each table, each with its number first."""
+    keys: list[Sequence[str] | None] = []
+    texts = []
+    for number, (table, rows) in enumerate(zip(job.tables, fitted.tables, strict=True)):
+        random = np.random.default_rng([job.seed, number])
+        above = None if table.parent is None else keys[table.parent.table]
+        columns = rows_of(table, rows, above, random)
+        names = shown_columns(table)
+        single = len(table.keys) == 1 and table.keys[0].kind != "parent"
+        keys.append([str(key) for key in columns[names.index(table.keys[0].column)]] if single else None)
+        texts.append(lines([[str(place) for place in range(len(rows.bins))], *columns]))
+    return tuple(texts)
+
+
+def lines(columns: Sequence[Sequence[Text]]) -> bytes:
+    """Columns as the lines of COPY.
+
+    Example:
+        >>> lines([["1", "2"], ["a\\tb", None]])
+        b'1\\ta\\\\tb\\n2\\t\\\\N\\n'
+    """
+    rows = zip(*([_escaped(value) for value in column] for column in columns), strict=True)
+    return "".join("\t".join(row) + "\n" for row in rows).encode()
+
+
+def _escaped(value: Text) -> str:
+    return "\\N" if value is None else value.translate(_ESCAPES)

@@ -38,7 +38,7 @@ def _stretches(first: int, last: int, zone: str) -> tuple[Stretch, ...] | None:
     if last - first > _MOST_DAYS * DAY:
         return None
     marks = [*range(first, last, DAY), last]
-    found = [_ahead(each, zone) for each in marks]
+    found = [_ahead(mark, zone) for mark in marks]
     made: list[Stretch] = []
     start = first
     for place, ahead in enumerate(found):

@@ -1,4 +1,4 @@
-"""What values an expression can have: a range, a finite set, or anything. NULL is told apart, by `nullable`.
+"""Domains of expressions: a range, a finite set, or anything. NULL is told apart, by `nullable`.
 
 A domain is always a superset of the truth, and it holds because SQL enforces it: by a type, a valid constraint, a
 condition that stands in the statement, or a clamp that we put there. A declared range is never taken for a fact.
@@ -48,7 +48,11 @@ TRUTHS = Values((False, True))
 
 
 def values(items: Iterable[Value]) -> Values:
-    return Values(tuple(sorted(set(items), key=lambda item: (isinstance(item, str), item))))
+    found = set(items)
+    whole = {item.numerator: item for item in found if isinstance(item, Fraction) and item.denominator == 1}
+    if len(whole) == len(found):  # as days are, of which there may be thousands: integers are compared sooner
+        return Values(tuple(whole[number] for number in sorted(whole)))
+    return Values(tuple(sorted(found, key=lambda item: (isinstance(item, str), item))))
 
 
 def range_of(domain: Domain) -> Range:
@@ -58,6 +62,9 @@ def range_of(domain: Domain) -> Range:
             return domain
         case Values(items=items) if items and all(isinstance(item, Fraction) for item in items):
             numbers = [item for item in items if isinstance(item, Fraction)]
+            whole = [number.numerator for number in numbers if number.denominator == 1]
+            if len(whole) == len(numbers):
+                return Range(Fraction(min(whole)), Fraction(max(whole)), Fraction(gcd(*whole)) or ONE)
             return Range(min(numbers), max(numbers), common_step(numbers))
         case Values(items=()):
             return Range(Fraction(0), Fraction(0), ONE)
@@ -115,7 +122,7 @@ def union(left: Domain, right: Domain) -> Domain:
 
 
 def intersect(left: Domain, right: Domain) -> Domain:
-    """What is in both; a finite set is filtered by the other."""
+    """Return what is in both; a finite set is filtered by the other."""
     match left, right:
         case Anything(), _:
             return right
@@ -147,7 +154,7 @@ def contains(domain: Domain, item: Value) -> bool:
 
 
 def is_within(inner: Domain, outer: Domain) -> bool:
-    """Whether every value of the inner domain is surely in the outer one."""
+    """Return whether every value of the inner domain is surely in the outer one."""
     match inner, outer:
         case _, Anything():
             return True

@@ -1,4 +1,4 @@
-"""What is sure of a number or moment by its own text alone: its type, a constant, or a clamp or CASE that makes it.
+"""Facts that the text of a number or moment enforces: by its type, a constant, or a clamp or CASE that makes it.
 
 Only this may make a guard unnecessary. A condition elsewhere, a CHECK or a declared range does not keep an expression
 from failing, since PostgreSQL evaluates the parts of a query in the order that it likes; what they say is the domain
@@ -27,12 +27,12 @@ class Sure:
         return self.low is not None and self.high is not None and low <= self.low and self.high <= high
 
     def has(self, number: Fraction) -> bool:
-        """Whether it may have this value."""
+        """Return whether it may have this value."""
         return (self.low is None or self.low <= number) and (self.high is None or number <= self.high)
 
     @property
     def reach(self) -> Fraction | None:
-        """How far from zero a value is at most."""
+        """Return how far from zero a value is at most."""
         return None if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
 
@@ -41,7 +41,7 @@ _ZERO = Fraction(0)
 
 
 def of_type(sql_type: Type) -> Sure:
-    """What no value of a type passes."""
+    """Return what no value of a type passes."""
     if sql_type.kind == "integer":
         first, last = integer_range(sql_type.base)
         return Sure(Fraction(first), Fraction(last), 0)

@@ -107,7 +107,7 @@ def null_of(sql_type: Type) -> Constant:
 
 def condition(name: str, sql: str, *arguments: Expression, nullable: bool | None = None, strict: bool = True) -> Apply:
     """Make a boolean operation; it can be NULL where one of its arguments can, unless `nullable` says otherwise."""
-    may_be_null = any(each.nullable for each in arguments) if nullable is None else nullable
+    may_be_null = any(argument.nullable for argument in arguments) if nullable is None else nullable
     return Apply(name, sql, arguments, BOOLEAN, TRUTHS, may_be_null, strict=strict)
 
 
@@ -136,8 +136,8 @@ def _spelling(expression: Expression) -> str:
 def conjuncts(expression: Expression) -> Iterator[Expression]:
     """The conditions that must all be true for this one to be true."""
     if isinstance(expression, Apply) and expression.name == "and":
-        for each in expression.arguments:
-            yield from conjuncts(each)
+        for argument in expression.arguments:
+            yield from conjuncts(argument)
     else:
         yield expression
 
@@ -154,7 +154,7 @@ def columns_in(expression: Expression) -> Iterator[Column]:
 
 
 def has_column(expression: Expression) -> bool:
-    """Whether a column is used; the shallowest is looked for first, which in a chain is near."""
+    """Return whether a column is used; the shallowest is looked for first, which in a chain is near."""
     waiting = deque([expression])
     while waiting:
         match waiting.popleft():

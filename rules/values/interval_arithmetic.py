@@ -1,4 +1,4 @@
-"""How ranges of numbers move through arithmetic: interval arithmetic over exact fractions, None for no bound."""
+"""Interval arithmetic over exact fractions: how ranges of numbers move; None for no bound."""
 
 from fractions import Fraction
 from math import floor

@@ -1,4 +1,4 @@
-"""Which time zones a plan computes with, and the moments at which that can be held against the real database.
+"""Time zones of a plan, and the moments at which they can be held against the real database.
 
 Lists of hours and days, and bounds of local times, follow from our own tables of time zones. The database has tables of
 its own, perhaps of another year, so each plan tells for which zones and times it used ours.

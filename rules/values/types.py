@@ -120,7 +120,7 @@ def type_of(column: Column) -> Type:
 
 
 def is_collated(column: Column) -> bool:
-    """Whether it may have a collation of its own, as a domain has: where texts of two are compared PostgreSQL fails."""
+    """Tell whether it may have a collation of its own, as a domain has: PostgreSQL fails where two are compared."""
     is_domain = type_of(column).kind == "text" and column.type.schema != "pg_catalog"
     return column.collation is not None or is_domain
 
@@ -199,14 +199,14 @@ _ORDER = ("int2", "int4", "int8", "numeric", "float4", "float8", "date", "timest
 
 
 def _yields(chosen: Type, other: Type) -> bool:
-    """Whether the chosen type converts implicitly to the other and not the other way round."""
+    """Return whether the chosen type converts implicitly to the other and not the other way round."""
     if chosen.kind == "text":
         return chosen.base != "text" and other.base == "text"
     return _ORDER.index(other.base) > _ORDER.index(chosen.base)
 
 
 def have_one_equality(first: Type, second: Type) -> bool:
-    """Whether = between the two types belongs to the operator class of either one's unique index."""
+    """Return whether = between the two types belongs to the operator class of either one's unique index."""
     if first.kind == second.kind == "integer":
         return True
     if first.kind == second.kind == "text":  # a character(n) is read as text without the blanks that do not count
@@ -215,7 +215,7 @@ def have_one_equality(first: Type, second: Type) -> bool:
 
 
 def finds_one(sql_type: Type, target: Type) -> bool:
-    """Whether = finds at most one of the target's different values, and fails on none.
+    """Return whether = finds at most one of the target's different values, and fails on none.
 
     The target's values must not be rounded to be compared, nor a number be made a double that holds none, as 1e400.
 

@@ -48,7 +48,7 @@ class Span:
 
 
 def find_value(text: str, sql_type: Type, time_zone: str = "UTC") -> Value | None:
-    """What a literal of this type means, or None when it is not one that we read."""
+    """Return what a literal of this type means, or None when it is not one that we read."""
     match sql_type.kind:
         case "integer" | "numeric" | "float":
             return _number(text, sql_type)
@@ -144,7 +144,7 @@ def moment_at(microseconds: int) -> datetime:
 
 
 def is_dated(microseconds: int) -> bool:
-    """Whether a local time lies in the years 1 to 9999, as all that Python computes with must."""
+    """Return whether a local time lies in the years 1 to 9999, as all that Python computes with must."""
     return FIRST_DAY <= microseconds // DAY <= LAST_DAY
 
 
@@ -173,7 +173,7 @@ def to_instant(local: int, time_zone: str) -> int | None:
 
 
 def unevenness(instant: int, time_zone: str) -> int:
-    """How far clock and time may run apart around an instant: nothing, unless the clock is changed within two days.
+    """Return how far clock and time run apart around an instant: 0 unless the clock changes within two days.
 
     What is earlier by the clock is earlier in time where this is 0, however much earlier: no clock is put forward or
     back by more than a day.

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rules.kernel.tally import PARTS
+from rules.mechanisms.cost import share
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.release_plan import Ladder
-from rules.mechanisms.split_budget import share
 from rules.planner.choose_bounds import weight_of_ladder
 from rules.release.bound_ladder import Noisy, choose_bound, draw_climb, rungs_to, thresholds_of
 from rules.sql.session_settings import MOST_ROWS

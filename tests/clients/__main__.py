@@ -27,8 +27,9 @@ DEBIAN = (
     "odbc-postgresql", "unixodbc", "pgbouncer", "golang-go", *GO_LIBRARIES, "postgresql", "libpostgresql-jdbc-java",
     "default-jre-headless", "nodejs", "npm",
 )  # fmt: skip
-PYTHON = ("psycopg", "psycopg2", "asyncpg", "pg8000", "sqlalchemy", "pandas", "ibis", "pgcli")
-PACKAGES = {"psycopg2": "psycopg2-binary", "ibis": "ibis-framework"}
+PYTHON = ("psycopg", "psycopg2", "asyncpg", "pg8000", "sqlalchemy", "pandas", "ibis", "pgcli", "parquet")
+PACKAGES = {"psycopg2": "psycopg2-binary", "ibis": "ibis-framework", "parquet": "pyarrow"}
+PARQUET = ROOT / "tests/synopses/test_parquet.py"  # no client, but in need of one's package
 
 
 @dataclass(eq=False)
@@ -57,7 +58,7 @@ def main() -> int:
     """The exit code is pytest's: a client that is not here is no failure."""
     _install()
     results = Results()
-    code = pytest.main([str(HERE), "-q", "-m", "clients or not clients"], plugins=[results])
+    code = pytest.main([str(HERE), str(PARQUET), "-q", "-m", "clients or not clients"], plugins=[results])
     for client, outcomes in sorted(results.outcomes.items()):
         said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
         reason = f" ({results.reasons[client]})" if client in results.reasons else ""
@@ -71,9 +72,8 @@ def _install() -> None:
         _try(apt, "update", "-q")
         for package in DEBIAN:
             _try(apt, "install", "-y", "-q", "--no-install-recommends", package)
-    _try(
-        sys.executable, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[test,clients]"
-    )
+    pip = (sys.executable, "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"))
+    _try(*pip, "-e", f"{ROOT}[test,clients,parquet]")
 
 
 def _try(*line: str) -> None:

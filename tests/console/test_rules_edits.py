@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.console.web.rules_draft import diff_of, without_secrets
 from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
-from proxy.console.web.rules_history import BY_HAND, History, NotWritten
+from proxy.console.web.rules_history import BY_HAND, NotWritten, RulesHistory
 from rules.policy.load import load_policy
 from tests import shop as shop_data
 from tests.support.markdown import ROOT
@@ -116,7 +116,7 @@ def test_versions_are_kept_with_who_and_what_and_a_file_edited_by_hand_too(tmp_p
     rules = tmp_path / "rules.yaml"
     rules.write_text("one")
     rules.chmod(0o640)
-    history = History(rules)
+    history = RulesHistory(rules)
     history.replace("one", "two", "root", "table orders")
     rules.write_text("by hand")
     history.replace("by hand", "three", "eve", "table customers")
@@ -147,7 +147,7 @@ def test_a_link_to_the_rules_stays_one(tmp_path: Path) -> None:
     real, link = tmp_path / "real.yaml", tmp_path / "rules.yaml"
     real.write_text("one")
     link.symlink_to(real)
-    History(link).replace("one", "two", "root", "x")
+    RulesHistory(link).replace("one", "two", "root", "x")
     assert link.is_symlink()
     assert real.read_text() == "two"
 
@@ -155,7 +155,7 @@ def test_a_link_to_the_rules_stays_one(tmp_path: Path) -> None:
 def test_what_the_proxy_did_not_take_is_taken_back_unless_it_was_changed_by_hand(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("one")
-    history = History(rules)
+    history = RulesHistory(rules)
     history.take_back(history.replace("one", "two", "root", "x"), "two", "one")
     assert rules.read_text() == "one"
 
@@ -171,7 +171,7 @@ def test_what_the_proxy_did_not_take_is_taken_back_unless_it_was_changed_by_hand
 def test_what_an_end_in_the_middle_of_a_save_has_left_is_no_version(tmp_path: Path) -> None:
     rules, kept = tmp_path / "rules.yaml", tmp_path / "rules.history"
     rules.write_text("one")
-    history = History(rules)
+    history = RulesHistory(rules)
     history.replace("one", "two", "root", "x")
     (kept / "00003.yaml").write_text("half")
     (kept / "00004.json").write_text("{")

@@ -120,7 +120,7 @@ def test_a_change_is_checked_shown_saved_in_force_and_put_back(running: Noisegat
     ("changes", "words", "wrong"),
     [
         ({"lower:amount": "900"}, "is above upper", "lower:amount"),
-        ({"upper:amount": ""}, "belong together", "upper:amount"),
+        ({"upper:amount": ""}, "must be given together", "upper:amount"),
         ({"unit": "nobody"}, 'no column "nobody"', "unit"),
         ({"rows_per_unit": "many"}, "must be a whole number", "rows_per_unit"),
         ({"upper:amount": "${NOISEGATE_DATABASE}"}, "by hand only", ""),

@@ -27,12 +27,12 @@ def test_a_look_is_made_once_and_serves_until_it_is_made_again(shop: RealDatabas
         return Decimal(next(each["spent"] for each in accounts if each["account"] == "all together"))
 
     code, told, _ = run("check", str(rules))
-    assert code == 1 and "nobody has looked yet" in told
+    assert code == 1 and "no bounds are known yet" in told
     assert run("ledger", "init", str(rules))[0] == 0
     assert spent() == 0
     refused = start(rules, shop.reader_dsn)
     assert refused.process.wait(60) == 1
-    assert "nobody has looked at orders.amount, orders.ordered_at yet" in "\n".join(refused.lines)
+    assert "no bounds of orders.amount, orders.ordered_at are known yet" in "\n".join(refused.lines)
 
     code, found, error = run("bounds", str(rules), "--epsilon", "2")
     assert code == 0, error

@@ -130,3 +130,77 @@ def test_what_others_have_paid_for_is_no_sum_for_free(proxy: Noisegate, session:
         other.execute("SET noisegate.epsilon = 1")
         other.execute("SELECT count(*) FROM customers WHERE id < 393")
         assert spent(other) == before + 1
+
+
+def test_parts_and_totals_of_one_dashboard_agree_when_all_of_it_has_been_asked_for(session: Session) -> None:
+    """The charts by segment and by whether they are VIPs, their table, and the total, which nobody else asks for."""
+    count, since = "count(*) FROM customers WHERE id < 397", spent(session)
+    charts = {
+        "": f"SELECT {count}",
+        "segment": f"SELECT segment, {count} GROUP BY segment",
+        "is_vip": f"SELECT is_vip, {count} GROUP BY is_vip",
+        "both": f"SELECT segment, is_vip, {count} GROUP BY segment, is_vip",
+    }
+    raw = {name: sql.replace("count(*)", "count(*) + 0") for name, sql in charts.items()}
+    for sql in charts.values():
+        session.execute(sql)
+    paid = spent(session)
+    told: list[str] = []
+    session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+
+    shown = {name: session.execute(sql).fetchall() for name, sql in raw.items()}
+
+    ((total,),), table = shown[""], shown["both"]
+    assert sum(row[-1] for row in table) == total
+    for place, name in enumerate(("segment", "is_vip")):
+        for label, number in shown[name]:
+            assert sum(row[-1] for row in table if row[place] == label) == number
+    assert spent(session) == paid > since
+    assert any("made to agree with 3 other answers of yours" in each for each in told)
+    assert shown == {name: session.execute(sql).fetchall() for name, sql in raw.items()}
+
+
+def test_what_another_answer_needs_stays_as_it_was_and_costs_nothing_again(session: Session) -> None:
+    """The largest two cities are known first: were they told anew, all that rests on them would be asked anew."""
+    tables, few = "orders AS o JOIN customers AS c ON c.id = o.customer_id", "WHERE o.id < 3001"
+    largest = f"SELECT c.city, count(*) FROM {tables} {few} GROUP BY c.city ORDER BY 2 DESC LIMIT 2"
+    series = (
+        f"SELECT c.city, o.status, count(*) FROM {tables} JOIN ({largest}) AS l ON l.city = c.city {few} GROUP BY 1, 2"
+    )
+    before = session.execute(series).fetchall()
+    session.execute(f"SELECT c.city, o.status, count(*) FROM {tables} {few} GROUP BY 1, 2").fetchall()
+    paid = spent(session)
+
+    again = session.execute(series).fetchall()
+
+    assert spent(session) == paid
+    assert {row[:2] for row in again} == {row[:2] for row in before}
+
+
+def test_a_total_and_its_parts_agree_in_one_statement(session: Session) -> None:
+    count = "count(*) FROM customers WHERE id < 398"
+    (row,) = session.execute(
+        f"SELECT (SELECT {count}), (SELECT sum(n) FROM (SELECT count(*) AS n FROM customers WHERE id < 398"
+        " GROUP BY segment) AS parts)"
+    )
+
+    assert row[0] == row[1]
+
+
+def test_a_part_of_what_others_have_paid_for_is_on_ones_own_account_once_and_not_on_the_datasets(
+    proxy: Noisegate, session: Session
+) -> None:
+    """The cities of those who were born before another day, of which one is asked for."""
+    born = "birth_date < '1990-05-18'"
+    cities = numbers(session, BY_CITY.format(born))
+    with psycopg.connect(proxy.dsn("bob"), autocommit=True) as other:
+        other.execute("SET noisegate.epsilon = 1")
+        asked = f"SELECT count(*) FROM customers WHERE {born} AND city = 'Lyon'"
+        shared = "SELECT epsilon_spent FROM noisegate.budget WHERE account = 'shared'"
+        before, of_all = spent(other), other.execute(shared).fetchall()
+        (first,) = other.execute(asked).fetchall()
+        again = other.execute(asked).fetchall()
+        assert spent(other) == before + 1
+        assert other.execute(shared).fetchall() == of_all
+        assert first[0] == cities["Lyon"]
+        assert again == [first]

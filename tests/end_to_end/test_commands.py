@@ -42,9 +42,9 @@ def test_a_wrong_command_line_ends_with_2() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("user add rules.yaml ''", "nobody can log in without a name"),
-        ("user expire rules.yaml ada --at soon", '"soon" is no time, as 2027-01-31'),
-        ("user rotate rules.yaml ada --grace -1", '"-1" is no number of days, as 7'),
+        ("user add rules.yaml ''", "the name must not be empty"),
+        ("user expire rules.yaml ada --at soon", '"soon" is not a time, such as 2027-01-31'),
+        ("user rotate rules.yaml ada --grace -1", '"-1" is not a number of days, such as 7'),
         ("serve rules.yaml --console-edit-rules", "options of the web console do nothing without --console-port"),
     ],
 )

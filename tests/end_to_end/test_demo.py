@@ -103,6 +103,7 @@ def test_the_demo_answers_what_it_prints_and_leaves_nothing_behind(demo: Demo, h
     assert [path for path in home.iterdir() if not path.name.startswith("noisegate-server-")] == []
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are looked up in /proc")
 def test_even_a_killed_demo_leaves_nothing_behind(demo: Demo, home: Path) -> None:
     demo.process.kill()

@@ -282,6 +282,7 @@ def test_the_error_of_an_average_is_estimated_from_earlier_answers(session: psyc
         assert 0.3 < float(foreseen) / float(found) < 3
 
 
+@pytest.mark.extended
 def test_a_charge_that_would_be_refused_is_told_so(shop: RealDatabase, tmp_path: Path) -> None:
     rules = RULES.replace("budget: {epsilon: 1000,", "budget: {epsilon: 5,")
     with (
@@ -309,3 +310,19 @@ def test_the_json_form_has_it_too(session: psycopg.Connection) -> None:
     assert whole["Plan"]["charge now"].startswith("epsilon=10, with ")
     assert whole["Plan"]["Plans"][0]["served again"] == "nothing"
     assert "back\\slash" in whole["Plan"]["Plans"][0]["inner SQL"]
+
+
+def test_what_others_have_paid_for_tells_nothing_before_it_is_paid(
+    session: psycopg.Connection, proxy: Noisegate
+) -> None:
+    """How far noise moves a mean follows from its count, which is an answer."""
+    sql = "SELECT status, avg(amount) FROM orders WHERE amount < 71.1 GROUP BY status"
+    session.execute("SET noisegate.epsilon = 1")
+    session.execute(sql)
+    with psycopg.connect(proxy.dsn("bob"), autocommit=True) as bob:
+        bob.execute("SET noisegate.epsilon = 1")
+        text = lines(bob, f"EXPLAIN {sql}")
+        assert "not on your account yet" in text
+        assert "earlier answers" not in text
+        bob.execute(sql)
+        assert "earlier answers" in lines(bob, f"EXPLAIN {sql}")

@@ -96,7 +96,7 @@ def test_a_fault_stops_its_analyst_at_all_proxies_until_it_is_forgiven(
     assert (said["level"], said["analyst"], said["kind"]) == ("error", "ada", "XX")
     assert "123.25" in str(said["inner_sql"])
     assert "ada is stopped since" in shown.stdout
-    assert (lifted.returncode, lifted.stdout) == (0, "ada may ask again\n")
+    assert (lifted.returncode, lifted.stdout) == (0, "ada can query again\n")
     assert (again.returncode, again.stderr) == (1, "noisegate: ada is not stopped\n")
 
 

@@ -93,7 +93,7 @@ def test_no_schema_is_locked_that_the_rules_do_not_fit(real_cluster: Cluster, tm
 
     assert checked.returncode == 0
     assert "tables.products: an error once the schema is locked again: " in checked.stdout
-    assert (refused.returncode, "is not written: with it the proxy would not start" in refused.stderr) == (1, True)
+    assert (refused.returncode, "is not written: the proxy would not start with it" in refused.stderr) == (1, True)
     assert rules.with_suffix(".lock").read_text() == before
     assert command("lock", str(rules), "--force", database=shop.reader_dsn).returncode == 0
     assert rules.with_suffix(".lock").read_text() != before

@@ -168,4 +168,4 @@ def test_rules_without_delta_are_refused(shop: RealDatabase, tmp_path: Path) -> 
     checked = command("check", str(path), database=shop.reader_dsn)
 
     assert checked.returncode != 0
-    assert "nothing with Gaussian noise could be granted" in checked.stdout + checked.stderr
+    assert "no statement with Gaussian noise can be granted" in checked.stdout + checked.stderr

@@ -57,7 +57,7 @@ def test_the_end_of_the_input_is_no_answer(real_cluster: Cluster, tmp_path: Path
 
     done = command("init", shop.dsn, "--folder", str(tmp_path / "n"), "--role", "unanswered_reader")
 
-    assert (done.returncode, "--yes takes what is proposed" in done.stderr) == (1, True)
+    assert (done.returncode, "use --yes to accept the proposals" in done.stderr) == (1, True)
     assert not (tmp_path / "n").exists()
     with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
         assert owner.execute("SELECT FROM pg_roles WHERE rolname = 'unanswered_reader'").rowcount == 0

@@ -19,9 +19,9 @@ def strict(shop: RealDatabase, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def test_the_start_and_the_refusal_name_the_table_and_the_setting(strict: Noisegate) -> None:
-    told = 'public table "products" cannot be asked: it has more than 29 rows'
+    told = 'public table "products" cannot be queried: it has more than 29 rows'
     assert any(
-        "products cannot be asked: it has more than 29 rows (--max-public-rows)" in line for line in strict.lines
+        "products cannot be queried: it has more than 29 rows (--max-public-rows)" in line for line in strict.lines
     )
     with psycopg.connect(strict.dsn(), autocommit=True) as session:
         for sql in ("SELECT count(*) FROM products", "TABLE products", "SELECT 1 WHERE EXISTS (SELECT FROM products)"):

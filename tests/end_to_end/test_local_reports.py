@@ -18,6 +18,7 @@ from tests.support.markdown import ROOT, Fence, fences
 
 FENCES = fences(ROOT / "docs" / "local-reports.md")
 PEOPLE = 4000
+DRINKS = ("tea", "coffee", "o'brien's \"malt\"", "\u6c34", *(f"juice {number}" for number in range(40)))
 APPS = ("mail", "maps", "music", "news", "chat", "shop", "bank", "game")
 RULES = """
 database: ${NOISEGATE_DATABASE}
@@ -32,7 +33,7 @@ def _of(*info: str) -> list[Fence]:
     return [each for each in FENCES if each.info == info]
 
 
-def truth() -> list[tuple[int, str, str, bool, float, str]]:
+def truth() -> list[tuple[int, str, str, bool, float, str, str]]:
     """What everybody would have said."""
     random = Random(11)
     return [
@@ -43,6 +44,7 @@ def truth() -> list[tuple[int, str, str, bool, float, str]]:
             random.random() < 0.2,
             6 + 4 * random.random(),
             random.choices(APPS, range(8, 0, -1))[0],
+            random.choices(DRINKS, (20, 10, 5, 5, *(1,) * 40))[0],
         )
         for person in range(1, PEOPLE + 1)
     ]
@@ -117,6 +119,49 @@ def test_estimates_hold_the_truth_within_their_margins(session: psycopg.Connecti
     for asked, held in zip(numbers, truths, strict=True):
         row = session.execute(f"SELECT {asked}, noisegate.margin({asked}) FROM answers").fetchone()
         assert row is not None and abs(row[0] - held) < 2 * row[1], (asked, row, held)
+
+
+def test_words_that_nobody_has_listed_are_estimated_and_their_collisions_told(running: Noisegate) -> None:
+    """Within two of the widest margins and twice what collisions may do, which a NOTICE says."""
+    people, told = truth(), list[str]()
+    with psycopg.connect(running.dsn(), autocommit=True) as session:
+        session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        session.execute("SET noisegate.confidence = 0.999")
+        for word in (*DRINKS[:4], "nobody's"):
+            asked = f"noisegate.estimate(drink, '{word.replace(chr(39), chr(39) * 2)}')"
+            row = session.execute(f"SELECT {asked}, noisegate.margin({asked}) FROM answers".encode()).fetchone()
+            held = sum(each[6] == word for each in people)
+            assert row is not None and abs(row[0] - held) < 2 * row[1] + 2 * PEOPLE / 128, (word, row, held)
+    assert any(each.startswith('words of "drink" share bits by chance') and "0.78%" in each for each in told), told
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT city, noisegate.estimate(drink) FROM answers GROUP BY city", "no value of"),
+        ("SELECT noisegate.estimate(drink, 'tea') FROM answers WHERE drink IS NOT NULL", "needs all reports"),
+        ("SELECT noisegate.estimate(drink, city) FROM answers", "no word of"),
+        ("SELECT noisegate.estimate(drink, NULL) FROM answers", "no word of"),
+    ],
+)
+def test_what_a_sketch_does_not_say_is_refused(session: psycopg.Connection, query: str, words: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match=words):
+        session.execute(query.encode())
+
+
+def test_rows_that_no_collector_makes_fail_nothing(survey: RealDatabase, session: psycopg.Connection) -> None:
+    """Whatever stands in the columns, the statement that runs is total: functions that there are not are no reports."""
+    with psycopg.connect(survey.dsn, autocommit=True) as owner, owner.transaction(force_rollback=True):
+        explained = session.execute("EXPLAIN SELECT noisegate.estimate(drink, 'tea') FROM answers")
+        plan = "\n".join(row[0] for row in explained)
+        (array,) = set(re.findall(r"'\[0:63\]=\{[0-9,]+\}'", plan))
+        owner.execute("INSERT INTO people SELECT generate_series(100001, 100006), 'x'")
+        numbers = ("NULL", "-32768", "32767", "64", "-1", "5")
+        rows = ", ".join(f"({100001 + place}, 'Lyon', {each}, NULL)" for place, each in enumerate(numbers))
+        owner.execute(f"INSERT INTO answers (person_id, city, function, drink) VALUES {rows}".encode())
+        bits = f"substr(drink::text, ({array}::int4[])[function], 1) = '1' AND function BETWEEN 0 AND 63"
+        ((counted, whole),) = owner.execute(f"SELECT count(*) FILTER (WHERE {bits}), count(*) FROM answers").fetchall()
+    assert 0 < counted < PEOPLE and whole == PEOPLE + 6
 
 
 def test_counts_of_reports_are_told_as_such(running: Noisegate) -> None:

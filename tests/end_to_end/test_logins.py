@@ -170,4 +170,4 @@ def test_a_broken_rules_file_about_logins_says_so(shop: RealDatabase, tmp_path: 
 
     said = command("serve", str(path), "--port", "0", database=shop.reader_dsn).stderr
 
-    assert '"10.0.0.1/8" is no network' in said
+    assert '"10.0.0.1/8" is not a network' in said

@@ -50,6 +50,36 @@ def test_an_answer_about_few_people_has_no_number(session: psycopg.Connection, s
     assert many is not None and many > 0
 
 
+PARTS = [
+    "count(*) FILTER (WHERE id <= {})",
+    "count(CASE WHEN id <= {} THEN 1 END)",
+    "sum(CASE WHEN id <= {} THEN 1 ELSE 0 END)",
+    "count(DISTINCT id) FILTER (WHERE id <= {})",
+    "min(birth_date) FILTER (WHERE id <= {})",
+    "noisegate.margin(count(*) FILTER (WHERE id <= {}))",
+]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_number_about_few_people_of_a_large_group_is_none(session: psycopg.Connection, part: str) -> None:
+    sql = f"SELECT {part.format(FEW)}, {part.format(MANY)}, count(*) FROM customers"
+    few, many, of_all = session.execute(sql).fetchone() or ()
+
+    assert few is None
+    assert many is not None and of_all > 100
+
+
+def test_what_would_tell_of_few_people_is_not_to_be_had(session: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="min_units"):
+        session.execute("SET noisegate.cut = on")
+    session.execute("SET noisegate.within = '5%'")
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="min_units"):
+        session.execute("SELECT count(*) FROM customers WHERE city = 'Lyon'")
+    session.execute("SET noisegate.within = 40")
+    assert session.execute("SELECT count(*) FROM customers").fetchone()
+    session.execute("RESET noisegate.within")
+
+
 def test_groups_and_levels_are_looked_at_one_by_one(session: psycopg.Connection) -> None:
     told: list[str] = []
     session.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))

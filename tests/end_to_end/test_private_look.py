@@ -11,7 +11,7 @@ from rules.kernel.replay import Kernel
 from rules.mechanisms.release_plan import Measure, PrivateGroups, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
-from rules.policy.look_bins import Look
+from rules.policy.look_bins import ColumnLook
 from rules.policy.model import Policy
 from rules.policy.suggest import looks_for, suggest_rules
 from tests import shop as shop_data
@@ -46,7 +46,7 @@ def test_a_look_counts_one_row_of_each_unit_in_bins_that_no_row_decides(shop: Re
             assert (measure.sensitivity, measure.epsilon) == (measure.factor, Decimal(1) / len(block.measures)), each
 
 
-def planned(each: Look, policy: Policy, shop: RealDatabase) -> Plan:
+def planned(each: ColumnLook, policy: Policy, shop: RealDatabase) -> Plan:
     delta = Decimal("1e-7") if each.kind == "values" else Decimal(0)
     groups = 1 if each.kind == "values" else None
     asked = Request(

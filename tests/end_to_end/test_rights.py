@@ -52,7 +52,7 @@ def test_a_missing_right_is_an_error_with_the_sql_that_grants_it(guarded: RealDa
 
     wanted = 'GRANT SELECT ON "public"."orders" TO "poor"'
     assert (checked.returncode, started.returncode) == (1, 1)
-    assert f"error: tables.orders: our role may not read it ({wanted})" in checked.stdout
+    assert f"error: tables.orders: the proxy's role cannot read it ({wanted})" in checked.stdout
     assert f"orders: {wanted}" in started.stderr
     with guarded.connect() as owner:
         owner.execute(wanted.encode())

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.ledger.charges import empty_database
+from tests.ledger.charges import create_database
 from tests.ledger.frozen import line_to
 from tests.running import noisegate
 
@@ -15,7 +15,7 @@ COUNT = "SELECT count(*) FROM customers"
 
 
 def test_a_frozen_ledger_holds_neither_statements_nor_the_end_of_the_proxy(tmp_path: Path, shop: RealDatabase) -> None:
-    name = dict(part.split("=") for part in empty_database(shop.cluster).split())["dbname"]
+    name = dict(part.split("=") for part in create_database(shop.cluster).split())["dbname"]
     with line_to(shop.cluster) as line:
         ledger = f"postgresql://noisegate_owner@127.0.0.1:{line.port}/{name}"
         with noisegate(tmp_path, shop.reader_dsn, ledger=ledger) as proxy:

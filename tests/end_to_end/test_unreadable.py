@@ -71,7 +71,7 @@ def test_check_says_which_columns_are_computed_when_they_are_read(computed: Real
     done = command("check", str(rules), database=computed.reader_dsn)
 
     assert done.returncode == 0
-    assert 'warning: tables.orders: "inverse" is computed when it is read, which can fail on a row' in done.stdout
+    assert 'warning: tables.orders: "inverse" is a virtual generated column, which can fail on a row' in done.stdout
     assert 'note: products: "inverse" is computed when it is read' in done.stdout
 
 
@@ -97,7 +97,7 @@ def test_protected_rows_on_other_servers_are_read_only_where_the_rules_trust_the
 
     closed, said = checked("")
     assert closed == 1
-    assert f"error: tables.{name}: it has rows on another server, where reading them may fail" in said
+    assert f"error: tables.{name}: rows of it are on another server, where reading may fail" in said
     assert "foreign: trusted" in said
     trusted, said = checked(", foreign: trusted")
     assert trusted == 0

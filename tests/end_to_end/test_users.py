@@ -91,7 +91,7 @@ def test_a_user_of_the_rules_has_the_verifiers_there(shop: RealDatabase, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("add", "ada"), "ada is in the rules already"),
+        (("add", "ada"), "ada is already in the rules"),
         (("add", "grace", "--role", "unknown"), 'the role "unknown" of grace is not in roles'),
         (("rotate", "eve"), "there is no analyst eve"),
         (("remove", "eve"), "there is no analyst eve"),

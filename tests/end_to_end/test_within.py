@@ -1,12 +1,16 @@
 """SET noisegate.within through a running proxy: the least ε, two charges, refusals that say what it takes."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from decimal import Decimal
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.conftest import RealDatabase
+from tests.running import Noisegate, noisegate, start
 
 Session = psycopg.Connection
 
@@ -28,7 +32,7 @@ def margins(session: Session) -> list[Decimal]:
 def test_an_absolute_error_takes_one_charge_of_the_least_epsilon(session: Session) -> None:
     session.execute("SET noisegate.within = 25")
     before = charges(session)
-    session.execute("SELECT segment, count(*) FROM customers WHERE NOT is_vip GROUP BY segment")
+    session.execute("SELECT segment, count(*) FROM customers WHERE id <= 397 GROUP BY segment")
     (least,) = charges(session)[len(before) :]
 
     (margin,) = margins(session)
@@ -62,6 +66,29 @@ def test_asked_again_it_is_the_same_answer_at_no_cost_whatever_the_noise_was(pro
 
             assert session.execute(sql).fetchall() == first
             assert charges(session) == paid
+
+
+@pytest.mark.extended
+def test_what_was_promised_outlives_the_proxy(shop: RealDatabase, tmp_path: Path) -> None:
+    asked = "SELECT count(*) FROM customers WHERE id < 370"
+    answers = []
+    with noisegate(tmp_path, shop.reader_dsn) as running:
+        with psycopg.connect(running.dsn(), autocommit=True, options="-c noisegate.within=1%") as session:
+            answers.append((session.execute(asked).fetchall(), charges(session)))
+        running.stop()
+        again = start(running.rules, shop.reader_dsn)
+        try:
+            again.wait_for("ready")
+            with psycopg.connect(
+                again.dsn(sslmode="disable"), autocommit=True, options="-c noisegate.within=1%"
+            ) as session:
+                answers.append((session.execute(asked).fetchall(), charges(session)))
+        finally:
+            again.stop()
+
+    assert answers[0] == answers[1]
+    with closing(sqlite3.connect(running.rules.with_suffix(".ledger"))) as ledger:
+        assert ledger.execute("SELECT count(*) FROM entries WHERE kind = 'promise'").fetchone() == (1,)
 
 
 def test_what_takes_more_than_the_rules_allow_is_refused_with_what_it_takes(session: Session) -> None:

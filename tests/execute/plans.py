@@ -5,8 +5,7 @@ from fractions import Fraction
 
 from rules.catalog import Catalog
 from rules.kernel import measures as kernel
-from rules.kernel.lattice import Lattice
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Count, Sum
 from rules.mechanisms.release_plan import Block, Groups, KeyColumn, Measure, PrivateGroups, PublicGroups
 from rules.planner.plan import Plan, Request

@@ -112,6 +112,37 @@ async def test_groups_found_in_the_data_have_chosen_bounds_too(desk: Desk) -> No
     assert answer.columns[0]
 
 
+BOTH = f"""
+SELECT city, count(DISTINCT id)::int8, sum(least(orders, {ROWS_PER_UNIT}))::int8 FROM (
+    SELECT c.city, c.id, count(*) AS orders FROM public.customers AS c JOIN public.orders AS o ON o.customer_id = c.id
+    GROUP BY 1, 2
+) AS u GROUP BY city
+"""
+
+
+@pytest.mark.parametrize(("most", "bound"), [(64, 8), (1, 1)])
+async def test_a_bound_for_groups_that_are_found_is_chosen_for_as_many_as_were_found(
+    desk: Desk, most: int, bound: int
+) -> None:
+    """A step is worth more noise where few groups have it. The list comes first, and is not drawn for again."""
+    ladder = replace(LADDER, by_groups=((most, (0,) * 3), (1000, (10**9,) * 3)))
+    units, rows = Measure("units", 1, Decimal("0.4")), replace(ROWS, name="sum of id", epsilon=Decimal("0.4"))
+    block = block_of(units, rows, groups=FOUND, sql=BOTH, canonical="found orders", rows_per_unit=8)
+    block = replace(block, ladders=(ladder,), tally=tally_of(TALLY, RowLadder(ladder.rungs), rows_per_unit=8))
+
+    answer = await desk.ask(block)
+
+    assert len(answer.columns[0]) > 1
+    assert [len(draws) for draws in (answer.columns[0], answer.columns[1])] == [len(answer.columns[2])] * 2
+    assert any(f"up to {bound} counted" in notice for notice in answer.notices)
+    first, *_, last = desk.engine.seen
+    assert (f"least(orders, {ladder.rungs[-1]})" in first, f"least(orders, {bound})" in last) == (True, True)
+    drawn = [sensitivity for _, sensitivity, _ in desk.noise.asked]
+    assert sorted(drawn) == sorted((64, 64, 1, 1000 * bound))
+    assert (await desk.ask(block)).columns == answer.columns
+    assert await desk.spent() == (1, 1)
+
+
 async def test_what_a_bound_cuts_is_in_no_margin_and_on_the_lowest_rungs_it_may_be_most(desk: Desk) -> None:
     answer = await desk.ask(orders(tally="SELECT 0, 0, 100, 0"))
 

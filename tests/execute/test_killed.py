@@ -60,6 +60,7 @@ async def kill_while_answering(shop: RealDatabase, path: Path, rounds: int) -> N
         assert len(kept) <= len(charges)
 
 
+@pytest.mark.extended
 async def test_no_answer_outlives_its_charge_or_differs_from_what_was_kept(shop: RealDatabase, tmp_path: Path) -> None:
     await kill_while_answering(shop, tmp_path / "ledger", rounds=6)
 

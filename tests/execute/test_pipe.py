@@ -122,10 +122,15 @@ class Marked:
     "said",
     [
         with_length(pickle.dumps(Marked())),
-        with_length(PLANNED.encode(Mismatch("a plan where a reading was asked for"))[:-1]),
-        with_length(PLANNED.encode(NeedsInner(InnerQuery(), "SELECT 1"))),
-        with_length(b"[" * 20_000),
-        LENGTH.pack(2**32 - 1),
+        *(
+            pytest.param(said, marks=pytest.mark.extended)
+            for said in (
+                with_length(PLANNED.encode(Mismatch("a plan where a reading was asked for"))[:-1]),
+                with_length(PLANNED.encode(NeedsInner(InnerQuery(), "SELECT 1"))),
+                with_length(b"[" * 20_000),
+                LENGTH.pack(2**32 - 1),
+            )
+        ),
     ],
     ids=["a pickle", "half an answer", "another type", "depth", "a length without end"],
 )

@@ -163,6 +163,7 @@ async def test_after_the_first_fault_nothing_is_run_for_that_analyst_until_it_is
     await desk.ask(block_of(IDS), reuse=False)
 
 
+@pytest.mark.extended
 async def test_statements_that_run_while_a_fault_happens_end_like_it_and_are_not_kept(desk: Desk) -> None:
     slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.01"))))
     while not desk.engine.seen:
@@ -176,6 +177,7 @@ async def test_statements_that_run_while_a_fault_happens_end_like_it_and_are_not
         await desk.ask(block_of(UNITS))
 
 
+@pytest.mark.extended
 async def test_time_outs_and_lost_connections_are_paid_and_stop_nobody(desk: Desk, shop: RealDatabase) -> None:
     for number in range(5):
         with pytest.raises(InnerFailure):
@@ -261,7 +263,11 @@ async def test_one_analysts_slow_statements_leave_connections_for_others(desk: D
 
 async def test_a_large_answer_keeps_nobody_else_waiting(desk: Desk) -> None:
     groups = PublicGroups(tuple((f"city {number}",) for number in range(10_000)))
-    large = replace(block_of(UNITS, IDS, groups=groups), outputs=(Count(0), Sum(1, Fraction(1), 0)) * 50)
+    large = replace(
+        block_of(UNITS, IDS, groups=groups),
+        outputs=(Count(0), Sum(1, Fraction(1), 0)) * 50,
+        output_types=("bigint",) * 100,
+    )
     await desk.ask(large)
     longest, began = 0.0, time.process_time()  # what this thread works at a stretch, of what all of ours do
 
@@ -381,7 +387,7 @@ async def test_what_is_shown_again_is_made_of_the_same_releases_by_the_same_bloc
         assert again.columns == first.columns
         assert again.notices[0] == first.notices[0].replace("ε 1 spent", "ε 0 spent")
 
-    bare = replace(block, outputs=(Count(0, shown_bare=True), Count(0)))
+    bare = replace(block, outputs=(Count(0, shown_bare=True), Count(0)), output_types=("bigint", "bigint"))
     assert [len((await desk.ask(each)).columns) for each in (bare, block, bare)] == [3, 2, 3]
     desk.noise.constant = 5
     fresh = await desk.ask(block, reuse=False)
@@ -461,6 +467,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(desk: Desk) -> No
     assert await desk.spent() == (1, 1)
 
 
+@pytest.mark.extended
 async def test_who_waits_for_an_equal_question_waits_no_longer_than_his_own_time(desk: Desk) -> None:
     slow = asyncio.create_task(desk.ask(block_of(UNITS, sql=SLEEP.replace("0.05", "0.01"))))
     while not desk.engine.seen:
@@ -498,7 +505,8 @@ async def test_a_choice_brings_its_own_statement_and_is_served_again(desk: Desk)
     sql = "SELECT city, (id / 100)::int, count(*) FROM public.customers WHERE id < 300 GROUP BY 1, 2"
     median = Choice("median of id", 1, Decimal(1), statement_of(sql), 3, Quantile(Fraction(1, 2)))
     block = block_of(UNITS)
-    block = replace(block, measures=(UNITS, median), outputs=(Count(0), Chosen(1, ("0-99", "100-199", "200-299"))))
+    outputs = (Count(0), Chosen(1, ("0-99", "100-199", "200-299")))
+    block = replace(block, measures=(UNITS, median), outputs=outputs, output_types=("bigint", "text"))
     answer = await desk.ask(block)
     desk.noise.constant = 99
 
@@ -614,6 +622,7 @@ async def test_answers_and_failures_come_on_the_grid(desk: Desk, sql: str | None
     assert time.monotonic() - start >= 1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("padding", "slept", "limit", "expected"),
     [

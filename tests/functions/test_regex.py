@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.functions.guard import EvalContext
+from rules.functions.context import EvalContext
 from rules.functions.text.patterns import similar_to_escape
 from rules.functions.text.regex import shape_of
 from rules.refusal import NotSupported
@@ -29,6 +29,7 @@ SIGNS = (
 patterns = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=25).map("".join)
 
 
+@pytest.mark.extended
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(pattern=patterns, others=patterns)
 def test_an_admitted_pattern_is_compiled_and_runs_in_bounded_time(

@@ -8,18 +8,25 @@ import psycopg
 
 from rules.kernel.forms import Form
 from rules.kernel.measures import Distinct, DistinctSum
+from rules.kernel.relations import Relation
 from rules.kernel.statement import Bounded, Ordinals
-from rules.kernel.tally import PARTS, Ladder, tally
-from tests.kernel.facts import Data, Facts
+from rules.kernel.tally import PARTS, Ladder
+from rules.values.expression import TRUE, Expression
+from tests.kernel.facts import Data, rows_of_facts, tally
 from tests.kernel.oracle import Group, Limits, Triple, contribution, group_of, values_of
 from tests.kernel.statements import FORMS, PIVOTS, Answer, Question, answer, difference, of_measure
 
 
 def check_integers(
-    connection: psycopg.Connection, data: Data, question: Question, *, single: bool = False, condition: str = "true"
+    connection: psycopg.Connection,
+    data: Data,
+    question: Question,
+    *,
+    single: bool = False,
+    condition: Expression = TRUE,
 ) -> Counter[str]:
     """All forms give the same integers, and those of a sum in Python; counts the measures of which it knows them."""
-    rows = Facts(proved_one=single, condition=condition)  # whose candidates are all rows
+    rows = rows_of_facts(proved_one=single, condition=condition)  # whose candidates are all rows
     forms = FORMS if not single else (*FORMS, None)
     first, *others = [answer(connection, question.statement(rows, form)) for form in forms]
     assert all(each == first for each in others), "the forms differ"
@@ -38,7 +45,7 @@ def check_moves(
     connection: psycopg.Connection, data: Data, question: Question, form: Form | None
 ) -> list[tuple[str, bool]]:
     """No unit moves a measure further than is said; returns the kinds of measures, and whether one moved so far."""
-    statement = question.statement(Facts(), form)
+    statement = question.statement(rows_of_facts(), form)
     whole = answer(connection, statement)
     _check_groups(statement, whole)
     farthest = [0 for _ in statement.measures]
@@ -64,7 +71,7 @@ def check_tally(connection: psycopg.Connection, data: Data, question: Question, 
         {(ladder, rung): (units, parts) for ladder, rung, units, parts in connection.execute(sql)}
         for sql in (
             tally(rows, question.keys, ladders, rows_per_unit=question.rows_per_unit, pivots=PIVOTS).sql
-            for rows in (Facts(), *map(_without, filter(None, data)))
+            for rows in (rows_of_facts(), *map(_without, filter(None, data)))
         )
     ]
     for each in less:
@@ -78,8 +85,8 @@ def check_tally(connection: psycopg.Connection, data: Data, question: Question, 
         assert len({ladder for ladder, _ in left}) == len(left), "a unit is in several rungs"
 
 
-def _without(unit: int) -> Facts:
-    return Facts(table=f"(SELECT * FROM public.facts WHERE u IS DISTINCT FROM {unit})")
+def _without(unit: int) -> Relation:
+    return rows_of_facts(without=unit)
 
 
 def moved_by(statement: Bounded, whole: Answer, less: Answer, number: int) -> list[int]:
@@ -119,7 +126,7 @@ def _check_groups(statement: Bounded, found: Answer) -> None:
 
 def _expected(data: Data, question: Question, number: int, *, single: bool) -> Counter[Group] | None:
     """The sum over units of what each adds; None where a hash decides what is kept of some unit."""
-    statement = question.statement(Facts(proved_one=single))
+    statement = question.statement(rows_of_facts(proved_one=single))
     measure, factor = question.measures[number], statement.measures[number].sensitivity.factor
     m = 1 if single else question.rows_per_unit
     cells = [max(key.count, 1) if isinstance(key, Ordinals) else 10**6 for key in statement.keys]

@@ -1,15 +1,28 @@
 """A table of facts about units, with the worst values of every type, and rows of it as the kernel reads them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import psycopg
 from hypothesis import strategies as st
 
-from rules.kernel.canonical import literal
-from rules.kernel.rows import Item
-from rules.values.expression import Apply, Column, Constant, Expression
+from rules.catalog import Catalog, Table, TableName, TypeName
+from rules.catalog import Column as CatalogColumn
+from rules.catalog import Key as CatalogKey
+from rules.kernel.bounded import Statement
+from rules.kernel.bounded import bounded as kernel_bounded
+from rules.kernel.ground import Ground
+from rules.kernel.keys import Key
+from rules.kernel.measures import Measure
+from rules.kernel.relations import Relation, build
+from rules.kernel.script import Filter, Scan, Script
+from rules.kernel.source import Pivots
+from rules.kernel.statement import Bounded, Tally
+from rules.kernel.tally import Ladder, TallyStatement
+from rules.kernel.tally import tally as kernel_tally
+from rules.policy.load import load_policy
+from rules.values.expression import TRUE, Apply, Column, Constant, Expression
 from rules.values.types import (
     BOOLEAN,
     DATE,
@@ -24,6 +37,7 @@ from rules.values.types import (
     TIMESTAMPTZ,
     Type,
 )
+from tests import lab
 
 COLUMNS: dict[str, Type] = {
     "a": INT4,
@@ -37,6 +51,7 @@ COLUMNS: dict[str, Type] = {
     "at": TIMESTAMP,
     "tz": TIMESTAMPTZ,
     "ok": BOOLEAN,
+    "p": Type("numeric", 6, 2),
 }
 SCHEMA = "CREATE TABLE public.facts (u integer, " + ", ".join(f"{n} {t.sql}" for n, t in COLUMNS.items()) + ")"
 HUGE = "9.99e131071"
@@ -52,6 +67,7 @@ POOLS: dict[str, tuple[str | None, ...]] = {
     "at": ("2024-02-29 23:59:59.999999", "2024-03-01", "294276-12-31", "4713-01-01 BC", "infinity", "-infinity", None),
     "tz": ("2024-03-31 01:30+00", "2024-10-27 01:30:00.000001+00", "294276-12-31", "infinity", "-infinity", None),
     "ok": ("true", "false", None),
+    "p": ("0", "0.01", "5.00", "-3.25", "9999.99", "-9999.99", "NaN", None),
 }  # fmt: skip
 IDS = {name: number for number, name in enumerate(COLUMNS, start=1)}
 
@@ -59,26 +75,57 @@ Row = dict[str, str | None]
 Data = dict[int | None, list[Row]]  # by unit
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Rows of the table, of which `condition` keeps some; candidates for being beyond a cap are all of them."""
+def rows_of_facts(
+    *, proved_one: bool = False, has_identity: bool = True, condition: Expression = TRUE, without: int | None = None
+) -> Relation:
+    """Rows of the table, of which a condition keeps some; candidates for being beyond a cap are all of them.
 
-    proved_one: bool = False
-    has_identity: bool = True
-    repeatable: bool = True
-    condition: str = "true"
-    table: str = "public.facts"
+    That a unit has one row at most is what the catalog says, and nothing else.
+    """
+    ground = (_ONE_ROW if proved_one else _ROWS) if has_identity else _KEYLESS
+    script: Script = Scan(TABLE, ((0, "u"), *((number, name) for name, number in IDS.items())))
+    if without is not None:
+        script = Filter(script, Apply("test", f"({{0}} IS DISTINCT FROM {without})", (Column(0, INT4),), BOOLEAN))
+    return build(script if condition == TRUE else Filter(script, condition), ground)
 
-    def is_stored(self, expression: Expression) -> bool:
-        return isinstance(expression, Column)
 
-    def select(self, items: Sequence[Item]) -> str:
-        columns = [f"{item.wrap.format(_sql(item.expression))} AS {item.alias}" for item in items]
-        unit = ["t.u AS u"] if self.has_identity else []
-        return f"SELECT {', '.join([*unit, *columns])} FROM {self.table} AS t WHERE {self.condition}"
+def bounded(
+    rows: Relation, keys: Sequence[Key], measures: Sequence[Measure], rows_per_unit: int, **more: Any
+) -> Bounded:
+    """A bounded statement over these rows, whatever the script of them."""
+    return kernel_bounded(rows, Statement(rows.script, tuple(keys), tuple(measures), rows_per_unit, **more))
 
-    def candidates(self) -> str | None:
-        return f"SELECT t.u AS u FROM {self.table} AS t"
+
+def tally(
+    rows: Relation, keys: Sequence[Key], ladders: Sequence[Ladder], rows_per_unit: int, pivots: Pivots = ()
+) -> Tally:
+    """A tally over these rows."""
+    return kernel_tally(rows, TallyStatement(rows.script, tuple(keys), tuple(ladders), rows_per_unit, pivots))
+
+
+def _ground(unit: str, *keys: CatalogKey) -> Ground:
+    """What the kernel knows of the table: whose a row is, and which keys there are."""
+    columns = ("u", INT4), *COLUMNS.items()
+    named = tuple(
+        CatalogColumn(name, TypeName(kind.sql, kind.base, _modifier(kind)), number)
+        for number, (name, kind) in enumerate(columns)
+    )
+    table = Table(TABLE, "table", named, keys)
+    own = "" if unit == "row" else "unit: u"
+    head, rest = lab.RULES[: lab.RULES.index("unit:")], lab.RULES[lab.RULES.index("budget:") :]
+    rules = f"{head}unit: {unit}\ntables:\n  facts: {{{own}}}\n{rest}"
+    policy = load_policy(rules, "rules.yaml", {"DATABASE": "facts"})
+    return Ground(policy, Catalog("facts", 180000, "", "UTF8", (table,)))
+
+
+def _modifier(kind: Type) -> int:
+    """Of numeric(p, s), as PostgreSQL writes it."""
+    return -1 if kind.size is None or kind.scale is None else (kind.size << 16 | kind.scale) + 4
+
+
+TABLE = TableName("public", "facts")
+_ROWS, _KEYLESS = _ground("facts.u"), _ground("row")
+_ONE_ROW = _ground("facts.u", CatalogKey("one", ("u",)))
 
 
 def column(name: str) -> Column:
@@ -89,19 +136,21 @@ def constant(text: str | None, name: str) -> Constant:
     return Constant(COLUMNS[name], text)
 
 
+def clamped(name: str, low: str, high: str) -> Apply:
+    """A number between two others, as the registry clamps it."""
+    ends = (Constant(COLUMNS[name].plain(), low), Constant(COLUMNS[name].plain(), high))
+    sql = "CASE WHEN {0} <> 'NaN' THEN least(greatest({0}, {1}), {2}) END"
+    return Apply("clamp", sql, (column(name), *ends), COLUMNS[name])
+
+
+def computed(sql: str, *arguments: Expression) -> Apply:
+    """Arithmetic of numerics."""
+    return Apply("computed", sql, arguments, NUMERIC)
+
+
 def is_true(name: str, sql: str) -> Apply:
     """A condition over a column."""
     return Apply("test", sql, (column(name),), BOOLEAN)
-
-
-def _sql(given: Expression) -> str:
-    match given:
-        case Column(name=name):
-            return f't."{name}"'
-        case Constant(type=kind, text=text):
-            return literal(text, kind)
-        case Apply(sql=sql, arguments=arguments):
-            return sql.format(*(f"({_sql(each)})" for each in arguments))
 
 
 @st.composite

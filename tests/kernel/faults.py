@@ -20,10 +20,8 @@ from rules.kernel import (
     forms,
     ground,
     keys,
-    pairs,
-    parts,
     relations,
-    replay,
+    rows,
     source,
     summand,
     tally,
@@ -100,11 +98,11 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "the children of a table with a key": ((Renderer._scan, '"ONLY " if table.is_plain else ""', '""'),),
     # Templates.
     "templates as they come": ((expressions.expression_sql, "check_template(template)", "None"),),
-    "columns that are computed when they are read": ((ground.ground_table, 'if each.generated != "v"', "if True"),),
+    "columns that are computed when they are read": ((ground.ground_table, 'if column.generated != "v"', "if True"),),
     "a divisor without its guard": (
         (arithmetic._divisor, "is_guarded = right.sure.has(Fraction(0))", "is_guarded = False"),
     ),
-    "candidates that are not all": ((replay._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
+    "candidates that are not all": ((rows._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
 }
 OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "group keys as they are spelled": ((canonical.canonical, 'return f"trim_scale({sql})"', "return sql"),),
@@ -121,6 +119,8 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (keys.listed_sql, 'kind = "JOIN" if len(patterns) == 1 else "LEFT JOIN"', 'kind = "LEFT JOIN"'),
         (keys.listed_sql, 'else f"{value} IS NOT NULL")', 'else "")'),
     ),
+    "a short list that every row is in": ((keys._few, "{' '.join(branches)} END", "{' '.join(branches)} ELSE 0 END"),),
+    "a short list whose NULL is anything": ((keys._few, '"{column} IS NULL"', '"true"'),),
     "labels sent as text": ((keys.listed_sql, '"{name}_{number}.place"', '"{name}_{number}.k0::text"'),),
     "a label listed twice": (
         (keys._join, "min(place)::int4 AS place", "place::int4 AS place"),
@@ -135,21 +135,29 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "scaled before it is clamped": (
         (summand._from_numeric, "{clamp.format('({0})::numeric', low, high)}", "({{0}})::numeric"),
     ),
+    "products not clamped": ((source.Columns.summand, "clamped(product, given.lattice)", "product"),),
+    "columns clamped by their product alone": (
+        (
+            source.Columns.summand,
+            "each.sql(self.summand(each.summand))",
+            "each.sql(self.read(each.summand.expression, '({0} * 100)::int8'))",
+        ),
+    ),
     "NaN not looked for": ((summand._seen, "CASE WHEN {there} THEN", "CASE WHEN true THEN"),),
     "bins of what is not clamped": (
         (_wrap_of_bins, "(({self.summand.wrap()})", "(round(least(greatest(({{0}})::numeric, -1e9), 1e9))::int8"),
     ),
     # Shares.
-    "the cap of rows not cut": ((parts.Frame.share, "if not self.caps.scales_rows:", "if True:"),),
+    "the cap of rows not cut": ((forms.Frame.share, "if not self.caps.scales_rows:", "if True:"),),
     "shares of the rows of one group": (
-        (pairs._measured, "{frame.by_unit('sum(n)', 'n')}::int8 AS c", "n::int8 AS c"),
-        (forms._corrected, "{frame.by_unit('sum(n)', 'n')}::int8 AS c", "n::int8 AS c"),
+        (forms._measured, "{frame.by_unit('sum(n)', 'n')}::int8 AS c", "n::int8 AS c"),
+        (forms.with_rows, "{frame.by_unit('sum(n)', 'n')}::int8 AS c", "n::int8 AS c"),
     ),
     "shares rounded up": (
         (
-            parts.Frame.share,
-            '"div({column.summed}::numeric * {column.factor * self.caps.rows}, c)::int8"',
-            '"ceil({column.summed}::numeric * {column.factor * self.caps.rows} / c)::int8"',
+            forms.Frame.share,
+            '"div({term.summed}::numeric * {factor * self.caps.rows}, c)::int8"',
+            '"ceil({term.summed}::numeric * {factor * self.caps.rows} / c)::int8"',
         ),
     ),
     "corrections for more rows than the cap": (
@@ -158,18 +166,22 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "saturated before the correction": (
         (
             forms._corrected,
-            'f"{each.factor}::numeric * {each.total}"',
-            'saturated(f"{each.factor}::numeric * {each.total}")',
+            'f"{factors[each.number]}::numeric * {each.total}"',
+            'saturated(f"{factors[each.number]}::numeric * {each.total}")',
         ),
     ),
-    "a unit's total not capped": ((pairs._value, "if cap is None:", "if True:"),),
+    "a unit's total not capped": ((forms._value, "if cap is None:", "if True:"),),
     "cases of a pivot that overlap": ((source._case, "= {int(case.number)}", ">= {int(case.number)}"),),
     "capped sums in one vector": ((bounded._is_capped, "measure.total is not None", "False"),),
     # Units, groups and different values.
     "pairs of unit and group not cut": (
-        (pairs._unit, '"{column.factor * most}::int8 / greatest(d{column.number}, {most})"', '"{column.factor}"'),
+        (
+            forms._unit,
+            '"{frame.factors[term.number] * most}::int8 / greatest(d{term.number}, {most})"',
+            '"{frame.factors[term.number]}"',
+        ),
     ),
-    "the cap of groups ignored": ((pairs._unit, '"rn <= {most}"', '"rn > 0"'),),
+    "the cap of groups ignored": ((forms._unit, '"rn <= {most}"', '"rn > 0"'),),
     "groups in which nobody counts": ((forms.statement_sql, '"" if threshold is None else', '"" if True else'),),
     "different values not cut": ((forms._different, '" WHERE rn <= {frame.caps.rows}"', '" WHERE rn > 0"'),),
     "different values counted once for each group": (
@@ -178,7 +190,9 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "more of a step than the whole": ((tally.tally, "least(total, rungs[rung + 1])", "total"),),
     # Blocks of units.
     "a unit in more groups of blocks than count": ((blocks.block_values, "rn <= {most}", "rn > 0"),),
-    "a unit in several blocks": ((blocks.block_values, "ARRAY[u], {salt}", "ARRAY[u, length(v1::text)], {salt}"),),
+    "a unit in several blocks": (
+        (blocks.block_values, "ARRAY[u], {asked.salt}", "ARRAY[u, length(v1::text)], {asked.salt}"),
+    ),
     "a block's value that comes or goes, and none that is replaced": (
         (blocks.block_values, "Sensitivity(1, 2 * most, 2 * most, 2)", "Sensitivity(1, most, most, 1)"),
     ),

@@ -11,7 +11,7 @@ from struct import pack, unpack
 from rules.kernel.keys import Bins, Found, Key, Listed
 from rules.kernel.measures import Case, Count, Distinct, DistinctSum, Measure, Products, Sum, Units, Values
 from rules.kernel.summand import Summand
-from rules.values.expression import Apply, Column, Expression
+from rules.values.expression import Apply, Column, Constant, Expression
 from rules.values.value import days_of, microseconds_of
 from tests.kernel.facts import HUGE, Row
 
@@ -25,17 +25,33 @@ CANONICAL = {"5.0": "5", "5.00": "5", "-0": "0", "1e308": "1e+308", "-1e308": "-
 
 def q_of(summand: Summand, row: Row) -> int | None:
     """The clamped integer of a cell."""
-    assert isinstance(summand.expression, Column)
-    text, lattice = row[summand.expression.name], summand.lattice
-    if text in (None, "NaN"):
+    lattice = summand.lattice
+    number = _number_of(summand.expression, row)
+    if number is None:
         return None
     low, high = lattice.low * lattice.step, lattice.high * lattice.step
-    number = _number(str(text), summand.expression.type.base)
     inside = low if number == Decimal("-Infinity") else high if number == Decimal("Infinity") else Fraction(number)
     scaled = min(max(inside, low), high) / lattice.step
     if summand.expression.type.kind == "float":
         return round(scaled)  # half to even
     return min(max(int(abs(scaled) + Fraction(1, 2)) * (-1 if scaled < 0 else 1), lattice.low), lattice.high)
+
+
+def _number_of(expression: Expression, row: Row) -> Decimal | Fraction | None:
+    """A number; NULL and NaN are none."""
+    match expression:
+        case Column(name=name, type=kind):
+            text = row[name]
+            return None if text in (None, "NaN") else _number(str(text), kind.base)
+        case Constant(text=str() as text):
+            return Fraction(text)
+        case Apply(sql=sql, arguments=arguments):
+            found = [Fraction(each) for given in arguments if (each := _number_of(given, row)) is not None]
+            if len(found) < len(arguments):
+                return None
+            one, two, *more = found
+            return min(max(one, two), *more) if more else {"*": one * two, "+": one + two, "-": one - two}[sql[5]]
+    raise TypeError(expression)
 
 
 def _number(text: str, base: str) -> Decimal | Fraction:

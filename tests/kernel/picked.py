@@ -5,9 +5,8 @@ from fractions import Fraction
 import psycopg
 
 from rules.kernel.keys import Bins, Found, Listed
-from rules.kernel.lattice import Lattice
 from rules.kernel.measures import Case, Count, Distinct, DistinctSum, Products, Sum, Units, Values
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.kernel.tally import GroupLadder, RowLadder, SumLadder
 from tests.kernel.claims import check_integers, check_moves, check_tally
 from tests.kernel.facts import COLUMNS, HUGE, Data, Row, column, constant, is_true, load
@@ -21,14 +20,16 @@ def _row(**cells: str | None) -> Row:
 
 _HIGH = _row(
     a="1", b="x", n=HUGE, f="1e308", r="3e38", i="9223372036854775807", s="32767", d="5874897-12-31", at="infinity",
-    tz="294276-12-31", ok="true",
+    tz="294276-12-31", ok="true", p="9999.99",
 )  # fmt: skip
 _LOW = _row(
     a="2", b="y", n="-Infinity", f="-Infinity", r="-3e38", i="-9223372036854775808", s="-32768", d="-infinity",
-    at="4713-01-01 BC", tz="-infinity", ok="true",
+    at="4713-01-01 BC", tz="-infinity", ok="true", p="-9999.99",
 )  # fmt: skip
-_SMALL = _row(a="1", b="x", n="5.00", f="-0", r="0.1", i="1", s="4", d="2024-02-29", at="2024-03-01", ok="false")
-_NAN = _row(a="3", b="x", n="NaN", f="NaN", r="NaN", ok="true")
+_SMALL = _row(
+    a="1", b="x", n="5.00", f="-0", r="0.1", i="1", s="4", d="2024-02-29", at="2024-03-01", ok="false", p="0.05"
+)
+_NAN = _row(a="3", b="x", n="NaN", f="NaN", r="NaN", ok="true", p="NaN")
 DATA: Data = {
     1: [_HIGH] * 40,
     2: [_LOW, _LOW | {"a": "3"}, _LOW | {"a": "-7"}, _LOW | {"a": None, "b": None}, _SMALL, _SMALL | {"a": "2"}],
@@ -46,7 +47,9 @@ _BOTH = Listed(
 _TRUE = is_true("ok", "{0}")
 _WIDEST = Summand(column("i"), Lattice(Fraction(1), -(2**60), 2**60))
 _SMALL_SUM = Summand(column("i"), Lattice(Fraction(1), -3, 7))
+_FEW = Listed((column("a"),), tuple((constant(text, "a"),) for text in ("1", "2", "1", None)))
 QUESTIONS = (
+    Question((_FEW,), (Count(), *map(Sum, SUMMANDS[-2:]), Sum(SUMMANDS[-1], centred=True), Units()), 2, None),
     Question((_LISTED,), (Count(), *map(Sum, SUMMANDS)), 2, None),
     Question(
         (_BOTH,), (Count(_TRUE), Units(), Units(_TRUE), Values(SUMMANDS[0]), Sum(SUMMANDS[6], centred=True)), 3, 2

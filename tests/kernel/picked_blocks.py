@@ -10,17 +10,18 @@ from rules.kernel.blocks import (
     BlockMoment,
     BlockPlace,
     BlockRows,
+    BlockStatement,
     BlockValue,
     Cells,
     block_values,
 )
 from rules.kernel.keys import Found, Key, Listed
-from rules.kernel.lattice import Lattice
+from rules.kernel.relations import Relation
 from rules.kernel.statement import Bounded
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.values.expression import Apply, Column
 from rules.values.types import FLOAT8, INT8, NUMERIC
-from tests.kernel.facts import Data, Facts, Row, column, constant, is_true, load
+from tests.kernel.facts import Data, Row, column, constant, is_true, load, rows_of_facts
 
 WIDEST = Summand(column("i"), Lattice(Fraction(1), -(2**60), 2**60))
 SMALL = Summand(column("s"), Lattice(Fraction(1), -4, 100_000))
@@ -53,16 +54,16 @@ def check_blocks(connection: psycopg.Connection, data: Data) -> None:
     """No unit moves a histogram further than is said, or more than one block of a group; sums are exact."""
     load(connection, data)
     for keys, value, blocks, groups in QUESTIONS:
-        whole = _histogram(connection, _statement(Facts(), keys, value, blocks, groups))
+        whole = _histogram(connection, _statement(rows_of_facts(), keys, value, blocks, groups))
         for unit in filter(None, data):
-            left = Facts(table=f"(SELECT * FROM public.facts WHERE u IS DISTINCT FROM {unit})")
+            left = rows_of_facts(without=unit)
             statement = _statement(left, keys, value, blocks, groups)
             _check_moved(statement, whole, _histogram(connection, statement))
     _check_exact(connection, data)
 
 
-def _statement(rows: Facts, keys: tuple[Key, ...], value: BlockValue, blocks: int, groups: int) -> Bounded:
-    return block_values(rows, keys, value, blocks=blocks, salt=11, groups_per_unit=groups)
+def _statement(rows: Relation, keys: tuple[Key, ...], value: BlockValue, blocks: int, groups: int) -> Bounded:
+    return block_values(rows, BlockStatement(rows.script, keys, value, blocks, 11, groups))
 
 
 def _histogram(connection: psycopg.Connection, statement: Bounded) -> Counter[tuple[object, ...]]:
@@ -86,5 +87,5 @@ def _check_exact(connection: psycopg.Connection, data: Data) -> None:
     rows = [like | {"i": text} for text in (str(2**60), "1", "1", "1", "1", "1", str(-(2**60)))]
     for ordered in (rows, rows[::-1], [rows[0], rows[-1], *rows[1:-1]]):
         load(connection, {1: ordered})
-        found = _histogram(connection, _statement(Facts(), (), TOTAL, 1, 1))
+        found = _histogram(connection, _statement(rows_of_facts(), (), TOTAL, 1, 1))
         assert found == {(15,): 1}, f"a sum of 5 is told as {found}"

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from rules.kernel.bounded import Statement
 from rules.kernel.keys import Found, Key, Listed
-from rules.kernel.lattice import Lattice
 from rules.kernel.measures import Count, Measure, Sum, Units
-from rules.kernel.replay import Statement
 from rules.kernel.script import (
     Call,
     Correlated,
@@ -22,7 +21,7 @@ from rules.kernel.script import (
     UnionAll,
     Window,
 )
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.values.expression import TRUE, Apply, Column, Constant
 from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC
 from tests.kernel.world import Table

@@ -9,18 +9,19 @@ from itertools import product
 import psycopg
 from hypothesis import strategies as st
 
-from rules.kernel.bounded import bounded
 from rules.kernel.forms import Form
 from rules.kernel.keys import Bins, Found, Key, Listed
-from rules.kernel.lattice import Lattice
 from rules.kernel.measures import Case, Count, Distinct, DistinctSum, Measure, Products, Sum, Units, Values
+from rules.kernel.relations import Relation
 from rules.kernel.statement import Bounded
-from rules.kernel.summand import Summand
-from rules.values.expression import TRUE, Expression
-from tests.kernel.facts import Facts, column, constant, is_true
+from rules.kernel.summand import Lattice, Summand
+from rules.values.expression import TRUE, Constant, Expression
+from rules.values.types import INT4
+from tests.kernel.facts import bounded, clamped, column, computed, constant, is_true
 from tests.kernel.oracle import Group
 
 FORMS: tuple[Form, ...] = ("pairs", "corrected", "candidates")
+_PRICE, _SHARE, _ONE = clamped("p", "-2.00", "50.00"), clamped("p", "0.00", "0.10"), Constant(INT4, "1")
 SUMMANDS = (
     Summand(column("n"), Lattice(Fraction(1, 100), -150, 500)),
     Summand(column("n"), Lattice(Fraction(1000), -3, 7)),
@@ -34,6 +35,13 @@ SUMMANDS = (
     Summand(column("d"), Lattice(Fraction(1), 19700, 20000)),
     Summand(column("at"), Lattice(Fraction(1), 0, 2 * 10**15)),
     Summand(column("tz"), Lattice(Fraction(1), -(10**15), 2 * 10**15)),
+    Summand(
+        computed("({0} * {1})", _PRICE, computed("({0} - {1})", _ONE, _SHARE)), Lattice(Fraction(1, 10**4), -50, 4000)
+    ),
+    Summand(
+        computed("({0} * {1})", computed("({0} * {1})", _PRICE, _SHARE), computed("({0} + {1})", _ONE, _PRICE)),
+        Lattice(Fraction(1, 10**6), -3000, 2**30),
+    ),
 )
 PIVOTS: tuple[tuple[Expression, ...], ...] = (
     (is_true("a", "{0} = 1"), is_true("a", "{0} > 0"), TRUE),  # which do not exclude each other
@@ -61,7 +69,7 @@ class Question:
     def is_found(self) -> bool:
         return any(isinstance(key, Found) for key in self.keys)
 
-    def statement(self, rows: Facts, form: Form | None = None) -> Bounded:
+    def statement(self, rows: Relation, form: Form | None = None) -> Bounded:
         return bounded(
             rows,
             self.keys,

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.kernel.forms import Form
+from rules.values.expression import TRUE, Expression
 from tests.kernel.claims import check_integers, check_moves
-from tests.kernel.facts import Data, facts, load
+from tests.kernel.facts import Data, facts, is_true, load
 from tests.kernel.statements import FORMS, Question, questions
 from tests.properties.planning import EXAMPLES, thorough
 
@@ -17,10 +18,10 @@ def test_all_forms_give_the_integers_of_an_independent_sum(connection: psycopg.C
     decided = Counter[str]()
 
     @thorough
-    @given(facts(), questions(), st.booleans(), st.sampled_from(("true", "t.a > 1")))
-    def check(data: Data, question: Question, single: bool, condition: str) -> None:
+    @given(facts(), questions(), st.booleans(), st.sampled_from((TRUE, is_true("a", "{0} > 1"))))
+    def check(data: Data, question: Question, single: bool, condition: Expression) -> None:
         data = _load(connection, data, single=single)
-        if condition != "true":
+        if condition != TRUE:
             data = {unit: [row for row in rows if int(row["a"] or 0) > 1] for unit, rows in data.items()}
         decided.update(check_integers(connection, data, question, single=single, condition=condition))
 
@@ -31,7 +32,7 @@ def test_all_forms_give_the_integers_of_an_independent_sum(connection: psycopg.C
 def test_one_unit_moves_a_measure_by_no_more_than_is_said(connection: psycopg.Connection) -> None:
     reached: dict[str, Counter[bool]] = defaultdict(Counter)
 
-    @settings(thorough, max_examples=3 * EXAMPLES)
+    @settings(thorough, max_examples=max(120, 3 * EXAMPLES))
     @given(facts(), questions(), st.sampled_from((*FORMS, None)))
     def check(data: Data, question: Question, form: Form | None) -> None:
         for kind, is_farthest in check_moves(connection, _load(connection, data), question, form):

@@ -24,11 +24,13 @@ def test_without_a_fault_the_oracles_find_none(connection: psycopg.Connection, w
     }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", OF_STATEMENTS)
 def test_a_fault_in_statements_is_found(connection: psycopg.Connection, world: World, name: str) -> None:
     assert_found(OF_STATEMENTS[name], lambda: check_picked(connection), lambda: check_shapes(world))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_a_fault_in_rows_is_found(world: World, name: str) -> None:
     if name == NEWER and world.catalog.version < 180000:

@@ -3,12 +3,11 @@
 import psycopg
 import pytest
 
-from rules.kernel.bounded import bounded
 from rules.kernel.canonical import identity
 from rules.kernel.keys import Found, Listed
 from rules.kernel.measures import Count, Distinct, Units
 from rules.values.types import Type
-from tests.kernel.facts import COLUMNS, Data, Facts, Row, column, constant, load
+from tests.kernel.facts import COLUMNS, Data, Row, bounded, column, constant, load, rows_of_facts
 from tests.kernel.statements import answer
 
 
@@ -19,7 +18,7 @@ def _row(**cells: str | None) -> Row:
 def test_a_label_that_is_listed_twice_counts_a_row_once(connection: psycopg.Connection) -> None:
     load(connection, {1: [_row(n="5.00")]})
     labels = tuple((constant(text, "n"),) for text in ("5.0", "5", "5.000", "7"))
-    statement = bounded(Facts(proved_one=True), (Listed((column("n"),), labels),), (Count(),), rows_per_unit=3)
+    statement = bounded(rows_of_facts(proved_one=True), (Listed((column("n"),), labels),), (Count(),), rows_per_unit=3)
     assert answer(connection, statement) == {(0,): (1,)}
 
 
@@ -28,20 +27,21 @@ def test_no_unit_chooses_how_the_key_of_others_is_written(connection: psycopg.Co
     for first, second in (spellings, spellings[::-1]):
         load(connection, {1: [first], 2: [second]})
         for name, text in (("n", "5"), ("f", "0"), ("r", "0")):
-            statement = bounded(Facts(), (Found(column(name)),), (Units(),), rows_per_unit=3)
+            statement = bounded(rows_of_facts(), (Found(column(name)),), (Units(),), rows_per_unit=3)
             assert answer(connection, statement) == {(text,): (2,)}
-            different = bounded(Facts(), (), (Distinct(column(name)),), rows_per_unit=3)
+            different = bounded(rows_of_facts(), (), (Distinct(column(name)),), rows_per_unit=3)
             assert answer(connection, different) == {(): (1,)}
 
 
 def test_a_key_that_is_too_long_is_not_counted(connection: psycopg.Connection) -> None:
     load(connection, {1: [_row(b="é" * 4096), _row(b="é" * 4096 + "x"), _row(n="1e9000")]})
-    by_text = bounded(Facts(), (Found(column("b")),), (Count(),), rows_per_unit=5)
+    by_text = bounded(rows_of_facts(), (Found(column("b")),), (Count(),), rows_per_unit=5)
     assert {group for (group,) in answer(connection, by_text)} == {"é" * 4096, None}
-    by_number = bounded(Facts(), (Found(column("n")),), (Count(),), rows_per_unit=5)
+    by_number = bounded(rows_of_facts(), (Found(column("n")),), (Count(),), rows_per_unit=5)
     assert {group for (group,) in answer(connection, by_number)} == {None}
 
 
+@pytest.mark.extended
 def test_bytes_are_told_apart_without_being_made_text(connection: psycopg.Connection) -> None:
     """As text they are twice as long, and of half of what a value may hold PostgreSQL could make none."""
     files = "(SELECT repeat('a', 560000000)::bytea AS body OFFSET 0) AS f"
@@ -57,7 +57,9 @@ def test_units_keep_groups_of_their_own(connection: psycopg.Connection) -> None:
     data: Data = {unit: [_row(a="1", b="x"), _row(a="2", b="y")] for unit in range(1, 201)}
     load(connection, data)
     for name in ("a", "b"):
-        statement = bounded(Facts(), (Found(column(name)),), (Units(), Count()), rows_per_unit=9, groups_per_unit=1)
+        statement = bounded(
+            rows_of_facts(), (Found(column(name)),), (Units(), Count()), rows_per_unit=9, groups_per_unit=1
+        )
         groups = answer(connection, statement)
         assert sum(units for units, _ in groups.values()) == 200
         assert all(60 < units < 140 for units, _ in groups.values())

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from rules.kernel import bins, marginals
 from rules.kernel.bins import ColumnBins, EdgeBins, LabelBins
-from rules.kernel.marginals import Counted, bounded_marginals
+from rules.kernel.marginals import Counted, MarginalsStatement, bounded_marginals
+from rules.kernel.relations import Relation
 from rules.kernel.statement import Marginals
 from rules.refusal import NotSupported
-from tests.kernel.facts import Data, Facts, column, constant, facts, load
+from tests.kernel.facts import Data, column, constant, facts, load, rows_of_facts
 from tests.kernel.faults import Edit, planted
 from tests.kernel.statements import SUMMANDS
 from tests.properties.planning import EXAMPLES, thorough
@@ -39,8 +40,8 @@ class Asked:
     counted: tuple[Counted, ...]
     rows_per_unit: int
 
-    def statement(self, rows: Facts) -> Marginals:
-        return bounded_marginals(rows, self.bins, self.counted, rows_per_unit=self.rows_per_unit)
+    def statement(self, rows: Relation) -> Marginals:
+        return bounded_marginals(rows, MarginalsStatement(rows.script, self.bins, self.counted, self.rows_per_unit))
 
 
 @st.composite
@@ -81,13 +82,13 @@ def _answer(connection: psycopg.Connection, statement: Marginals) -> Answer:
     return found
 
 
-def _without(unit: int) -> Facts:
-    return Facts(table=f"(SELECT * FROM public.facts WHERE u IS DISTINCT FROM {unit})")
+def _without(unit: int) -> Relation:
+    return rows_of_facts(without=unit)
 
 
 def _check_moves(connection: psycopg.Connection, data: Data, question: Asked) -> list[bool]:
     """No unit moves a marginal further than is said; returns whether one moved it so far."""
-    statement = question.statement(Facts())
+    statement = question.statement(rows_of_facts())
     whole = _answer(connection, statement)
     reached = [False] * len(whole)
     for unit in filter(None, data):
@@ -105,7 +106,7 @@ def _check_moves(connection: psycopg.Connection, data: Data, question: Asked) ->
 
 def _check_rows(connection: psycopg.Connection, data: Data, question: Asked) -> None:
     """Marginals without a cap of their cells all count the same rows: of each unit as many as the cap allows."""
-    whole = _answer(connection, question.statement(Facts()))
+    whole = _answer(connection, question.statement(rows_of_facts()))
     rows = sum(min(len(rows), question.rows_per_unit) for unit, rows in data.items() if unit is not None)
     sums: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     for counted, cells in zip(question.counted, whole, strict=True):
@@ -121,7 +122,7 @@ def _check_rows(connection: psycopg.Connection, data: Data, question: Asked) -> 
 def test_one_unit_moves_a_marginal_by_no_more_than_is_said(connection: psycopg.Connection) -> None:
     reached = Counter[bool]()
 
-    @settings(thorough, max_examples=2 * EXAMPLES)
+    @settings(thorough, max_examples=max(80, 2 * EXAMPLES))
     @given(facts(), asked())
     def check(data: Data, question: Asked) -> None:
         load(connection, data)
@@ -140,14 +141,14 @@ def test_the_numbers_are_the_same_under_every_plan_and_order_of_rows(
     @given(facts(), asked())
     def check(data: Data, question: Asked) -> None:
         load(connection, data)
-        before = _answer(connection, question.statement(Facts()))
+        before = _answer(connection, question.statement(rows_of_facts()))
         load(connection, {unit: rows[::-1] for unit, rows in reversed(data.items())})
         known = settings_of_plan if connection.info.server_version >= 160000 else settings_of_plan.replace(
             "debug_parallel_query", "force_parallel_mode"
         )  # fmt: skip
         connection.execute(known)
         try:
-            assert _answer(connection, question.statement(Facts())) == before
+            assert _answer(connection, question.statement(rows_of_facts())) == before
         finally:
             connection.execute("RESET ALL")
             connection.execute("SET search_path = ''")
@@ -170,9 +171,10 @@ FAULTS: dict[str, Edit] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_careless_form_is_found(connection: psycopg.Connection, name: str) -> None:
-    @settings(thorough, max_examples=2 * EXAMPLES)
+    @settings(thorough, max_examples=max(80, 2 * EXAMPLES))
     @given(facts(), asked())
     def check(data: Data, question: Asked) -> None:
         load(connection, data)
@@ -195,7 +197,7 @@ def test_what_has_no_meaning_is_refused() -> None:
         ((Counted((0,)),), 0),
     ):
         with pytest.raises(NotSupported):
-            bounded_marginals(Facts(), (label,), counted, rows_per_unit=rows)
+            Asked((label,), counted, rows).statement(rows_of_facts())
     with pytest.raises(NotSupported):
         LabelBins(column("b"), (constant("{0}", "b"),))
     with pytest.raises(NotSupported):

@@ -13,15 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.kernel.bounded import bounded
-from rules.kernel.histogram import histogram
 from rules.kernel.keys import Found, Listed
 from rules.kernel.measures import Case, Count, Distinct, Measure, Sum, Units
+from rules.kernel.seal import Sealed
 from rules.kernel.sensitivity import Sensitivity
-from rules.kernel.statement import Bounded, SealedStatement, Tally, Threshold
-from rules.kernel.tally import PARTS, GroupLadder, Ladder, RowLadder, SumLadder, tally
+from rules.kernel.statement import Bounded, Tally, Threshold
+from rules.kernel.tally import PARTS, GroupLadder, Ladder, RowLadder, SumLadder
 from rules.refusal import NotSupported
-from tests.kernel.facts import Data, Facts, column, constant, facts, load
+from tests.kernel.facts import Data, bounded, column, constant, facts, is_true, load, rows_of_facts, tally
 from tests.kernel.oracle import Limits, contribution, group_of, q_of
 from tests.kernel.statements import BINS, FORMS, PIVOTS, SUMMANDS, answer, keys
 from tests.properties.planning import thorough
@@ -39,7 +38,7 @@ def test_a_histogram_counts_the_rows_of_each_bin(
     connection: psycopg.Connection, data: Data, given_keys: tuple[Listed, ...], bins: Listed, m: int
 ) -> None:
     load(connection, data)
-    statements = [histogram(Facts(), given_keys, bins, rows_per_unit=m, form=form) for form in FORMS]
+    statements = [bounded(rows_of_facts(), (*given_keys, bins), (Count(),), m, form=form) for form in FORMS]
     first, *others = [answer(connection, each) for each in statements]
     assert all(each == first for each in others)
     sensitivity = statements[0].measures[0].sensitivity
@@ -58,7 +57,7 @@ def test_each_unit_needs_one_rung_of_a_ladder_and_has_a_part_of_the_step_to_it(
     connection: psycopg.Connection, data: Data, given_keys: tuple[Listed, ...], asked: list[Ladder], m: int
 ) -> None:
     load(connection, data)
-    found = tally(Facts(), given_keys, asked, rows_per_unit=m, pivots=PIVOTS)
+    found = tally(rows_of_facts(), given_keys, asked, rows_per_unit=m, pivots=PIVOTS)
     expected, parts = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for unit, rows in data.items():
         counted = [(group, row) for row in rows if (group := group_of(given_keys, row)) is not None]
@@ -85,7 +84,7 @@ def test_rows_without_a_unit_are_units_themselves(
     rows = [row for own in data.values() for row in own]
     asked: tuple[Measure, ...] = (Count(), Units(), Sum(SUMMANDS[6], total=2), Distinct(column("a")))
     listed = (Listed((column("ok"),), ((constant("true", "ok"),), (constant(None, "ok"),))),) if grouped else ()
-    nobody = Facts(proved_one=True, has_identity=False)
+    nobody = rows_of_facts(has_identity=False)
     statement = bounded(nobody, listed, asked, rows_per_unit=9, form="pairs")
     assert [each.sensitivity.l1 for each in statement.measures] == [1, 1, 2, 1]
     found = answer(connection, statement)
@@ -100,41 +99,33 @@ def test_rows_without_a_unit_are_units_themselves(
 
 
 def test_the_threshold_counts_units_that_nobody_asked_for() -> None:
-    statement = bounded(Facts(), (Found(column("b")),), (Count(),), rows_per_unit=5, groups_per_unit=2)
+    statement = bounded(rows_of_facts(), (Found(column("b")),), (Count(),), rows_per_unit=5, groups_per_unit=2)
     assert statement.threshold == Threshold(measure=1, groups=2)
     assert statement.measures[1].sensitivity == Sensitivity(factor=1, l1=2, l2_squared=2, largest=1)
-    asked = bounded(Facts(), (Found(column("b")),), (Units(), Count()), rows_per_unit=5)
+    asked = bounded(rows_of_facts(), (Found(column("b")),), (Units(), Count()), rows_per_unit=5)
     assert asked.threshold == Threshold(measure=0, groups=5)
 
 
-def test_rows_that_cannot_be_read_twice_are_read_once() -> None:
-    for form in FORMS:
-        once = bounded(Facts(repeatable=False), (), (Count(), Distinct(column("a"))), rows_per_unit=5, form=form)
-        assert once.sql.count("facts") == 1
-        assert "r AS MATERIALIZED" in once.sql
-
-
 def test_the_forms_that_read_less_do(connection: psycopg.Connection) -> None:
-    candidates = bounded(Facts(condition="t.a = 3"), (), (Count(),), rows_per_unit=5, form="candidates")
-    assert "SELECT t.u AS u FROM public.facts AS t)" in candidates.sql
+    candidates = bounded(
+        rows_of_facts(condition=is_true("a", "{0} = 3")), (), (Count(),), rows_per_unit=5, form="candidates"
+    )
+    assert 'SELECT t1."u" AS u FROM ONLY "public"."facts" AS t1 WHERE' in candidates.sql
     for form in (*FORMS, None):
-        statement = bounded(Facts(), (), (Count(), Units()), rows_per_unit=5, form=form)
+        statement = bounded(rows_of_facts(), (), (Count(), Units()), rows_per_unit=5, form=form)
         assert connection.execute(f"EXPLAIN {statement.sql}").fetchall()
 
 
 def test_what_has_no_meaning_is_refused() -> None:
-    nobody = Facts(has_identity=False)
     listed = Listed((column("a"),), ((constant("x", "b"),),))
     broken: list[Callable[[], object]] = [
-        lambda: bounded(nobody, (), (Count(),), rows_per_unit=1),
-        lambda: tally(nobody, (), (RowLadder((1,)),), rows_per_unit=1),
-        lambda: bounded(Facts(), (), (Count(),), rows_per_unit=0),
-        lambda: bounded(Facts(), (), (Count(),), rows_per_unit=1, groups_per_unit=0),
-        lambda: bounded(Facts(), (listed,), (Count(),), rows_per_unit=1),  # a text is no integer
-        lambda: bounded(Facts(), (), (Count(case=Case(0, 0)),), rows_per_unit=1),
-        lambda: bounded(Facts(), (), (Count(column("a")),), rows_per_unit=1),
-        lambda: tally(Facts(), (), (RowLadder((2, 1)),), rows_per_unit=1),
-        lambda: tally(Facts(), (), (), rows_per_unit=1),
+        lambda: bounded(rows_of_facts(), (), (Count(),), rows_per_unit=0),
+        lambda: bounded(rows_of_facts(), (), (Count(),), rows_per_unit=1, groups_per_unit=0),
+        lambda: bounded(rows_of_facts(), (listed,), (Count(),), rows_per_unit=1),  # a text is no integer
+        lambda: bounded(rows_of_facts(), (), (Count(case=Case(0, 0)),), rows_per_unit=1),
+        lambda: bounded(rows_of_facts(), (), (Count(column("a")),), rows_per_unit=1),
+        lambda: tally(rows_of_facts(), (), (RowLadder((2, 1)),), rows_per_unit=1),
+        lambda: tally(rows_of_facts(), (), (), rows_per_unit=1),
         lambda: Sum(SUMMANDS[0], total=0),
         lambda: Listed((column("a"),), ((),)),
     ]
@@ -144,18 +135,18 @@ def test_what_has_no_meaning_is_refused() -> None:
 
 
 def test_nobody_but_the_kernel_makes_a_statement() -> None:
-    made = bounded(Facts(), (), (Count(),), rows_per_unit=1)
-    counted = tally(Facts(), (), (RowLadder((1,)),), rows_per_unit=1)
+    made = bounded(rows_of_facts(), (), (Count(),), rows_per_unit=1)
+    counted = tally(rows_of_facts(), (), (RowLadder((1,)),), rows_per_unit=1)
     forgeries: list[Callable[[], object]] = [
         lambda: Bounded("SELECT 1", (), (), None, object()),
         lambda: Tally("SELECT 1", (), object()),
-        lambda: replace(made, sql="SELECT 1", token=object()),
+        lambda: replace(made, sql="SELECT 1", seal=object()),
         lambda: copy.copy(made),
         lambda: copy.deepcopy(counted),
         lambda: pickle.dumps(made),
         lambda: made.__setstate__(["SELECT 1"]),
         lambda: type("Forged", (Bounded,), {}),
-        lambda: type("Forged", (SealedStatement,), {}),
+        lambda: type("Forged", (Sealed,), {}),
     ]
     for forge in forgeries:
         with pytest.raises((TypeError, ValueError)):

@@ -7,19 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.kernel.bounded import bounded
-from rules.kernel.lattice import Lattice
 from rules.kernel.measures import Count, Products, Sum, Units
-from rules.kernel.summand import Summand
+from rules.kernel.products import factors_of
+from rules.kernel.summand import Lattice, Summand
 from rules.refusal import NotSupported, TooComplex
-from rules.values.expression import Column
-from tests.kernel.facts import COLUMNS, POOLS, Facts, column
+from rules.values.expression import Column, Constant
+from rules.values.types import NUMERIC
+from tests.kernel.facts import COLUMNS, POOLS, bounded, clamped, column, computed, rows_of_facts
 from tests.kernel.oracle import q_of
 from tests.kernel.statements import SUMMANDS
 from tests.properties.planning import thorough
 
 DECIMAL_STEPS = [Fraction(10) ** exponent for exponent in (-12, -2, 0, 3, 9)]
 BINARY_STEPS = [Fraction(2) ** exponent for exponent in (-40, -10, 0, 3, 60, 900)]
+
+
+OF_COLUMNS = [each for each in SUMMANDS if isinstance(each.expression, Column)]
 
 
 def integers(connection: psycopg.Connection, given: Summand) -> list[tuple[str | None, int | None]]:
@@ -34,7 +37,7 @@ def integers(connection: psycopg.Connection, given: Summand) -> list[tuple[str |
     return list(zip(values, [row[0] for row in rows], strict=True))
 
 
-@pytest.mark.parametrize("given", SUMMANDS, ids=range(len(SUMMANDS)))
+@pytest.mark.parametrize("given", OF_COLUMNS, ids=range(len(OF_COLUMNS)))
 def test_each_value_has_the_integer_that_arithmetic_gives_it(connection: psycopg.Connection, given: Summand) -> None:
     assert isinstance(given.expression, Column)
     for text, found in integers(connection, given):
@@ -72,14 +75,22 @@ def test_bounds_that_cannot_be_kept_are_refused(name: str, lattice: Lattice) -> 
         print(Summand(column(name), lattice).wrap())
 
 
+@pytest.mark.parametrize("text", ["1e999999999", "1/0", "1" * 4000, "-1e-999999999", "NaN", "", "0x1"])
+def test_a_constant_that_nobody_writes_out_makes_no_factor(text: str) -> None:
+    for bound, addend in ((text, "1"), ("0.10", text)):
+        share = computed("({0} - {1})", Constant(NUMERIC, addend), clamped("p", "0.00", bound))
+        product = computed("({0} * {1})", clamped("p", "-2.00", "50.00"), share)
+        assert not factors_of(Summand(product, Lattice(Fraction(1, 10**4), -50, 4000)), lambda _: True)
+
+
 def test_sums_that_overflow_are_refused() -> None:
     wide = Summand(column("n"), Lattice(Fraction(1), 0, 2**40))
     for measure in (Sum(wide, total=5), Sum(wide, centred=True), Products(wide, wide)):
         with pytest.raises(TooComplex):
-            bounded(Facts(), (), (measure,), rows_per_unit=2**21)
+            bounded(rows_of_facts(), (), (measure,), rows_per_unit=2**21)
 
 
 def test_a_sum_of_nothing_but_zeros_has_noise() -> None:
     zero = Summand(column("s"), Lattice(Fraction(1), 0, 0))
-    found = bounded(Facts(), (), (Sum(zero), Sum(zero, centred=True), Units(), Count()), rows_per_unit=2)
+    found = bounded(rows_of_facts(), (), (Sum(zero), Sum(zero, centred=True), Units(), Count()), rows_per_unit=2)
     assert all(each.sensitivity.l1 >= 1 for each in found.measures)

@@ -1,5 +1,6 @@
 """Charges for tests of the ledger's homes."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import uuid4
@@ -15,9 +16,10 @@ from rules.mechanisms.cost import Mechanism
 IDENTITY = "7300000000000000000/shop"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BUDGETS = Budgets(Limit(Decimal(2)), {"ada": Limit(Decimal(1)), "bob": Limit(Decimal(2))}, "month")
+MAKERS = replace(BUDGETS, analysts={**BUDGETS.analysts, "synopsis daily": Limit(Decimal(2)), "eve": Limit(Decimal(1))})
 
 
-def empty_database(cluster: Cluster) -> str:
+def create_database(cluster: Cluster) -> str:
     """A new database for a ledger."""
     name = f"ledger_{uuid4().hex}"
     with psycopg.connect(cluster.dsn(), autocommit=True) as connection:

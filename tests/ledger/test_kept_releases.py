@@ -20,7 +20,7 @@ from proxy.ledger.sqlite import APPLICATION_ID, SqliteLedger
 from rules.accounting import chain
 from rules.accounting.chain import LIFETIME
 from rules.accounting.store import LedgerError, ReleaseQuery, ServableReleases
-from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, empty_database, release_of
+from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
 MONTH = "month:2026-11"
 
@@ -93,7 +93,7 @@ class Database:
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     if request.param == "sqlite":
         return File(tmp_path / "ledger")
-    return Database(empty_database(request.getfixturevalue("real_cluster")), tmp_path / "anchor")
+    return Database(request.getfixturevalue("empty_database")(), tmp_path / "anchor")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rules.accounting.store import BudgetRequest, KeptRelease, LedgerError, Ledg
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Text
 from rules.refusal import AnalystStopped, BudgetSpent
-from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, empty_database, release_of
+from tests.ledger.charges import BUDGETS, IDENTITY, MAKERS, NOON, charge_of, release_of
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -28,7 +28,7 @@ async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         SqliteLedger.create(tmp_path / "ledger", IDENTITY)
         store = await SqliteLedger.open(tmp_path / "ledger", IDENTITY)
     else:
-        dsn = empty_database(request.getfixturevalue("real_cluster"))
+        dsn = request.getfixturevalue("empty_database")()
         PostgresLedger.create(dsn, IDENTITY)
         store = await PostgresLedger.open(dsn, IDENTITY)
     yield store
@@ -186,6 +186,99 @@ async def test_what_is_on_the_own_account_is_found_by_how_its_block_begins(ledge
     assert await found(one, other, hours=5) == ["4", "2", "1"]
     assert await found(one, hours=2) == ["1"]
     assert await found("d" * 64, hours=5) == await found(hours=5) == []
+
+
+async def test_what_is_on_the_account_of_others_alone_is_found_by_how_its_block_begins(ledger: LedgerStore) -> None:
+    family = "f" * 64
+    numbers: list[int] = []
+    for place, analyst in enumerate(("ada", "bob", "bob")):
+        receipt = await ledger.charge(charge_of(analyst, "0.05"), BUDGETS)
+        await ledger.settle(receipt.charge, [release_of("0.05", block=f"{family} {place}")])
+
+    async def found(family: str = family, hours: int = 5) -> list[str]:
+        since = NOON - timedelta(hours=hours)
+        kept = await ledger.find_other_cells([family], analyst="ada", budgets=BUDGETS, now=NOON, since=since)
+        assert all(each.shared and not each.paid for each in kept)
+        numbers[:] = [each.id for each in kept]
+        return [each.release.block[-1] for each in kept]
+
+    assert await found() == ["2", "1"]
+    assert await found(hours=-1) == await found("e" * 64) == []
+    await found()
+    await ledger.charge(replace(charge_of("ada", "0.05"), mechanisms=(), sights=(numbers[0],)), BUDGETS)
+    assert await found() == ["1"]
+
+
+@pytest.mark.parametrize("months", [0, 1, 3])
+async def test_what_lasts_serves_who_has_paid_for_it_in_whichever_period_and_nobody_else(
+    ledger: LedgerStore, months: int
+) -> None:
+    """It is made on an account of its own, and ada and bob pay for one half of it each."""
+    family = "f" * 64
+    blocks = [f"{family} {number}" for number in range(4)]
+    receipt = await ledger.charge(charge_of("synopsis daily", "0.1"), MAKERS)
+    await ledger.settle(receipt.charge, [release_of("0.1", block=block) for block in blocks])
+    kept = await ledger.newest_of("synopsis daily")
+    numbers = tuple(each.id for each in kept)
+    for analyst, some in (("ada", numbers[:2]), ("bob", numbers[2:])):
+        await ledger.charge(charge_of(analyst, sights=some), MAKERS)
+    now = NOON + timedelta(days=30 * months)
+
+    async def own(analyst: str) -> list[int]:
+        wanted = [ReleaseQuery(block, "count", Decimal("0.1"), None) for block in blocks]
+        found = await ledger.find_releases(
+            wanted, analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers
+        )  # fmt: skip
+        assert not any(each.other for each in found), "it was offered at its price"
+        assert all(each.is_lasting and each.paid for some in found for each in some.own)
+        return [each.id for some in found for each in some.own]
+
+    async def cells(analyst: str) -> list[int]:
+        found = await ledger.find_cells(
+            [family], analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers
+        )  # fmt: skip
+        return sorted(each.id for each in found)
+
+    assert [each.release.block for each in kept] == blocks
+    assert await own("ada") == await cells("ada") == list(numbers[:2])
+    assert await own("bob") == await cells("bob") == list(numbers[2:])
+    assert await own("eve") == await cells("eve") == []
+    later = await ledger.charge(charge_of("ada", "0.1", time=now), MAKERS)
+    releases = [release_of("0.1", block=block) for block in blocks]
+    beside = await ledger.settle(later.charge, releases, beside=now, lasting=numbers)
+    assert [[each.id for each in some] for some in beside] == [[numbers[0]], [numbers[1]], [], []]
+
+
+async def test_what_lasts_comes_first_and_once(ledger: LedgerStore) -> None:
+    """Seen in two periods it is one release: a mean of it with itself would be told as more precise."""
+    block = "f" * 64 + " x"
+    paid = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+    await ledger.settle(paid.charge, [release_of("0.1", block=block)])
+    next_month = NOON + timedelta(days=14)
+    await ledger.charge(charge_of("ada", sights=(1,), time=next_month), BUDGETS)
+    newer = await ledger.charge(charge_of("ada", "0.1", time=next_month), BUDGETS)
+    await ledger.settle(newer.charge, [release_of("0.1", block=block)])
+
+    wanted = [ReleaseQuery(block, "count", Decimal("0.1"), None)]
+    cells = await ledger.find_cells(
+        [block[:64]], analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,)
+    )
+    (found,) = await ledger.find_releases(
+        wanted, analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,)
+    )
+
+    assert [each.id for each in cells] == [1, 2]
+    assert sorted(each.id for each in found.own) == [1, 2]
+
+
+async def test_the_newest_charge_of_an_account_has_its_releases_in_order(ledger: LedgerStore) -> None:
+    assert await ledger.newest_of("ada") == ()
+    for measures in (("a", "b"), ("c", "d", "e")):
+        receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+        await ledger.settle(receipt.charge, [release_of("0.1", measure=each) for each in measures])
+    await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+
+    assert [each.release.measure for each in await ledger.newest_of("ada")] == ["c", "d", "e"]
 
 
 async def test_settling_tells_what_the_analyst_has_of_the_same(ledger: LedgerStore) -> None:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from proxy.ledger import copies
+from proxy.ledger import closing, copies, promises
 from proxy.ledger.group_commit import Home
 from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.postgres import LedgerDatabase
 from proxy.ledger.review import Wish
 from proxy.ledger.sqlite import LedgerFile, SqliteLedger
-from rules.accounting.store import Grant, KeptBounds, LedgerError, Stop
+from rules.accounting.store import BudgetRequest, Grant, KeptBounds, LedgerError, Promise, Stop
 from rules.refusal import AnalystStopped, BudgetSpent
-from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, empty_database, release_of
+from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
 OTHER = "7300000000000000001/shop"
 LATER = NOON + timedelta(days=40)
@@ -54,7 +54,7 @@ class Place:
 def place_of(kind: str, request: pytest.FixtureRequest, folder: Path, name: str = "ledger") -> Place:
     if kind == "sqlite":
         return Place(lambda identity, anchor: LedgerFile(folder / name, identity, anchor), folder / f"{name}.anchor")
-    dsn = empty_database(request.getfixturevalue("real_cluster"))
+    dsn = request.getfixturevalue("empty_database")()
     return Place(lambda identity, anchor: LedgerDatabase(dsn, identity, anchor), folder / f"{name}.anchor")
 
 
@@ -250,6 +250,23 @@ async def test_a_grant_is_for_one_analyst_one_period_and_within_the_budget_of_al
             await pay(ledger, "1.1", after=timedelta(days=31))  # in another month
 
 
+async def test_a_grant_counts_once_while_what_is_closed_is_being_deleted(place: Place) -> None:
+    """As after a power cut: the sum is there, and nothing that it stands for is deleted yet."""
+    async with place.open() as ledger:
+        await pay(ledger, "0.1")
+        await ledger.grant(Grant(NOON, "ada", Decimal("0.5"), "root"), BUDGETS)
+        filed = await ledger.request("ada", BudgetRequest(Decimal("0.2"), "why"), BUDGETS, NOON)
+        with place.home().snapshot() as connection:
+            made = closing.sum_up(connection, "", LATER)
+        await ledger._batches.run(lambda connection: closing.close(connection, made, LATER))
+
+        assert (await ledger.balances("ada", BUDGETS, NOON))[0].limit == Decimal("1.5")
+        assert list(await ledger.requests(BUDGETS, NOON)) == [filed]
+    async with place.open() as ledger:
+        assert (await ledger.balances("ada", BUDGETS, NOON))[0].limit == Decimal("1.5")
+        await ledger.checkpoints.verify(hurries=True)
+
+
 async def test_a_sum_that_was_changed_is_seen(place: Place) -> None:
     async with place.open() as ledger:
         await pay(ledger, "0.4")
@@ -278,6 +295,36 @@ async def test_a_ledger_is_opened_without_a_lock(place: Place) -> None:
             async with asyncio.timeout(5):
                 await pay(ledger, "0.1")
             assert reading.execute("SELECT count(*) FROM entries").fetchone() == (2,)
+
+
+async def test_a_promise_is_its_analysts_and_the_newest_for_its_question(place: Place) -> None:
+    question, other = "5ea1" * 16, "77aa" * 16
+    async with place.open() as ledger:
+        await ledger.keep_promise("ada", question, Promise(Decimal("0.3"), ("first",)), NOON)
+        await ledger.keep_promise("ada", question, Promise(Decimal("0.2"), ("newest", "ε")), NOON)
+        await ledger.keep_promise("ada", other, Promise(Decimal(1), ()), NOON)
+    async with place.open() as ledger:
+        assert await ledger.find_promise("ada", question) == Promise(Decimal("0.2"), ("newest", "ε"))
+        assert await ledger.find_promise("ada", other) == Promise(Decimal(1), ())
+        assert await ledger.find_promise("bob", question) is None
+        assert (await ledger.balances("ada", BUDGETS, NOON))[0].spent == 0
+
+
+async def test_promises_that_cost_nothing_do_not_fill_the_ledger(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are kept before what they are for is charged, so whoever has nothing left makes them too."""
+    monkeypatch.setattr(promises, "MOST_A_DAY", 3)
+    async with place.open() as ledger:
+        for _ in range(9):
+            await ledger.keep_promise("ada", "5ea1" * 16, Promise(Decimal("0.3"), ("told",)), NOON)
+        for number in range(9):
+            await ledger.keep_promise("ada", f"{number:064d}", Promise(Decimal("0.3"), ()), NOON)
+        await ledger.keep_promise("bob", "5ea1" * 16, Promise(Decimal("0.3"), ()), NOON)
+        await ledger.keep_promise("ada", f"{9:064d}", Promise(Decimal("0.3"), ()), NOON + timedelta(days=2))
+        with place.home().snapshot() as connection:
+            rows = connection.execute("SELECT analyst, count(*) FROM entries GROUP BY analyst ORDER BY analyst")
+            assert [tuple(row) for row in rows] == [("ada", 4), ("bob", 1)]
+        assert await ledger.find_promise("ada", f"{9:064d}") is not None
+        assert await ledger.find_promise("ada", f"{8:064d}") is None
 
 
 async def test_bounds_that_were_looked_for_survive_the_closing_of_old_entries(tmp_path: Path) -> None:

@@ -3,24 +3,23 @@
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from proxy.ledger.postgres import PostgresLedger
-from proxy.twin.embedded import Cluster
 from rules.accounting.store import LedgerError
 from rules.refusal import AnalystStopped
-from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, empty_database, release_of
+from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
 
 
 @pytest.fixture
-def dsn(real_cluster: Cluster) -> Iterator[str]:
-    dsn = empty_database(real_cluster)
+def dsn(empty_database: Callable[[], str]) -> str:
+    dsn = empty_database()
     PostgresLedger.create(dsn, IDENTITY)
-    yield dsn
+    return dsn
 
 
 async def spend(dsn: str, *, times: int = 3, anchor: Path | None = None) -> None:
@@ -43,8 +42,8 @@ async def test_a_ledger_is_never_made_over_another(dsn: str) -> None:
         PostgresLedger.create(dsn, IDENTITY)
 
 
-async def test_a_missing_ledger_is_not_made_anew(real_cluster: Cluster) -> None:
-    assert "missing" in await open_error(empty_database(real_cluster))
+async def test_a_missing_ledger_is_not_made_anew(empty_database: Callable[[], str]) -> None:
+    assert "missing" in await open_error(empty_database())
 
 
 async def test_a_database_that_is_away_is_said_to_be_away() -> None:
@@ -137,6 +136,7 @@ SPENDER = textwrap.dedent(
 )
 
 
+@pytest.mark.extended
 def test_proxies_that_share_a_database_never_overspend_together(dsn: str) -> None:
     command, root = [sys.executable, "-c", SPENDER, dsn], Path(__file__).parents[2]
     spenders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(3)]

@@ -260,6 +260,7 @@ def ask_on_a_full_disk(sender: Sender, path: Path) -> None:
     sender.send(asyncio.run(ask()))
 
 
+@pytest.mark.extended
 def test_its_version_is_asked_for_while_a_full_disk_closes_it(path: Path) -> None:
     """SQLite crashes where one thread closes a connection that another one uses."""
     worker = start(ask_on_a_full_disk, path)

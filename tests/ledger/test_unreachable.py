@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -12,7 +12,7 @@ from proxy.ledger.ledger import Ledger
 from proxy.ledger.postgres import PostgresLedger
 from proxy.twin.embedded import Cluster
 from rules.accounting.store import LedgerError
-from tests.ledger.charges import BUDGETS, IDENTITY, charge_of, empty_database
+from tests.ledger.charges import BUDGETS, IDENTITY, charge_of
 from tests.ledger.frozen import Line, line_to
 
 
@@ -23,8 +23,10 @@ def line(real_cluster: Cluster) -> Iterator[Line]:
 
 
 @pytest.fixture
-async def ledger(real_cluster: Cluster, line: Line, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ledger]:
-    dsn = empty_database(real_cluster)
+async def ledger(
+    empty_database: Callable[[], str], line: Line, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Ledger]:
+    dsn = empty_database()
     PostgresLedger.create(dsn, IDENTITY)
     monkeypatch.setattr(group_commit, "CLOSE_SECONDS", 0.5)
     ledger = await PostgresLedger.open(f"{dsn} host=127.0.0.1 port={line.port}", IDENTITY)
@@ -80,9 +82,9 @@ async def test_a_ledger_that_does_not_answer_can_be_left(ledger: Ledger, line: L
 
 
 async def test_opening_a_ledger_that_does_not_answer_can_be_broken_off(
-    real_cluster: Cluster, line: Line, monkeypatch: pytest.MonkeyPatch
+    empty_database: Callable[[], str], line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dsn = empty_database(real_cluster)
+    dsn = empty_database()
     PostgresLedger.create(dsn, IDENTITY)
     monkeypatch.setattr(group_commit, "CLOSE_SECONDS", 0.5)
     line.freeze()

@@ -3,13 +3,15 @@
 import math
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 
 import opendp.prelude as dp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.local import Bit, KAry, Law, Mean, Remembered, Unary, bit_law, kary_law, unary_law
+from rules.local import Bit, KAry, Law, Mean, Remembered, Sketch, Unary, bit_law, kary_law, sketch_law, unary_law
+from rules.local.laws import hashed_bit
 
 RUNS = 20_000
 epsilons = st.decimals("0.01", "8", places=3)
@@ -50,6 +52,7 @@ def close(counted: int, share: float) -> bool:
     return abs(counted - RUNS * share) < 7 * math.sqrt(RUNS * share * (1 - share)) + 1
 
 
+@pytest.mark.extended
 def test_reports_follow_their_law() -> None:
     ask, law = KAry(("a", "b", "c", "d"), "1"), kary_law(4, Decimal(1))
     told = Counter(ask.report("b") for _ in range(RUNS))
@@ -64,6 +67,7 @@ def test_reports_follow_their_law() -> None:
     assert close(sum(Mean(10, 50, "1").report(-1e9) for _ in range(RUNS)), float(bit.q))
 
 
+@pytest.mark.extended
 def test_each_bit_of_a_vector_follows_its_law() -> None:
     values, law = tuple("abcdefghijk"), unary_law(Decimal(2))
     told = [Unary(values, "2").report("i") for _ in range(RUNS // 4)]
@@ -73,6 +77,50 @@ def test_each_bit_of_a_vector_follows_its_law() -> None:
         share = float(law.p if value == "i" else law.q)
         counted = sum(each[place] == "1" for each in told)
         assert abs(counted - len(told) * share) < 7 * math.sqrt(len(told) * share * (1 - share))
+
+
+@given(st.integers(2, 4096), epsilons)
+def test_a_sketch_loses_what_its_bits_lose_and_a_collision_is_in_its_law(width: int, epsilon: Decimal) -> None:
+    law, bits = sketch_law(width, epsilon), unary_law(epsilon)
+
+    assert law.loss == bits.loss <= epsilon
+    assert law.p == bits.p
+    assert law.q == bits.p / width + bits.q * (width - 1) / width
+    chi = 1 / (bits.p - bits.q)  # Apple's estimate of c hits among n reports: w/(w−1)·(χ·c + n·(1−χ)/2 − n/w)
+    for hits, reports in ((0, 1), (1, 1), (17, 40)):
+        apple = Fraction(width, width - 1) * (chi * hits + reports * (1 - chi) / 2 - Fraction(reports, width))
+        assert (hits - law.q * reports) / (law.p - law.q) == apple
+
+
+def test_a_sketch_follows_its_law_over_all_its_functions() -> None:
+    ask = Sketch(hashes=16, width=20, key="00ff", epsilon="2")
+    key, bits = bytes.fromhex(ask.key), unary_law(Decimal(2))
+    told = [ask.report("tea") for _ in range(RUNS // 4)]
+
+    numbers = Counter(number for number, _ in told)
+    assert numbers.keys() == set(range(16))
+    assert all(abs(each - len(told) / 16) < 7 * math.sqrt(len(told) / 16) for each in numbers.values())
+    assert {len(each) for _, each in told} == {20}
+    for place in range(20):
+        own = [hashed_bit("tea", number, 20, key) == place for number, _ in told]
+        expected = sum(float(bits.p if each else bits.q) for each in own)
+        assert abs(sum(each[place] == "1" for _, each in told) - expected) < 7 * math.sqrt(expected)
+
+
+def test_hash_functions_spread_words_evenly_and_depend_on_word_number_and_key() -> None:
+    places = Counter(hashed_bit(f"word {word}", number, 64, b"k") for word in range(200) for number in range(64))
+    assert all(abs(each - 200) < 7 * math.sqrt(200) for each in places.values()), places
+    one = [hashed_bit("tea", number, 4096, b"k") for number in range(64)]
+    assert one != [hashed_bit("tea", number, 4096, b"l") for number in range(64)]
+    assert one != [hashed_bit("eat", number, 4096, b"k") for number in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("hashes", "width", "key"), [(0, 8, "00"), (1025, 8, "00"), (4, 1, "00"), (4, 5000, "00"), (4, 8, ""), (4, 8, "0g")]
+)
+def test_a_sketch_without_functions_is_refused(hashes: int, width: int, key: str) -> None:
+    with pytest.raises(ValueError, match="sketch"):
+        Sketch(hashes, width, key, "1")
 
 
 def test_whoever_is_asked_again_reports_the_same() -> None:

@@ -60,6 +60,7 @@ def test_one_release_is_shown_as_it_is() -> None:
     assert combined([alone]) == ((5, -7), alone.noise.law)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("asked", [("0.1",), ("0.1", "0.1"), ("0.1", "0.3"), ("0.5", "0.5", "0.5", "0.1"), ("3", "3")])
 def test_margins_of_means_hold_in_95_of_100_cases(asked: tuple[str, ...], kind: NoiseKind) -> None:
@@ -75,6 +76,7 @@ def test_margins_of_means_hold_in_95_of_100_cases(asked: tuple[str, ...], kind: 
     assert margin < 2 or sum(abs(each) < margin for each in means) / len(means) <= 0.953
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize(
     "asked", [((1, "1"),), ((2, "0.3"),), ((12, "1"),), ((365, "2"),), ((2, "0.5"), (7, "1"), (1, "0.2"))]

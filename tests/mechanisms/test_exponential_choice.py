@@ -88,6 +88,7 @@ def test_a_minimum_is_found_where_the_data_begin_not_anywhere_below() -> None:
     assert sum(100 <= number <= 110 for number in chosen) >= 180
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("target", [Quantile(Fraction(1, 2)), MostFrequent(), FromEnd(3)])
 def test_one_row_changes_no_choice_s_odds_by_more_than_epsilon(target: Target) -> None:
     count, choice = 8_000, Choice("c", 1, Decimal("0.7"), NOTHING, 3, target)
@@ -131,6 +132,7 @@ def test_a_candidate_is_chosen_in_every_group_of_the_list_from_its_own_statement
     assert source.asked == [(2, 80, Decimal(1)), (3, 80, Decimal(1)), (3, 80, Decimal(1))]
 
 
+@pytest.mark.extended
 def test_many_groups_of_many_candidates_take_no_more_room_than_their_rows() -> None:
     groups = tuple((f"city {number}",) for number in range(500))
     choice = replace(CHOICE, candidates=4096)

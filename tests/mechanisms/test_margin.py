@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.noised_outputs import Average, Count, Sum
+from rules.mechanisms.noised_outputs import Average, Count, Sum, margin_of_output
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from tests.support.written import NOTHING
 

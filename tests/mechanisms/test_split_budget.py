@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.split_budget import share
+from rules.mechanisms.cost import share
 
 
 @given(

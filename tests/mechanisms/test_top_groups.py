@@ -33,6 +33,7 @@ def law(scores: list[int], count: int, scale: float) -> dict[tuple[int, ...], fl
     return found
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("scores", [[3, 0, 1, 5], [0, 0, 0], [7, 7, 2, 2, 2]])
 def test_what_is_chosen_has_the_law_of_exponential_mechanisms_without_replacement(scores: list[int]) -> None:
     asked = top(2, len(scores), "0.5")
@@ -99,6 +100,7 @@ def test_a_choice_finds_the_largest_where_it_is_taken_for_the_better_way(
     assert better / (times * count) >= other / (times * count) - 0.05
 
 
+@pytest.mark.extended
 def test_a_group_beyond_the_margin_is_missing_in_at_most_one_of_twenty_choices() -> None:
     asked = top(3, 40, "1")
     reach = math.ceil(asked.margin(group_size=1))

@@ -88,6 +88,7 @@ def test_as_many_blocks_as_epsilon_needs() -> None:
     assert BlockNeed(Decimal(1), 1).blocks(100, None) == 100
 
 
+@pytest.mark.extended
 @given(st.decimals("0.05", "3", places=2), st.integers(1, 3))
 def test_with_so_many_blocks_noise_chooses_nothing_that_no_block_is_near(epsilon: Decimal, times: int) -> None:
     need = BlockNeed(epsilon, times)
@@ -110,6 +111,7 @@ def test_the_ends_of_a_bar_lie_at_the_quartiles_or_it_is_refused(epsilon: Decima
         assert 2 * need.reach(told, Decimal(level)) < told
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("epsilon", ["0.3", "1"])
 def test_bars_hold_the_median_of_what_the_blocks_are_drawn_from(epsilon: str) -> None:
     """Blocks' values spread evenly over 400 cells: the law of both ends, over many draws of the blocks."""

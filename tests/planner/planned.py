@@ -121,6 +121,12 @@ class Planner:
             return refusal
         raise AssertionError(f"answered: {[self.sql_of(block) for block in planned.blocks]}")
 
+    def truth(self, sql: str) -> Rows:
+        """What PostgreSQL answers, without noise."""
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            return connection.execute(sql).fetchall()
+
     def run(self, sql: str, *before: str) -> Rows:
         """The exact rows of the only block, after changes that are taken back."""
         return self._rows(self.block(sql), *before)

@@ -162,3 +162,14 @@ def test_no_unit_passes_a_step_more_than_once(rows_auto: Planner, shop: RealData
     assert all(low >= high for heights in found for low, high in pairwise(heights)), (
         "what passes a step passed the last"
     )
+
+
+def test_where_groups_are_found_a_bound_is_priced_by_how_many_there_are(rows_auto: Planner) -> None:
+    """A step has to be worth its noise in all groups, whose number is known once their list is released."""
+    (listed,) = rows_auto.block("SELECT status, count(*) FROM orders GROUP BY status").ladders
+    (found,) = rows_auto.block("SELECT note, count(*) FROM orders GROUP BY note").ladders
+
+    assert listed.by_groups == () and listed.over(9) == listed
+    classes = [found.over(groups).thresholds for groups in (0, 1, 4, 5, 100, 10_000, 10**6)]
+    assert classes == sorted(classes) and classes[0] == classes[1] < classes[4] < classes[5] < classes[6]
+    assert {len(each) for each in classes} == {len(found.thresholds)}

@@ -5,13 +5,14 @@ import psycopg
 import pytest
 
 from rules.bind.correlated_subquery import Correlated
+from rules.bind.needs import known_or_needed
 from rules.planner.find_blocks import context_of, find_blocks
 from rules.planner.passes.decorrelate import decorrelate
 from rules.planner.plan import Request
 from rules.refusal import NotSupported
-from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import deparse, parse
 from rules.sql.lower import query_from
+from rules.sql.tree import canonical_tree
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
 
@@ -30,12 +31,11 @@ def rewritten(planner: Planner, sql: str) -> str:
     tree = canonical_tree(piece.tree)
     world = context_of(Request(sql, ("pg_catalog", "public")), planner.policy, planner.catalog)
     for _ in range(5):
-        try:
-            find_blocks(query_from(tree), world)
-        except Correlated as found:
-            tree = decorrelate(tree, found)
-        else:
-            break
+        match known_or_needed(find_blocks)(query_from(tree), world):
+            case Correlated() as found:
+                tree = decorrelate(tree, found)
+            case _:
+                break
     return deparse(tree)
 
 

@@ -32,6 +32,12 @@ def name(planner: Planner, sql: str, *parameters: tuple[str, str], zone: str = "
         "status = 'paid' AND amount >= 10.00",
         "status = 'paid'::status AND amount >= 10::numeric AND amount >= 10",
         "(amount >= 10::smallint) AND (status = 'paid')",
+        "status = 'paid' AND true AND 1 = 1 AND 10 <= amount",
+        "status IN ('paid', 'paid') AND NOT amount < 10",
+        "'paid' = status AND (amount >= 10) IS TRUE",
+        "NOT (status <> 'paid') AND (amount < 10) = false",
+        "(status = 'paid' OR status = 'paid') AND NOT NOT amount >= 10",
+        "status::text = 'paid' AND (amount < 10) IS FALSE",
     ],
 )
 def test_order_and_spelling_of_conditions_do_not_matter(planner: Planner, other: str) -> None:
@@ -63,3 +69,14 @@ def test_the_time_zone_does_not_matter_where_no_instant_is_read(planner: Planner
 )
 def test_the_time_zone_matters_where_instants_meet_the_clock(planner: Planner, sql: str) -> None:
     assert name(planner, sql) != name(planner, sql, zone="Asia/Tokyo")
+
+
+def test_lists_are_sets(planner: Planner) -> None:
+    asked = name(planner, ORDERS.format("status IN ('paid', 'open')"))
+    for other in ("status IN ('open', 'paid', 'open')", "status = 'open' OR status = 'paid'"):
+        assert name(planner, ORDERS.format(other)) == asked
+
+
+@pytest.mark.parametrize("other", ["(amount >= 10) IS NOT FALSE", "coalesce(amount >= 10, true)", "amount > 10"])
+def test_what_chooses_other_rows_is_another_question(planner: Planner, other: str) -> None:
+    assert name(planner, ORDERS.format(other)) != name(planner, ORDERS.format("amount >= 10"))

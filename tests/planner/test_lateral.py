@@ -1,6 +1,5 @@
 """LATERAL subqueries over rows of the same unit: joins, the first rows of each unit, and what they add up to."""
 
-import psycopg
 import pytest
 
 from tests.planner.planned import Planner
@@ -30,9 +29,7 @@ ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL})"
     ],
 )
 def test_lateral_says_what_postgresql_says(planner: Planner, sql: str) -> None:
-    with psycopg.connect(planner.dsn) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        truth = connection.execute(sql).fetchall()
+    truth = planner.truth(sql)
 
     assert truth[0][0] > 0
     assert planner.run(sql) == truth
@@ -50,8 +47,7 @@ def test_tables_may_stand_behind_lateral(planner: Planner, source: str) -> None:
     paid = "SELECT count(*) AS s FROM orders AS o WHERE o.customer_id = c.id AND o.status = 'paid'"
     sql = f"SELECT count(*), count(DISTINCT c.id) FROM {source.format(paid)}"
     generous = Planner(planner.dsn, planner.rules.replace("rows_per_unit: 40", "rows_per_unit: 400"))
-    with psycopg.connect(planner.dsn) as connection:
-        truth = connection.execute(sql).fetchall()
+    truth = planner.truth(sql)
 
     assert truth[0][0] > 0
     assert generous.run(sql) == truth

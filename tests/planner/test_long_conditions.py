@@ -13,6 +13,7 @@ from tests.planner.planned import Planner
 _STACK_BYTES = 256 * 2**20  # a worker's main thread grows its own
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "alternative",
     ["amount = {}", "(amount = {} AND customer_id = {})", "note = 'n{}'", "amount BETWEEN {} AND {}", "id <> {}"],

@@ -216,7 +216,7 @@ def test_parameters_keep_their_numbers_and_arrays_come_after_them(
         "SELECT email(customers), count(*) FROM customers GROUP BY 1",
         "SELECT (SELECT amount FROM orders LIMIT 1)",
         "SELECT name FROM products WHERE EXISTS (SELECT 1 FROM orders WHERE customer_id = 7)",
-        "SELECT count(*) FROM products WHERE id IN (SELECT customer_id FROM orders)",
+        "SELECT name FROM products WHERE id IN (SELECT customer_id FROM orders)",
         "SELECT ROW(o.*) FROM orders o",
         "SELECT ARRAY(SELECT amount FROM orders)",
         "SELECT name FROM products ORDER BY (SELECT max(amount) FROM orders WHERE customer_id = products.id)",

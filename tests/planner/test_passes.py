@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from rules.bind.correlated_subquery import Correlated
+from rules.bind.needs import known_or_needed
 from rules.catalog import Routine, TableName
 from rules.planner.find_blocks import context_of, find_blocks
 from rules.planner.passes.decorrelate import decorrelate
 from rules.planner.plan import Request, TemporaryView
 from rules.planner.rewrite import PASSES, Pass
 from rules.planner.tables import Tables
-from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import Node, deparse, parse
 from rules.sql.lower import query_from
-from rules.sql.tree import copied
+from rules.sql.tree import canonical_tree, copied
 from tests.planner.planned import Planner
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "passes"
@@ -40,12 +40,11 @@ PREVIEWS = "previews: empty\nbudget:"
 def decorrelate_all(tree: Node, tables: Tables) -> Node:
     """Rewrite every subquery that binding finds to depend on the row around it."""
     while True:
-        try:
-            find_blocks(query_from(tree), tables.context)
-        except Correlated as found:
-            tree = decorrelate(tree, found)
-        else:
-            return tree
+        match known_or_needed(find_blocks)(query_from(tree), tables.context):
+            case Correlated() as found:
+                tree = decorrelate(tree, found)
+            case _:
+                return tree
 
 
 BY_NAME: dict[str, Pass] = {each.__name__: each for each in PASSES} | {"decorrelate": decorrelate_all}

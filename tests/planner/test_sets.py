@@ -1,6 +1,5 @@
 """UNION, INTERSECT and EXCEPT of rows that show their units: sets of each unit's own rows."""
 
-import psycopg
 import pytest
 
 from tests.planner.planned import Planner
@@ -27,8 +26,7 @@ ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL}) AS o"
     ],
 )
 def test_a_set_of_the_rows_of_units_is_postgresqls_own(planner: Planner, sql: str) -> None:
-    with psycopg.connect(planner.dsn) as connection:
-        truth = connection.execute(sql).fetchall()
+    truth = planner.truth(sql)
 
     assert truth[0][0] > 0
     assert planner.run(sql) == truth

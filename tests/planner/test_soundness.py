@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from rules.aggregates.lattice import find_lattice
 from rules.catalog import Key
-from rules.kernel.lattice import find_lattice
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.exponential_choice import choose
 from rules.mechanisms.release_plan import Choice, Measure, PrivateGroups, PublicGroups, Quantile

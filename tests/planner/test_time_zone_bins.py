@@ -79,6 +79,7 @@ def found(shop: RealDatabase, key: str, zone: str, start: datetime, end: datetim
         return {text for (text,) in connection.execute(f"SELECT DISTINCT ({key.format('x')})::text FROM ({rows}) AS r")}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("key", KEYS)
 @thorough
 @given(span=spans())

@@ -120,6 +120,7 @@ OF_TWO = (
 FORMS = [*("var_pop({x})", "var_samp({x})", "stddev({x})", "avg({x})"), *(f"{name}({{x}}, {{x}})" for name in OF_TWO)]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("x", FAR)
 @pytest.mark.parametrize("form", FORMS)
 def test_no_block_fails_where_squares_are_beyond_what_a_double_can_be(planner: Planner, form: str, x: str) -> None:

@@ -133,8 +133,8 @@ def test_a_view_opens_nothing(planner: Planner, sql: str, words: str) -> None:
         ("mails: view", "the view reads people.email, which the rules hide"),
         ("gossip: view", "the view reads secrets, which the rules file does not name"),
         ("people2: view", "no such table"),
-        ("stored: view", "it is no view but a materialized view"),
-        ("secrets: view", "it is no view but a table"),
+        ("stored: view", "it is not a view but a materialized view"),
+        ("secrets: view", "it is not a view but a table"),
         ("not named: public", "it reads people, which is protected"),
         ("not named: {unit: id}", "a view cannot be protected"),
     ],
@@ -151,11 +151,11 @@ def test_the_views_of_good_rules_are_no_errors(planner: Planner) -> None:
     found = check_all(planner.policy, planner.catalog)
 
     assert not [each for each in found if each.severity is Severity.ERROR]
-    assert sum("read as the query" in each.message for each in found) == 3
+    assert sum("read as its defining query" in each.message for each in found) == 3
 
 
 def test_a_view_has_no_rules_of_its_own(planner: Planner) -> None:
     rules = RULES.replace("towns: view", "towns: {view: true, unit: town}")
 
-    with pytest.raises(RulesError, match="those of its tables hold"):
+    with pytest.raises(RulesError, match="the rules of its tables apply"):
         Planner(planner.dsn, rules).policy  # noqa: B018

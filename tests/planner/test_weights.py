@@ -8,12 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rules.aggregates.contributions import Contribution
-from rules.kernel.lattice import Lattice
 from rules.kernel.measures import Count, Sum, Units
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
+from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Block, Measure
-from rules.mechanisms.split_budget import share
-from rules.planner.weights import weights_of
+from rules.planner.draft import weights_of
 from rules.values.expression import FALSE, TRUE, Column
 from rules.values.types import INT4
 from tests.planner.planned import Planner
@@ -26,6 +25,7 @@ VECTORS = tuple((part,) for part in PARTS)
 uses = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, unique=True), min_size=1, max_size=12)
 
 
+@pytest.mark.extended
 @given(uses=uses, others=st.lists(st.fractions(1, 10), min_size=len(PARTS), max_size=len(PARTS)))
 @example(
     uses=[[PARTS[0]], [PARTS[0], PARTS[1]], [PARTS[0], PARTS[2]], [PARTS[3]], [PARTS[4]]], others=[Fraction(1)] * 5

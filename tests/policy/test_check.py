@@ -74,16 +74,16 @@ def test_a_sound_policy_has_no_error_and_no_warning() -> None:
         ("{amount:", "{amuont:", 'orders has no such column (did you mean "amount"?)'),
         ("unit: customer_id", "unit: customer", 'orders has no column "customer"'),
         ("unit: customers.id", "unit: customers.city", "unit: customers.city is not proved unique"),
-        ("[Berlin]", "[7]", "7 is not a text here"),
+        ("[Berlin]", "[7]", "7 is not text"),
         ("{amount: {lower: 0, upper: 9}}", "{status: {values: [lost]}}", '"lost" is not a label of public.status'),
         ("{lower: 0, upper: 9}", "{lower: 2020-01-01, upper: 2021-01-01}", "is not a value of type numeric(10,2)"),
         ("{unit: customer_id, rows", "{rows", "tables.orders: a protected table needs a unit"),
         ("orders.id", "customers.city", "customers.city is not proved unique"),
-        ("ada:", "pg_ada:", "this name cannot be a role"),
+        ("ada:", "pg_ada:", "this name cannot be the name of a PostgreSQL role"),
         (
             "{values: [Berlin]}",
             "{sum_per_unit: auto}",
-            "customers.columns.city.sum_per_unit: text is not summed",
+            "customers.columns.city.sum_per_unit: values of type text cannot be summed",
         ),
     ],
 )
@@ -98,7 +98,7 @@ def test_bounds_that_are_chosen_are_told_with_their_price() -> None:
 
     notes = "\n".join(map(str, check_policy(policy(text), CATALOG)))
 
-    assert "tables.orders.rows_per_unit: auto: how many rows of a unit count is chosen privately" in notes
+    assert "tables.orders.rows_per_unit: auto: the most rows of a unit that count are chosen privately" in notes
     assert "up to 40, for a tenth to a third of ε" in notes
     assert "tables.orders.sum_per_unit: auto: how much of a unit's sums counts" in notes
 
@@ -150,9 +150,9 @@ def test_a_draft_has_no_bounds_for_names_of_rows() -> None:
 @pytest.mark.parametrize(
     ("version", "word"),
     [
-        (120022, "error: database: it is PostgreSQL 12, which is too old (13 to 18 are served)"),
-        (190000, "error: database: it is PostgreSQL 19, newer than this release knows"),
-        (130023, "warning: database: it is PostgreSQL 13, which gets no fixes after November 2025"),
+        (120022, "error: database: PostgreSQL 12 is too old (13 to 18 are served)"),
+        (190000, "error: database: PostgreSQL 19 is newer than this release knows"),
+        (130023, "warning: database: PostgreSQL 13 gets no fixes after November 2025"),
         (150018, ""),
     ],
 )
@@ -178,13 +178,15 @@ def test_gaussian_noise_needs_a_delta_and_is_warned_of() -> None:
     assert any(
         each.startswith("warning: noise: gaussian: less noise where a person is in many groups") for each in told
     )
-    assert "budget.delta: 0: nothing with Gaussian noise" in errors(text.replace(", delta: 1e-6", ""))
-    assert "analysts.ada.delta: 0: nothing with" in errors(text.replace(f'"{VERIFIER}"', f'"{VERIFIER}", delta: 0'))
+    assert "budget.delta: 0: no statement with Gaussian noise" in errors(text.replace(", delta: 1e-6", ""))
+    assert "analysts.ada.delta: 0: no statement with" in errors(
+        text.replace(f'"{VERIFIER}"', f'"{VERIFIER}", delta: 0')
+    )
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "MULE_INTERNAL", "EUC_TW"])
 def test_a_database_whose_texts_cannot_be_read_is_an_error(encoding: str) -> None:
-    assert f"its encoding is {encoding}" in errors(RULES, replace(CATALOG, encoding=encoding))
+    assert f"the encoding {encoding}" in errors(RULES, replace(CATALOG, encoding=encoding))
 
 
 def test_a_database_in_another_encoding_is_told_what_is_not_possible_there() -> None:
@@ -213,18 +215,18 @@ def with_virtual(table_name: str, name: str) -> Catalog:
 def test_a_column_that_is_computed_when_it_is_read_is_warned_of_unless_it_is_hidden() -> None:
     catalog = with_virtual("orders", "twice")
     warnings = [str(each) for each in check_policy(policy(), catalog) if each.severity is Severity.WARNING]
-    assert [each for each in warnings if '"twice" is computed when it is read' in each]
+    assert [each for each in warnings if '"twice" is a virtual generated column' in each]
     hidden = RULES.replace("{amount:", "{twice: hidden, amount:")
     assert not [each for each in check_policy(policy(hidden), catalog) if "computed" in each.message]
 
 
 def test_a_unit_is_no_column_that_is_computed_when_it_is_read() -> None:
-    assert '"customer_id" is computed when it is read' in errors(RULES, with_virtual("orders", "customer_id"))
+    assert '"customer_id" is a virtual generated column' in errors(RULES, with_virtual("orders", "customer_id"))
 
 
 def test_trust_in_rows_that_are_not_foreign_is_said_to_be_idle() -> None:
     text = RULES.replace("{unit: customer_id,", "{unit: customer_id, foreign: trusted,")
-    assert any("this says nothing" in each.message for each in check_policy(policy(text), CATALOG))
+    assert any("this has no effect" in each.message for each in check_policy(policy(text), CATALOG))
 
 
 def test_public_rows_on_another_server_are_not_read_together_with_protected_ones() -> None:
@@ -278,7 +280,7 @@ def test_public_rows_on_another_server_are_not_read_together_with_protected_ones
             "budget: {epsilon: 20, delta: 1e-6}\ndefaults: {delta: 1e-5}",
             "error",
             "defaults.delta",
-            "none with found groups is answered",
+            "no groups can be found in the data",
         ),
     ],
 )

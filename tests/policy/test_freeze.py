@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.twin.schema import visible
 from rules.catalog import Catalog, Column, Table, TableName, TypeName
 from rules.policy.freeze import as_text, changes_between, find_unseen, from_text, hide_unseen, see
-from rules.policy.suggest_diff import NOTHING, suggest_changes
+from rules.policy.suggest import NOTHING, suggest_changes
 from tests.policy.test_check import CATALOG, CUSTOMERS, ITEMS, ORDERS, RULES, column, policy
 
 TYPES = (TypeName("integer", "int4", name="int4"), TypeName("text", "text", name="text"))

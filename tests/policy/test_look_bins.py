@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.catalog import Column, Table, TableName, TypeName
-from rules.policy.look_bins import Look, column_look, found_range, found_rows
+from rules.policy.look_bins import ColumnLook, column_look, found_range, found_rows
 
 TABLE = TableName("public", "orders")
 
 
-def look_of(type_name: str) -> Look:
+def look_of(type_name: str) -> ColumnLook:
     column = Column("x", TypeName(type_name, type_name), 1, False)
     look = column_look(Table(TABLE, "table", (column,)), column)
     assert look is not None

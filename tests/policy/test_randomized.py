@@ -2,8 +2,8 @@
 
 import pytest
 
-from rules.catalog import TypeName
-from rules.policy.check_randomized import check_randomized
+from rules.catalog import Table, TableName, TypeName
+from rules.policy.check import check_randomized
 from rules.policy.finding import Severity
 from rules.policy.load import load_policy
 from rules.policy.randomized import Randomized
@@ -11,6 +11,8 @@ from rules.policy.yaml_source import RulesError
 from tests.policy.test_check import RULES, STATUS, TEXT, column
 
 BOOL = TypeName("boolean", "bool")
+SKETCH = "by: sketch, epsilon: 1, hashes: 4, width: 9, index: n, key: aa"
+TABLE = Table(TableName("public", "t"), "table", (column("n", TypeName("smallint", "int2")), column("t", TEXT)))
 
 
 def rules(randomized: str) -> Randomized:
@@ -35,6 +37,11 @@ def rules(randomized: str) -> Randomized:
         "by: k-ary, values: [a, b]",
         "by: k-ary, epsilon: 1, values: [a, a]",
         "by: sketch, epsilon: 1",
+        "by: sketch, epsilon: 1, hashes: 4, width: 9, index: n",
+        "by: sketch, epsilon: 1, hashes: 4, width: 9, index: n, key: 0g",
+        "by: sketch, epsilon: 1, hashes: 0, width: 9, index: n, key: aa",
+        "by: sketch, epsilon: 1, hashes: 4, width: 9, index: n, key: aa, values: [a, b]",
+        "by: bit, epsilon: 1, width: 9",
     ],
 )
 def test_a_law_that_cannot_be_is_an_error(written: str) -> None:
@@ -44,7 +51,7 @@ def test_a_law_that_cannot_be_is_an_error(written: str) -> None:
 
 def test_values_and_bounds_stand_inside() -> None:
     text = RULES.replace("{values: [Berlin]}", "{values: [a, b], randomized: {by: k-ary, epsilon: 1, values: [a, b]}}")
-    with pytest.raises(RulesError, match="nothing beside"):
+    with pytest.raises(RulesError, match="belong inside randomized"):
         load_policy(text, "rules.yaml", {})
 
 
@@ -61,21 +68,26 @@ def test_values_and_bounds_stand_inside() -> None:
         ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(3)", "bit", 3), ""),
         ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(4)", "bit", 4), "are of type bit(3)"),
         ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit varying", "varbit"), "are of type bit(3)"),
+        (SKETCH, TypeName("bit(9)", "bit", 9), ""),
+        (SKETCH, TypeName("bit(8)", "bit", 8), "is of type bit(9)"),
+        (SKETCH, TEXT, "is of type bit(9)"),
+        (SKETCH.replace("index: n", "index: m"), TypeName("bit(9)", "bit", 9), 'has no column "m"'),
+        (SKETCH.replace("index: n", "index: t"), TypeName("bit(9)", "bit", 9), "smallint or integer, not text"),
     ],
 )
 def test_a_column_holds_its_reports_or_it_is_an_error(written: str, kind: TypeName, complaint: str) -> None:
-    found = [*check_randomized("here", column("x", kind), rules(written))]
+    found = [*check_randomized("here", column("x", kind), TABLE, rules(written))]
     errors = [each for each in found if each.severity is Severity.ERROR]
 
     assert bool(errors) == bool(complaint)
     assert not complaint or complaint in errors[0].message
-    assert any("noisegate.estimate(x, …)" in each.message for each in found)
+    assert any("noisegate.estimate(x, " in each.message for each in found)
 
 
 def test_the_kind_of_report_with_less_error_is_advised() -> None:
     many = ", ".join(f"v{number}" for number in range(40))
     kary, unary = (
-        [each.message for each in check_randomized("here", column("x", kind), rules(written))]
+        [each.message for each in check_randomized("here", column("x", kind), TABLE, rules(written))]
         for written, kind in (
             (f"by: k-ary, epsilon: 1, values: [{many}]", TEXT),
             ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(3)", "bit", 3)),

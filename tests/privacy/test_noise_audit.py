@@ -16,7 +16,14 @@ import numpy as np
 import pytest
 
 from rules.local import Bit, KAry, Unary
-from rules.mechanisms.additive import NoisedMeasure, SummedCells, combined_by_group
+from rules.mechanisms.additive import (
+    AdditiveNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    NoisedMeasure,
+    SummedCells,
+    combined_by_group,
+)
 from rules.mechanisms.additive import noise_of as additive_noise
 from rules.mechanisms.draw import OpenDPNoise, laplace_scale
 from rules.mechanisms.noised_outputs import Count, Text
@@ -32,6 +39,7 @@ from rules.mechanisms.release_plan import (
 )
 from rules.mechanisms.top_groups import Top
 from rules.release.bound_ladder import choose_bound, draw_climb
+from rules.release.least_squares import Observation, agreed
 from rules.release.release import columns, draw, known_groups, release, release_choice, release_found
 from rules.sql.session_settings import Within
 from tests.mechanisms.climbs import law_of_climb
@@ -222,6 +230,33 @@ def test_what_is_served_from_cells_is_their_noise_and_no_other() -> None:
     assert all(abs(mean - (pair + 2 * one) / 3) <= 0.5 for mean, pair, one in zip(means, pairs, beside, strict=True))
     within = sum(abs(each) <= laws[0].margin(Decimal("0.95")) for each in means) / groups
     assert 0.938 < within < 0.972  # eight standard deviations, and a whole number
+
+
+def test_what_is_made_to_agree_is_its_noise_and_no_other() -> None:
+    """A total and two parts with noise of three kinds: by hand from what was drawn, and by the law told."""
+    runs, source = 3_000, OpenDPNoise()
+    noises: list[AdditiveNoise] = [
+        LaplaceNoise(1, Decimal("0.5")),
+        LaplaceNoise(1, Decimal("0.2")),
+        GaussianNoise(4, Decimal("0.3")),
+    ]
+    parts, total = np.array([0, 1], dtype=np.int64), np.array([0, 0], dtype=np.int64)
+    drawn = [noise.draw(source, count * runs) for noise, count in zip(noises, (2, 1, 2), strict=True)]
+    one, above, other = (float(noise.precision) for noise in noises)
+    inside = 0
+    for run in range(runs):
+        pair, whole, beside = drawn[0][2 * run : 2 * run + 2], drawn[1][run], drawn[2][2 * run : 2 * run + 2]
+        observed = [Observation(parts, pair, noises[0]), Observation(total, [whole], noises[1])]
+        found = agreed([*observed, Observation(parts, beside, noises[2])], parts, 2, is_regular=True)
+        means = [(one * first + other * second) / (one + other) for first, second in zip(pair, beside, strict=True)]
+        moved = (whole - sum(means)) * above / (one + other + 2 * above)
+        assert found is not None
+        assert all(abs(number - mean - moved) <= 1 for number, mean in zip(found.numbers, means, strict=True))
+        inside += sum(
+            abs(number) <= law.margin(Decimal("0.95")) for number, law in zip(found.numbers, found.laws, strict=True)
+        )
+
+    assert 0.93 < inside / (2 * runs) < 0.98  # eight standard deviations, and a whole number
 
 
 def test_no_group_is_chosen_e_to_the_epsilon_times_as_often_with_a_unit_as_without() -> None:

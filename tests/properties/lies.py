@@ -16,9 +16,9 @@ from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 from rules.algebra.nodes import Facts, Rows
+from rules.kernel.bounded import Statement
 from rules.kernel.forms import Form
 from rules.kernel.keys import Listed
-from rules.kernel.replay import Statement
 from rules.values import clocks, value
 from rules.values.domain import ANYTHING, ONE, Domain, Range, Values
 from rules.values.expression import Column, Constant
@@ -148,7 +148,7 @@ def lying(seed: int, rate: float) -> Iterator[Counter[str]]:
             )
         )
         stack.enter_context(
-            wrapped("rules.planner.block.statement_of", lambda honest: lambda *a: liar.statement(honest(*a)))
+            wrapped("rules.planner.draft.statement_of", lambda honest: lambda *a: liar.statement(honest(*a)))
         )
         stack.enter_context(
             wrapped("rules.planner.to_script._split", lambda honest: lambda *a: liar.pairs(*honest(*a)))

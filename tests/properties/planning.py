@@ -12,8 +12,10 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 
 from rules.bind.inner_answers import InnerAnswer
 from rules.catalog import Catalog
+from rules.kernel.blocks import BlockStatement
+from rules.kernel.bounded import Statement
 from rules.kernel.ground import Ground
-from rules.kernel.replay import BlockStatement, Kernel, Statement
+from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
@@ -45,8 +47,8 @@ FORCED = (
     "SET LOCAL join_collapse_limit = 1; SET LOCAL from_collapse_limit = 1; SET LOCAL work_mem = '64kB'",
 )
 
-# CI asks for ten times as many of each property.
-EXAMPLES = int(os.environ.get("NOISEGATE_EXAMPLES", "40"))
+# A few of each property for every change; CI asks for hundreds.
+EXAMPLES = int(os.environ.get("NOISEGATE_EXAMPLES", "12"))
 # Of lists of lies and constants so many are tried: all of them where examples are many.
 DEPTH = max(1, EXAMPLES // 50)
 # While the planner changes: NOISEGATE_QUICK shows the first counter-example without making it small.

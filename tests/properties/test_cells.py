@@ -1,6 +1,6 @@
 """A question that is served by the cells of another one has the same numbers without noise, group by group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 import psycopg
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from rules.mechanisms.cells import ReleasedCells
 from rules.mechanisms.release_plan import Block, PublicGroups
 from rules.planner.plan import Request
-from rules.release.cells import Group, Places, are_alike, places_of
+from rules.release import cells as sums_of_cells
+from rules.release.cells import Group, are_alike, places_of
+from rules.release.partitions import Places, asked_partition, common_atoms, partition_within
 from tests import shop
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner, shown
@@ -70,7 +72,7 @@ def questions(draw: st.DrawFn, kind: str) -> str:
     return f"SELECT {numbers} FROM {source}{told}" + (f" GROUP BY {', '.join(by)}" if by else "")
 
 
-def sums(asked: Block, known: Block) -> Iterator[Places]:
+def sums(asked: Block, known: Block) -> Iterator[sums_of_cells.Places]:
     """Each way in which the groups of a question are sums of the cells of another."""
     if asked.cells is None or known.cells is None or known.cells.text is None:
         return
@@ -88,12 +90,15 @@ class Asking:
 
     def __init__(self, planner: Planner, zone: str) -> None:
         self._planner, self._zone = planner, zone
+        self._blocks: dict[str, Block] = {}
 
     def block(self, sql: str) -> Block:
+        if sql in self._blocks:
+            return self._blocks[sql]
         path, now = ("pg_catalog", "public"), "2025-06-15 12:00:00+00:00"
         request = Request(text=sql, search_path=path, epsilon=Decimal(1), now=now, time_zone=self._zone)
-        (block,) = self._planner.whole(request).blocks
-        return block
+        (self._blocks[sql],) = self._planner.whole(request).blocks
+        return self._blocks[sql]
 
     def numbers(self, block: Block) -> dict[Group, tuple[int, ...]]:
         with psycopg.connect(self._planner.dsn) as connection:
@@ -121,6 +126,49 @@ class Asking:
                         assert mine.get(group, nothing)[index] == total, (asked, known, group, measure.name)
         return True
 
+    def check_atoms(self, asked: str, known: str) -> bool:
+        """Whether both divide the same rows; where they do, what is the same rows in both has the same numbers."""
+        one, other = self.block(asked), self.block(known)
+        if one.cells is None or other.cells is None or other.cells.text is None:
+            return False
+        assert isinstance(one.groups, PublicGroups) and isinstance(other.groups, PublicGroups)
+        released, mine = ReleasedCells.read(other.cells.text), asked_partition(one.cells, one.groups.rows)
+        assert released is not None
+        for view in one.cells.views:
+            if mine is None or view.family != other.cells.family:
+                continue
+            theirs = partition_within(one.cells, view, released, other.groups.rows, mine)
+            if theirs is not None:
+                found = common_atoms([mine, theirs], self._zone).places
+                if all(each is not None for each in found):
+                    self._compare(one, other, found)
+                    return True
+        return False
+
+    def _compare(self, one: Block, other: Block, places: Sequence[Places | None]) -> None:
+        """Groups that share atoms are put together, until each heap is whole in both."""
+        heaps: list[tuple[set[int], set[int]]] = []
+        mine, theirs = (each.tolist() for each in places if each is not None)
+        for group, cell in zip(mine, theirs, strict=True):
+            touched = [each for each in heaps if group in each[0] or cell in each[1]]
+            heaps = [each for each in heaps if each not in touched]
+            merged = {group}.union(*(each[0] for each in touched)), {cell}.union(*(each[1] for each in touched))
+            heaps.append(merged)
+        assert isinstance(one.groups, PublicGroups) and isinstance(other.groups, PublicGroups)
+        assert one.cells is not None and other.cells is not None
+        numbers, others, nothing = self.numbers(one), self.numbers(other), (0,) * len(one.measures)
+        names = [measure.name for measure in other.measures]
+        is_in_one = one.cells.is_in_one and other.cells.is_in_one
+        for groups, cells in heaps:
+            for index, measure in enumerate(one.measures):
+                if -1 in cells or measure.name not in names:
+                    continue
+                if one.cells.adds_up[index] or (one.cells.units[index] and is_in_one):
+                    left = sum(numbers.get(one.groups.rows[group], nothing)[index] for group in groups)
+                    place = names.index(measure.name)
+                    right = sum(others.get(other.groups.rows[cell], nothing)[place] for cell in cells)
+                    assert left == right, (groups, cells, measure.name)
+
 
 @pytest.fixture(scope="module")
 def planner(shop: RealDatabase) -> Planner:
@@ -133,17 +181,22 @@ zones = st.sampled_from(["UTC", "Europe/Berlin", "America/Havana"])
 @thorough
 @given(asked=questions("customers"), known=questions("customers"), zone=zones)
 def test_cells_of_people_add_up_to_what_they_serve(planner: Planner, asked: str, known: str, zone: str) -> None:
-    event("served" if Asking(planner, zone).check(asked, known) else "not served")
+    asking = Asking(planner, zone)
+    event("served" if asking.check(asked, known) else "not served")
+    event("made to agree" if asking.check_atoms(asked, known) else "apart")
 
 
 @thorough
 @given(asked=questions("orders"), known=questions("orders"), zone=zones)
 def test_cells_of_moments_add_up_to_what_they_serve(planner: Planner, asked: str, known: str, zone: str) -> None:
-    event("served" if Asking(planner, zone).check(asked, known) else "not served")
+    asking = Asking(planner, zone)
+    event("served" if asking.check(asked, known) else "not served")
+    event("made to agree" if asking.check_atoms(asked, known) else "apart")
 
 
 IN_SPRING = "SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-01' AND ordered_at < '2024-05-01'"
 DAYS = f"{IN_SPRING} GROUP BY ordered_at::date"
+BORN = "SELECT count(*) FROM customers WHERE birth_date >= '1960-01-01' AND birth_date < '1980-01-01'"
 
 
 @pytest.mark.parametrize(
@@ -168,11 +221,34 @@ DAYS = f"{IN_SPRING} GROUP BY ordered_at::date"
         (DAYS, DAYS.replace("GROUP", "AND extract(isodow FROM ordered_at) IN (6, 7) GROUP"), False),
         (f"{IN_SPRING} GROUP BY extract(month FROM ordered_at)", DAYS, True),
         (f"{IN_SPRING} GROUP BY extract(week FROM ordered_at)", DAYS, False),
+        (f"{BORN} AND extract(month FROM birth_date) = 3", f"{BORN} GROUP BY date_trunc('month', birth_date)", True),
         ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers WHERE id > 3 GROUP BY is_vip", False),
     ],
 )  # fmt: skip
 def test_what_serves_what(planner: Planner, asked: str, known: str, is_served: bool) -> None:
     assert Asking(planner, "Europe/Berlin").check(asked, known) == is_served
+
+
+@pytest.mark.parametrize(
+    ("asked", "known", "is_related"),
+    [
+        ("SELECT count(*) FROM customers GROUP BY segment", "SELECT count(*) FROM customers", True),
+        ("SELECT count(*) FROM customers GROUP BY city", "SELECT count(*) FROM customers", False),  # city is declared
+        ("SELECT count(*) FROM customers GROUP BY city", "SELECT count(*) FROM customers GROUP BY city, is_vip", True),
+        ("SELECT count(*) FROM customers GROUP BY segment", "SELECT count(*) FROM customers GROUP BY is_vip", True),
+        ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers WHERE is_vip GROUP BY segment", False),
+        ("SELECT count(*) FROM customers WHERE is_vip GROUP BY segment",
+         "SELECT count(*) FROM customers GROUP BY is_vip", True),
+        (DAYS, DAYS.replace("ordered_at::date", "date_trunc('month', ordered_at)"), True),
+        (DAYS, IN_SPRING, True),
+        (DAYS, DAYS.replace("ordered_at::date", "date_trunc('week', ordered_at)"), True),
+        (f"{IN_SPRING} GROUP BY extract(isodow FROM ordered_at)", DAYS, True),
+        (DAYS, DAYS.replace("2024-05-01", "2024-05-21"), True),  # the days of it that are asked for
+        (DAYS, f"{IN_SPRING} AND status = 'paid'", False),
+    ],
+)  # fmt: skip
+def test_what_is_made_to_agree_with_what(planner: Planner, asked: str, known: str, is_related: bool) -> None:
+    assert Asking(planner, "Europe/Berlin").check_atoms(asked, known) == is_related
 
 
 def test_windows_that_overlap_by_most_are_cut_alike_and_parts_of_one_are_not() -> None:

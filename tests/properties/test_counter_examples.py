@@ -401,3 +401,17 @@ def test_an_outer_join_and_an_inner_one_of_the_same_rows_have_groups_of_their_ow
     made = lab.plan(f"{outer} UNION ALL {inner}", policy)
 
     assert lab.run(lab.outer(made), made).fetchall() == [("north", 1), ("south", 0), ("north", 1)]
+
+
+def test_shares_of_epsilon_are_those_of_the_question_whatever_rows_there_are(make_lab: MakeLab) -> None:
+    rules = f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 4, columns: {{n: {{lower: 0, upper: 9}}}}}}\n"
+    sql = "SELECT count(*), sum(n), stddev(n), mode() WITHIN GROUP (ORDER BY n) FROM visits GROUP BY n > 3"
+    plans = []
+    for rows in ("SELECT 5, 9 WHERE false", "SELECT 5, 9 FROM generate_series(1, 900)", "VALUES (5, 0), (6, NULL)"):
+        lab = make_lab(
+            "CREATE TABLE people (id integer PRIMARY KEY); CREATE TABLE visits (person_id integer, n integer);"
+            f"INSERT INTO people VALUES (5), (6); INSERT INTO visits {rows}; ANALYZE"
+        )
+        plans.append(lab.plan(sql, Case("", "", rules, "", "").policy))
+
+    assert plans[0] == plans[1] == plans[2]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rules.bind.expression import Binding
 from rules.bind.scope import PlannerContext
-from rules.functions.coerce import Unread
+from rules.functions.context import Needed
 from rules.functions.registry import CLOCKS, FUNCTIONS, OPERATORS
 from rules.kernel.expressions import expression_sql, quoted_text
 from rules.refusal import NotSupported, Refusal
@@ -173,7 +173,7 @@ def test_an_example_fails_of_no_constant(lab: Lab, text: str, place: int) -> Non
         for places in [constants, beside]:
             try:
                 run(lab, f"{text} of {places}", bound(lab, replaced(SYNTAX[text], places), nullable=True))
-            except (Refusal, Unread, psycopg.errors.UndefinedFunction):
+            except (Refusal, Needed, psycopg.errors.UndefinedFunction):
                 continue  # as the twin says before anything is planned
 
 
@@ -189,7 +189,7 @@ def test_an_example_fails_of_no_interval(lab: Lab, text: str) -> None:
     for span in SPANS:
         syntax = parse_expression(re.sub(r"interval '[^']*'", f"interval '{span}'", text))
         for declared in (None, *range(worst.MOST_DECLARED)):
-            with suppress(Refusal, Unread):
+            with suppress(Refusal, Needed):
                 check(lab, f"{text} of {span}", bound(lab, syntax, nullable=True, declared=declared), nullable=True)
 
 

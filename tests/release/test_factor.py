@@ -23,8 +23,7 @@ from rules.mechanisms.additive import (
 from rules.mechanisms.cost import mechanism_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import in_whole, laplace_scale
-from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.noised_outputs import CentredSum, Count, Sum
+from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, margin_of_output
 from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, NoiseKind, PublicGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.release.release import Noised, columns, draw, release
@@ -102,6 +101,7 @@ def test_quantiles_of_a_rounded_draw_are_the_smallest_that_hold(scale: float, sh
     assert quantile == 0 or math.exp(-(quantile - 0.5) / scale) / 2 >= (1 - share) * (1 - 1e-9)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_gaussian", [False, True])
 @pytest.mark.parametrize("factor", [2, 64, 2**16])
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2"])
@@ -129,6 +129,7 @@ def noised(measure: Measure, *, times: int = 1, exact: int = 0) -> np.ndarray[tu
     return np.array(found, dtype=np.int64) - exact
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("factor", [64, 2**16])
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0, 20.0])
 def test_sums_of_rounded_draws_have_the_deviation_that_is_said(scale: float, factor: int) -> None:
@@ -144,6 +145,7 @@ def test_sums_of_rounded_draws_have_the_deviation_that_is_said(scale: float, fac
     assert np.std(sums) == pytest.approx(math.sqrt(7 * exact), rel=0.02)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("factor", [1, 2, 64, 2**16])
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("asked", [("0.5", "0.5"), ("1", "1", "1"), ("0.3", "1"), ("2", "2"), ("0.1", "0.2", "0.3")])
@@ -253,6 +255,7 @@ def test_a_threshold_is_made_for_whole_units_only() -> None:
         find_threshold(Measure("units", 2**16, Decimal(1), factor=2**16), Decimal("1e-6"))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("factor", [2, 2**16])
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
@@ -285,6 +288,7 @@ def test_bars_around_rounded_numbers_and_their_ratios_hold_as_often_as_they_say(
         assert np.mean((low + step <= truth) & (truth <= high - step)) < 0.965
 
 
+@pytest.mark.extended
 def test_totals_of_rounded_numbers_have_bars_that_hold_too() -> None:
     """Each of the twenty cells was rounded by itself, which noise of less than one tells of."""
     factor, cells = 2**16, 20

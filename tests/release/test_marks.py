@@ -38,6 +38,7 @@ def marked(noised: Noised, *formulas: Formula, block: Block = BLOCK, is_alone: b
     return [[each == "t" for each in column] for column in columns]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("sets", [(), ((0,), ())], ids=["groups", "totals"])
 def test_an_answer_has_a_false_number_in_at_most_one_of_twenty_cases(

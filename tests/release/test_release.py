@@ -138,7 +138,7 @@ def test_a_group_of_fewer_units_than_the_rules_want_has_no_numbers(
     texts = [(city, str(count), str(units)) for city, count, units in rows]
     plain = answer(PUBLIC, texts)
 
-    keys, *numbers = answer(replace(PUBLIC, least_units=LeastUnits(1, least)), texts)
+    keys, *numbers = answer(replace(PUBLIC, least_units=LeastUnits((1,) * len(PUBLIC.outputs), least)), texts)
 
     assert keys == plain[0]
     for number, city in enumerate(keys):
@@ -148,7 +148,7 @@ def test_a_group_of_fewer_units_than_the_rules_want_has_no_numbers(
 
 def test_groups_found_in_the_data_pass_the_larger_of_threshold_and_least_units() -> None:
     rows = sent([("Berlin", "99", "1000"), ("Lyon", "99", "3000")])
-    block = replace(PRIVATE, least_units=LeastUnits(1, 2000))
+    block = replace(PRIVATE, least_units=LeastUnits((1,), 2000))
 
     assert len(release_found(PRIVATE, FOUND, rows, NoNoise(), group_size=1).groups) == 2
     assert release_found(block, FOUND, rows, NoNoise(), group_size=1).groups == (("Lyon",),)

@@ -13,7 +13,6 @@ import pytest
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import laplace_scale
-from rules.mechanisms.margin import margin_of_output
 from rules.mechanisms.noised_outputs import (
     Average,
     CentredSum,
@@ -22,10 +21,11 @@ from rules.mechanisms.noised_outputs import (
     Output,
     Spread,
     Statistic,
-    StatisticKind,
     Sum,
+    margin_of_output,
 )
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, KeyColumn, Measure, PublicGroups
+from rules.release.moments import FORMULAS
 from rules.release.outputs import show
 from rules.release.release import Draws, Noised, columns, draw, release
 from rules.release.replicates import points, share_below
@@ -92,6 +92,7 @@ def true(place: int) -> Decimal:
     return Decimal(show(OUTPUTS[place], EXACT) or "")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_bars_of_counts_sums_averages_and_ratios_hold_the_truth_as_often_as_they_say(level: float) -> None:
     counts, sums, centred, averages = answered(replace(BLOCK, level=Decimal(str(level))))
@@ -193,10 +194,7 @@ def test_sums_and_differences_of_two_and_three_numbers_hold_nearly_what_they_say
 
 
 SPREAD = Spread(Moment(2, CENT / 2), Moment(1, CENT), Fraction(0), Fraction(1))
-KINDS: tuple[StatisticKind, ...] = (
-    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "regr_slope",
-    "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
-)  # fmt: skip
+KINDS = tuple(FORMULAS)
 OTHER = Spread(Moment(2, CENT / 3), Moment(1, CENT * 2), Fraction(-1), Fraction(1))
 FAR = Average(2, 0, CENT, Fraction(10**14), Fraction(10**14 + 1), 16)
 STATISTICS = tuple(

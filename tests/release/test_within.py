@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.additive import LaplaceNoise, NoisedMeasure, combined, laws_of
 from rules.mechanisms.draw import Noise
-from rules.mechanisms.margin import margin_of_output
-from rules.mechanisms.noised_outputs import Average, Chosen, Count
+from rules.mechanisms.noised_outputs import Average, Chosen, Count, margin_of_output
 from rules.mechanisms.release_plan import Block, Choice, KeyColumn, Measure, PublicGroups, Quantile
 from rules.refusal import NotSupported
 from rules.release.formula import Formula, Operation, Result, Value
@@ -105,6 +104,7 @@ def test_counts_that_are_served_and_wrong_are_one_in_twenty_at_most(rows: int) -
     assert served > 590 or rows < 600
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("rows", [100, 1_000, 20_000])
 @pytest.mark.parametrize("within", [absolute(2), relative("0.05")], ids=["2", "5%"])
 def test_averages_that_are_served_and_wrong_are_one_in_twenty_at_most(rows: int, within: Within) -> None:

@@ -5,7 +5,7 @@ import threading
 import psycopg
 import pytest
 
-from proxy.server.cancel_keys import CancelKeys
+from proxy.server.server_context import CancelKeys
 from proxy.wire.startup import CancelRequest
 from tests.server.relay import Relay
 

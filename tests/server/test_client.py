@@ -271,6 +271,7 @@ def test_who_leaves_while_the_session_is_being_opened_leaves_nothing_behind(stag
     assert all(puppet.heard == ["closed"] for puppet in stage.puppets)
 
 
+@pytest.mark.extended
 def test_a_reader_that_never_reads_cannot_keep_its_session_from_ending(stage: Stage) -> None:
     with BareClient(stage.relay) as client:
         client.messages_until(ReadyForQuery)

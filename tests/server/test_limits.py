@@ -220,6 +220,7 @@ def test_who_does_not_show_his_password_in_time_is_told(cluster: Cluster) -> Non
         assert (last.fields["S"], last.sqlstate) == ("FATAL", "57014")
 
 
+@pytest.mark.extended
 def test_a_login_in_time_is_not_disturbed_later(cluster: Cluster) -> None:
     settings = ServerSettings(port=0, login_timeout_seconds=2)
     with running_relay(cluster, settings) as relay, psycopg.connect(relay.dsn()) as connection:

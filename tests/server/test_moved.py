@@ -16,7 +16,7 @@ from tests.server.stage import DATABASE, Stage, make_twin
 from tests.waiting import until
 
 
-@pytest.fixture(scope="module", params=[18, 16], ids=["on 18", "on 16"])
+@pytest.fixture(scope="module", params=[18, pytest.param(16, marks=pytest.mark.extended)], ids=["on 18", "on 16"])
 def twin_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """One of its own: what is crashed here would end the sessions of other tests."""
     cluster = make_twin(request.param)

@@ -43,6 +43,7 @@ async def test_any_other_message_that_is_too_large_ends_its_session_alone(stage:
     assert kinds(await neighbour.ask(Query(b"SELECT 1"))) == "TDCZ"
 
 
+@pytest.mark.extended
 async def test_the_time_for_which_a_client_reads_nothing_is_no_time_of_its_statement(stage: Stage) -> None:
     stage.sessions.settings = SessionSettings(statement_timeout_seconds=3)
     watching = asyncio.create_task(stage.sessions.watch())
@@ -58,6 +59,7 @@ async def test_the_time_for_which_a_client_reads_nothing_is_no_time_of_its_state
     watching.cancel()
 
 
+@pytest.mark.extended
 async def test_a_client_may_be_ended_that_takes_nothing_in(stage: Stage) -> None:
     stage.sessions.settings = SessionSettings(reading_timeout_seconds=0.5)
     watching = asyncio.create_task(stage.sessions.watch())

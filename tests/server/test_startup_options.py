@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from proxy.session.startup_options import AT_START, check_startup
+from proxy.session.sessions import AT_START, check_startup
 from proxy.twin.embedded import Cluster
 from rules.refusal import BadSetting, UnknownSetting
 from tests.server.raw import RawClient

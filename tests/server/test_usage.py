@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.usage_limits import Used, too_much
+from proxy.session.usage_limits import Used, memory_bytes, temporary_bytes, too_much
 from proxy.settings import MEGABYTE, SessionSettings, UsageLimits
 from proxy.twin.embedded import Cluster
-from proxy.twin.usage import memory_bytes, temporary_bytes
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
 from tests.server.raw import RawClient, errors, kinds
 from tests.server.stage import DATABASE, Stage
@@ -35,6 +34,7 @@ async def watched(stage: Stage) -> AsyncIterator[Stage]:
     watching.cancel()
 
 
+@pytest.mark.extended
 @linux_alone
 @pytest.mark.parametrize("limited", ["memory_per_analyst", "memory", "temporary_per_analyst", "temporary"])
 async def test_sessions_that_take_too_much_together_are_ended_until_they_do_not(
@@ -58,6 +58,7 @@ async def test_sessions_that_take_too_much_together_are_ended_until_they_do_not(
     await until(lambda: gone not in _backends(twin_cluster))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("opening", "settings", "sqlstate"),
     [
@@ -75,6 +76,7 @@ async def test_a_client_that_does_nothing_is_ended_whatever_it_sets(
     assert [error.sqlstate for error in errors(await client.rest())] == [sqlstate]
 
 
+@pytest.mark.extended
 async def test_a_session_that_works_is_not_idle(watched: Stage) -> None:
     watched.sessions.settings = replace(SessionSettings(), idle_transaction_seconds=1.5, idle_session_seconds=1.5)
     watched.service.seconds = 3

@@ -13,7 +13,7 @@ import psycopg
 
 from proxy.twin.embedded import Cluster
 from tests import shop
-from tests.ledger.charges import empty_database
+from tests.ledger.charges import create_database
 from tests.ledger.frozen import Line, line_to
 from tests.running import Noisegate, command, start
 
@@ -106,7 +106,7 @@ def world(directory: Path, proxies: int, *, shared_ledger: bool) -> Iterator[Wor
 def _ledger(directory: Path, cluster: Cluster, line: Line, *, shared: bool) -> str:
     if not shared:
         return str(directory / "ledger")
-    name = dict(part.split("=") for part in empty_database(cluster).split())["dbname"]
+    name = dict(part.split("=") for part in create_database(cluster).split())["dbname"]
     return f"postgresql://noisegate_owner@127.0.0.1:{line.port}/{name}"
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import deparse, parse
+from rules.sql.tree import canonical_tree
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from itertools import product
 
 import pytest
 
-from rules.sql.grammar import Unreadable, deparse, parse, same
-from rules.sql.parentheses import fenced
+from rules.sql.grammar import Unreadable, deparse, fenced, parse, same
 
 CONDITIONS = (
     *("{} > c", "c > {}", "{} = c", "{} IN (c)", "c NOT IN ({})", "{} LIKE c", "c ILIKE {}", "{} BETWEEN c AND d"),

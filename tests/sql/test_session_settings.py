@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.twin.session_state import SETTINGS as ASKED
+from proxy.twin.own_objects import SETTINGS as ASKED
 from rules.refusal import BadSetting, UnknownSetting
 from rules.sql.session_settings import LEAST_EPSILON, SETTINGS, SettingLimits, check_setting, read_settings
 from rules.sql.setting_rows import setting_rows

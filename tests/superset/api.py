@@ -43,9 +43,9 @@ class Api:
         made = self.post("database/", {"database_name": "shop", "sqlalchemy_uri": uri} | options)
         return number(made["id"])
 
-    def add_table(self, database: int, name: str) -> int:
+    def add_table(self, database: int, name: str, schema: str = "public") -> int:
         """A dataset of a table; Superset reads its columns."""
-        return self._add_dataset({"database": database, "schema": "public", "table_name": name})
+        return self._add_dataset({"database": database, "schema": schema, "table_name": name})
 
     def add_query(self, database: int, name: str, sql: str) -> int:
         """A dataset of a query."""

@@ -16,6 +16,14 @@ from tests.superset.filters import of_range, of_time, of_values
 from tests.superset.server import BUILD, superset
 
 FILTERED = "With filters"
+SYNOPSIS = """
+synopses:
+  explore:
+    epsilon: 8
+    tables:
+      customers: [city, segment, newsletter, joined_on by year]
+      orders: [customers.city, customers.segment, ordered_at by month, channel, amount by 20]
+"""
 PICTURES = BUILD / "superset-pictures"
 
 
@@ -62,7 +70,9 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     rules = (HERE / "rules.yaml").read_text().replace("${ADA_VERIFIER}", f'"{verifier}"')
     rules = rules.replace("epsilon: 60", "epsilon: 1000").replace("epsilon: 30", "epsilon: 1000")
     try:
-        with noisegate(tmp_path_factory.mktemp("proxy"), shop.dsn, rules=rules + "\npreviews: empty\n") as running:
+        rules += f"\npreviews: empty\n{SYNOPSIS}"
+        with noisegate(tmp_path_factory.mktemp("proxy"), shop.dsn, rules=rules) as running:
+            running.wait_for("synopsis_shown")
             yield Proxy(running, shop.dsn)
     finally:
         shop.cluster.stop()

@@ -5,6 +5,7 @@ import pytest
 from tests.superset.api import Api, ApiError, rows, texts
 from tests.superset.charts import DASHBOARDS, Chart
 from tests.superset.conftest import FILTERED, Proxy, Shown
+from tests.superset.dashboard import Reader
 
 pytestmark = pytest.mark.superset
 
@@ -106,3 +107,34 @@ def test_a_preview_of_a_protected_table_is_empty(api: Api, database: int) -> Non
 
     assert answer["data"] == []
     assert "amount" in [column["column_name"] for column in rows(answer["columns"])]
+
+
+def test_a_dashboard_over_a_synopsis_is_drawn_at_no_charge(
+    api: Api, database: int, window: Reader, proxy: Proxy
+) -> None:
+    """Rows, windows and joins of the analyst's own SQL too, which the tables themselves refuse."""
+    spent, entries = proxy.spent(), proxy.running.ledger_length()
+    joined = (
+        "SELECT c.segment, o.channel, o.amount, rank() OVER (PARTITION BY c.id ORDER BY o.amount DESC) AS place"
+        " FROM explore.orders AS o JOIN explore.customers AS c ON c.id = o.customer_id"
+    )
+    customers, orders = (  # in SQLite Superset cannot have two tables of one name, whatever their schemas
+        api.add_query(database, f"synthetic {name}", f"SELECT * FROM explore.{name}")
+        for name in ("customers", "orders")
+    )
+    largest = api.add_query(database, "largest", joined)
+    mean = {"expressionType": "SIMPLE", "label": "mean", "aggregate": "AVG", "column": {"column_name": "amount"}}
+    by_month = {"x_axis": "ordered_at", "time_grain_sqla": "P1M", "metrics": ["count"], "row_limit": 10000}
+    charts = [
+        api.add_chart("Synthetic rows", customers, "table", {"query_mode": "raw", "all_columns": ["id", "city"]}),
+        api.add_chart("Synthetic cities", customers, "pie", {"groupby": ["city"], "metric": "count"}),
+        api.add_chart("Synthetic months", orders, "echarts_timeseries_line", by_month),
+        api.add_chart("Largest orders", largest, "table", {"groupby": ["segment", "place"], "metrics": [mean]}),
+    ]
+
+    drawn = window.open(api.add_dashboard("A synopsis", charts), {each: str(each) for each in charts})
+
+    assert not window.faults()
+    assert not any(each.message for each in drawn.values()), drawn
+    assert all(count > 0 for each in drawn.values() for count in each.counts[:1])
+    assert (proxy.spent(), proxy.running.ledger_length()) == (spent, entries)

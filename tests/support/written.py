@@ -11,14 +11,17 @@ from dataclasses import replace
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
 from rules.catalog import Catalog
+from rules.kernel.blocks import BlockStatement
+from rules.kernel.bounded import Statement
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Found, Key
 from rules.kernel.measures import Count, Measure
-from rules.kernel.replay import BlockStatement, Kernel, Statement, TallyStatement
+from rules.kernel.replay import Kernel
 from rules.kernel.script import Script, Values
+from rules.kernel.seal import SEAL
 from rules.kernel.sensitivity import Caps, sensitivity
-from rules.kernel.statement import _KERNEL, Bounded, KeyColumn, Measured, Ordinals, Tally, Texts, Threshold
-from rules.kernel.tally import Ladder
+from rules.kernel.statement import Bounded, KeyColumn, Measured, Ordinals, Tally, Texts, Threshold
+from rules.kernel.tally import Ladder, TallyStatement
 from rules.policy.model import Policy
 from rules.values.expression import Column, Constant
 from rules.values.types import TEXT
@@ -35,7 +38,7 @@ def written(
     threshold: Threshold | None = None,
 ) -> Bounded:
     """A sealed statement of this text."""
-    return Bounded(sql, keys, measures, threshold, _KERNEL)
+    return Bounded(sql, keys, measures, threshold, SEAL)
 
 
 def statement_of(
@@ -80,7 +83,7 @@ class WrittenKernel(Kernel):
         sql = _find_sql(statement.rows)
         if sql is None:
             return super().tally(statement)
-        return Tally(sql, tuple(ladder.rungs for ladder in statement.ladders), _KERNEL)
+        return Tally(sql, tuple(ladder.rungs for ladder in statement.ladders), SEAL)
 
 
 def _find_sql(rows: Script) -> str | None:

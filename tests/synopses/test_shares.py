@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from rules.kernel.sensitivity import Sensitivity
 from rules.kernel.statement import Marginal
 from rules.mechanisms.cost import Mechanism
-from rules.synopses.shares import Weighed, check_sum, cost_of, noise_of, shares_of_marginals, shares_of_totals
+from rules.synopses.shares import (
+    Weighed,
+    check_sum,
+    cost_of,
+    noise_of,
+    shares_of_cells,
+    shares_of_marginals,
+    shares_of_totals,
+)
 from tests.properties.planning import thorough
 from tests.synthesis.generated import price
 
@@ -42,6 +50,40 @@ def test_all_shares_together_cost_no_more_than_the_price_and_hardly_less(
     costs = [cost_of(each, paid) for each in [first] * tables + rest]
     spent = sum(each.rho if paid.epsilon is None else each.epsilon or 0 for each in costs)
     assert spent > (paid.rho if paid.epsilon is None else paid.epsilon) * Decimal("0.99999")
+
+
+@thorough
+@given(
+    paid=prices,
+    drafts=st.lists(
+        st.tuples(
+            st.integers(1, 200_000), st.lists(st.sampled_from(("0.2", "0.333333333333", "0.5", "1")), min_size=1)
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+)
+def test_the_sets_of_a_cube_cost_no_more_than_the_price_and_hardly_less(
+    paid: Mechanism, drafts: list[tuple[int, list[str]]]
+) -> None:
+    """What a statement costs grows with its share, as ε or as its square."""
+    kind = Mechanism.gaussian if paid.epsilon is None else Mechanism.pure
+    priced = [(cells, [kind(Decimal(each)) for each in epsilons]) for cells, epsilons in drafts]
+    shares = shares_of_cells(paid, priced)
+
+    pairs = zip(shares, drafts, strict=True)
+    costs = [kind(share * Decimal(each)) for share, (_, epsilons) in pairs for each in epsilons]
+    whole = paid.rho if paid.epsilon is None else paid.epsilon
+    spent = sum((each.rho if each.epsilon is None else each.epsilon for each in costs), Decimal(0))
+    assert whole * Decimal("0.99999") < spent <= whole
+    power = 2 / 3 if paid.epsilon is None else 1 / 2
+    own = [
+        sum(float(kind(share * Decimal(each)).rho) for each in some)
+        for share, (_, some) in zip(shares, drafts, strict=True)
+    ]
+    if paid.epsilon is None:
+        parts = [rho / cells**power for rho, (cells, _) in zip(own, drafts, strict=True)]
+        assert max(parts) <= min(parts) * (1 + 1e-6), "shares are not as the cells say"
 
 
 def test_a_sum_that_is_too_large_is_refused() -> None:

@@ -16,6 +16,7 @@ BINS = (2, 3, 5, 8, 13)
 ROWS = dependent_rows(20_000, BINS)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("epsilon", "most"), [("0.25", 0.08), ("1", 0.035), ("2", 0.025), ("4", 0.018)])
 def test_pairs_are_as_near_as_the_price_allows_and_the_distance_is_told(epsilon: str, most: float) -> None:
     table = measured(ROWS, BINS, price(epsilon))
@@ -29,6 +30,7 @@ def test_pairs_are_as_near_as_the_price_allows_and_the_distance_is_told(epsilon:
     assert all(pair.low <= pair.expected <= pair.high for pair in fitted.pairs)
 
 
+@pytest.mark.extended
 def test_more_is_paid_and_nearer_they_are() -> None:
     means = []
     for epsilon in ("0.25", "1", "4"):
@@ -38,6 +40,7 @@ def test_more_is_paid_and_nearer_they_are() -> None:
     assert means[0] > 1.5 * means[1] > 1.5 * means[2]
 
 
+@pytest.mark.extended
 def test_the_same_release_makes_the_same_rows() -> None:
     table = measured(ROWS, BINS, price("1"))
     one, two, other = (fit(job(table, seed), time.monotonic).tables[0].bins for seed in (3, 3, 4))

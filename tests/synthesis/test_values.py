@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.synthesis.model import Between, Column, FittedTable, KeyPart, Label, Lost, Parent, Table
-from rules.synthesis.texts import lines
-from rules.synthesis.values import keys_of, lost_rows, rows_of, shown_columns, values_of
+from rules.synthesis.values import keys_of, lines, lost_rows, rows_of, shown_columns, values_of
 from rules.values.types import DATE, FLOAT8, INT4, TIMESTAMP, TIMESTAMPTZ, Type
 from rules.values.value import find_value
 from tests.properties.planning import thorough

@@ -11,7 +11,7 @@ from tests import shop as shop_data
 from tests.conftest import RealDatabase
 
 
-@pytest.fixture(scope="package", params=[160000, 180000], ids=["16", "18"])
+@pytest.fixture(scope="package", params=[pytest.param(160000, marks=pytest.mark.extended), 180000], ids=["16", "18"])
 async def twin(request: pytest.FixtureRequest, shop: RealDatabase) -> AsyncIterator[Twin]:
     version: int = request.param
     engine = PostgresEngine(shop.reader_dsn)

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
-from proxy.twin.collation import collation_notes, create_options
 from proxy.twin.embedded import Cluster
+from proxy.twin.server_programs import collation_notes, create_options
 from proxy.twin.twin import Twin, TwinLimits
 from rules.catalog import Catalog, DatabaseLocale
 from tests import shop as shop_data

@@ -158,6 +158,7 @@ def test_a_two_phase_transaction_cannot_be_left_behind(ada: Connection) -> None:
         ada.execute("PREPARE TRANSACTION 'x'")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "sql",
     [
@@ -179,6 +180,7 @@ def test_when_memory_runs_out_the_twin_goes_before_the_proxy(ada: Connection) ->
     assert Path(f"/proc/{ada.info.backend_pid}/oom_score_adj").read_text() == "1000\n"
 
 
+@pytest.mark.extended
 def test_temporary_files_are_limited(ada: Connection, bob: Connection) -> None:
     ada.execute("SET work_mem = '64kB'")
     with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):

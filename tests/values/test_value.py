@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rules.functions.coerce import find_span
-from rules.functions.datetime.extraction import truncate
+from rules.functions.datetime.truncation import truncate
 from rules.values import value
 from rules.values.types import DATE, TIMESTAMP, TIMESTAMPTZ, Type
 from rules.values.value import Span

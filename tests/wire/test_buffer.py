@@ -115,6 +115,7 @@ def test_the_largest_frame_passes() -> None:
     assert buffer.next_frame() == (b"Q", raw)
 
 
+@pytest.mark.extended
 def test_a_trickle_of_single_bytes_costs_time_and_memory_in_proportion() -> None:
     raw = codec.frame(b"Q", bytes(1_000_000))
     buffer = FrameBuffer(2_000_000)

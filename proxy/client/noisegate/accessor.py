@@ -7,7 +7,7 @@ from noisegate.shown import bars, summary
 
 
 class Accessor:
-    """What is known of a frame that was made by an answer; of any other frame nothing."""
+    """Margins and cost of a frame that was made by an answer; nothing of any other frame."""
 
     def __init__(self, frame: "pandas.DataFrame") -> None:
         self._frame = frame

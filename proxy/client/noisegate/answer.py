@@ -17,7 +17,7 @@ Session = psycopg.Connection[tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the proxy said of an answer; of an exact one nothing."""
+    """The proxy's words on an answer; none on an exact one."""
 
     margins: dict[str, float] = field(default_factory=dict)  # by column, of the worst of its groups
     in_rank: Sequence[str] = ()  # columns whose margin is one of rows in rank, not of the value
@@ -50,7 +50,7 @@ def ask(session: Session, statement: str) -> "pandas.DataFrame":
 
 
 def told_of(frame: "pandas.DataFrame") -> Told:
-    """What was told of a frame; nothing of one that is no answer."""
+    """Return what was told of a frame; nothing of one that is no answer."""
     found = frame.attrs.get(KEY)
     return Told(**found) if isinstance(found, dict) else Told()
 

@@ -59,6 +59,6 @@ class Magic:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """What %load_ext calls."""
+    """Register the magics: %load_ext calls it."""
     register()
     ipython.register_magic_function(Magic(ipython), "line_cell", "noisegate")

@@ -25,7 +25,7 @@ def table(frame: "pandas.DataFrame", told: Told) -> str:
 
 
 def summary(told: Told) -> str:
-    """What the proxy said, line by line."""
+    """Return what the proxy said, line by line."""
     lines = "".join(f"<div>{escape(line)}</div>" for line in told.notices)
     return f'<div class="noisegate-notices" style="color: gray">{lines}</div>' if lines else ""
 
@@ -43,7 +43,7 @@ def bars(frame: "pandas.DataFrame", told: Told) -> str:
     name = next((name for name in frame.columns if str(name) in told.margins), None)
     if name is None or not 1 < len(frame) <= _MOST_BARS:
         return ""
-    keys = [each for each in frame.columns if str(each) not in {*told.margins, *told.in_rank}]
+    keys = [column for column in frame.columns if str(column) not in {*told.margins, *told.in_rank}]
     rows = [(_label(row[keys]), _float(row[name])) for _, row in frame.iterrows()]
     margin = told.margins[str(name)]
     ends = [end for _, value in rows if value is not None for end in (value - margin, value + margin, 0.0)]

@@ -18,7 +18,7 @@ from proxy.execute.recent_answers import RecentAnswer
 from proxy.recent_values import RecentValues
 from rules.accounting.budgets import period_of, span_of
 from rules.planner.column_facts import ColumnFacts
-from rules.planner.cookbook import Chapter, Recipe, chapter
+from rules.planner.cookbook import Chapter, CookbookEntry, chapter
 from rules.policy.model import table_name
 from rules.refusal import Refusal
 
@@ -52,7 +52,7 @@ async def show(page: Page) -> Response:
     role = budgets.role_of(page.user)
     review = await vitals.ledger.review(page.user, budgets, now, most_charges=_MOST_CHARGES)
     span = span_of(period_of(now, budgets), budgets)
-    history: list[Charged] = [charged(each) for each in reversed(review.charges)]
+    history: list[Charged] = [charged(charge) for charge in reversed(review.charges)]
     return page.render(
         "analyst.html",
         accounts=[
@@ -83,7 +83,7 @@ async def show_cookbook(page: Page) -> Response:
     """The tables that there are, and one of them with its columns and recipes."""
     service = page.house.console.vitals.service
     rulebook = service.rulebook
-    names = [str(each.name) for each in rulebook.catalog.tables if rulebook.policy.find_table(each.name) is not None]
+    names = [str(table.name) for table in rulebook.catalog.tables if rulebook.policy.find_table(table.name) is not None]
     asked = page.asked("table") or (names[0] if names else "")
     found = None
     if asked:
@@ -103,12 +103,12 @@ async def show_cookbook(page: Page) -> Response:
         asked=asked,
         chapter=found,
         columns=[] if found is None else list(map(uses_of, found.columns)),
-        recipes=[] if found is None else [(each.title, each.sql, _error(each)) for each in found.recipes],
+        recipes=[] if found is None else [(recipe.title, recipe.sql, _error(recipe)) for recipe in found.recipes],
         default=f"{service.limits.epsilon:f}",
     )
 
 
-def _error(recipe: Recipe) -> str:
+def _error(recipe: CookbookEntry) -> str:
     if recipe.exact:
         return "exact, at no cost"
     if recipe.error is None:

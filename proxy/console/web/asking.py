@@ -26,8 +26,8 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What came back: a plan as EXPLAIN's JSON, or an error in the fields of the protocol."""
+class Reply:
+    """The reply: a plan as EXPLAIN's JSON, or an error in the fields of the protocol."""
 
     plan: dict[str, object] | None
     error: dict[str, str]
@@ -93,7 +93,7 @@ class Asking:
     def __init__(self, session: AnySession, client: _Client) -> None:
         self._session, self._client = session, client
 
-    async def explain(self, sql: str, epsilon: Decimal | None = None) -> Told:
+    async def explain(self, sql: str, epsilon: Decimal | None = None) -> Reply:
         """The plan of a statement, or why there is none. Positions count in the statement itself."""
         if epsilon is not None:
             setting = await self._send(Query(f"SET noisegate.epsilon = {epsilon:f}".encode()).encode())
@@ -105,17 +105,17 @@ class Asking:
         )
         if told.error.get("P"):
             moved = max(1, int(told.error["P"]) - len(PREFIX))
-            return Told(None, {**told.error, "P": str(moved)}, told.notices)
+            return Reply(None, {**told.error, "P": str(moved)}, told.notices)
         return told
 
-    async def _send(self, *messages: bytes) -> Told:
+    async def _send(self, *messages: bytes) -> Reply:
         self._client.forget()
         for raw in messages:
             self._session.frame(raw[:1], raw)
         await self._client.ready()
         client = self._client
         found = json.loads(b"".join(client.rows)) if client.rows and not client.error else None
-        return Told(_plan_of(found), client.error, tuple(client.notices))
+        return Reply(_plan_of(found), client.error, tuple(client.notices))
 
 
 def _plan_of(found: object) -> dict[str, object] | None:

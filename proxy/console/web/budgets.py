@@ -29,7 +29,7 @@ _LONGEST_WORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AccountPage:
     """One account as the page shows it."""
 
     name: str
@@ -45,7 +45,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """What an analyst asks for and nobody has answered."""
+    """A request of an analyst that nobody has answered."""
 
     number: int
     time: datetime
@@ -84,7 +84,7 @@ async def show(page: Page) -> Response:
 
 def _open_span(charges: Sequence[PastCharge], now: datetime) -> tuple[datetime, datetime]:
     """A budget for ever is shown from its first charge on, and as far ahead."""
-    first = min((each.time for each in charges), default=now - timedelta(days=1))
+    first = min((charge.time for charge in charges), default=now - timedelta(days=1))
     first = min(first, now - timedelta(hours=1))
     return first, now + (now - first)
 
@@ -95,18 +95,18 @@ def accounts_of(
     budgets: Budgets,
     span: tuple[datetime, datetime, datetime],
     stops: Mapping[str, Stop],
-) -> Iterator[Account]:
+) -> Iterator[AccountPage]:
     """The shared account first."""
     yield _account(ALL, balances.shared, _spent(charges, budgets.dataset, shared=True), span, None)
     for role, balance in balances.roles.items():  # what members have seen of each other's is on it once: no picture
         yield replace(_account(f"role {role}", balance, [], span, None), picture=Markup())
     for name, balance in balances.analysts.items():
-        own = [each for each in charges if each.analyst == name]
+        own = [charge for charge in charges if charge.analyst == name]
         yield _account(name, balance, _spent(own, budgets.limit_of(name), shared=False), span, stops.get(name))
 
 
 def _spent(charges: Sequence[PastCharge], limit: Limit, *, shared: bool) -> list[tuple[datetime, Decimal]]:
-    """What was spent after each charge; of many charges after some of them."""
+    """Return what was spent after each charge; of many charges after some of them."""
     totals, found = Totals(), list[tuple[datetime, Decimal]]()
     step = max(1, len(charges) // _MOST_POINTS)
     for number, charge in enumerate(charges, start=1):
@@ -122,10 +122,10 @@ def _account(
     spent: Sequence[tuple[datetime, Decimal]],
     span: tuple[datetime, datetime, datetime],
     stop: Stop | None,
-) -> Account:
+) -> AccountPage:
     start, end, now = span
     percent = round(100 * balance.spent / balance.limit) if balance.limit else 100
-    return Account(
+    return AccountPage(
         name,
         plain_number(balance.spent),
         plain_number(balance.left),
@@ -144,7 +144,7 @@ def plain_number(number: Decimal) -> str:
 
 
 def forecast(balance: Balance, start: datetime, end: datetime, now: datetime) -> str:
-    """When nothing is left, if it goes on as it went on average since the period began."""
+    """Forecast when nothing is left, if it goes on as on average since the period began."""
     if not balance.left:
         return "nothing is left"
     if not balance.spent:
@@ -159,7 +159,7 @@ def forecast(balance: Balance, start: datetime, end: datetime, now: datetime) ->
 def _burn_down(
     name: str, balance: Balance, spent: Sequence[tuple[datetime, Decimal]], span: tuple[datetime, datetime, datetime]
 ) -> Markup:  # fmt: skip
-    """What was left, stepwise, and where the mean pace leads."""
+    """Return what was left, stepwise, and where the mean pace leads."""
     start, end, now = span
     limit, left = float(balance.limit), float(balance.left)
 
@@ -189,7 +189,7 @@ async def grant(page: Page) -> Response:
 
 
 def _amount(given: str) -> str:
-    """What may be an amount; the console's own command says whether it is one."""
+    """Return what may be an amount; the console's own command says whether it is one."""
     amount = given.strip() or "nothing"
     if not all(each.isalnum() or each in ".-" for each in amount):
         raise SyntaxProblem(f'"{amount}" is no number', hint="Write it as 0.5.")
@@ -217,7 +217,7 @@ async def answer(page: Page) -> Response:
 async def forgive(page: Page) -> Response:
     name = (await page.form())["analyst"]
     await page.command(Command("FORGIVE", (name,)))
-    return page.go("/budgets", f"{name} may ask again.")
+    return page.go("/budgets", f"{name} can query again.")
 
 
 PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {"/budgets": show}

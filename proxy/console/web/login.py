@@ -63,7 +63,7 @@ class Door:
         return visit
 
     def find_trusted(self, name: str | None, peer: str) -> Visit | None:
-        """Who comes through the gateway, which has logged them in."""
+        """Return who comes through the gateway, which has logged them in."""
         if not (self.settings.trusted_header and name) or not self.trusts(peer):
             return None
         visit = self._visit(name)
@@ -72,11 +72,11 @@ class Door:
         return visit
 
     def trusts(self, peer: str) -> bool:
-        """Whether this address is the gateway's."""
+        """Return whether this address is the gateway's."""
         return is_within(peer, tuple(map(ip_network, self.settings.trusted_from)))
 
     def is_current(self, visit: Visit) -> bool:
-        """Whether the visitor may still log in as at the time of the login."""
+        """Return whether the visitor may still log in as at the time of the login."""
         account = self._account(visit.user)
         return account == visit.account and self._role(visit.user) == visit.role and not _is_over(account)
 

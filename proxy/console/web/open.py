@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from proxy.console.commands import Console
 from proxy.console.web.login import Door
-from proxy.console.web.pages import House
+from proxy.console.web.pages import ProxyParts
 from proxy.console.web.port import WebPort, tls_context
 from proxy.console.web.site import Site
 from proxy.load_config import ConfigurationError, is_local
@@ -41,9 +41,9 @@ class WebConsole:
         if certificate is not None and private_key is not None:
             self.port.renew(certificate, private_key)
 
-    def _house(self) -> House | None:
+    def _house(self) -> ProxyParts | None:
         console = self._find_console()
         if console is None:
             return None
         settings = self._settings
-        return House(console, settings.rules, settings.web, console.vitals.service.recent, RECENT)
+        return ProxyParts(console, settings.rules, settings.web, console.vitals.service.recent, RECENT)

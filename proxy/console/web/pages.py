@@ -30,8 +30,8 @@ _TEMPLATES: Final = Environment(
 
 
 @dataclass(frozen=True)
-class House:
-    """What the pages are about: the parts of the proxy that they may see."""
+class ProxyParts:
+    """The parts of the proxy that pages may see."""
 
     console: Console
     rules: Path
@@ -45,7 +45,7 @@ class Page:
     """One request of somebody who is logged in."""
 
     request: Request
-    house: House
+    house: ProxyParts
     visits: Visits
     number: str  # of the cookie
     visit: Visit
@@ -85,11 +85,11 @@ class Page:
         """A parameter of the address."""
         return self.request.query_params.get(name, "").strip()
 
-    async def form(self) -> "Form":
+    async def form(self) -> "PageForm":
         return await read_form(self.request)
 
 
-class Form(dict[str, str]):
+class PageForm(dict[str, str]):
     """The fields of a form; one that is missing is empty."""
 
     def __missing__(self, name: str) -> str:
@@ -100,10 +100,10 @@ class TooLarge(Exception):
     """A body that no form of ours has."""
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request) -> PageForm:
     """The form that was sent; it is read once."""
     known = request.scope.get("noisegate.form")
-    if isinstance(known, Form):
+    if isinstance(known, PageForm):
         return known
     body = bytearray()
     async for piece in request.stream():
@@ -114,7 +114,7 @@ async def read_form(request: Request) -> Form:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")
     except ValueError:
         raise TooLarge from None
-    form = Form(pairs)
+    form = PageForm(pairs)
     request.scope["noisegate.form"] = form
     return form
 
@@ -124,6 +124,6 @@ def rendered(template: str, /, **values: object) -> str:
 
 
 def plain(values: Mapping[str, object] | None = None) -> dict[str, object]:
-    """What a page has that is for nobody yet: the login, and errors before it."""
+    """Return what a page has that is for nobody yet: the login, and errors before it."""
     empty = {"user": "", "role": "", "note": "", "path": "", "by_gateway": False, "token": ""}
     return {**empty, **(values or {})}

@@ -24,7 +24,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Where numbers stand, and the texts below or beside them."""
+    """The places of numbers, and the texts below or beside them."""
 
     low: float
     high: float
@@ -99,13 +99,13 @@ def log_axis(values: Sequence[float]) -> Axis:
     high = max(high, low + 1)
     step = max(1, math.ceil((high - low) / 4))
     powers = range(low, high + 1, step)
-    return Axis(10.0**low, 10.0**high, tuple((10.0**each, _power(each)) for each in powers), is_log=True)
+    return Axis(10.0**low, 10.0**high, tuple((10.0**power, _power(power)) for power in powers), is_log=True)
 
 
 def linear_axis(low: float, high: float) -> Axis:
     """Between two numbers, with a tick at the ends and in the middle."""
     ticks = (low, (low + high) / 2, high)
-    return Axis(low, high, tuple((each, _tick(each)) for each in ticks))
+    return Axis(low, high, tuple((tick, _tick(tick)) for tick in ticks))
 
 
 def _power(exponent: int) -> str:

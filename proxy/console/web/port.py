@@ -26,7 +26,11 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.since = self.loop.time()
-        silent = [each for each in self.connections if isinstance(each, _Protocol) and each.cycle is None]
+        silent = [
+            connection
+            for connection in self.connections
+            if isinstance(connection, _Protocol) and connection.cycle is None
+        ]
         if len(silent) > _MOST_SILENT:
             min(silent, key=lambda each: each.since).close_silent()
         self.loop.call_later(_SILENT_SECONDS, self.close_silent)

@@ -57,7 +57,7 @@ class Draft:
 
     @property
     def can_be_saved(self) -> bool:
-        return self.policy is not None and not any(each.is_error for each in self.remarks)
+        return self.policy is not None and not any(remark.is_error for remark in self.remarks)
 
     def refused(self, path: str, refusal: Refusal) -> "Draft":
         """With a field that cannot be written at all, this is the file without the form."""
@@ -65,9 +65,9 @@ class Draft:
         return Draft(self.text, self.policy, (wrong, *self.remarks))
 
     def about(self, table: str) -> list[Remark]:
-        """What is said of one table, and the errors of the others."""
+        """Return what is said of one table, and the errors of the others."""
         own = f"tables.{table}"
-        return [each for each in self.remarks if each.is_error or f"{each.finding.path}.".startswith(f"{own}.")]
+        return [remark for remark in self.remarks if remark.is_error or f"{remark.finding.path}.".startswith(f"{own}.")]
 
 
 def draft_of(text: str, rules: Path, catalog: Catalog) -> Draft:
@@ -75,7 +75,9 @@ def draft_of(text: str, rules: Path, catalog: Catalog) -> Draft:
     try:
         policy = load_policy(text, str(rules), os.environ)
     except RulesError as wrong:
-        remarks = tuple(Remark(error(each.path, each.message, each.hint), each.line) for each in wrong.problems)
+        remarks = tuple(
+            Remark(error(problem.path, problem.message, problem.hint), problem.line) for problem in wrong.problems
+        )
         return Draft(text, None, remarks)
     try:
         seen = read_lock(rules)
@@ -90,9 +92,9 @@ def draft_of(text: str, rules: Path, catalog: Catalog) -> Draft:
 def wrong_fields(remarks: Sequence[Remark], table: str) -> Iterator[str]:
     """The names of the fields that errors are about."""
     own = f"tables.{table}."
-    for each in remarks:
-        if each.is_error and each.finding.path.startswith(own):
-            rest = each.finding.path.removeprefix(own)
+    for remark in remarks:
+        if remark.is_error and remark.finding.path.startswith(own):
+            rest = remark.finding.path.removeprefix(own)
             if not rest.startswith("columns."):
                 yield rest.partition(".")[0]
                 continue
@@ -125,7 +127,7 @@ def _points(policy: Policy, catalog: Catalog, table: str, column: str) -> tuple[
 
 
 def _words(points: Sequence[NoisePoint], policy: Policy, column: str) -> str:
-    own = next(each for each in points if each.is_own)
+    own = next(point for point in points if point.is_own)
     epsilon, budget = policy.defaults.epsilon, policy.budget
     period = "in all" if budget.per == "ever" else f"a {budget.per}"
     what = f"A sum of {column}" if column else "A count of rows"
@@ -134,8 +136,8 @@ def _words(points: Sequence[NoisePoint], policy: Policy, column: str) -> str:
 
 
 def _picture(points: Sequence[NoisePoint], policy: Policy, column: str) -> Markup:
-    own = next(each for each in points if each.is_own)
-    drawn = [Point(float(each.bound), float(each.error)) for each in points if each.bound > 0 and each.error > 0]
+    own = next(point for point in points if point.is_own)
+    drawn = [Point(float(point.bound), float(point.error)) for point in points if point.bound > 0 and point.error > 0]
     here = Point(float(own.bound), float(own.error))
     unit = "larger of the bounds" if column else "rows_per_unit"
     title = f"Noise by {unit}{f' of {column}' if column else ''}: ±{short_number(float(own.error))} at {own.bound:f}"

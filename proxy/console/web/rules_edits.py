@@ -180,7 +180,7 @@ def _edit_column(columns: CommentedMap, name: str, known: ColumnEdit, edit: Colu
 def _put_values(rules: CommentedMap, values: tuple[str, ...], *, is_text: bool) -> None:
     rules.pop("values", None)
     if values:
-        items = CommentedSeq(_checked(each) if is_text else _scalar(each) for each in values)
+        items = CommentedSeq(_checked(value) if is_text else _scalar(value) for value in values)
         items.fa.set_flow_style()
         rules["values"] = items
 

@@ -39,7 +39,7 @@ class Version:
     digest: str
 
 
-class History:
+class RulesHistory:
     """The versions of one rules file."""
 
     def __init__(self, rules: Path) -> None:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proxy.console.web import analyst, budgets, health, statements, tables, tables_history, try_it
 from proxy.console.web.login import Door
-from proxy.console.web.pages import House, Page, TooLarge, plain, read_form, rendered
+from proxy.console.web.pages import Page, ProxyParts, TooLarge, plain, read_form, rendered
 from proxy.console.web.visits import Role, Visit, Visits
 from proxy.log import warn
 from proxy.wire.startup import LoginRefused
@@ -54,7 +54,7 @@ _HEADERS: Final = {
 class Site:
     """Everything that the port answers."""
 
-    def __init__(self, door: Door, find_house: Callable[[], House | None], *, has_tls: bool) -> None:
+    def __init__(self, door: Door, find_house: Callable[[], ProxyParts | None], *, has_tls: bool) -> None:
         self._door, self._find_house, self._has_tls = door, find_house, has_tls
         self._visits = Visits()
         self._cookie = "__Host-noisegate" if has_tls else "noisegate"
@@ -159,7 +159,7 @@ class Site:
         return number, visit
 
     def _is_ours(self, request: Request, number: str, token: str) -> bool:
-        """Whether a form came from a page of ours: by its token, and by what the browser says of its origin."""
+        """Return whether a form came from a page of ours: by its token, and by what the browser says of its origin."""
         origin, host = request.headers.get("origin"), request.headers.get("host", "")
         of_ours = origin is None or urlsplit(origin).netloc == host or self._door.trusts(_peer(request))
         same_site = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"

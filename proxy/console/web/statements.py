@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from proxy.console.web.pages import Page
 from proxy.ledger.review import Wish
-from proxy.session.recent_refusals import Refused
+from proxy.session.recent_refusals import RecentRefusal
 from rules.accounting.accountant import Totals
 from rules.accounting.store import PastCharge
 from rules.refusal import Refusal
@@ -71,7 +71,7 @@ async def show(page: Page) -> Response:
         most=_MOST_READ,
     )
     history = await vitals.ledger.history(wish)
-    found = [each for each in reversed(history.charges) if _has(each, asked["words"])]
+    found = [charge for charge in reversed(history.charges) if _has(charge, asked["words"])]
     analysts = sorted({*history.analysts, *vitals.service.rulebook.budgets.analysts})
     older = found[_MOST:]
     return page.render(
@@ -101,7 +101,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _has(charge: PastCharge, words: str) -> bool:
-    """Whether all of the words stand in the shape or among the tables."""
+    """Return whether all of the words stand in the shape or among the tables."""
     text = f"{charge.shape} {' '.join(charge.tables)}".lower()
     return all(word in text for word in words.lower().split())
 
@@ -128,16 +128,16 @@ def _paid(charge: PastCharge) -> Totals:
     return Totals().plus((*charge.fresh, *charge.seen))
 
 
-def refused_kinds(newest: Iterable[Refused]) -> Sequence[RefusedKind]:
+def refused_kinds(newest: Iterable[RecentRefusal]) -> Sequence[RefusedKind]:
     """The most frequent kind first."""
-    by_kind: dict[tuple[str, str], list[Refused]] = {}
+    by_kind: dict[tuple[str, str], list[RecentRefusal]] = {}
     for each in newest:
         by_kind.setdefault((each.kind, each.sqlstate), []).append(each)
     kinds = [_kind(kind, sqlstate, alike) for (kind, sqlstate), alike in by_kind.items()]
-    return sorted(kinds, key=lambda each: -each.count)
+    return sorted(kinds, key=lambda kind: -kind.count)
 
 
-def _kind(kind: str, sqlstate: str, alike: Sequence[Refused]) -> RefusedKind:
+def _kind(kind: str, sqlstate: str, alike: Sequence[RecentRefusal]) -> RefusedKind:
     hints = Counter(each.hint for each in alike if each.hint)
     examples = dict.fromkeys((each.statement, each.shape) for each in alike if each.statement)
     return RefusedKind(

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from proxy.console.language import Command
 from proxy.console.web.analyst import uses_of
-from proxy.console.web.pages import Form, Page
+from proxy.console.web.pages import Page, PageForm
 from proxy.console.web.rules_draft import ROWS, Draft, diff_of, draft_of, noise_of, wrong_fields
 from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
-from proxy.console.web.rules_history import AGAIN, CHANGED, History, NotWritten, digest_of
+from proxy.console.web.rules_history import AGAIN, CHANGED, NotWritten, RulesHistory, digest_of
 from proxy.log import event
 from rules.catalog import Catalog, Table
 from rules.planner.column_facts import column_facts
@@ -26,7 +26,7 @@ _TEXTS: Final = ("text", "varchar", "bpchar", "char", "name", "enum")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTable:
     """A table of the list."""
 
     name: str
@@ -53,7 +53,7 @@ async def show(page: Page) -> Response:
     return page.render(
         "tables.html",
         tables=[_shown(name, policy, catalog) for name in policy.tables],
-        others=[str(each.name) for each in catalog.tables if policy.find_table(each.name) is None],
+        others=[str(table.name) for table in catalog.tables if policy.find_table(table.name) is None],
         may_edit=page.house.settings.may_edit_rules,
         rules=page.house.rules.name,
     )
@@ -64,18 +64,18 @@ def _now(page: Page) -> tuple[Policy, Catalog]:
     return console.policy(), console.vitals.service.rulebook.catalog
 
 
-def _shown(name: str, policy: Policy, catalog: Catalog) -> Shown:
+def _shown(name: str, policy: Policy, catalog: Catalog) -> ShownTable:
     rules, table = policy.tables[name], catalog.find_table(table_name(name))
     columns = () if table is None else table.columns
     kind = "public" if rules.public else "view" if rules.view else "protected"
     rows = "" if rules.rows_per_unit is None else f"{'up to ' if rules.rows_auto else ''}{rules.rows_per_unit:,}"
-    return Shown(name, kind, rules.unit or "", rows, len(columns), sum(rules.hides(each) for each in columns))
+    return ShownTable(name, kind, rules.unit or "", rows, len(columns), sum(rules.hides(column) for column in columns))
 
 
 async def edit(page: Page) -> Response:
     """One table as the file has it."""
     name = page.asked("table")
-    history, table = History(page.house.rules), _find(page, name)
+    history, table = RulesHistory(page.house.rules), _find(page, name)
     text = history.current()
     given = await asyncio.to_thread(read_table, text, name)
     draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
@@ -95,16 +95,16 @@ async def _form(page: Page, name: str, table: Table, given: TableEdit, draft: Dr
     noise = await asyncio.to_thread(noise_of, draft, catalog, name, table)
     rulebook = page.house.console.vitals.service.rulebook
     facts = await asyncio.to_thread(lambda: list(column_facts(rulebook.policy, catalog)))
-    roles = {each.column.name: uses_of(each)[2] for each in facts if each.table.name == table.name}
+    roles = {fact.column.name: uses_of(fact)[2] for fact in facts if fact.table.name == table.name}
     rows = [
         ColumnRow(
-            each.name,
-            each.type.sql,
-            roles.get(each.name, ["hidden"]),
-            given.columns.get(each.name, ColumnEdit()),
-            noise.get(each.name),
+            column.name,
+            column.type.sql,
+            roles.get(column.name, ["hidden"]),
+            given.columns.get(column.name, ColumnEdit()),
+            noise.get(column.name),
         )
-        for each in table.columns
+        for column in table.columns
     ]
     return page.render(
         "table.html",
@@ -138,8 +138,11 @@ async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
     form = await page.form()
     name = form["table"]
     table, rules = _find(page, name), page.house.rules
-    given, texts = edit_of(form, table), frozenset(each.name for each in table.columns if _is_text(each.type.base))
-    before = History(rules).current()
+    given, texts = (
+        edit_of(form, table),
+        frozenset(column.name for column in table.columns if _is_text(column.type.base)),
+    )
+    before = RulesHistory(rules).current()
     try:
         text = await asyncio.to_thread(edit_table, before, name, given, texts)
     except BadEdit as wrong:
@@ -148,7 +151,7 @@ async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
     return name, table, given, await asyncio.to_thread(draft_of, text, rules, _now(page)[1])
 
 
-def edit_of(form: Form, table: Table) -> TableEdit:
+def edit_of(form: PageForm, table: Table) -> TableEdit:
     """The fields of the form; one value of a list on each line."""
 
     def column(name: str) -> ColumnEdit:
@@ -172,11 +175,11 @@ def _is_text(base: str) -> bool:
 
 
 async def review(page: Page) -> Response:
-    """What saving would change; with mistakes the form again."""
+    """Return what saving would change; with mistakes the form again."""
     name, table, given, draft = await _drafted(page)
     if not draft.can_be_saved:
         return await _form(page, name, table, given, draft, 422)
-    before = History(page.house.rules).current()
+    before = RulesHistory(page.house.rules).current()
     return page.render(
         "review.html",
         name=name,
@@ -199,7 +202,7 @@ async def save(page: Page) -> Response:
 
 async def put_in_force(page: Page, text: str, base: str, change: str) -> None:
     """Replace the rules file, whose digest has to be `base`, and reload; raises a Refusal, and then nothing changed."""
-    history = History(page.house.rules)
+    history = RulesHistory(page.house.rules)
     async with _SAVING:
         before = history.current()
         if digest_of(before) != base:

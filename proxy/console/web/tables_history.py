@@ -9,14 +9,14 @@ from starlette.responses import Response
 from proxy.console.web.pages import Page
 from proxy.console.web.rules_draft import diff_of, draft_of
 from proxy.console.web.rules_edits import BadEdit
-from proxy.console.web.rules_history import History, Version, digest_of
+from proxy.console.web.rules_history import RulesHistory, Version, digest_of
 from proxy.console.web.tables import put_in_force
 from rules.refusal import NotAllowed
 
 
 async def show(page: Page) -> Response:
     """All versions, and what one of them would change in the file as it is."""
-    history = History(page.house.rules)
+    history = RulesHistory(page.house.rules)
     current = history.current()
     number = page.asked("version")
     chosen = _find(history, number) if number else None
@@ -30,7 +30,7 @@ async def show(page: Page) -> Response:
     )
 
 
-def _find(history: History, number: str) -> tuple[Version, str]:
+def _find(history: RulesHistory, number: str) -> tuple[Version, str]:
     found = history.find(int(number)) if number.isdecimal() and len(number) < 10 else None
     if found is None:
         raise BadEdit("there is no such version")
@@ -42,11 +42,11 @@ async def restore(page: Page) -> Response:
     if not page.house.settings.may_edit_rules:
         raise NotAllowed("the rules cannot be edited here", hint="noisegate serve --console-edit-rules allows it.")
     form = await page.form()
-    version, text = _find(History(page.house.rules), form["version"])
+    version, text = _find(RulesHistory(page.house.rules), form["version"])
     catalog = page.house.console.vitals.service.rulebook.catalog
     draft = await asyncio.to_thread(draft_of, text, page.house.rules, catalog)
     if not draft.can_be_saved:
-        wrong = next(each.finding for each in draft.remarks if each.is_error)
+        wrong = next(remark.finding for remark in draft.remarks if remark.is_error)
         raise BadEdit(f"version {version.number} does not fit the database any more: {wrong}")
     await put_in_force(page, text, form["base"], f"back to version {version.number}")
     return page.go("/tables/history", f"Version {version.number} is in force again.")

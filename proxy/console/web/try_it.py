@@ -12,7 +12,7 @@ from typing import Final
 from markupsafe import Markup
 from starlette.responses import Response
 
-from proxy.console.web.asking import Asking, Told, asking_as, facts_of
+from proxy.console.web.asking import Asking, Reply, asking_as, facts_of
 from proxy.console.web.pages import Page
 from proxy.console.web.pictures import Line, Point, lines, log_axis
 from proxy.log import event
@@ -28,7 +28,7 @@ _PRIVATE: Final = "Private Answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedAnswer:
     """The error of one column: in words at the ε that was asked for, and as a line over others."""
 
     name: str
@@ -38,13 +38,13 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a statement."""
+    """The outcome of a statement."""
 
-    told: Told
+    told: Reply
     is_private: bool
     cost: Sequence[tuple[str, str]]
     blocks: Sequence[Sequence[tuple[str, str]]]
-    expected: Sequence[Expected]
+    expected: Sequence[ExpectedAnswer]
     marked: tuple[str, str, str] | None  # the statement before, at and after the place of an error
 
 
@@ -72,7 +72,7 @@ async def ask(page: Page) -> Response:
             tried = await _tried(asking, asked["sql"], epsilon, limits)
     except Refusal as refusal:
         fields = {"C": refusal.sqlstate, "M": refusal.message, "H": refusal.hint, "D": refusal.detail}
-        told = Told(None, {code: text for code, text in fields.items() if text})
+        told = Reply(None, {code: text for code, text in fields.items() if text})
         tried = Tried(told, False, (), (), (), None)
     return _rendered(page, asked, tried)
 
@@ -115,7 +115,7 @@ async def _tried(asking: Asking, sql: str, epsilon: Decimal, limits: SettingLimi
     blocks = [facts_of(block) for block in _blocks(told)]
     errors = [(name.removeprefix(_ERROR), value) for block in blocks for name, value in block if _is_error(name)]
     pictures = [_picture(name, epsilon, number, found) for number, (name, _) in enumerate(errors)]
-    expected = [Expected(*each, picture) for each, picture in zip(errors, pictures, strict=True)]
+    expected = [ExpectedAnswer(*each, picture) for each, picture in zip(errors, pictures, strict=True)]
     return Tried(told, True, facts_of(told.plan), blocks, expected, None)
 
 
@@ -133,14 +133,14 @@ def _marked(sql: str, position: str) -> tuple[str, str, str] | None:
     return sql[:at], sql[at:end], sql[end:]
 
 
-def _blocks(told: Told) -> Iterator[dict[str, object]]:
+def _blocks(told: Reply) -> Iterator[dict[str, object]]:
     below = (told.plan or {}).get("Plans")
     for block in below if isinstance(below, list) else ():
         if isinstance(block, dict):
             yield block
 
 
-def _margins(told: Told) -> list[tuple[float, str] | None]:
+def _margins(told: Reply) -> list[tuple[float, str] | None]:
     """The first error that each line tells, and in what it is."""
     facts = (fact for block in _blocks(told) for fact in facts_of(block))
     return [_margin(value) for name, value in facts if _is_error(name)]

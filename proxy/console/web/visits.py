@@ -1,4 +1,4 @@
-"""Who is logged in at the web console: signed cookies, sessions that end, and tokens that forms must show.
+"""Visits of the web console: signed cookies, sessions that end, and tokens that forms must show.
 
 A cookie holds a random number and its signature, and nothing else. What it stands for is kept here, so that a logout,
 a password that is changed and a restart end it.
@@ -52,7 +52,7 @@ class Visits:
         return number if hmac.compare_digest(signature.encode(), self._sign("cookie", number).encode()) else None
 
     def token(self, number: str) -> str:
-        """What each form of this browser has to show: a page of another site does not know it."""
+        """Return what each form of this browser has to show: a page of another site does not know it."""
         return self._sign("form", number)
 
     def is_token(self, number: str, token: str) -> bool:

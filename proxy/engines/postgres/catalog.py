@@ -98,7 +98,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
 
 
 def _place(connection: AsyncConnection[Any]) -> str:
-    """Where a provider closes pg_control_system: the server's address as our configuration writes it."""
+    """Return where a provider closes pg_control_system: the server's address as our configuration writes it."""
     given = connection.info.get_parameters()
     return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}"
 

@@ -1,4 +1,4 @@
-"""How a transaction over the real database begins: pinned, locked, its proofs checked and its statements planned.
+"""Begin a transaction over the real database: pinned, locked, its proofs checked and its statements planned.
 
 All of it comes before anything is charged, so whatever the server cannot run is refused for nothing.
 """
@@ -65,7 +65,7 @@ class NotPrepared(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What begins a transaction, as one message: settings, locks, proofs, and the plans of what will be run.
+    """The opening of a transaction, as one message: settings, locks, proofs, and the plans of what will be run.
 
     LOCK takes no snapshot, so the snapshot that the proofs take is one that no change of these tables can pass, and it
     is the snapshot of the rows. Planning waits for the proofs, and so it sees the tables that they are about.
@@ -108,7 +108,7 @@ class Opening:
         )
 
     def running(self, sql: str) -> str:
-        """What runs a statement: its plan, with so much of its text as the DBA needs to know it in pg_stat_activity."""
+        """Return the plan of a statement, with so much of its text as the DBA needs to know it in pg_stat_activity."""
         name = self.planned.get(sql)
         return sql if name is None else f"EXECUTE {name} /* {NOT_SHOWN.sub('?', sql[:SHOWN])} */"
 
@@ -168,7 +168,7 @@ def _read(cursor: AsyncCursor[Any], opening: Opening) -> str:
 
 
 def _cost_of(plan: Sequence[Row]) -> float:
-    """What the planner expects, as its first line says: Aggregate  (cost=35.50..35.51 rows=1 width=8)."""
+    """Return what the planner expects, as its first line says: Aggregate  (cost=35.50..35.51 rows=1 width=8)."""
     found = COST.search(plan[0][0] or b"")
     return float(found[1]) if found else 0.0
 

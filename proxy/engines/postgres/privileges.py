@@ -1,4 +1,4 @@
-"""What our role in the real database may do: too little, too much. The smaller it is, the better the wall."""
+"""Privileges of our role in the real database: too few, too many. The fewer there are, the better the wall."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,7 +63,7 @@ async def find_risks(connection: AsyncConnection[Any], named: Sequence[TableName
 
 
 async def _granted(connection: AsyncConnection[Any]) -> list[str]:
-    """What a role has been given; a superuser has all of it anyway."""
+    """Return what a role has been given; a superuser has all of it anyway."""
     cursor = await connection.execute(
         "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND pg_has_role(oid, 'USAGE') ORDER BY 1",
         (list(MEMBERSHIPS),),
@@ -89,7 +89,7 @@ async def _more(connection: AsyncConnection[Any], role: str, named: Sequence[Tab
     if not others:
         return []
     shown = ", ".join(map(str, others[:3])) + (", …" if len(others) > 3 else "")
-    listed = ", ".join(Identifier(each.schema, each.name).as_string() for each in others[:MOST_REVOKED])
+    listed = ", ".join(Identifier(other.schema, other.name).as_string() for other in others[:MOST_REVOKED])
     revoke = f"REVOKE SELECT ON {listed} FROM {Identifier(role).as_string()}"
     more = f", and so on for {len(others) - MOST_REVOKED} more" if len(others) > MOST_REVOKED else ""
     tables = "1 table or view" if len(others) == 1 else f"{len(others)} tables or views"
@@ -98,7 +98,7 @@ async def _more(connection: AsyncConnection[Any], role: str, named: Sequence[Tab
 
 
 async def find_missing(connection: AsyncConnection[Any], named: Sequence[TableName]) -> Mapping[TableName, str]:
-    """Which of these tables the role of this connection cannot read, and the SQL that would let it."""
+    """Return which of these tables the role of this connection cannot read, and the SQL that would let it."""
     ((role,),) = await (await connection.execute("SELECT current_user")).fetchall()
     to = f"TO {Identifier(role).as_string()}"
     given = [name.schema for name in named], [name.name for name in named]

@@ -28,7 +28,6 @@ from proxy.engines.engine import (
 )
 from proxy.engines.postgres.catalog import read_catalog
 from proxy.engines.postgres.catalog_queries import ALL_FINGERPRINTS
-from proxy.engines.postgres.clocks import offsets_by_name, offsets_of_session
 from proxy.engines.postgres.opening import GRACE_SECONDS, PREPARE, Begun, NotPrepared, Opening, begin, rows_of
 from proxy.engines.postgres.privileges import find_missing, find_risks
 from rules.catalog import SERVERS, Catalog, Table, TableName
@@ -118,7 +117,7 @@ class PostgresEngine:
 
     @property
     def is_busy(self) -> bool:
-        """Whether all connections are in use."""
+        """Return whether all connections are in use."""
         return self._slots.locked()
 
     async def check(self, timeout_seconds: float) -> None:
@@ -196,7 +195,7 @@ class PostgresEngine:
         statements: Sequence[Bounded | Marginals | Tally] = (),
     ) -> AsyncIterator[PostgresSnapshot]:
         deadline = asyncio.get_running_loop().time() + timeout_seconds
-        planned = {each.sql: f"{self._prefix}_{next(self._numbers)}" for each in statements}
+        planned = {statement.sql: f"{self._prefix}_{next(self._numbers)}" for statement in statements}
         pinned = tuple(self.settings.items())
         opening = Opening(time_zone, timeout_seconds, tuple(tables), planned, self._most_cost, pinned, reads_rows=True)
         async with self._transaction(opening) as begun:
@@ -296,3 +295,31 @@ def _failure(error: psycopg.Error, connection: AsyncConnection[Any]) -> EngineEr
     if error.sqlstate is not None:
         return StatementFailed(error.sqlstate)
     return EngineError(cause=cause_of(error)) if connection.closed else StatementFailed("XX000")
+
+
+# Seconds ahead of UTC at each moment, in the order of time. A name may be an abbreviation, a session's zone is none.
+BY_NAME = """
+SELECT z.name, array_agg(extract(epoch FROM timezone(z.name, m.at) - timezone('UTC', m.at))::bigint ORDER BY m.at)
+FROM unnest(%s::text[]) AS z (name), (SELECT to_timestamp(s::float8) AS at FROM unnest(%s::bigint[]) AS u (s)) AS m
+GROUP BY z.name
+"""
+OF_SESSION = """
+SELECT %s, array_agg(extract(epoch FROM m.at::timestamp - timezone('UTC', m.at))::bigint ORDER BY m.at)
+FROM (SELECT to_timestamp(s::float8) AS at FROM unnest(%s::bigint[]) AS u (s)) AS m
+"""
+
+
+async def offsets_by_name(
+    connection: AsyncConnection[Any], zones: Sequence[str], seconds: Sequence[int]
+) -> Mapping[str, list[int]]:
+    """Return how far ahead of UTC these zones are, as AT TIME ZONE reads their names."""
+    cursor = await connection.execute(BY_NAME, (list(zones), list(seconds)))
+    return {name: list(offsets) for name, offsets in await cursor.fetchall()}
+
+
+async def offsets_of_session(
+    connection: AsyncConnection[Any], zone: str, seconds: Sequence[int]
+) -> Mapping[str, list[int]]:
+    """Return how far ahead of UTC the connection's own TimeZone is, which is this one."""
+    cursor = await connection.execute(OF_SESSION, (zone, list(seconds)))
+    return {name: list(offsets) for name, offsets in await cursor.fetchall()}

@@ -4,15 +4,16 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
 from rules.functions.datetime.arithmetic import LIMIT, shifted
-from rules.functions.datetime.extraction import clock, moment
+from rules.functions.datetime.operands import clock, moment
 from rules.functions.datetime.to_char import moment_by_format
 from rules.functions.facts import Operands, function
-from rules.functions.guard import EvalContext, as_double, as_passed, as_value, within, year_limits
+from rules.functions.guard import as_double, as_passed, as_value, within, year_limits
 from rules.functions.text.strings import whole_constant
 from rules.refusal import NotSupported
-from rules.values import domain
-from rules.values.domain import ANYTHING, Domain, Range
+from rules.values import domain, interval_arithmetic
+from rules.values.domain import Domain, Range
 from rules.values.expression import Apply, Constant, Expression, Operand, condition, ids_in
 from rules.values.types import BOOLEAN, DATE, FLOAT8, INT4, INTERVAL, TIMESTAMP, TIMESTAMPTZ, Type
 from rules.values.value import DAY, Span
@@ -28,7 +29,24 @@ def age(operands: Operands, setting: EvalContext) -> Expression:
     if len(given) == 1:
         given.insert(0, clock("current_date", setting))
     later, earlier = (each if each.type.kind == target.kind else cast_to(each, target, setting) for each in given)
-    return Apply("age", "age({0}, {1})", (later, earlier), INTERVAL, ANYTHING, later.nullable or earlier.nullable)
+    nullable = later.nullable or earlier.nullable
+    return Apply("age", "age({0}, {1})", (later, earlier), INTERVAL, _ages(later, earlier), nullable)
+
+
+def _ages(later: Expression, earlier: Expression) -> Domain:
+    """How long ages are, as PostgreSQL counts them: a month as 30 days and a year as 365.25.
+
+    Up to eleven months have at most seven days more than that, a year with its leap day one, and the calendar is short
+    of a day in 128 years.
+    """
+    ranges = domain.range_of(later.domain), domain.range_of(earlier.domain)
+    found = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
+    low, high = (None if end is None else end + sign * _slack(end) for sign, end in ((-1, found.low), (1, found.high)))
+    return Range(low, high)
+
+
+def _slack(span: Fraction) -> Fraction:
+    return 10 * DAY + abs(span) / 40_000
 
 
 @function(
@@ -89,7 +107,7 @@ def _bins(bounds: Range, size: Fraction, origin: Fraction) -> Domain:
 def make_date(operands: Operands, setting: EvalContext) -> Expression:
     """make_date(year, month, day); NULL where there is no such day, or none in the years 1 to 9999."""
     parts = tuple(as_value(typed(operand, setting, INT4), setting) for operand in operands)
-    if any(each.type.kind != "integer" for each in parts):
+    if any(part.type.kind != "integer" for part in parts):
         raise NotSupported("make_date needs three integers")
     year, month, day = (
         each if each.sure.is_within(low, high) else within(each, low, high)
@@ -116,7 +134,9 @@ _CALENDAR = tuple((Fraction(1), Fraction(high)) for high in (9999, 12, 31))
 )
 def make_interval(operands: Operands, setting: EvalContext) -> Expression:
     """make_interval(days => 3): years, months, weeks, days, hours, minutes and seconds, all of them constants."""
-    given = [whole_constant("make_interval", each, setting, least=-_MOST_UNITS, most=_MOST_UNITS) for each in operands]
+    given = [
+        whole_constant("make_interval", operand, setting, least=-_MOST_UNITS, most=_MOST_UNITS) for operand in operands
+    ]
     units = [int(each.text or 0) for each in given] + [0] * (7 - len(given))
     years, months, weeks, days, hours, minutes, seconds = units
     span = Span(years * 12 + months, weeks * 7 + days, ((hours * 60 + minutes) * 60 + seconds) * 1_000_000)
@@ -153,7 +173,7 @@ def from_epoch(operands: Operands, setting: EvalContext) -> Expression:
 
 def _moments(seconds: Expression, inside: Expression) -> Domain:
     """A double tells whole seconds exactly, and others nearly."""
-    listed = [each for each in domain.items_of(seconds.domain, LIMIT) or () if isinstance(each, Fraction)]
+    listed = [item for item in domain.items_of(seconds.domain, LIMIT) or () if isinstance(item, Fraction)]
     bounds = domain.range_of(inside.domain)
     if bounds.low is None or bounds.high is None:
         return domain.UNBOUNDED
@@ -182,7 +202,7 @@ def is_finite(operands: Operands, setting: EvalContext) -> Expression:
 )
 def overlaps(operands: Operands, setting: EvalContext) -> Expression:
     first, second = operands[:2], operands[2:]
-    kind = TIMESTAMPTZ if any(_kind(each) == "timestamptz" for each in operands) else TIMESTAMP
+    kind = TIMESTAMPTZ if any(_kind(operand) == "timestamptz" for operand in operands) else TIMESTAMP
     ends = (*_ends(first, kind, setting), *_ends(second, kind, setting))
     return condition("overlaps", "(({0}, {1}) OVERLAPS ({2}, {3}))", *ends, strict=False)
 

@@ -5,8 +5,9 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
 from rules.functions.datetime.intervals import moved_by_times
-from rules.functions.guard import EvalContext, as_value, within, year_limits
+from rules.functions.guard import as_value, within, year_limits
 from rules.refusal import NotSupported
 from rules.values import domain, enforced, interval_arithmetic, value
 from rules.values.domain import Domain, Range
@@ -82,7 +83,7 @@ def _inside(expression: Expression, move: Span) -> Expression:
 
 
 def _moved(known: Domain, move: Span, zone: str | None, *, days: bool) -> Domain:
-    """Where moments come to lie: months keep the time of day, so that the last days of a month change their order.
+    """Move moments: months keep the time of day, so that the last days of a month change their order.
 
     A month after Jan 30 23:00 is Feb 29 23:00, and a month after Jan 31 01:00 is Feb 29 01:00. Days stay in order.
     """

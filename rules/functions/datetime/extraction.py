@@ -1,38 +1,22 @@
-"""Functions of dates and times. Operands lie in the years 1 to 9999 or are NULL, so nothing overflows."""
+"""Extract fields of moments, and read moments in another time zone."""
 
-from datetime import date
 from fractions import Fraction
 
 from rules.functions.casts import cast_to
-from rules.functions.coerce import literal, typed
-from rules.functions.datetime.arithmetic import LIMIT, mapped
+from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
+from rules.functions.datetime.arithmetic import mapped
 from rules.functions.datetime.intervals import part_of_span
+from rules.functions.datetime.operands import constant_field, constant_zone, moment
 from rules.functions.facts import Operands, function
-from rules.functions.guard import EvalContext, as_value, within, year_limits
 from rules.refusal import NotSupported
 from rules.values import domain, value
-from rules.values.clocks import find_bins, find_shown
+from rules.values.clocks import find_shown
 from rules.values.domain import Domain, Range
-from rules.values.expression import Apply, Constant, Expression, Literal, Operand
-from rules.values.time_zones import note_name
-from rules.values.types import DATE, FLOAT8, NUMERIC, TEXT, TIMESTAMP, TIMESTAMPTZ, Type
-from rules.values.value import DAY, Span
+from rules.values.expression import Apply, Expression
+from rules.values.types import FLOAT8, NUMERIC, TIMESTAMP, TIMESTAMPTZ, Type
+from rules.values.value import DAY
 
-TRUNCATIONS = (
-    "microseconds",
-    "milliseconds",
-    "second",
-    "minute",
-    "hour",
-    "day",
-    "week",
-    "month",
-    "quarter",
-    "year",
-    "decade",
-    "century",
-    "millennium",
-)
 # field -> what date_part can say of a moment in the years 1 to 9999, with its step
 FIELDS: dict[str, tuple[int, int, Fraction]] = {
     "year": (1, 9999, Fraction(1)),
@@ -55,175 +39,6 @@ FIELDS: dict[str, tuple[int, int, Fraction]] = {
     "epoch": (-62_135_596_800, 253_402_300_800, Fraction(1, 10**6)),
 }
 _CLOCK = frozenset(("hour", "minute", "second", "milliseconds", "microseconds"))  # that a date has not
-_SPOKEN = {
-    "years": "year", "months": "month", "days": "day", "hours": "hour", "minutes": "minute", "seconds": "second",
-    "weeks": "week", "quarters": "quarter", "y": "year", "mon": "month", "mons": "month", "d": "day", "h": "hour",
-    "m": "minute", "s": "second", "sec": "second", "min": "minute", "mins": "minute", "secs": "second",
-    "decades": "decade", "centuries": "century", "millisecond": "milliseconds", "microsecond": "microseconds",
-}  # fmt: skip
-
-
-def moment(operand: Operand, setting: EvalContext, sql_type: Type = TIMESTAMPTZ) -> Expression:
-    found = as_value(typed(operand, setting, sql_type), setting)
-    if not found.type.is_time:
-        raise NotSupported(f"the argument must be a date or timestamp, not {found.type.sql}")
-    return _dated(found)
-
-
-def _dated(expression: Expression) -> Expression:
-    """What was computed may have left the calendar: the decade of the year 5 began in 1 BC."""
-    first, last = year_limits(expression.type)
-    if expression.type.kind != "timestamptz":  # whose first and last day have no text in every zone
-        day = 1 if expression.type.kind == "date" else DAY
-        first, last = first - day, last + 2 * day - 1
-    if expression.sure.is_within(first, last):
-        return expression
-    return within(expression, first, last)
-
-
-@function(
-    "date_trunc",
-    arguments=(2, 3),
-    examples="""
-    date_trunc('month', tz) | date_trunc('week', ts) | date_trunc('quarter', d) | date_trunc('decade', ts)
-    date_trunc('day', tz) | date_trunc('hour', tz) | date_trunc('second', ts) | date_trunc('microseconds', ts)
-    date_trunc('century', ts) | date_trunc('millennium', tz) | date_trunc('day', tz, 'America/New_York')
-    date_trunc('month', ts, 'UTC')
-    """,
-)
-def date_trunc(operands: Operands, setting: EvalContext) -> Expression:
-    """date_trunc('month', x), whose values are counted out when x has bounds."""
-    field = _field("date_trunc", operands[0], setting)
-    given = moment(operands[1], setting)
-    if field not in TRUNCATIONS:
-        raise NotSupported(
-            f"date_trunc('{field}', …) is not supported", hint=f"The supported fields are {', '.join(TRUNCATIONS)}."
-        )
-    if given.type.kind == "date" or len(operands) == 3:
-        # PostgreSQL converts a date to timestamp with time zone here.
-        given = given if given.type.kind == "timestamptz" else cast_to(given, TIMESTAMPTZ, setting)
-    if len(operands) == 3:
-        return _truncated_in(_zone(operands[2], setting), field, given)
-    zone = setting.time_zone if given.type.kind == "timestamptz" else None
-    image = truncated(given.domain, field, zone)
-    result = TIMESTAMPTZ if zone else TIMESTAMP
-    return Apply("date_trunc", f"date_trunc('{field}', {{0}})", (given,), result, image, given.nullable)
-
-
-def _truncated_in(zone: Constant, field: str, expression: Expression) -> Expression:
-    """date_trunc('day', x, 'Europe/Berlin')."""
-    image = truncated(expression.domain, field, zone.text)
-    sql = f"date_trunc('{field}', {{0}}, {{1}})"
-    return Apply("date_trunc", sql, (expression, zone), TIMESTAMPTZ, image, expression.nullable)
-
-
-def _field(name: str, operand: Operand, setting: EvalContext) -> str:
-    found = operand.text if isinstance(operand, Literal) else typed(operand, setting, TEXT)
-    text = found.text if isinstance(found, Constant) else found
-    if not isinstance(text, str):
-        raise NotSupported(f"{name} needs a constant field, as in {name}('month', …)")
-    plain = text.strip().lower()
-    return _SPOKEN.get(plain, plain)
-
-
-def truncated(known: Domain, field: str, zone: str | None) -> Domain:
-    """All starts of months (days, weeks …) from the one that holds the low bound to the high bound."""
-    found = domain.range_of(known)
-    if found.low is None or found.high is None:
-        return domain.UNBOUNDED
-    if zone is not None and (size := _SIZES.get(field, DAY)) < DAY:
-        return bins(found, size, zone)
-    first, last = (
-        int(bound) if zone is None else value.to_local(int(bound), zone) for bound in (found.low, found.high)
-    )
-    if first is None or last is None:
-        return domain.UNBOUNDED
-    earliest = first - _put_back(found.low, zone)
-    if not value.is_dated(earliest) or (field == "decade" and earliest < _YEAR_TEN):
-        return domain.UNBOUNDED
-    starts = _starts(truncate(earliest, field), last + _put_back(found.high - DAY, zone), field)
-    if starts is None:
-        return Range(None, found.high)
-    instants = [start if zone is None else value.to_instant(start, zone) for start in starts]
-    kept = [Fraction(instant) for instant in instants if instant is not None]
-    if len(kept) < len(starts):
-        return domain.UNBOUNDED
-    return domain.values(kept)
-
-
-def bins(bounds: Range, size: int, zone: str) -> Domain:
-    """The instants at which bins of some hours, minutes or seconds begin by a zone's clock, between bounds."""
-    if bounds.low is None or bounds.high is None:
-        return domain.UNBOUNDED
-    found = find_bins(int(bounds.low), int(bounds.high), size, zone, LIMIT)
-    if found is None:
-        return Range(bounds.low - size, bounds.high)
-    return domain.values(map(Fraction, found))
-
-
-def _put_back(instant: Fraction, zone: str | None) -> int:
-    """How much earlier than at this instant a clock of the zone may show within a day from then."""
-    if zone is None:
-        return 0
-    now, later = value.to_local(int(instant), zone), value.to_local(int(instant) + DAY, zone)
-    return 0 if now is None or later is None else max(0, now + DAY - later)
-
-
-def _starts(start: int, last: int, field: str) -> list[int] | None:
-    found = [start]
-    while (following := following_start(found[-1], field)) is not None and following <= last:
-        found.append(following)
-        if len(found) > LIMIT:
-            return None
-    return found
-
-
-def truncate(local: int, field: str) -> int:
-    """date_trunc of a local time."""
-    size = _SIZES.get(field)
-    if size is not None:
-        return local - local % size
-    day = value.day_at(local // DAY)
-    match field:
-        case "week":
-            return (value.days_of(day) - day.weekday()) * DAY
-        case "month":
-            first = day.replace(day=1)
-        case "quarter":
-            first = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case "year":
-            first = day.replace(month=1, day=1)
-        case _:
-            first = day.replace(year=_first_year(day.year, field), month=1, day=1)
-    return value.days_of(first) * DAY
-
-
-def _first_year(year: int, field: str) -> int:
-    """Decades begin with years that end in 0, centuries and millennia with those that end in 1."""
-    if field == "decade":
-        return year // 10 * 10
-    size = 100 if field == "century" else 1000
-    return (year - 1) // size * size + 1
-
-
-_YEAR_TEN = value.days_of(date(10, 1, 1)) * DAY  # the decade before begins with the year 1 BC
-_SIZES = {
-    "microseconds": 1,
-    "milliseconds": 1000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": DAY,
-}
-_STEPS = {
-    "week": Span(days=7), "month": Span(months=1), "quarter": Span(months=3), "year": Span(months=12),
-    "decade": Span(months=120), "century": Span(months=1200), "millennium": Span(months=12000),
-}  # fmt: skip
-
-
-def following_start(local: int, field: str) -> int | None:
-    size = _SIZES.get(field)
-    return local + size if size is not None else value.add_span(local, _STEPS[field])
 
 
 @function(
@@ -259,7 +74,7 @@ def date_part(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _part(operands: Operands, setting: EvalContext, result: Type) -> Expression:
-    field = _field("extract", operands[0], setting)
+    field = constant_field("extract", operands[0], setting)
     second = typed(operands[1], setting, TIMESTAMPTZ)
     if second.type.kind == "interval":
         return part_of_span(field, second, result)
@@ -311,7 +126,7 @@ def _year(bound: int, sql_type: Type, zone: str | None) -> int | None:
 )
 def at_time_zone(operands: Operands, setting: EvalContext) -> Expression:
     """timezone('zone', x), spelled x AT TIME ZONE 'zone'; the zone is a constant that is known here and there."""
-    zone = _zone(operands[0], setting)
+    zone = constant_zone(operands[0], setting)
     given = moment(operands[1], setting)
     if given.type.kind == "date":
         given = cast_to(given, TIMESTAMPTZ, setting)
@@ -329,32 +144,9 @@ def at_time_zone(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _shown(known: Domain, zone: str) -> Domain | None:
-    """What a zone's clock shows between two instants; None where it is not known for all of them."""
+    """Return what a zone's clock shows between two instants; None where it is not known for all of them."""
     match known:
         case Range(low=Fraction() as low, high=Fraction() as high):
             shown = find_shown(int(low), int(high), zone)
             return None if shown is None else Range(*map(Fraction, shown))
     return None
-
-
-def _zone(operand: Operand, setting: EvalContext) -> Constant:
-    zone = typed(operand, setting, TEXT)
-    if not isinstance(zone, Constant) or zone.text is None or value.find_zone(zone.text) is None:
-        hint = "Use a constant time zone name, as in AT TIME ZONE 'Europe/Berlin'."
-        raise NotSupported("AT TIME ZONE over protected rows needs a constant time zone name", hint=hint)
-    if setting.time_zones is not None and zone.text not in setting.time_zones:
-        shown = f"the real database has no time zone '{zone.text[:60]}'"
-        raise NotSupported(shown, hint="The view pg_timezone_names of the real database lists its time zones.")
-    note_name(zone.text)
-    return zone
-
-
-def clock(name: str, setting: EvalContext) -> Expression:
-    """now() and its kin: one value for the statement."""
-    if setting.now is None:
-        raise NotSupported(f"{name} has no value in this context")
-    instant = setting.now.isoformat(sep=" ")
-    found = literal(instant, TIMESTAMPTZ, setting)
-    if name == "current_date":
-        return cast_to(found, DATE, setting)
-    return cast_to(found, TIMESTAMP, setting) if name == "localtimestamp" else found

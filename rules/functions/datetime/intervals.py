@@ -9,7 +9,8 @@ from math import ceil, floor
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
-from rules.functions.guard import EvalContext, as_double, as_value, within, year_limits
+from rules.functions.context import EvalContext
+from rules.functions.guard import as_double, as_value, within, year_limits
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value
 from rules.values.clocks import find_bins
@@ -98,7 +99,7 @@ def moved_by_times(expression: Expression, span: Expression, name: str, setting:
 
 @dataclass(frozen=True, slots=True)
 class _By:
-    """How far a moment is moved at least and at most, in microseconds."""
+    """The least and the most by which a moment is moved, in microseconds."""
 
     low: Fraction
     high: Fraction
@@ -126,7 +127,7 @@ def _length(value: Span) -> Fraction:
 
 
 def _steps(span: Apply, name: str) -> Range:
-    """How far it moves a moment, in microseconds; a day is up to some hours longer or shorter where clocks change."""
+    """Return by how many microseconds it moves a moment; a day is some hours longer or shorter where clocks change."""
     value, count = _parts(span)
     counted = domain.range_of(count.domain)
     product = interval_arithmetic.multiply(counted, Range(_length(value), _length(value)))
@@ -213,18 +214,18 @@ def part_of_span(field: str, expression: Expression, result: Type) -> Expression
     step = Fraction(1, 10**6) if field in ("epoch", "second") else Fraction(1)
     whole = Range(Fraction(-limit), Fraction(limit), step)
     image = _years(expression) or whole if (expression.name, field) == ("age", "year") else whole
-    if expression.name == "-" and field in _MICROSECONDS:
-        image = _within(whole, expression, _MICROSECONDS[field])
+    if field in _MICROSECONDS.get(expression.name, {}):
+        image = _within(whole, expression, _MICROSECONDS[expression.name][field])
     return Apply(
         "extract", f"extract({field} from {{0}})::{result.sql}", (expression,), result, image, expression.nullable
     )
 
 
-_MICROSECONDS = {"epoch": 1_000_000, "day": DAY}
+_MICROSECONDS = {"-": {"epoch": 1_000_000, "day": DAY}, "age": {"epoch": 1_000_000}}
 
 
 def _within(whole: Range, span: Expression, unit: int) -> Range:
-    """What the bounds of a span, in microseconds, leave of a part of it; parts are cut towards zero, or rounded."""
+    """Bound a part of a span by the bounds of the span, in microseconds; parts are cut towards zero, or rounded."""
     found = domain.range_of(span.domain)
     low = whole.low if found.low is None else Fraction(floor(found.low / unit))
     high = whole.high if found.high is None else Fraction(ceil(found.high / unit))
@@ -236,13 +237,13 @@ def _seconds(expression: Expression, result: Type) -> Expression:
     limit, step = _LIMITS["-"]["epoch"], Fraction(1, 10**6)
     part = "extract(epoch from {0})"
     sql = f"CASE WHEN {part} BETWEEN -{limit} AND {limit} THEN {part}::{result.sql} END"
-    found = _within(Range(Fraction(-limit), Fraction(limit), step), expression, _MICROSECONDS["epoch"])
+    found = _within(Range(Fraction(-limit), Fraction(limit), step), expression, _MICROSECONDS["-"]["epoch"])
     return Apply("extract", sql, (expression,), result, found, nullable=True)
 
 
 def _years(age: Apply) -> Range | None:
     """The whole years of an age whose moments have bounds; they are cut towards zero."""
-    later, earlier = (domain.range_of(each.domain) for each in age.arguments)
+    later, earlier = (domain.range_of(argument.domain) for argument in age.arguments)
     low, high = _between(later.low, earlier.high, -DAY), _between(later.high, earlier.low, DAY)
     if low is None or high is None:
         return None

@@ -8,9 +8,10 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import literal, typed, unreadable
-from rules.functions.datetime.extraction import moment, truncated
+from rules.functions.context import EvalContext
+from rules.functions.datetime.operands import moment
+from rules.functions.datetime.truncation import truncated
 from rules.functions.facts import Operands, function
-from rules.functions.guard import EvalContext
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.domain import ANYTHING, Domain
@@ -92,7 +93,7 @@ def _local(instant: Fraction, zone: str | None) -> int | None:
 
 
 def _read(pattern: str) -> tuple[str, Callable[[datetime], str]] | None:
-    """How fine a pattern is, and what it makes of a moment; None for one with parts that are not followed."""
+    """Return how fine a pattern is, and what it makes of a moment; None for one with parts that are not followed."""
     found, at = list[re.Match[str]](), 0
     while at < len(pattern):
         part = _PART.match(pattern, at)

@@ -4,8 +4,9 @@ import math
 from fractions import Fraction
 
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
 from rules.functions.facts import Operands, function, function_of_name
-from rules.functions.guard import LARGEST_FLOAT, EvalContext, as_double, as_value, finite
+from rules.functions.guard import LARGEST_FLOAT, as_double, as_value, finite
 from rules.functions.math.arithmetic import absolute, arithmetic
 from rules.refusal import NotSupported
 from rules.values import domain, enforced, interval_arithmetic
@@ -72,7 +73,7 @@ def _rounded(sure: Sure, places: int) -> Sure:
 
 
 def _rounded_range(name: str, expression: Expression) -> Range:
-    """What is known of a double is not exact, so it is taken outward."""
+    """Return what is known of a double is not exact, so it is taken outward."""
     found = domain.range_of(expression.domain)
     if expression.type.kind == "float" or name not in ("floor", "ceil", "ceiling"):
         return interval_arithmetic.rounded(found, Fraction(1))
@@ -195,9 +196,9 @@ def to_hex(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _whole(name: str, operands: Operands, setting: EvalContext) -> tuple[tuple[Expression, ...], Type]:
-    kinds = [each.type for each in operands if not isinstance(each, str) and hasattr(each, "type")]
-    known = next((each for each in kinds if isinstance(each, Type) and each.kind == "integer"), INT4)
-    given = tuple(as_value(typed(each, setting, known), setting) for each in operands)
+    kinds = [operand.type for operand in operands if not isinstance(operand, str) and hasattr(operand, "type")]
+    known = next((kind for kind in kinds if isinstance(kind, Type) and kind.kind == "integer"), INT4)
+    given = tuple(as_value(typed(operand, setting, known), setting) for operand in operands)
     result = given[0].type
     for each in given:
         if each.type.kind != "integer":

@@ -4,9 +4,10 @@ import re
 from fractions import Fraction
 
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext
 from rules.functions.facts import Operands, function
-from rules.functions.guard import EvalContext, padded
-from rules.functions.text.regex import Shape, shape_of
+from rules.functions.guard import padded
+from rules.functions.text.regex import PatternShape, shape_of
 from rules.functions.text.strings import constant_text, substring, text
 from rules.refusal import NotSupported
 from rules.values.domain import ONE, Range
@@ -104,7 +105,7 @@ def similar_to_escape(operands: Operands, setting: EvalContext) -> Expression:
 @function("like_escape", arguments=2, examples=r"t LIKE 'a!%' ESCAPE '!' | t NOT ILIKE '\_x' ESCAPE ''")
 def like_escape(operands: Operands, setting: EvalContext) -> Expression:
     """LIKE 'pattern' ESCAPE '!': the same pattern with backslashes for the signs."""
-    pattern, escape = (_plain(_pattern(each, setting)) for each in operands)
+    pattern, escape = (_plain(_pattern(operand, setting)) for operand in operands)
     if len(escape) > 1:
         raise NotSupported("the ESCAPE of LIKE must be empty or a single character")
     found = _escaped_by_backslash(pattern, escape)
@@ -177,7 +178,7 @@ def _plain(pattern: Constant) -> str:
     return pattern.text or ""
 
 
-def _check_groups(shape: Shape) -> None:
+def _check_groups(shape: PatternShape) -> None:
     """One group that is not repeated is found by trying its ends; repeated ones could be divided in many ways."""
     if shape.groups > 1 or shape.repeats_group:
         hint = "Use (?:…) instead of (…) for groups that are not extracted."

@@ -3,8 +3,9 @@
 from fractions import Fraction
 
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext, check_unicode
 from rules.functions.facts import Operands, function, function_of_name
-from rules.functions.guard import LONGEST_TEXT, EvalContext, check_unicode
+from rules.functions.guard import LONGEST_TEXT
 from rules.functions.guard import padded as filled
 from rules.functions.text.strings import constant_text, made, text, whole_constant
 from rules.values.domain import Range
@@ -87,7 +88,7 @@ def overlay(operands: Operands, setting: EvalContext) -> Expression:
     """overlay(x PLACING 'new' FROM 2 FOR 3)."""
     given, new = text(operands[0], setting), constant_text("overlay", operands[1], setting)
     start = whole_constant("overlay", operands[2], setting, least=1)
-    lengths = tuple(whole_constant("overlay", each, setting) for each in operands[3:])
+    lengths = tuple(whole_constant("overlay", operand, setting) for operand in operands[3:])
     first, put = int(start.text or 1) - 1, new.text or ""
     size = int(lengths[0].text or 0) if lengths else len(put)
     holes = ", ".join(f"{{{place}}}" for place in range(3 + len(lengths)))

@@ -1,4 +1,4 @@
-"""Which regular expressions are admitted: those that PostgreSQL compiles for certain, and runs in time that is bounded.
+"""Admit regular expressions that PostgreSQL compiles for certain, and runs in time that is bounded.
 
 A pattern is compiled when the first row meets it, so one that is wrong would fail only where there are rows. What is
 read here is a part of PostgreSQL's language that has no back-references and no look-around, so that its automaton sees
@@ -23,8 +23,8 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What is known of a part of a pattern."""
+class PatternShape:
+    """Facts about a part of a pattern."""
 
     size: int = 0
     may_be_empty: bool = True
@@ -32,14 +32,14 @@ class Shape:
     groups: int = 0  # that capture
     repeats_group: bool = False
 
-    def then(self, other: "Shape") -> "Shape":
+    def then(self, other: "PatternShape") -> "PatternShape":
         return self._with(other, may_be_empty=self.may_be_empty and other.may_be_empty)
 
-    def instead(self, other: "Shape") -> "Shape":
+    def instead(self, other: "PatternShape") -> "PatternShape":
         return self._with(other, may_be_empty=self.may_be_empty or other.may_be_empty)
 
-    def _with(self, other: "Shape", *, may_be_empty: bool) -> "Shape":
-        return Shape(
+    def _with(self, other: "PatternShape", *, may_be_empty: bool) -> "PatternShape":
+        return PatternShape(
             self.size + other.size,
             may_be_empty,
             self.has_anchor or other.has_anchor,
@@ -48,11 +48,11 @@ class Shape:
         )
 
 
-_ONE = Shape(size=1, may_be_empty=False)
-_ANCHOR = Shape(size=1, has_anchor=True)
+_ONE = PatternShape(size=1, may_be_empty=False)
+_ANCHOR = PatternShape(size=1, has_anchor=True)
 
 
-def shape_of(pattern: str) -> Shape:
+def shape_of(pattern: str) -> PatternShape:
     """The shape of a pattern that is admitted; any other is refused.
 
     Example:
@@ -97,7 +97,7 @@ class _Reader:
         self._at += 1
         return self._text[self._at - 1]
 
-    def branches(self, depth: int) -> Shape:
+    def branches(self, depth: int) -> PatternShape:
         if depth > _DEEPEST:
             raise _refused("is nested too deeply")
         found = self._pieces(depth)
@@ -105,22 +105,22 @@ class _Reader:
             found = found.instead(self._pieces(depth))
         return found
 
-    def _pieces(self, depth: int) -> Shape:
-        found = Shape()
+    def _pieces(self, depth: int) -> PatternShape:
+        found = PatternShape()
         while not self.is_at_end and self._text[self._at] not in "|)":
             found = found.then(self._repeated(self._atom(depth)))
             if found.size > _LARGEST:
                 raise _refused("is too large")
         return found
 
-    def _atom(self, depth: int) -> Shape:
+    def _atom(self, depth: int) -> PatternShape:
         match self._next():
             case "(":
                 captures = not self._take("?:")
                 inner = self.branches(depth + 1)
                 if not self._take(")"):
                     raise _refused("has an unclosed bracket")
-                return inner.then(Shape(groups=1)) if captures else inner
+                return inner.then(PatternShape(groups=1)) if captures else inner
             case "[":
                 return self._bracket()
             case "\\":
@@ -131,7 +131,7 @@ class _Reader:
                 raise _refused("has a quantifier without an operand")
         return _ONE
 
-    def _escape(self) -> Shape:
+    def _escape(self) -> PatternShape:
         letter = self._next()
         if letter in _ANCHORS:
             return _ANCHOR
@@ -139,7 +139,7 @@ class _Reader:
             return _ONE
         raise _refused(f"has \\{letter}")
 
-    def _repeated(self, atom: Shape) -> Shape:
+    def _repeated(self, atom: PatternShape) -> PatternShape:
         times = self._times()
         if times is None:
             return atom
@@ -152,10 +152,10 @@ class _Reader:
         size = atom.size * max(1, least + 1 if most is None else most)
         if size > _LARGEST:
             raise _refused("is too large")
-        return Shape(size, atom.may_be_empty or not least, groups=atom.groups, repeats_group=atom.groups > 0)
+        return PatternShape(size, atom.may_be_empty or not least, groups=atom.groups, repeats_group=atom.groups > 0)
 
     def _times(self) -> tuple[int, int | None] | None:
-        """How often at least and at most; None for once."""
+        """Return how often at least and at most; None for once."""
         for sign, times in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self._take(sign):
                 return times
@@ -169,7 +169,7 @@ class _Reader:
             raise _refused(f"has a repetition count outside 1 to {_MOST_TIMES}")
         return least, most
 
-    def _bracket(self) -> Shape:
+    def _bracket(self) -> PatternShape:
         self._take("^")
         first = self._at
         while self._at == first or not self._take("]"):

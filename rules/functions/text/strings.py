@@ -7,8 +7,9 @@ from math import prod
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
+from rules.functions.context import EvalContext, check_unicode
 from rules.functions.facts import Operands, function, function_of_name
-from rules.functions.guard import LONGEST_TEXT, EvalContext, as_value, check_unicode, padded, short
+from rules.functions.guard import LONGEST_TEXT, as_value, padded, short
 from rules.refusal import NotSupported
 from rules.values import domain
 from rules.values.domain import ANYTHING, Domain, Range, Values
@@ -36,7 +37,9 @@ def made(
 ) -> Expression:
     """Make a text of the first one; `change` says what becomes of each of its listed values."""
     image = ANYTHING if change is None else _each(expressions[0], change)
-    return Apply(name, sql, expressions, TEXT, image, any(each.nullable for each in expressions), is_short=is_short)
+    return Apply(
+        name, sql, expressions, TEXT, image, any(expression.nullable for expression in expressions), is_short=is_short
+    )
 
 
 def _each(expression: Expression, change: Callable[[str], str]) -> Domain:
@@ -58,7 +61,7 @@ def upper(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _cased(name: str, operands: Operands, setting: EvalContext, change: Callable[[str], str]) -> Expression:
-    """What listed texts become is the same everywhere only in the C locale: to a Turkish one, I is no capital of i."""
+    """Change the case of listed texts in the C locale alone: to a Turkish one, I is no capital of i."""
     check_unicode(name, setting)
     given = text(operands[0], setting)
     is_listed = _each(given, change) != ANYTHING
@@ -133,7 +136,7 @@ def replace(operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("character_length", arguments=1, same_as="length", examples="character_length(t)")
 @function_of_name("octet_length", arguments=1, examples="octet_length(t)")
 def length(name: str, operands: Operands, setting: EvalContext) -> Expression:
-    """How many characters, or octets: of a character(n) those that fill it up are octets, and no characters."""
+    """Return how many characters, or octets: of a character(n) those that fill it up are octets, and no characters."""
     operand = typed(operands[0], setting, TEXT)
     given = text(padded(operand) if name == "octet_length" else operand, setting)
     longest = 4 * LONGEST_TEXT if name == "octet_length" else given.type.size or LONGEST_TEXT
@@ -191,7 +194,7 @@ def concat_ws(operands: Operands, setting: EvalContext) -> Expression:
     """concat_ws(', ', …) leaves NULLs out."""
     separator, texts = (
         constant_text("concat_ws", operands[0], setting),
-        [_printed(each, setting) for each in operands[1:]],
+        [_printed(operand, setting) for operand in operands[1:]],
     )
     holes = ", ".join(f"{{{place}}}" for place in range(1 + len(texts)))
     image = _joined_image(separator.text or "", tuple(texts), with_nulls=True)
@@ -206,10 +209,10 @@ def _printed(operand: Operand, setting: EvalContext) -> Expression:
 
 def _joined_image(separator: str, expressions: tuple[Expression, ...], *, with_nulls: bool) -> Domain:
     """All texts that the parts' listed values make; a NULL makes all NULL, or is left out."""
-    choices = [_choices(each, with_nulls=with_nulls) for each in expressions]
-    if prod(len(each) for each in choices if each is not None) > _MOST_JOINED or None in choices:
+    choices = [_choices(expression, with_nulls=with_nulls) for expression in expressions]
+    if prod(len(choice) for choice in choices if choice is not None) > _MOST_JOINED or None in choices:
         return ANYTHING
-    combined = product(*(each for each in choices if each is not None))
+    combined = product(*(choice for choice in choices if choice is not None))
     return domain.values(separator.join(part for part in parts if part is not None) for parts in combined)
 
 

@@ -1,1 +1,1 @@
-"""What happens to PostgreSQL's tree before its names are bound: each pass takes a tree and gives one."""
+"""Passes over PostgreSQL's tree before its names are bound: each takes a tree and gives one."""

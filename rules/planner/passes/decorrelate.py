@@ -71,7 +71,7 @@ def grouped(body: Node, links: Links) -> tuple[Node, list[Json]]:
 def _conjuncts(condition: Json) -> list[Json]:
     name, body = kind(condition)
     if name == "BoolExpr" and body.get("boolop") == "AND_EXPR":
-        return [each for part in items(body, "args") for each in _conjuncts(part)]
+        return [conjunct for part in items(body, "args") for conjunct in _conjuncts(part)]
     return [condition] if name else []
 
 

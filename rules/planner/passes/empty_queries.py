@@ -4,8 +4,7 @@ They cost nothing. Every protected table in them becomes a sub-select of the sam
 """
 
 from rules.planner.block_leaves import is_aggregate
-from rules.planner.relations import replace_relations, source
-from rules.planner.tables import Tables
+from rules.planner.tables import Tables, replace_relations, source
 from rules.sql.grammar import Json, Node, items, kind, strings, walk
 from rules.sql.normalize.to_text import quoted
 from rules.sql.selects import query_of
@@ -46,7 +45,7 @@ def _has_no_rows(query: Node) -> bool:
 
 
 def _is_never(node: Json) -> bool:
-    """Whether a condition is false for every row, from its constants alone."""
+    """Return whether a condition is false for every row, from its constants alone."""
     name, body = kind(node)
     match name:
         case "A_Const":

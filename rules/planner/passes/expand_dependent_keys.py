@@ -51,9 +51,9 @@ def _with_keys(node: Json, written: dict[int, list[Json]]) -> Json:
 
 def _dependent_keys(body: Node, tables: Tables) -> list[Json]:
     groups = [_resolved(each, body) for each in items(body, "groupClause")]
-    if any(kind(each)[0] == "GroupingSet" for each in groups):
+    if any(kind(group)[0] == "GroupingSet" for group in groups):
         return []
-    grouped = [strings(kind(each)[1].get("fields")) for each in groups]
+    grouped = [strings(kind(group)[1].get("fields")) for group in groups]
     found = list(_tables(items(body, "fromClause"), tables))
     alone = [item for item in found if [each.name for each in found].count(item.name) == 1]
     return [key for item in alone for key in _keys_of(body, item, grouped)]

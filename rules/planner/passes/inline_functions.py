@@ -12,10 +12,9 @@ from rules.catalog import Routine, TableName
 from rules.planner.block_leaves import is_aggregate
 from rules.planner.tables import Tables
 from rules.refusal import TooComplex
-from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import Json, Node, Unreadable, items, kind, parse, strings, walk
 from rules.sql.selects import column_name
-from rules.sql.tree import PLACES, copied
+from rules.sql.tree import PLACES, canonical_tree, copied
 
 _MOST_NESTED: Final = 16  # a function that calls itself never ends
 _MOST_NODES: Final = 20_000  # of one expression
@@ -40,8 +39,8 @@ class _Inline:
     is_strict: bool
 
     def takes(self, given: int) -> bool:
-        """Whether a call has so many arguments, or leaves out those that have defaults."""
-        return given <= len(self.types) and all(each is not None for each in self.defaults[given:])
+        """Return whether a call has so many arguments, or leaves out those that have defaults."""
+        return given <= len(self.types) and all(default is not None for default in self.defaults[given:])
 
 
 def inline_functions(tree: Node, tables: Tables) -> Node:
@@ -57,7 +56,7 @@ def inline_functions(tree: Node, tables: Tables) -> Node:
 class _Inliner:
     def __init__(self, tables: Tables) -> None:
         self._search_path = tables.context.search_path
-        self._routines = {each.name: each for each in tables.context.catalog.routines if each.definition}
+        self._routines = {routine.name: routine for routine in tables.context.catalog.routines if routine.definition}
         self._read: dict[TableName, _Inline | None] = {}
         self._nodes = 0
 
@@ -98,7 +97,7 @@ class _Inliner:
         if depth == _MOST_NESTED:
             raise TooComplex(f"functions are nested more than {_MOST_NESTED} levels deep")
         location, given = call.get("location", -1), items(call, "args")
-        given = [*given, *(_filled(each, (), (), location) for each in function.defaults[len(given) :])]
+        given = [*given, *(_filled(default, (), (), location) for default in function.defaults[len(given) :])]
         arguments = [_cast(each, to) for each, to in zip(given, function.types, strict=True)]
         made = _cast(_filled(function.expression, arguments, function.names, location), function.result)
         if function.is_strict and arguments:
@@ -118,16 +117,16 @@ def _inline_of(routine: Routine) -> _Inline | None:
     except (Unreadable, ValueError):
         return None
     parameters = [kind(each)[1] for each in items(function, "parameters")]
-    types = [each.get("argType") for each in parameters] + [function.get("returnType")]
-    is_plain = all(each.get("mode") in ("FUNC_PARAM_DEFAULT", "FUNC_PARAM_IN") for each in parameters)
+    types = [parameter.get("argType") for parameter in parameters] + [function.get("returnType")]
+    is_plain = all(parameter.get("mode") in ("FUNC_PARAM_DEFAULT", "FUNC_PARAM_IN") for parameter in parameters)
     fit = [each for each in types if isinstance(each, dict) and _is_fit(each)]
     if expression is None or not is_plain or len(fit) < len(types):
         return None
     return _Inline(
         expression,
-        tuple(str(each.get("name", "")) for each in parameters),
+        tuple(str(parameter.get("name", "")) for parameter in parameters),
         tuple(fit[:-1]),
-        tuple(each.get("defexpr") for each in parameters),
+        tuple(parameter.get("defexpr") for parameter in parameters),
         fit[-1],
         _option(function, "strict") is not None,
     )
@@ -162,7 +161,7 @@ def _statement_of(function: Node) -> Json:
 
 def _option(function: Node, name: str) -> Json:
     options = [kind(each)[1] for each in items(function, "options")]
-    return next((each.get("arg") for each in options if each.get("defname") == name), None)
+    return next((option.get("arg") for option in options if option.get("defname") == name), None)
 
 
 def _is_fit(type_name: Node) -> bool:
@@ -192,7 +191,7 @@ def _cast(value: Json, to: Node) -> Node:
 
 def _unless_null(expression: Node, arguments: Sequence[Json]) -> Node:
     """CASE WHEN a IS NULL OR b IS NULL THEN NULL ELSE expression END."""
-    tests: list[Json] = [{"NullTest": {"arg": copied(each), "nulltesttype": "IS_NULL"}} for each in arguments]
+    tests: list[Json] = [{"NullTest": {"arg": copied(argument), "nulltesttype": "IS_NULL"}} for argument in arguments]
     test: Json = tests[0] if len(tests) == 1 else {"BoolExpr": {"boolop": "OR_EXPR", "args": tests}}
     null: Node = {"A_Const": {"isnull": True}}
     when: Mapping[str, Json] = {"expr": test, "result": null}

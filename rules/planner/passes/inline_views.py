@@ -5,12 +5,11 @@ from collections.abc import Callable
 
 from rules.catalog import Catalog, Table, TableName
 from rules.kernel.render import qualified
-from rules.planner.relations import replace_relations, source, tables_in
-from rules.planner.tables import Tables
+from rules.planner.tables import Tables, replace_relations, source, tables_in
 from rules.policy.model import Policy
 from rules.refusal import TooComplex
-from rules.sql.canonical import canonical_tree
 from rules.sql.grammar import Node, parse
+from rules.sql.tree import canonical_tree
 
 FindView = Callable[[str | None, str], Table | None]
 _MOST_NESTED = 32

@@ -8,16 +8,15 @@ Whichever it is, it costs nothing.
 from collections.abc import Iterator
 from itertools import count
 
-from rules.bind.inner_answers import InnerQueryNeeded
 from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
 from rules.catalog import Table
+from rules.functions.context import Needed
 from rules.planner.block_leaves import is_aggregate
 from rules.planner.find_blocks import find_blocks
 from rules.planner.plan import PreviewRows
-from rules.planner.relations import replace_relations, source, tables_in
 from rules.planner.synthetic_rows import ROWS, made_up
-from rules.planner.tables import Tables
+from rules.planner.tables import Tables, replace_relations, source, tables_in
 from rules.refusal import Refusal
 from rules.sql.grammar import Json, Node, kind, parse, walk
 from rules.sql.lower import query_from
@@ -85,7 +84,7 @@ def _own(node: Json) -> Iterator[Node]:
 
 
 def _reads_units(body: Node, tables: Tables) -> bool:
-    """Whether FROM is rows of units: a count over it would be private, or refused for the way in which they meet."""
+    """Tell whether FROM is rows of units: a count over it would be private, or refused for how they meet."""
     (piece,) = parse("SELECT count(*)")
     counted: Node = kind(piece.tree)[1] | {
         clause: body[clause] for clause in ("fromClause", "withClause") if clause in body
@@ -93,7 +92,7 @@ def _reads_units(body: Node, tables: Tables) -> bool:
     whole: Node = {"SelectStmt": counted}
     try:
         sites = find_blocks(query_from(whole), tables.context)
-    except (Refusal, InnerQueryNeeded):
+    except (Refusal, Needed):
         below = list(walk({clause: body.get(clause) for clause in ("fromClause", "withClause")}))
         groups = any(is_aggregate(node) or any(node.get(clause) for clause in _NOT_ROWS) for node in below)
         return not groups and tables.are_read(whole)
@@ -102,7 +101,7 @@ def _reads_units(body: Node, tables: Tables) -> bool:
 
 
 def _have_rows(tree: Node, tables: Tables) -> bool:
-    """Whether each protected table that is read has synthetic rows that this analyst may read."""
+    """Return whether each protected table that is read has synthetic rows that this analyst may read."""
     found = (tables.find_protected(schema, name) for schema, name in tables_in(tree))
     return all(tables.find_preview(table) is not None for table in found if table is not None)
 

@@ -97,7 +97,9 @@ def _entry(alias: str, body: Node, named: tuple[str, ...], readers: tuple[Node, 
     if body.get("op") != "SETOP_NONE" or "distinctClause" in body or not items(body, "targetList"):
         return
     targets = tuple(kind(target)[1] for target in items(body, "targetList"))
-    names = tuple("*" if _is_star(each) else str(each.get("name") or column_name(each.get("val"))) for each in targets)
+    names = tuple(
+        "*" if _is_star(target) else str(target.get("name") or column_name(target.get("val"))) for target in targets
+    )
     if named and "*" in names:
         return
     yield _Entry(alias, body, (*named, *names[len(named) :]), readers)
@@ -126,7 +128,7 @@ def _is_star(target: Node) -> bool:
 
 
 def _write_stars_out(entry: _Entry) -> bool:
-    """Whether nobody sees one more column: stars over the entry alone become its columns, others may not be."""
+    """Return whether nobody sees one more column: stars over the entry alone become its columns, others may not be."""
     for body in entry.readers:
         if any(_is_whole_row(node, entry) for node in _own(body)):
             return False

@@ -52,6 +52,6 @@ def _as_query(item: Json) -> Json:
 
 
 def _function_name(body: Node) -> str:
-    """What FROM f(…) without an alias is called."""
+    """Return what FROM f(…) without an alias is called."""
     calls = (strings(kind(node)[1].get("funcname")) for node in walk(body) if kind(node)[0] == "FuncCall")
     return next((names[-1] for names in calls if names), "f")

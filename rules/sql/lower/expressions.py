@@ -214,7 +214,7 @@ def _inside(arguments: list[exp.Expression]) -> Inside:
 
 
 def special(call: s.Call) -> s.Expression:
-    """What is no function in PostgreSQL's grammar: parameters, casts, arrays, = ANY, other signs."""
+    """Return what is no function in PostgreSQL's grammar: parameters, casts, arrays, = ANY, other signs."""
     match call.name, call.arguments:
         case "$", (s.Constant("number", number),):
             return s.Parameter(int(number))

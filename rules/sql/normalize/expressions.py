@@ -4,13 +4,14 @@ from abc import ABC, abstractmethod
 
 from rules.refusal import NotSupported
 from rules.sql.grammar import Json, Node, items, kind, strings
-from rules.sql.normalize.frame import frame_offsets, frame_text
 from rules.sql.normalize.nodes import (
     DEFAULT_FRAME,
     RESERVED,
     call,
     constant,
     flat,
+    frame_offsets,
+    frame_text,
     integer,
     negation,
     operator,
@@ -20,7 +21,6 @@ from rules.sql.normalize.nodes import (
     text,
     type_text,
 )
-from rules.sql.normalize.rows import by_columns
 
 PLAIN_OPERATORS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
 NEGATED_OPERATORS = {"!~": "~", "!~*": "~*"}
@@ -34,7 +34,7 @@ SPECIAL_CALLS = frozenset(
 OPAQUE = {"A_Indirection": "subscript", "XmlExpr": "xml", "SetToDefault": "default", "A_Const": "bit string"}
 
 
-class Expressions(ABC):
+class NormalExpressions(ABC):
     """Spells expressions; the queries inside them are handed to the subclass."""
 
     @abstractmethod
@@ -234,7 +234,7 @@ class Expressions(ABC):
         return {
             "FuncCall": kind(call(names))[1]
             | some(
-                args=[self.expression(each) for each in arguments],
+                args=[self.expression(argument) for argument in arguments],
                 agg_order=self.order(items(body, "agg_order")),
                 agg_filter=self.optional(body, "agg_filter"),
                 over=self._window(body.get("over")),
@@ -267,3 +267,47 @@ class Expressions(ABC):
     def opaque(self, name: str, body: Node) -> Node:
         """Something that the planner has no word for, around what it is made of."""
         return operator(OPAQUE.get(name, name), *(self.expression(part) for part in parts(body)))
+
+
+_STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
+
+
+def by_columns(expression_kind: str, name: str, body: Node) -> Node | None:
+    """(a, b) = (1, 2) is a = 1 AND b = 2; None where no rows of one length are compared."""
+    left = _columns(body.get("lexpr"))
+    if expression_kind == "IN":
+        rows = [_columns(item) for item in items(kind(body["rexpr"])[1], "items")]
+        if not left or any(len(row) != len(left) for row in rows):
+            return None
+        found = _joined("OR_EXPR", [_compared("=", left, row) for row in rows])
+        return found if name == "=" else negation(found)
+    right = _columns(body.get("rexpr"))
+    if not left or len(left) != len(right) or name not in ("=", "<>", *_STRICT):
+        return None
+    return _compared(name, left, right)
+
+
+def _columns(node: Json) -> list[Json]:
+    """Of a plain row; rows in rows would be written twice at every level."""
+    name, body = kind(node)
+    columns = items(body, "args") if name == "RowExpr" else []
+    return [] if any(kind(column)[0] == "RowExpr" for column in columns) else columns
+
+
+def _compared(name: str, left: list[Json], right: list[Json]) -> Node:
+    pairs = list(zip(left, right, strict=True))
+    if name not in _STRICT:
+        return _joined("AND_EXPR" if name == "=" else "OR_EXPR", [_operation(name, *pair) for pair in pairs])
+    found = _operation(name, *pairs[-1])
+    for pair in reversed(pairs[:-1]):  # the first pair that differs decides
+        further = _joined("AND_EXPR", [_operation("=", *pair), found])
+        found = _joined("OR_EXPR", [_operation(_STRICT[name], *pair), further])
+    return found
+
+
+def _operation(name: str, left: Json, right: Json) -> Node:
+    return {"A_Expr": {"kind": "AEXPR_OP", "name": [{"String": {"sval": name}}], "lexpr": left, "rexpr": right}}
+
+
+def _joined(word: str, parts: list[Node]) -> Node:
+    return parts[0] if len(parts) == 1 else {"BoolExpr": {"boolop": word, "args": [*parts]}}

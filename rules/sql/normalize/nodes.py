@@ -1,4 +1,4 @@
-"""Small trees that the one spelling is made of, clauses as PostgreSQL lists them, and names of types."""
+"""Small trees that the one spelling is made of, clauses as PostgreSQL lists them, window frames, names of types."""
 
 import re
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def call(name: tuple[str, ...], *arguments: Json) -> Node:
 
 
 def operator(name: str, *arguments: Json) -> Node:
-    """What is no function of PostgreSQL's, as a call in the reserved schema."""
+    """Return what is no function of PostgreSQL's, as a call in the reserved schema."""
     return call((RESERVED, name), *arguments)
 
 
@@ -118,8 +118,8 @@ def positional(name: str, arguments: list[Json]) -> list[Json] | None:
     """Arguments in their places; None where names are used that only PostgreSQL knows."""
     named = {
         str(body.get("name")): body.get("arg")
-        for each in arguments
-        for kind_, body in [kind(each)]
+        for argument in arguments
+        for kind_, body in [kind(argument)]
         if kind_ == "NamedArgExpr"
     }
     if not named:
@@ -130,7 +130,7 @@ def positional(name: str, arguments: list[Json]) -> list[Json] | None:
         return None
     last = max(map(places.index, named))
     absent: Json = {"A_Const": missing}
-    return arguments[:plain] + [named.get(each, absent) for each in places[plain : last + 1]]
+    return arguments[:plain] + [named.get(place, absent) for place in places[plain : last + 1]]
 
 
 def type_text(node: Node) -> str | None:
@@ -166,3 +166,35 @@ def _modifiers(node: Node) -> str | None:
 def _quoted(name: str) -> str:
     """An identifier as it is written: in quotes where it must be."""
     return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+MODES = ((2, "RANGE"), (4, "ROWS"), (8, "GROUPS"))
+STARTS = ((0x20, "UNBOUNDED PRECEDING"), (0x80, "UNBOUNDED FOLLOWING"), (0x200, "CURRENT ROW"))
+STARTS_BY_OFFSET = ((0x800, "PRECEDING"), (0x2000, "FOLLOWING"))
+ENDS = ((0x40, "UNBOUNDED PRECEDING"), (0x100, "UNBOUNDED FOLLOWING"), (0x400, "CURRENT ROW"))
+ENDS_BY_OFFSET = ((0x1000, "PRECEDING"), (0x4000, "FOLLOWING"))
+EXCLUSIONS = ((0x8000, " EXCLUDE CURRENT ROW"), (0x10000, " EXCLUDE GROUP"), (0x20000, " EXCLUDE TIES"))
+
+Bits = tuple[tuple[int, str], ...]
+
+
+def frame_text(window: Node) -> str:
+    """ "ROWS BETWEEN $ PRECEDING AND CURRENT ROW", with $ for an offset; nothing for the default frame."""
+    options = window.get("frameOptions", DEFAULT_FRAME)
+    if not isinstance(options, int) or options == DEFAULT_FRAME:
+        return ""
+
+    def edge(plain: Bits, by_offset: Bits) -> str:
+        return _named(options, plain) or f"$ {_named(options, by_offset)}"
+
+    start, end = edge(STARTS, STARTS_BY_OFFSET), edge(ENDS, ENDS_BY_OFFSET)
+    return f"{_named(options, MODES)} BETWEEN {start} AND {end}{_named(options, EXCLUSIONS)}"
+
+
+def frame_offsets(window: Node) -> list[Json]:
+    """The expressions that the frame's text has a $ for."""
+    return [window[key] for key in ("startOffset", "endOffset") if key in window]
+
+
+def _named(options: int, bits: Bits) -> str:
+    return next((name for bit, name in bits if options & bit), "")

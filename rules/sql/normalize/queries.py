@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rules.refusal import NotSupported
 from rules.sql.grammar import Json, Node, items, kind
-from rules.sql.normalize.expressions import Expressions
+from rules.sql.normalize.expressions import NormalExpressions
 from rules.sql.normalize.group_clause import grouping_sets
 from rules.sql.normalize.nodes import RESERVED, function_source, numbered, some, table
 
@@ -32,7 +32,7 @@ def spelled_expression(node: Json) -> Json:
 
 
 @dataclass
-class _Spelling(Expressions):
+class _Spelling(NormalExpressions):
     """One run over one statement; it numbers the SELECTs as it meets them."""
 
     selects: list[Node] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Spelling(Expressions):
         return self._around(body, sides)
 
     def _around(self, body: Node, inner: Node) -> Node:
-        """What may stand around any query: WITH, ORDER BY, LIMIT, locks."""
+        """Return what may stand around any query: WITH, ORDER BY, LIMIT, locks."""
         count = body.get("limitCount")
         if count is not None and kind(count)[1].get("isnull"):
             count = None  # LIMIT ALL

@@ -1,0 +1,160 @@
+"""Components of a running proxy: opened one after the other, each with those that it needs, and closed in reverse."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import psycopg
+
+from proxy.causes import cause_of
+from proxy.engines.engine import EngineError, EngineTooOld
+from proxy.engines.postgres.privileges import tables_to_read
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.execute.clock import system_clock
+from proxy.execute.rulebook import Rulebook
+from proxy.execute.service import Service
+from proxy.execute.time_zones import find_differing
+from proxy.execute.worker_pool import PlannerPool
+from proxy.freeze import Freeze
+from proxy.kept_bounds import with_kept_bounds
+from proxy.ledger.ledger import Ledger
+from proxy.load_config import (
+    ConfigurationError,
+    check_engine_settings,
+    check_rules,
+    ledger_identity,
+    open_ledger,
+    tell,
+)
+from proxy.log import warn
+from proxy.session.sessions import Sessions
+from proxy.settings import Settings
+from proxy.synopses.cube_shelf import CubeShelf
+from proxy.synopses.cubes import CubeMaker
+from proxy.synopses.make import Maker
+from proxy.synopses.shelf import Shelf
+from proxy.twin.twin import ClusterError, TwinError, TwinLimits
+from proxy.twin.twins import Twins
+from rules.catalog import Catalog, TableName
+from rules.mechanisms.draw import OpenDPNoise
+from rules.policy.finding import Severity
+from rules.policy.model import Policy
+
+
+@dataclass
+class Components:
+    """All that is made once the real database has been seen. Catalog and frozen schema change as the schema does."""
+
+    engine: PostgresEngine
+    planner: PlannerPool
+    service: Service
+    sessions: Sessions
+    catalog: Catalog
+    twins: Twins
+    shelf: Shelf
+    cubes: CubeShelf
+    ledger: Ledger
+    freeze: Freeze
+
+
+async def open_components(
+    settings: Settings, policy: Policy, stack: AsyncExitStack, *, warns_of_zones: bool
+) -> Components:
+    """Open all components as soon as the database lets us in; each is closed when the stack is left."""
+    load = settings.load
+    engine = PostgresEngine(
+        policy.database, connections=load.running, most_cost=load.cost, settings=policy.engine_settings
+    )
+    stack.push_async_callback(engine.close)
+    catalog, risks = await _look_first(engine, policy, settings.retry_seconds, warns_of_zones=warns_of_zones)
+    freeze = Freeze(settings.rules).read_again(policy, catalog).told(policy, catalog, ())
+    policy = freeze.hide(policy, catalog)
+    warnings = (finding for finding in check_rules(policy, catalog) if finding.severity is not Severity.NOTE)
+    for line in (*warnings, *(f"warning: {risk}" for risk in risks)):  # notes are what `noisegate check` is for
+        tell(str(line))
+    ledger = await open_ledger(settings, ledger_identity(catalog))
+    stack.push_async_callback(ledger.close)
+    policy = await with_kept_bounds(policy, catalog, ledger)
+    planner = await PlannerPool.start(size=settings.workers)
+    stack.push_async_callback(planner.close)
+    await planner.load(policy, catalog)
+    rulebook = Rulebook.of(policy, catalog, 0)
+    service = Service(rulebook, planner, engine, ledger, noise=OpenDPNoise(), clock=system_clock, load=load)
+    twins = await _open_twins(settings, engine, catalog, policy)
+    stack.push_async_callback(twins.close)
+    sessions = _sessions(settings, service, twins, catalog.database)
+    shelf = Shelf(Maker(engine, ledger, OpenDPNoise(), system_clock), twins, service.synopses.tell)
+    cubes = CubeShelf(CubeMaker(engine, ledger, OpenDPNoise(), system_clock), twins, service.cubes.tell)
+    return Components(engine, planner, service, sessions, catalog, twins, shelf, cubes, ledger, freeze)
+
+
+async def find_differing_zones(engine: PostgresEngine, policy: Policy, catalog: Catalog, *, is_told: bool) -> list[str]:
+    """Name the time zones that differ. The demo does not tell: nobody there can install other tables of zones."""
+    return await find_differing(engine, policy, catalog, system_clock()) if is_told else []
+
+
+def check_readable(missing: Mapping[TableName, str]) -> None:
+    """Each statement over such a table would be told that the database is away."""
+    if missing:
+        lines = [f"{name}: {grant}" for name, grant in missing.items()]
+        raise ConfigurationError("\n".join(["the proxy's role cannot read all tables of the rules", *lines]))
+
+
+def cause_fields(error: Exception) -> dict[str, str]:
+    """Return what the log says of a failure; our own objections stand at the terminal in full."""
+    if isinstance(error, EngineError):
+        return error.cause.fields
+    return cause_of(error).fields if isinstance(error, psycopg.Error) else {}
+
+
+async def _look_first(
+    engine: PostgresEngine, policy: Policy, retry_seconds: float, *, warns_of_zones: bool
+) -> tuple[Catalog, list[str]]:
+    """The catalog, and what our role may do too much or zones differ in, as soon as the database lets us in."""
+    while True:
+        try:
+            catalog, named = await engine.catalog(), tables_to_read(policy)
+            await check_engine_settings(policy, engine)
+            check_readable(await engine.missing_rights(named))
+            risks = await engine.risks(named)
+            return catalog, risks + await find_differing_zones(engine, policy, catalog, is_told=warns_of_zones)
+        except EngineTooOld as error:
+            raise ConfigurationError(str(error)) from None
+        except EngineError as error:
+            tell(f"{error or 'the catalog cannot be read'}; trying again")
+            warn("database_away", retry_seconds=retry_seconds, **cause_fields(error))
+        await asyncio.sleep(retry_seconds)
+
+
+async def _open_twins(settings: Settings, engine: PostgresEngine, catalog: Catalog, policy: Policy) -> Twins:
+    server = settings.server
+    limits = TwinLimits(
+        sessions=server.max_connections,
+        sessions_per_analyst=server.max_connections_per_analyst,
+        public_rows=settings.max_public_rows,
+    )
+    try:
+        apart, binaries = settings.twins == "per-analyst", settings.twin_binaries
+        twins = await Twins.open(catalog, policy, engine, limits, apart=apart, binaries=binaries)
+    except (ClusterError, TwinError, psycopg.Error) as error:
+        raise ConfigurationError(f"the twin cannot be made: {error}") from error
+    for name, reason in twins.closed_tables.items():
+        tell(f"warning: the public table {name} cannot be queried: {reason}")
+    return twins
+
+
+def _sessions(settings: Settings, service: Service, twins: Twins, database: str) -> Sessions:
+    """Sessions over the twins, told of those that cancel or terminate one another."""
+    sessions = Sessions(
+        service,
+        socket=twins.socket,
+        end_backends=twins.end_backends,
+        reset_roles=twins.reset_roles,
+        database=database,
+        settings=settings.sessions,
+    )
+    sessions.closed_tables = lambda: {table.name: reason for table, reason in twins.closed_tables.items()}
+    signals = {"cancel": sessions.cancel_backend, "terminate": sessions.terminate_backend}
+    twins.hear(lambda name, process_id: signals[name](process_id))
+    return sessions

@@ -1,0 +1,63 @@
+"""Bounds of a block that are chosen before it is answered, and, where groups are found, their list before these.
+
+The list is released first, so that bounds are chosen for the noise of so many groups. Both are charged before, and the
+choice is private whatever was released: its thresholds follow from that alone.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from proxy.engines.engine import Row, Snapshot
+from proxy.execute.faults import failures_of
+from proxy.execute.question import Question
+from proxy.execute.statement_context import StatementContext
+from rules.mechanisms.draw import Noise
+from rules.mechanisms.release_plan import PrivateGroups
+from rules.release.bound_ladder import choose_bound, tallies
+from rules.release.release import Noised, plain_measure, release_list
+
+
+async def list_groups(
+    question: Question,
+    snapshot: Snapshot,
+    context: StatementContext,
+    noise: Noise,
+    run: Callable[[int, Callable[[], Noised]], Awaitable[Noised]],
+) -> Noised | None:
+    """Find the groups before bounds are chosen; `run` takes what computes for long to a thread.
+
+    None where the groups are known, or where how they are found depends on a bound: as long as a unit counts in one of
+    them, it does not.
+    """
+    block, found = question.block, question.block.groups
+    if question.groups is not None or not isinstance(found, PrivateGroups):
+        return None
+    units = plain_measure(block, found.measure)
+    if units.sensitivity != units.factor:
+        return None
+    statement, group_size = context.rulebook.kernel.bounded(block.statement), context.rulebook.policy.group_size
+    with failures_of(statement.sql):
+        rows: Sequence[Row] = await snapshot.run(statement)
+        return await run(
+            len(rows),
+            partial(release_list, block, found, rows, noise, group_size=group_size, codec=snapshot.codec),
+        )
+
+
+async def choose_bounds(
+    question: Question,
+    climbs: Mapping[int, Sequence[int]],
+    listed: Noised | None,
+    snapshot: Snapshot,
+    context: StatementContext,
+) -> Question:
+    """Choose the bounds that are not known; with them the block is one as any other."""
+    block, groups = question.block, question.groups if listed is None else listed.groups
+    ladders = block.ladders if groups is None else tuple(each.over(len(groups)) for each in block.ladders)
+    assert block.tally is not None, "bounds are chosen from a tally"
+    tally = context.rulebook.kernel.tally(block.tally)
+    with failures_of(tally.sql):
+        found = tallies(block, await snapshot.run(tally))
+        chosen = {index: choose_bound(ladders[index], found[index], drawn) for index, drawn in climbs.items()}
+    return replace(question.settled(chosen, context), groups=groups)

@@ -1,0 +1,273 @@
+"""One block of a statement: what is known of its answer, what must be drawn anew, and both put together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from proxy.execute.relatives import Relatives
+from proxy.execute.released_cells import (
+    CellReading,
+    Readings,
+    block_key,
+    measure_key,
+    measures_by_count,
+)
+from proxy.execute.serving import Kept
+from proxy.execute.statement_context import StatementContext
+from rules.accounting.store import KeptRelease, Release
+from rules.kernel.blocks import BlockStatement
+from rules.kernel.bounded import Statement
+from rules.kernel.replay import Kernel
+from rules.kernel.statement import Bounded, Tally
+from rules.mechanisms.additive import (
+    NoisedMeasure,
+    SummedCells,
+    combined,
+    combined_by_group,
+    noise_of,
+    noise_paid,
+)
+from rules.mechanisms.cost import Mechanism, mechanism_of, mechanism_of_ladder, mechanism_of_top
+from rules.mechanisms.distribution import Distribution
+from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure
+from rules.mechanisms.top_groups import Top
+from rules.release.cut_report import report_name, report_statement
+from rules.release.keys import Group
+from rules.release.least_squares import Agreed
+from rules.release.release import Noised, known_groups
+from rules.release.sensitivity import settled
+
+NO_GROUPS = ((),)  # a bound is one for all groups
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One block, what is known of its answer already, and what must be drawn anew."""
+
+    block: Block  # with ladders as long as its bounds are to be chosen
+    key: str
+    groups: tuple[Group, ...] | None  # None: they are to be found in the data
+    known: Mapping[int, Kept] = field(default_factory=dict)
+    known_bounds: Mapping[int, KeptRelease] = field(default_factory=dict)  # by ladder
+    bounds: tuple[tuple[Ladder, int], ...] = ()  # of the block as it is answered
+    chosen: tuple[Release, ...] = ()  # the bounds that were drawn for this question
+    beside: Mapping[int, Kept] = field(default_factory=dict)  # what fresh draws are combined with
+    cells: Readings = field(default_factory=dict)  # and what all are combined with: sums of other questions' cells
+    relatives: Relatives = field(default_factory=Relatives)  # what they are made to agree with
+    known_report: KeptRelease | None = None  # of what was cut
+    reported: int | None = None  # the report that was drawn for this question
+    known_top: KeptRelease | None = None  # which groups were chosen
+    ranks: tuple[int, ...] | None = None  # the choice that was drawn for this question
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """The measures to draw."""
+        return tuple(index for index in range(len(self.block.measures)) if index not in self.known)
+
+    @property
+    def asks_report(self) -> bool:
+        """Whether it is to be reported anew what was cut."""
+        return self.block.report is not None and self.known_report is None
+
+    @property
+    def asks_top(self) -> bool:
+        """Whether groups are to be chosen anew."""
+        return self.block.top is not None and self.known_top is None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether anything is to be drawn."""
+        return bool(self.fresh) or self.asks_report
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether a unit may have more rows than are counted."""
+        return bool(self.bounds) or any(cut.what == "rows" for cut in self.block.cuts)
+
+    @property
+    def fresh_ladders(self) -> tuple[int, ...]:
+        """The ladders to choose on."""
+        return tuple(index for index in range(len(self.block.ladders)) if index not in self.known_bounds)
+
+    def statements(self, kernel: Kernel) -> tuple[Bounded | Tally, ...]:
+        """The statements that will run. Where bounds are to be chosen, the highest ones stand in for them."""
+        asked: tuple[Bounded | Tally, ...] = tuple(kernel.bounded(each) for each in dict.fromkeys(self._asked()))
+        if self.asks_report:
+            asked = (kernel.tally(report_statement(self.block)), *asked)
+        return (kernel.tally(self.block.tally), *asked) if self.fresh_ladders and self.block.tally else asked
+
+    def _asked(self) -> Iterator[Statement | BlockStatement]:
+        """The block's own statement, unless all that is summed is known, and those of quantiles."""
+        if self.groups is None or any(self._is_summed(index) for index in self.fresh):
+            yield self.block.statement
+        for index in self.fresh:
+            if isinstance(choice := self.block.measures[index], Choice):
+                yield choice.statement
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """What is drawn anew. A measure costs the same whatever bound is chosen for it."""
+        ladders = tuple(mechanism_of_ladder(self.block.ladders[index]) for index in self.fresh_ladders)
+        report = (Mechanism.pure(self.block.report),) if self.block.report and self.asks_report else ()
+        top = (mechanism_of_top(self.block.top),) if self.block.top and self.asks_top else ()
+        return (
+            ladders + report + top + tuple(mechanism_of(self.block, index) for index in self.block.paying(self.fresh))
+        )
+
+    @property
+    def kept(self) -> Kept:
+        """What is shown again, bounds and reports included."""
+        others = (each for each in (self.known_report, self.known_top) if each is not None)
+        return (*self.known_bounds.values(), *others, *self.answered)
+
+    @property
+    def answered(self) -> Kept:
+        """The measures that are shown again."""
+        cells = (kept for found in self.cells.values() for each in found for kept in each.kept)
+        return tuple(
+            {each.id: each for each in (*(k for found in self.known.values() for k in found), *cells)}.values()
+        )
+
+    @property
+    def shown_with(self) -> Kept:
+        """All releases that the answer is made of."""
+        return (*self.answered, *self.relatives.kept)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Of which releases it is made, and which are of which measure."""
+        bounds = (number for index, kept in self.known_bounds.items() for number in (-1 - index, kept.id))
+        report = () if self.known_report is None else (0, self.known_report.id)
+        return (
+            *report,
+            *bounds,
+            *(n for index, found in self.known.items() for n in (-1 - index, *(k.id for k in found))),
+            *(n for index, cells in self.cells.items() for n in (-1 - index, *_numbers(cells))),
+            *self.relatives.sources,
+        )
+
+    @property
+    def combined(self) -> int:
+        """Of how many releases a measure is the mean, at most."""
+        drawn = {index: 1 + len(self.beside.get(index, ())) for index in self.fresh if self._is_summed(index)}
+        whole = drawn | {index: len(found) for index, found in self.known.items()}
+        found = (number + len(self.cells.get(index, ())) for index, number in whole.items())
+        return max((number for number in found if number > 1 or not self.fresh), default=0)
+
+    @property
+    def summed(self) -> int:
+        """Of how many released cells a number is made, at most; 0 where it is shown as it was released."""
+        places = (places for found in self.cells.values() for each in found for places in each.places)
+        return max(map(len, places), default=0)
+
+    def settled(self, chosen: Mapping[int, int], context: StatementContext) -> "Question":
+        """The question with bounds on all its ladders: those that are known, and those that were chosen now."""
+        before = {index: kept.release.values[0] for index, kept in self.known_bounds.items()}
+        bounds = tuple({**before, **chosen}[index] for index in range(len(self.block.ladders)))
+        block = settled(self.block, bounds, context.rulebook.kernel, context.rulebook.policy.group_size)
+        return replace(
+            self,
+            block=block,
+            key=block_key(block, context.rulebook),
+            bounds=tuple(zip(self._ladders_as_paid(), bounds, strict=True)),
+            chosen=tuple(self._choice(self.block.ladders[index], bound) for index, bound in chosen.items()),
+        )
+
+    def _ladders_as_paid(self) -> Iterator[Ladder]:
+        """The ladders with the ε of the choices that are known, which may be of another question."""
+        for index, ladder in enumerate(self.block.ladders):
+            kept = self.known_bounds.get(index)
+            yield ladder if kept is None else replace(ladder, epsilon=kept.release.mechanism.strength)
+
+    def _choice(self, ladder: Ladder, bound: int) -> Release:
+        return Release(self.key, ladder_key(ladder), mechanism_of_ladder(ladder), NO_GROUPS, (bound,))
+
+    def with_others(self, found: Sequence[Kept]) -> "Question":
+        """The question with what the analyst has besides each of its releases."""
+        others = len(self.chosen) + (self.reported is not None) + (self.ranks is not None)
+        fresh = zip(self.fresh, found[others:], strict=True)
+        return replace(self, beside={index: kept for index, kept in fresh if self._is_summed(index)})
+
+    def complete(self, drawn: Noised, *, group_size: int) -> Noised:
+        """What was drawn and what was known, put together, with the law of the noise in it."""
+        values, laws = dict[int, tuple[int, ...]](), dict[int, Distribution]()
+        apart, nested = dict[int, tuple[Distribution, ...]](), dict[int, tuple[Sequence[int], ...]]()
+        sharing = measures_by_count(self.cells)
+        for index, measure in enumerate(self.block.measures):
+            kept = self.known.get(index) or self.beside.get(index, ())
+            if isinstance(measure, Choice):
+                values[index] = kept[0].release.values if kept else drawn.values[index]
+                continue
+            readings = [_reading(each.release, measure, group_size) for each in kept]
+            if index in drawn.values:
+                readings.append(NoisedMeasure(drawn.values[index], noise_of(measure, group_size=group_size)))
+            cells = [
+                (each.first.kept.id, each.summed(group_size, sharing[each.count.kept.id] if each.count else 1))
+                for each in self.cells.get(index, ())
+            ]
+            if (found := self._agreed(index, readings, cells, group_size)) is not None:
+                values[index], apart[index], nested[index] = found.numbers, found.laws, found.nested
+                laws[index] = max(apart[index], key=lambda law: law.deviation)
+            elif cells:
+                sums = [each for _, each in cells]
+                values[index], apart[index] = combined_by_group(readings, sums, len(drawn.groups))
+                laws[index] = max(apart[index], key=lambda law: law.deviation)
+            else:
+                values[index], laws[index] = combined(readings)
+        return Noised(drawn.groups, values, laws, apart, nested)
+
+    def _agreed(
+        self, index: int, own: Sequence[NoisedMeasure], cells: Sequence[tuple[int, SummedCells]], group_size: int
+    ) -> Agreed | None:
+        """A measure as it agrees with other answers, unless its units are cut by more rows than are asked for."""
+        if self.block.cells is None or not all(each.is_alike for each in self.cells.get(index, ())):
+            return None
+        return self.relatives.agreed(index, own, cells, zone=self.block.cells.time_zone, group_size=group_size)
+
+    def _is_summed(self, index: int) -> bool:
+        return isinstance(self.block.measures[index], Measure)
+
+    def releases(self, drawn: Noised) -> list[Release]:
+        """What was drawn, as the ledger keeps it: released cells only."""
+        return [
+            *self.chosen,
+            *self._report(),
+            *self._top(drawn),
+            *(self._release(index, drawn) for index in self.fresh),
+        ]
+
+    def _report(self) -> Iterator[Release]:
+        if self.reported is not None and self.block.report is not None:
+            cost = Mechanism.pure(self.block.report)
+            yield Release(self.key, report_name(self.block), cost, NO_GROUPS, (self.reported,))
+
+    def _top(self, drawn: Noised) -> Iterator[Release]:
+        if self.ranks is not None and self.block.top is not None:
+            cost = mechanism_of_top(self.block.top)
+            yield Release(self.key, top_key(self.block.top), cost, drawn.groups, self.ranks)
+
+    def _release(self, index: int, drawn: Noised) -> Release:
+        name, cost = measure_key(self.block.measures[index]), mechanism_of(self.block, index)
+        return Release(self.key, name, cost, drawn.groups, drawn.values[index])
+
+
+def _numbers(cells: Sequence[CellReading]) -> Iterator[int]:
+    return (kept.id for each in cells for kept in each.kept)
+
+
+def nothing_known(block: Block, key: str) -> Question:
+    """A block to ask anew."""
+    return Question(block, key, known_groups(block))
+
+
+def top_key(top: Top) -> str:
+    """Name the choice of the largest groups, as the ledger keeps it."""
+    return f"top {top.count} of {top.listed} by {top.name} within {top.sensitivity} of {top.factor} parts"
+
+
+def ladder_key(ladder: Ladder) -> str:
+    """Name the choice of a bound, as the ledger keeps it."""
+    return f"bound of {ladder.name} up to {ladder.rungs[-1]}"
+
+
+def _reading(release: Release, measure: Measure, group_size: int) -> NoisedMeasure:
+    return NoisedMeasure(release.values, noise_paid(measure, release.mechanism, group_size=group_size))

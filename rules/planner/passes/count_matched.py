@@ -1,0 +1,242 @@
+"""Count the public rows that protected rows refer to, or do not: one number, not one for each row.
+
+SELECT count(*) FROM products AS p WHERE EXISTS (SELECT FROM items AS i WHERE i.product_id = p.id) becomes SELECT
+count(DISTINCT p.id) FROM products AS p, items AS i WHERE i.product_id = p.id; with NOT EXISTS it is what that leaves of
+all rows, which are public. IN and, over a column that is never NULL, NOT IN say the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rules.catalog import Column, Table
+from rules.planner.tables import Tables, tables_in
+from rules.sql.grammar import Json, Node, deparse, deparse_expression, items, kind, parse, strings, walk
+from rules.sql.tree import copied
+
+_ELSE = (
+    "groupClause", "havingClause", "distinctClause", "windowClause", "sortClause", "limitCount", "limitOffset",
+    "withClause", "valuesLists", "lockingClause", "intoClause",
+)  # fmt: skip
+
+
+def count_matched(tree: Node, tables: Tables) -> Node:
+    """Rewrite every count of public rows by whether a protected row matches."""
+    ctes = frozenset(str(body.get("ctename")) for name, body in map(kind, walk(tree)) if name == "CommonTableExpr")
+    if not any(_found(body, tables, ctes) for body in _selects(tree)):
+        return tree
+    made = copied(tree)
+    for body in list(_selects(made)):
+        if (found := _found(body, tables, ctes)) is not None:
+            (piece,) = parse(found.sql())
+            body.clear()
+            body.update(kind(piece.tree)[1])
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    source: Json  # the public table
+    key: str  # a unique column of it, as text
+    rest: tuple[str, ...]  # conditions on it
+    partners: tuple[Json, ...]  # what the subquery reads
+    matching: tuple[str, ...]  # and its conditions
+    negated: bool
+    name: str
+
+    def sql(self) -> str:
+        where = " AND ".join(f"({each})" for each in (*self.rest, *self.matching))
+        number = f"count(DISTINCT {self.key})"
+        joined = f"FROM {_sources((self.source, *self.partners))} WHERE {where}"
+        if not self.negated:
+            return f"SELECT {number} AS {self.name} {joined}"
+        test = f" WHERE {' AND '.join(f'({each})' for each in self.rest)}" if self.rest else ""
+        every = f"SELECT count(*) FROM {_sources((self.source,))}{test}"
+        return f"SELECT GREATEST(({every}) - GREATEST((SELECT {number} {joined}), 0), 0) AS {self.name}"
+
+
+def _selects(tree: Node) -> Iterator[Node]:
+    return (body for name, body in map(kind, walk(tree)) if name == "SelectStmt")
+
+
+def _sources(given: tuple[Json, ...]) -> str:
+    select: Node = {
+        "targetList": [{"ResTarget": {"val": {"A_Const": {"ival": {"ival": 1}}}}}],
+        "fromClause": list(given),
+        "limitOption": "LIMIT_OPTION_DEFAULT",
+        "op": "SETOP_NONE",
+    }
+    return deparse({"SelectStmt": select}).removeprefix("SELECT 1 FROM ")
+
+
+def _is_plain(body: Node) -> bool:
+    return body.get("op") == "SETOP_NONE" and not any(body.get(clause) for clause in _ELSE)
+
+
+def _found(body: Node, tables: Tables, ctes: frozenset[str]) -> _Matched | None:
+    targets, sources = items(body, "targetList"), items(body, "fromClause")
+    if not _is_plain(body) or len(targets) != 1 or len(sources) != 1:
+        return None
+    target, table = kind(targets[0])[1], _table(sources[0], tables, ctes)
+    name, call = kind(target.get("val"))
+    is_count = name == "FuncCall" and strings(call.get("funcname"))[-1:] == ("count",) and bool(call.get("agg_star"))
+    if not is_count or call.get("over") or call.get("agg_filter") or table is None:
+        return None
+    rules = tables.context.policy.find_table(table.name)
+    if rules is None or not rules.public or table.definition is not None:
+        return None
+    tested = [(each, _subquery(each)) for each in _conjuncts(body.get("whereClause"))]
+    links = [link for _, link in tested if link is not None]
+    others = [each for each, link in tested if link is None]
+    if len(links) != 1 or any("SubLink" in part for each in others for part in walk(each)):
+        return None
+    public = _Read(_alias(_body(sources[0])), table)
+    rest = tuple(deparse_expression(public.qualified(each)) for each in others)
+    return _matched(sources[0], public, links[0], rest, str(target.get("name") or "count"), tables, ctes)
+
+
+def _matched(
+    source: Json,
+    public: "_Read",
+    link: tuple[Node, bool],
+    rest: tuple[str, ...],
+    name: str,
+    tables: Tables,
+    ctes: frozenset[str],
+) -> _Matched | None:
+    sublink, negated = link
+    inner = kind(sublink.get("subselect"))[1]
+    partners = items(inner, "fromClause")
+    is_read = any(tables.find_protected(*each) is not None for each in tables_in(inner))
+    if not (_is_plain(inner) and _shows_rows(inner)) or not partners or not is_read or public.alias in _aliases(inner):
+        return None
+    table = _table(partners[0], tables, ctes) if len(partners) == 1 else None
+    partner = None if table is None else _Read(_alias(_body(partners[0])), table)
+    matching = _conjuncts(inner.get("whereClause"))
+    if partner is not None:  # its names hide those around it
+        matching = [public.qualified(partner.qualified(each)) for each in matching]
+    if sublink.get("subLinkType") == "ANY_SUBLINK":
+        equal = _listed(sublink, inner, public, partner, negated=negated)
+        if equal is None:
+            return None
+        matching = [*matching, equal]
+    sides = (side for each in matching for side in _equated(each))
+    key = next((side for side in sides if side[:-1] == (public.alias,) and _tells(public.table, side[-1])), None)
+    if key is None:
+        return None
+    written = tuple(map(deparse_expression, matching))
+    return _Matched(source, _quoted(*key), rest, tuple(partners), written, negated, _quoted(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A table, and what a query calls it."""
+
+    alias: str
+    table: Table
+
+    def qualified(self, condition: Json) -> Json:
+        """A condition in which the table's columns have its name before theirs; subqueries are left as they are."""
+        if isinstance(condition, list):
+            return [self.qualified(each) for each in condition]
+        if not isinstance(condition, dict) or "SubLink" in condition:
+            return condition
+        if (column := self.column(_column(condition))) is not None:
+            return _reference(self.alias, column.name)
+        return {clause: self.qualified(each) for clause, each in condition.items()}
+
+    def column(self, written: tuple[str, ...]) -> Column | None:
+        """The table's own column of this name, which has no other table's before it."""
+        return self.table.find_column(written[-1]) if written[:-1] in ((), (self.alias,)) and written else None
+
+
+def _reference(*names: str) -> Node:
+    return {"ColumnRef": {"fields": [{"String": {"sval": name}} for name in names]}}
+
+
+def _table(source: Json, tables: Tables, ctes: frozenset[str]) -> Table | None:
+    """A table that is read by itself, with its own names of columns, and those columns that analysts see."""
+    name, body = kind(source)
+    alias, schema, called = body.get("alias"), body.get("schemaname"), str(body.get("relname"))
+    is_renamed = isinstance(alias, dict) and bool(alias.get("colnames"))
+    if name != "RangeVar" or is_renamed or (schema is None and called in ctes):
+        return None
+    table = tables.find(schema if isinstance(schema, str) else None, called)
+    rules = None if table is None else tables.context.policy.find_table(table.name)
+    if table is None or rules is None:
+        return None
+    return replace(table, columns=tuple(each for each in table.columns if not rules.hides(each)))
+
+
+def _shows_rows(inner: Node) -> bool:
+    """Whether a subquery has a row for each that it reads: no aggregate makes one of all, no function some or none."""
+    shown = (kind(kind(each)[1].get("val"))[0] for each in items(inner, "targetList"))
+    return all(name in ("ColumnRef", "A_Const") for name in shown)
+
+
+def _aliases(inner: Node) -> set[str]:
+    sources = (kind(node) for each in items(inner, "fromClause") for node in walk(each))
+    return {_alias(body) for name, body in sources if name.startswith("Range") or name == "JoinExpr"}
+
+
+def _listed(sublink: Node, inner: Node, public: _Read, partner: _Read | None, *, negated: bool) -> Json | None:
+    """IN as an equality of columns; None where a NULL on either side would make NOT IN NULL."""
+    (target, *more) = items(inner, "targetList")
+    if partner is None or more or "operName" in sublink:
+        return None
+    tested = public.column(_column(sublink.get("testexpr")))
+    value = partner.column(_column(kind(target)[1].get("val")))
+    if tested is None or value is None or (negated and not (tested.not_null and value.not_null)):
+        return None
+    columns = _reference(public.alias, tested.name), _reference(partner.alias, value.name)
+    return {
+        "A_Expr": {"kind": "AEXPR_OP", "name": [{"String": {"sval": "="}}], "lexpr": columns[0], "rexpr": columns[1]}
+    }
+
+
+def _column(node: Json) -> tuple[str, ...]:
+    return strings(kind(node)[1].get("fields")) if kind(node)[0] == "ColumnRef" else ()
+
+
+def _tells(table: Table, name: str) -> bool:
+    """Return whether a column tells the rows of a table apart, and each row has it."""
+    column = table.find_column(name)
+    return column is not None and column.not_null and table.is_unique([name])
+
+
+def _body(item: Json) -> Node:
+    return kind(item)[1]
+
+
+def _alias(source: Node) -> str:
+    alias = source.get("alias")
+    named = alias.get("aliasname") if isinstance(alias, dict) else None
+    return str(named or source.get("relname") or "")
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _conjuncts(condition: Json) -> list[Json]:
+    name, body = kind(condition)
+    if name == "BoolExpr" and body.get("boolop") == "AND_EXPR":
+        return [conjunct for part in items(body, "args") for conjunct in _conjuncts(part)]
+    return [condition] if name else []
+
+
+def _subquery(condition: Json) -> tuple[Node, bool] | None:
+    """[NOT] EXISTS or [NOT] IN, and whether it is negated."""
+    name, body = kind(condition)
+    if name == "BoolExpr" and body.get("boolop") == "NOT_EXPR":
+        inner = _subquery(items(body, "args")[0])
+        return None if inner is None else (inner[0], not inner[1])
+    is_test = name == "SubLink" and body.get("subLinkType") in ("EXISTS_SUBLINK", "ANY_SUBLINK")
+    return (body, False) if is_test else None
+
+
+def _equated(condition: Json) -> tuple[tuple[str, ...], ...]:
+    """The columns on both sides of an equality."""
+    name, body = kind(condition)
+    if name != "A_Expr" or body.get("kind") != "AEXPR_OP" or strings(body.get("name")) != ("=",):
+        return ()
+    return _column(body.get("lexpr")), _column(body.get("rexpr"))

@@ -1,0 +1,307 @@
+"""Numbers of several releases that are made to agree: parts add up to the totals that were released beside them.
+
+Least squares (Hay et al., Boosting the accuracy of histograms, VLDB 2010): with the true numbers x of the atoms, each
+released number is y = A·x + noise of variance v, and x̂ makes Σ(y − A·x)²/v least. It is linear in y, so unbiased, and
+no other unbiased sum of the released numbers has less variance. All of it is post-processing.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from rules.mechanisms.additive import AdditiveNoise, HalvedNoise
+from rules.mechanisms.distribution import Distribution
+from rules.release.partitions import Places
+
+Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
+Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Level = Sequence[int]  # by group
+
+_MOST_STEPS: Final = 200
+_EXACT: Final = 1e-11  # of the right side may be left
+_MOST_WEIGHTS: Final = 64  # different ones; what more there are is told by its variance
+_MOST_SOLVED: Final = 1_000_000  # atoms of all systems that are solved for the laws
+_DIGITS: Final = 10  # of weights that are taken for equal
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One release: which of its cells each atom is in, the numbers of all its cells, and the noise in each."""
+
+    places: Places
+    numbers: Sequence[int]
+    noise: AdditiveNoise | HalvedNoise
+    cells: Sequence[int] = ()  # of so many draws each number is the sum; (): of one
+
+    @property
+    def precisions(self) -> Vector:
+        """Of each number; of the sum of no draws none is known."""
+        single = float(self.noise.precision)
+        counts = self.cells or (1,) * len(self.numbers)
+        return np.array([single / count if count else 0.0 for count in counts], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The numbers of a question's groups, the law of the noise in each, and the coarser groups within which they add
+    up, as by group the place of the coarser one: the coarsest first.
+    """
+
+    numbers: tuple[int, ...]
+    laws: tuple[Distribution, ...]
+    nested: tuple[Level, ...]
+
+
+def agreed(observed: Sequence[Observation], asked: Places, groups: int, *, is_regular: bool) -> Agreed | None:
+    """The least squares estimate of sums over atoms; None where it takes too long, or cannot be told exactly.
+
+    Groups that nothing in the lists tells apart have one law: where lists are products or nest (`is_regular`), such are
+    exchanged by a symmetry of the system. Elsewhere each group's law is computed by itself.
+    """
+    system = _System(tuple((each, each.precisions) for each in observed), asked, groups)
+    shifts = system.shifts()
+    classes = system.classes() if is_regular else list(range(groups))
+    leaders = {kind: group for group, kind in reversed(list(enumerate(classes)))}
+    if shifts is None or len(leaders) * len(asked) > _MOST_SOLVED:
+        return None
+    laws = {kind: system.law(group) for kind, group in leaders.items()}
+    found = [laws[kind] for kind in classes]
+    known = tuple(each for each in found if each is not None)
+    if len(known) < groups:
+        return None
+    levels = system.levels()
+    nested = _chain(levels, range(groups))
+    return Agreed(_adding_up(*shifts, levels, nested), known, nested)
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    observed: tuple[tuple[Observation, Vector], ...]  # with the precisions of their numbers
+    asked: Places
+    groups: int
+
+    def shifts(self) -> tuple[list[int], Vector] | None:
+        """Each group's number as a whole one, and what least squares adds to it.
+
+        The whole ones are those of the finest release, split evenly over its atoms: what is left to be fitted is noise,
+        which doubles hold exactly enough however large the numbers are.
+        """
+        start = self._start()
+        right = np.zeros(len(self.asked))
+        for each, precisions in self.observed:
+            rest = list(each.numbers)
+            for place, number in zip(each.places.tolist(), start, strict=True):
+                if place >= 0:
+                    rest[place] -= number
+            right += _spread(each, np.array(rest, dtype=np.float64) * precisions)
+        moved = self._solve(right)
+        if moved is None:
+            return None
+        whole = [0] * self.groups
+        for place, number in zip(self.asked.tolist(), start, strict=True):
+            whole[place] += number
+        return whole, _binned(self.asked, moved, self.groups)
+
+    def _start(self) -> list[int]:
+        observed = (each for each, _ in self.observed)
+        finest = max(observed, key=lambda each: (int(np.all(each.places >= 0)), len(each.numbers)))
+        places = finest.places.tolist()
+        counts, seen, start = Counter(places), Counter[int](), list[int]()
+        for place in places:
+            share, rest = divmod(finest.numbers[place] if place >= 0 else 0, counts[place])
+            start.append(share + (seen[place] < rest))
+            seen[place] += 1
+        return start
+
+    def _normal(self, vector: Vector) -> Vector:
+        """AᵀWA, as sums over cells and back."""
+        found = np.zeros_like(vector)
+        for each, precisions in self.observed:
+            found += _spread(each, _summed(each, vector) * precisions)
+        return found
+
+    def _solve(self, right: Vector) -> Vector | None:
+        return _conjugate_gradients(self._normal, right)
+
+    def law(self, group: int) -> Distribution | None:
+        """The law of the noise in one group, by the weight that each released number has in it."""
+        solved = self._solve((self.asked == group).astype(np.float64))
+        if solved is None:
+            return None
+        terms = Counter[tuple[int, int, float]]()  # of which noise, of how many draws, with which weight
+        for number, (each, precisions) in enumerate(self.observed):
+            weights = np.abs(_summed(each, solved) * precisions)
+            counts = each.cells or (1,) * len(weights)
+            for weight, count in zip(np.round(weights, _DIGITS).tolist(), counts, strict=True):
+                if weight and count:
+                    terms[number, count, weight] += 1
+        ordered = sorted(terms.items(), key=lambda each: -each[0][2])
+        found = Distribution()
+        for place, ((number, count, weight), times) in enumerate(ordered):
+            law = self.observed[number][0].noise.law.repeated(count).times(weight).repeated(times)
+            found = found.plus(law if place < _MOST_WEIGHTS else Distribution(variance=law.deviation**2))
+        return found.rounded() if found.roundings or len(ordered) > 1 else found
+
+    def classes(self) -> list[int]:
+        """Groups with equal numbers are those that colour refinement does not tell apart."""
+        colors = np.zeros(len(self.asked), dtype=np.uint64)
+        maps = [(each.places, precisions) for each, precisions in self.observed]
+        maps.append((self.asked, np.zeros(self.groups)))
+        known = 0
+        while (number := len(np.unique(colors))) > known:
+            known = number
+            rows = [colors]
+            for places, precisions in maps:
+                kinds = np.unique(precisions, return_inverse=True)[1].astype(np.uint64)
+                rows.append(_mixed(kinds, _sums(places, _hashed(colors), len(precisions)))[places])
+                rows[-1][places < 0] = 0
+            colors = _mixed(*rows)
+        told = _sums(self.asked, _hashed(colors), self.groups).tolist()
+        numbers = {color: number for number, color in enumerate(sorted(set(told)))}
+        return [numbers[color] for color in told]
+
+    def levels(self) -> list[Level]:
+        """Releases with fewer cells, of which each has whole groups in it: by group the cell. The coarsest first."""
+        found = list[Level]()
+        for each, _ in self.observed:
+            cells = np.full(self.groups, -1, dtype=np.int64)
+            cells[self.asked] = each.places
+            if np.all(each.places >= 0) and np.array_equal(cells[self.asked], each.places):
+                found.append(cells.tolist())
+        return sorted((each for each in found if len(set(each)) < self.groups), key=lambda each: len(set(each)))
+
+
+def _summed(each: Observation, vector: Vector) -> Vector:
+    """By cell the sum over its atoms."""
+    inside = each.places >= 0
+    return _binned(each.places[inside], vector[inside], len(each.numbers))
+
+
+def _binned(places: Places, weights: Vector, number: int) -> Vector:
+    return np.asarray(np.bincount(places, weights, minlength=number), dtype=np.float64)
+
+
+def _spread(each: Observation, cells: Vector) -> Vector:
+    """By atom the number of its cell, 0 where it is in none."""
+    return np.where(each.places >= 0, cells[each.places], 0.0)
+
+
+def _conjugate_gradients(normal: Callable[[Vector], Vector], right: Vector) -> Vector | None:
+    """Solve a system that may leave directions open which the right side does not have; None if it does not end."""
+    found, rest = np.zeros_like(right), right.copy()
+    turn, left = rest.copy(), float(rest @ rest)
+    goal = left * _EXACT**2
+    for _ in range(_MOST_STEPS):
+        if left <= goal:
+            return found
+        moved = normal(turn)
+        if (along := float(turn @ moved)) <= 0:
+            return None
+        step = left / along
+        found, rest = found + step * turn, rest - step * moved
+        left, before = float(rest @ rest), left
+        turn = rest + left / before * turn
+    return None
+
+
+def _chain(levels: Sequence[Level], groups: Level) -> tuple[Level, ...]:
+    """Levels that are coarser than these groups and each finer than the one before; the first is everything."""
+    found: list[Level] = [(0,) * len(groups)]
+    for level in levels:
+        if _is_finer(groups, level) and _is_finer(level, found[-1]) and len(set(level)) > len(set(found[-1])):
+            found.append(level)
+    return tuple(found)
+
+
+def _is_finer(one: Level, other: Level) -> bool:
+    return len(set(zip(one, other, strict=True))) == len(set(one))
+
+
+def _adding_up(
+    whole: Sequence[int], added: Vector, levels: Sequence[Level], nested: Sequence[Level]
+) -> tuple[int, ...]:  # fmt: skip
+    """Whole numbers that add up to those of each level in the chain, and, where that can be, of one that crosses it."""
+    moves = added.tolist()
+    found = _rounded(whole, moves, [*nested, range(len(whole))])
+    crossing = next((level for level in reversed(levels) if level not in nested), None)
+    if crossing is not None:
+        totals = _rounded(whole, moves, [*_chain(levels, crossing), crossing])
+        _shift(found, nested[-1], crossing, totals)
+    return tuple(found[group] for group in range(len(whole)))
+
+
+def _rounded(whole: Sequence[int], added: Sequence[float], levels: Sequence[Level]) -> dict[int, int]:
+    """The numbers of the last level, rounded within each group of the level before to that group's rounded number."""
+    totals: dict[int, int] = {0: sum(whole) + round(math.fsum(added))}
+    for outer, inner in pairwise(levels):
+        inside: dict[int, dict[int, list[int]]] = {}
+        for group, (above, below) in enumerate(zip(outer, inner, strict=True)):
+            inside.setdefault(above, {}).setdefault(below, []).append(group)
+        found: dict[int, int] = {}
+        for above, parts in inside.items():
+            bases = [sum(whole[group] for group in groups) for groups in parts.values()]
+            moves = [math.fsum(added[group] for group in groups) for groups in parts.values()]
+            rest = _with_total(moves, totals[above] - sum(bases))
+            found |= {part: base + more for part, base, more in zip(parts, bases, rest, strict=True)}
+        totals = found
+    return totals
+
+
+def _shift(found: dict[int, int], rows: Level, columns: Level, totals: dict[int, int]) -> None:
+    """Move ones within rows until columns have their totals too, or no row has both one that is too large and one that
+    is too small.
+    """
+    excess = {column: -total for column, total in totals.items()}
+    cells: dict[int, dict[int, int]] = {}
+    for group, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        excess[column] += found[group]
+        cells.setdefault(row, {}).setdefault(column, group)
+    has_moved = True
+    while has_moved:
+        has_moved = False
+        for known in cells.values():
+            more, less = ([each for each in known if sign * excess[each] > 0] for sign in (1, -1))
+            for large, small in zip(more, less, strict=False):
+                found[known[large]] -= 1
+                found[known[small]] += 1
+                excess[large] -= 1
+                excess[small] += 1
+                has_moved = True
+
+
+def _with_total(numbers: Sequence[float], total: int) -> list[int]:
+    """Whole numbers near these with exactly this sum: those with the largest remainders are rounded up."""
+    floors = [math.floor(each) for each in numbers]
+    every, rest = divmod(total - sum(floors), len(floors))
+    order = sorted(range(len(floors)), key=lambda place: (floors[place] - numbers[place], place))
+    up = set(order[:rest])
+    return [floor + every + (place in up) for place, floor in enumerate(floors)]
+
+
+def _sums(places: Places, hashes: Hashes, cells: int) -> Hashes:
+    """By cell a number for the multiset of its atoms' colours."""
+    found = np.zeros(cells, dtype=np.uint64)
+    inside = places >= 0
+    np.add.at(found, places[inside], hashes[inside])
+    return found
+
+
+def _hashed(colors: Hashes) -> Hashes:
+    """The finalizer of splitmix64."""
+    mixed = colors + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _mixed(*rows: Hashes) -> Hashes:
+    """One colour for equal rows of colours."""
+    found = np.zeros_like(rows[0])
+    for row in rows:
+        found = _hashed(found ^ row) + found
+    return found

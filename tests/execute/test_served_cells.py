@@ -1,0 +1,65 @@
+"""What serves a question that was paid stays, whatever is found of it when the rest of its statement is answered."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from proxy.execute.answer_cache import with_others
+from proxy.execute.question import Question
+from proxy.execute.relatives import Relative, Relatives
+from proxy.execute.released_cells import Bounded, CellReading
+from proxy.execute.statement_context import StatementContext
+from rules.accounting.store import KeptRelease, Release
+from rules.mechanisms.cells import WHOLE, ReleasedKey
+from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.release_plan import PublicGroups
+from rules.release.partitions import Partition
+from rules.release.release import Noised
+from tests import shop as shop_data
+from tests.execute.desk import Desk
+from tests.execute.plans import UNITS, block_of
+
+CELL = ReleasedKey("city", is_complete=True, span=WHOLE)
+GROUPS = (("Berlin",), ("Lyon",))
+
+
+async def test_cells_that_are_not_found_again_serve_still(desk: Desk) -> None:
+    """As after a minute in which they are not fresh any more, or newer ones have taken their place."""
+    released = Release("block", "units", Mechanism.pure(Decimal(1)), GROUPS, (7, 9))
+    kept = KeptRelease(1, datetime(2026, 11, 20, 12, tzinfo=UTC), released, paid=True, shared=True)
+    cells = {0: (CellReading(Bounded(kept, UNITS), ((0,), (1,)), is_alike=True),)}
+    question = Question(block_of(UNITS), "key", GROUPS, known={0: ()}, cells=cells)
+    context = StatementContext("ada", "s", desk.service.rulebook, "UTC", 0.0)
+
+    again = await with_others(question, desk.ledger, context, desk.now)
+
+    assert again.complete(Noised(GROUPS, {}), group_size=1).values == {0: (7, 9)}
+
+
+@pytest.mark.parametrize(("later", "numbers"), [(timedelta(hours=1), 1), (timedelta(days=20), 0)])
+async def test_what_a_period_has_paid_for_is_not_shown_beside_an_answer_of_the_next(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, later: timedelta, numbers: int
+) -> None:
+    """A statement may wait for its turn while the budget renews; its relatives are charged to nobody."""
+    desk.service = desk.open(
+        shop_data.policy(rules=shop_data.RULES.replace("delta: 1e-6}", "delta: 1e-6, per: month}"))
+    )
+    released = Release("block", "units", Mechanism.pure(Decimal(1)), GROUPS, (7, 9))
+    kept = KeptRelease(1, desk.now, released, paid=True, shared=True)
+    partition = Partition((CELL,), {group: place for place, group in enumerate(GROUPS)}, is_whole=True, is_exact=True)
+    relatives = Relatives(partition, {0: (Relative(kept, UNITS, partition),)})
+    question = Question(block_of(UNITS, groups=PublicGroups(GROUPS)), "key", GROUPS, relatives=relatives)
+    before, genuine = desk.now, desk.noise.draw
+
+    def waited(count: int, *, sensitivity: int, epsilon: Decimal) -> Sequence[int]:
+        desk.now = before + later
+        return genuine(count, sensitivity=sensitivity, epsilon=epsilon)
+
+    monkeypatch.setattr(desk.noise, "draw", waited)
+    context = StatementContext("ada", "s", desk.service.rulebook, "UTC", asyncio.get_running_loop().time() + 20)
+    _, [(answered, _)] = await desk.service._asking.ask([question], context, reuse=True, known_at=before)
+
+    assert len(answered.relatives.kept) == numbers

@@ -1,0 +1,181 @@
+"""Parts and totals are made to agree as least squares does it, with the law of the noise that is then in them."""
+
+from decimal import Decimal
+from itertools import product
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rules.mechanisms.additive import GaussianNoise, LaplaceNoise
+from rules.mechanisms.cells import Clock, ReleasedKey, Span
+from rules.mechanisms.draw import OpenDPNoise
+from rules.release.least_squares import Observation, agreed
+from rules.release.partitions import Partition, Places, common_atoms
+from rules.values.types import DATE, TIMESTAMP
+from tests.properties.planning import thorough
+
+EPSILONS = st.sampled_from([Decimal("0.05"), Decimal("0.3"), Decimal(1), Decimal(4)])
+
+
+def places(*cells: int) -> Places:
+    return np.array(cells, dtype=np.int64)
+
+
+@st.composite
+def systems(draw: st.DrawFn) -> tuple[list[Observation], Places]:
+    """A few releases over a few atoms; the first one is the question's own, over groups of its own."""
+    atoms = draw(st.integers(1, 12))
+    observed: list[Observation] = []
+    for _ in range(draw(st.integers(1, 4))):
+        cells = draw(st.integers(1, atoms))
+        of = [*range(cells), *(draw(st.integers(0, cells - 1)) for _ in range(atoms - cells))]
+        noise = (LaplaceNoise if draw(st.booleans()) else GaussianNoise)(draw(st.integers(1, 3)), draw(EPSILONS))
+        numbers = draw(st.lists(st.integers(-(10**12), 10**12), min_size=cells, max_size=cells))
+        if observed and cells > 1 and draw(st.booleans()):
+            of = [place if place else -1 for place in of]
+        observed.append(Observation(places(*draw(st.permutations(of))), numbers, noise))
+    return observed, observed[0].places
+
+
+def dense(observed: list[Observation], asked: Places) -> tuple[list[float], list[float]]:
+    """Solve it by the pseudo-inverse: the estimates, relative to the first release, and the variance of each."""
+    rows, numbers, precisions = [], [], []
+    first = observed[0]
+    share = [first.numbers[place] // int(np.sum(first.places == place)) for place in first.places.tolist()]
+    for each in observed:
+        for cell, number in enumerate(each.numbers):
+            inside = each.places == cell
+            rows.append(inside.astype(float))
+            numbers.append(float(number - sum(one for one, is_in in zip(share, inside.tolist(), strict=True) if is_in)))
+            precisions.append(float(each.noise.precision))
+    matrix, weight = np.array(rows), np.diag(precisions)
+    covariance = np.linalg.pinv(matrix.T @ weight @ matrix, hermitian=True)
+    groups = np.array([(asked == group).astype(float) for group in range(len(first.numbers))])
+    weights = groups @ covariance @ matrix.T @ weight
+    kinds = [each.noise.law.deviation**2 for each in observed for _ in each.numbers]
+    base = groups @ np.array(share, dtype=float)
+    return (weights @ np.array(numbers) + base).tolist(), (weights**2 @ np.array(kinds)).tolist()
+
+
+@thorough
+@given(system=systems())
+def test_it_is_the_least_squares_estimate_with_its_noise(system: tuple[list[Observation], Places]) -> None:
+    observed, asked = system
+    found = agreed(observed, asked, len(observed[0].numbers), is_regular=False)
+    estimates, variances = dense(observed, asked)
+
+    assert found is not None
+    largest = max(abs(number) for each in observed for number in each.numbers)
+    for number, estimate, law, variance in zip(found.numbers, estimates, found.laws, variances, strict=True):
+        assert abs(number - estimate) <= len(observed[0].numbers) + 1e-9 * largest
+        assert abs(law.deviation**2 - variance) <= 1e-6 * variance + 0.1
+
+
+def grid(rows: int, columns: int) -> tuple[Places, Places, Places, Places]:
+    """Atoms in rows and columns: everything, the rows, the columns, and the atoms themselves."""
+    pairs = list(product(range(rows), range(columns)))
+    return (
+        places(*(0 for _ in pairs)),
+        places(*(row for row, _ in pairs)),
+        places(*(column for _, column in pairs)),
+        places(*range(len(pairs))),
+    )
+
+
+def test_cells_rows_columns_and_total_agree_whichever_is_asked_for() -> None:
+    noise, source = LaplaceNoise(1, Decimal("0.1")), OpenDPNoise()
+    levels = grid(7, 12)
+    counts = [1, 7, 12, 84]
+    drawn = [noise.draw(source, count) for count in counts]
+    true = [20 * (place % 5) for place in range(84)]
+    observed = [
+        Observation(level, [noise_ + sum(t for t, p in zip(true, level.tolist(), strict=True) if p == cell)
+                            for cell, noise_ in enumerate(draws)], noise)
+        for level, draws in zip(levels, drawn, strict=True)
+    ]  # fmt: skip
+
+    found = [agreed(observed, level, count, is_regular=True) for level, count in zip(levels, counts, strict=True)]
+
+    cells = found[3]
+    assert cells is not None
+    for level, of, count in zip(levels, found, counts, strict=True):
+        assert of is not None
+        sums = [0] * count
+        for place, number in zip(level.tolist(), cells.numbers, strict=True):
+            sums[place] += number
+        assert tuple(sums) == of.numbers
+        assert len(set(of.laws)) == 1
+
+
+@thorough
+@given(rows=st.integers(1, 5), columns=st.integers(1, 5), epsilons=st.lists(EPSILONS, min_size=4, max_size=4))
+def test_groups_that_lists_do_not_tell_apart_have_one_law(rows: int, columns: int, epsilons: list[Decimal]) -> None:
+    levels = grid(rows, columns)
+    noises = [LaplaceNoise(1, each) for each in epsilons]
+    observed = [
+        Observation(level, [0] * (int(level.max()) + 1), noise) for level, noise in zip(levels, noises, strict=True)
+    ]
+
+    for level in levels:
+        shared = agreed(observed, level, int(level.max()) + 1, is_regular=True)
+        apart = agreed(observed, level, int(level.max()) + 1, is_regular=False)
+        assert shared is not None
+        assert apart is not None
+        for one, other in zip(shared.laws, apart.laws, strict=True):
+            assert abs(one.deviation - other.deviation) < 1e-6 * one.deviation
+
+
+def test_bars_of_what_agrees_hold_what_they_say_and_numbers_are_not_bent() -> None:
+    """A total and its parts, six hundred times: at 95%, with eight standard deviations to spare."""
+    source, noise, parts, runs = OpenDPNoise(), LaplaceNoise(1, Decimal("0.2")), 4, 600
+    total, cells = places(*([0] * parts)), places(*range(parts))
+    drawn, above = noise.draw(source, parts * runs), noise.draw(source, runs)
+    inside, moved = 0, 0
+    for run in range(runs):
+        numbers = [1000 + each for each in drawn[run * parts : (run + 1) * parts]]
+        observed = [Observation(cells, numbers, noise), Observation(total, [1000 * parts + above[run]], noise)]
+        found = agreed(observed, cells, parts, is_regular=True)
+        assert found is not None
+        reach = found.laws[0].margin(Decimal("0.95"))
+        inside += sum(abs(each - 1000) <= reach for each in found.numbers)
+        moved += sum(found.numbers) - 1000 * parts
+        assert abs(sum(found.numbers) - 1000 * parts) <= max(abs(above[run]), abs(sum(numbers) - 1000 * parts)) + 1
+
+    assert 0.91 < inside / (parts * runs) < 0.99
+    assert abs(moved / runs) < 8 * noise.law.deviation * np.sqrt(parts / (parts + 1) / runs) + 0.5
+
+
+def key(name: str, *, clock: Clock | None = None) -> ReleasedKey:
+    return ReleasedKey(name, is_complete=True, span=Span(), clock=clock)
+
+
+def partition(keys: tuple[ReleasedKey, ...], *cells: tuple[str | None, ...]) -> Partition:
+    return Partition(keys, {cell: place for place, cell in enumerate(cells)}, is_whole=True, is_exact=True)
+
+
+def test_atoms_are_joined_by_what_keys_share_and_by_days_that_tell_their_months() -> None:
+    day, month = Clock("at", "day", DATE), Clock("at", "month", TIMESTAMP)
+    days = [("2024-01-31", "a"), ("2024-02-01", "a"), ("2024-02-02", "b")]
+    found = common_atoms(
+        [
+            partition((key("d", clock=day), key("k")), *days),
+            partition((key("m", clock=month),), ("2024-01-01 00:00:00",), ("2024-02-01 00:00:00",)),
+            partition((), ()),
+            partition((key("k"),), ("a",), ("b",), ("c",)),  # which has rows that the first list has not
+        ],
+        "UTC",
+    )
+
+    assert [None if each is None else each.tolist() for each in found.places[:3]] == [[0, 1, 2], [0, 1, 1], [0, 0, 0]]
+    assert found.places[3] is None
+    assert not found.is_regular
+
+
+def test_lists_whose_join_is_too_long_are_left_out() -> None:
+    lists = [partition((key(name),), *((str(number),) for number in range(30))) for name in "abc"]
+
+    found = common_atoms(lists, "UTC", most=1000)
+
+    assert [each is None for each in found.places] == [False, False, True]
+    assert found.is_regular

@@ -1,0 +1,249 @@
+"""The life of cubes over a real database and a real ledger: what is planned, who is charged when, and what serves."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.execute.cubes import CubeBook
+from proxy.execute.rulebook import Rulebook
+from proxy.ledger.sqlite import SqliteLedger
+from proxy.synopses.cube_shelf import CubeShelf
+from proxy.synopses.cubes import CubeMaker
+from proxy.twin.synthetic import SyntheticSchema
+from rules.accounting.store import PastCharge
+from rules.catalog import Catalog
+from rules.mechanisms.draw import OpenDPNoise
+from rules.policy.yaml_source import RulesError
+from rules.refusal import BudgetSpent
+from rules.synopses.check import check_synopses
+from rules.synopses.cubes import plan_cube
+from rules.synopses.plan import NotPlanned
+from tests import shop as shop_data
+from tests.catalogs import catalog_of
+from tests.conftest import RealDatabase
+from tests.synopses.test_life import RULES
+
+CUBE = (
+    "synopses: {daily: {epsilon: 10, refresh: month, cube: [customers.city, status], measures: [count, sum(amount)],"
+    " table: orders}}\n"
+)
+
+
+@dataclass
+class Registry:
+    """What the twins would list."""
+
+    listed: dict[str, SyntheticSchema] = field(default_factory=dict)
+
+    async def show_synopsis(self, schema: SyntheticSchema) -> None:
+        self.listed[schema.name] = schema
+
+    async def drop_synopsis(self, name: str) -> None:
+        self.listed.pop(name, None)
+
+
+@dataclass
+class Place:
+    """A proxy without clients, whose clock tests turn."""
+
+    engine: PostgresEngine
+    ledger: SqliteLedger
+    catalog: Catalog
+    now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    registry: Registry = field(default_factory=Registry)
+    book: CubeBook = field(default_factory=CubeBook)
+
+    def __post_init__(self) -> None:
+        self.maker = CubeMaker(self.engine, self.ledger, OpenDPNoise(), lambda: self.now)
+        self.shelf = self.started()
+
+    def started(self) -> CubeShelf:
+        return CubeShelf(self.maker, self.registry, self.book.tell)
+
+    def rulebook(self, rules: str = RULES + CUBE) -> Rulebook:
+        return Rulebook.of(shop_data.policy(rules=rules), self.catalog, 0)
+
+    async def make(self, rulebook: Rulebook) -> None:
+        await self.maker.make(await self.maker.plan("daily", rulebook), rulebook)
+
+    async def charges(self, who: str = "synopsis daily") -> Sequence[PastCharge]:
+        review = await self.ledger.review(who, self.rulebook().budgets, self.now, most_charges=100)
+        return review.charges
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        return self.registry.listed["daily"].readers
+
+
+@pytest.fixture
+async def place(shop: RealDatabase, tmp_path: Path) -> AsyncIterator[Place]:
+    SqliteLedger.create(tmp_path / "ledger", "1/shop")
+    ledger = await SqliteLedger.open(tmp_path / "ledger", "1/shop")
+    engine = PostgresEngine(shop.reader_dsn)
+    yield Place(engine, ledger, await engine.catalog())
+    await engine.close()
+    await ledger.close()
+
+
+@pytest.fixture(scope="module")
+def catalog(shop: RealDatabase) -> Catalog:
+    return catalog_of(shop.dsn)
+
+
+async def test_it_is_made_once_paid_once_by_each_and_a_restart_costs_nothing(place: Place) -> None:
+    await place.shelf.follow(place.rulebook())
+    await place.shelf.follow(place.rulebook())
+    await place.started().follow(place.rulebook())
+
+    assert len(await place.charges()) == len(await place.charges("ada")) == len(await place.charges("bob")) == 1
+    balances = {who: await place.ledger.balances(who, place.rulebook().budgets, place.now) for who in ("ada", "bob")}
+    (ada, shared, _), (bob, _, _) = balances["ada"], balances["bob"]
+    assert ada.spent == bob.spent == shared.spent
+    assert Decimal("9.9") < shared.spent <= 10
+    (state,), listed = place.book.standing, place.registry.listed["daily"]
+    assert state.readers == listed.readers == ("ada", "bob")
+    assert (listed.state, listed.cube_of, listed.cells) == ("ready", "orders", 2 * (5 + 4 + 20))
+
+
+async def test_a_new_period_makes_it_anew_and_what_is_not_refreshed_is_paid_for_ever(place: Place) -> None:
+    await place.shelf.follow(place.rulebook())
+    (first,) = place.book.standing
+    place.now += timedelta(days=20)
+    await place.shelf.follow(place.rulebook())
+    (second,) = place.book.standing
+    assert first.releases.isdisjoint(second.releases)
+    assert [len(await place.charges(who)) for who in ("synopsis daily", "ada")] == [2, 2]
+
+    place.now += timedelta(days=60)
+    lasting = place.rulebook(RULES + CUBE.replace("refresh: month, ", ""))
+    await place.started().follow(lasting)
+    assert place.book.standing == (second,)
+    assert [len(await place.charges(who)) for who in ("synopsis daily", "ada")] == [2, 2]
+
+
+async def test_who_cannot_pay_may_not_use_it_and_who_comes_later_pays_first(place: Place) -> None:
+    await place.shelf.follow(place.rulebook((RULES + CUBE).replace("epsilon: 12", "epsilon: 3")))
+    assert list(place.readers) == ["ada"]
+    assert not await place.charges("bob")
+
+    await place.shelf.follow(place.rulebook())
+    assert place.readers == ("ada", "bob")
+    assert len(await place.charges("bob")) == len(await place.charges()) == 1
+
+
+async def test_a_budget_that_does_not_hold_it_runs_nothing(place: Place) -> None:
+    rules = place.rulebook((RULES + CUBE).replace("epsilon: 10,", "epsilon: 31,"))
+
+    with pytest.raises(BudgetSpent):
+        await place.make(rules)
+    await place.shelf.follow(rules)
+
+    assert not place.book.standing
+    assert not await place.charges()
+
+
+async def test_other_keys_leave_it_as_outdated_and_without_its_rules_it_is_gone(place: Place) -> None:
+    await place.shelf.follow(place.rulebook())
+    await place.shelf.follow(place.rulebook((RULES + CUBE).replace("customers.city, ", "")))
+    assert place.registry.listed["daily"].state == "outdated"
+
+    await place.shelf.follow(place.rulebook(RULES))
+    assert not place.registry.listed and not place.book.standing
+
+
+async def test_nobody_is_charged_for_an_outdated_cube(place: Place) -> None:
+    """By other rules of its tables its cells answer nothing any more."""
+    of_ada = (RULES + CUBE).replace("table: orders}", "table: orders, analysts: [ada]}")
+    other = "rows_per_unit: 41"
+    await place.shelf.follow(place.rulebook(of_ada))
+    changed = (RULES + CUBE).replace("rows_per_unit: 40", other)
+    assert other in changed
+    for shelf in (place.shelf, place.started()):
+        await shelf.follow(place.rulebook(changed))
+
+    assert (place.registry.listed["daily"].state, place.readers) == ("outdated", ("ada",))
+    assert not await place.charges("bob")
+    assert len(await place.charges("ada")) == 1
+
+
+KEYS = ("status", "ordered_at by month", "customers.city", "customers.segment", "customers.is_vip")
+
+
+@settings(max_examples=8)
+@given(
+    keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True),
+    orders=st.sets(st.integers(1, 4), min_size=1),
+    measures=st.sampled_from(("[count]", "[count, sum(amount)]", "[sum(amount)]")),
+    epsilon=st.sampled_from(("0.01", "1", "20")),
+    delta=st.booleans(),
+)
+def test_every_set_is_planned_and_all_together_cost_no_more_than_the_price(
+    catalog: Catalog, keys: list[str], orders: set[int], measures: str, epsilon: str, delta: bool
+) -> None:
+    cube = f"{{epsilon: {epsilon}, cube: {keys}, orders: {sorted(orders)}, measures: {measures}, table: orders}}"
+    rules = shop_data.RULES if delta else shop_data.RULES.replace(", delta: 1e-6", "").replace(", delta: 1e-9", "")
+    policy = shop_data.policy(rules=f"{rules}synopses: {{daily: {cube}}}\n".replace("'", ""))
+    wanted = [each for size in sorted(orders) for each in combinations(keys, size)]
+    if not wanted:
+        with pytest.raises(NotPlanned):
+            plan_cube("daily", policy, catalog)
+        return
+
+    made = plan_cube("daily", policy, catalog)
+
+    assert [each.keys for each in made.sets] == wanted
+    whole = made.price.rho if delta else made.price.epsilon or Decimal(0)
+    spent = sum((each.rho if delta else each.epsilon or Decimal(0) for each in made.mechanisms), Decimal(0))
+    assert whole * Decimal("0.999") < spent <= whole
+    assert all((each.epsilon is None) == delta for each in made.mechanisms)
+
+
+@pytest.mark.parametrize(
+    ("cube", "words"),
+    [
+        ("cube: [status, status]", "twice"),
+        ("cube: [ordered_at by month, ordered_at by year]", "twice"),
+        ("cube: [amount by 20]", "write a key as"),
+        ("cube: [count(orders)]", "write a key as"),
+        ("cube: [status], measures: [avg(amount)]", "write a measure as"),
+        ("cube: [status], measures: [count, count(*)]", "twice"),
+        ("cube: [status], tables: {orders: [status]}", "unknown key"),
+        ("cubes: [status]", "did you mean"),
+    ],
+)
+def test_what_is_no_cube_is_told_in_plain_words(cube: str, words: str) -> None:
+    with pytest.raises(RulesError, match=words):
+        shop_data.policy(rules=f"{shop_data.RULES}synopses: {{daily: {{epsilon: 1, {cube}}}}}\n")
+
+
+@pytest.mark.parametrize(
+    ("cube", "words"),
+    [
+        ("cube: [note]", "not declared"),
+        ("cube: [ordered_at by month], measures: [sum(id)]", "several tables|no bounds"),
+        ("cube: [id]", "several tables"),
+        ("cube: [wrong]", "no protected table"),
+        ("cube: [status], table: staff", "not in the rules file"),
+        ("cube: [status], table: products", "no protected table"),
+        ("cube: [status], orders: [2]", "fewer keys"),
+        ("cube: [status], measures: [sum(note)], table: orders", "sum"),
+        ("cube: [email], table: customers", "email"),
+        ("cube: [ordered_at by day, status, customers.city, customers.country, customers.segment]", "cells|groups"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_its_place(catalog: Catalog, cube: str, words: str) -> None:
+    rules = f"{shop_data.RULES}synopses: {{daily: {{epsilon: 1, {cube}}}}}\n"
+    findings = list(check_synopses(shop_data.policy(rules=rules), catalog))
+
+    (error,) = [each for each in findings if each.severity == "error"]
+    assert error.path.startswith("synopses.daily")
+    assert re.search(words, error.message), error.message
