@@ -5,7 +5,7 @@ whole numbers and dates between bounds, and what is computed from them) are list
 keys need a threshold and δ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -171,9 +171,11 @@ def listing_of(
     `known` are the combinations of values that go together.
     """
     order: tuple[int, ...] = ()
+    ranks: list[Mapping[int, int]] = []
     groups: list[tuple[Item, ...]] = [()]
     for part in parts:
         order += part.places
+        ranks += [_ranks(keys[place], [row[at] for row in part.rows]) for at, place in enumerate(part.places)]
         if len(groups) * len(part.rows) > max(limit, _MOST_TRIED):
             return None
         groups = [(*group, *row) for group in groups for row in part.rows]
@@ -182,7 +184,7 @@ def listing_of(
         if len(groups) > limit:
             return None
     at = [order.index(place) for place in range(len(keys))]
-    groups.sort(key=lambda group: [_rank(key, group[place]) for key, place in zip(keys, at, strict=True)])
+    groups.sort(key=lambda group: [ranks[place][id(group[place])] for place in at])
     texts = tuple(tuple(group[place][1] for place in at) for group in groups)
     if len(groups) < prod(len(part.rows) for part in parts):
         whole = _listed(keys, texts)
@@ -199,6 +201,13 @@ def listing_of(
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
     return _listed(tuple(keys[place] for place in part.places), [tuple(text for _, text in row) for row in part.rows])
+
+
+def _ranks(key: Expression, items: Iterable[Item]) -> dict[int, int]:
+    """Number the items as their type sorts them, by identity: groups share them, and comparing fractions is slow."""
+    ranked = {id(item): _rank(key, item) for item in items}
+    order = {rank: number for number, rank in enumerate(sorted(set(ranked.values())))}
+    return {identity: order[rank] for identity, rank in ranked.items()}
 
 
 def _rank(key: Expression, item: Item) -> tuple[int, Fraction, str]:

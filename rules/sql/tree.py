@@ -21,12 +21,14 @@ def walk(node: Json) -> Iterator[Node]:
     """Every dict below and at a node, outermost first."""
     waiting = [node]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, dict):
-            yield found
-            waiting.extend(reversed(found.values()))
-        elif isinstance(found, list):
-            waiting.extend(reversed(found))
+        tree = waiting.pop()
+        if isinstance(tree, dict):
+            yield tree
+            for child in reversed(tree.values()):
+                if isinstance(child, TREES):
+                    waiting.append(child)
+        elif isinstance(tree, list):
+            waiting.extend(reversed(tree))
 
 
 def kind(node: Json) -> tuple[str, Node]:
