@@ -12,6 +12,7 @@ from typing import Final
 
 from proxy.execute.service import Answer
 from proxy.session.literals import text_arrays
+from proxy.session.parameter_values import ParameterValues
 from proxy.session.private_request import Parameters
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal
@@ -44,12 +45,10 @@ class Prerequisites(ABC):
     """Plans statements of one session, and answers what comes first."""
 
     _relay: Relay
+    _values: ParameterValues
 
     @abstractmethod
     async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner: ...
-
-    @abstractmethod
-    async def _names_of(self, types: tuple[int, ...], *, sync: bool) -> tuple[str, ...]: ...
 
     @abstractmethod
     async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool: ...
@@ -81,7 +80,7 @@ class Prerequisites(ABC):
     ) -> tuple[Request, tuple[str, ...]]:
         """The request with the rows of an inner query, and with what is left to spend."""
         columns = await self._describe_first(first, run)
-        types = await self._names_of(tuple(column.type for column in columns), sync=run.sync)
+        types = await self._values.names_of(tuple(column.type for column in columns), sync=run.sync)
         names = tuple(column.name.decode(self._relay.codec) for column in columns)
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
         asked = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown, is_inner=True)

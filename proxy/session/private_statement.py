@@ -17,8 +17,10 @@ from proxy.session.accuracy import Accuracy
 from proxy.session.classify import HIDDEN_SETTING, without_answer
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
+from proxy.session.parameter_values import ParameterValues
 from proxy.session.prerequisites import Run
-from proxy.session.private_request import Answered, Parameters, PrivateRequest, request_of
+from proxy.session.private_request import Answered, PrivateRequest, request_of
+from proxy.session.progress import progress_shown
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal, described, encoded, parse_under, shape
@@ -26,28 +28,20 @@ from proxy.session.reports import moved, notice_report, nowhere, refusal_report
 from proxy.session.synthetic_rows import QUIET, SyntheticRows
 from proxy.session.temporary_views import read_through
 from proxy.session.twin_probe import PROBE_ROW, TEXT_ARRAY_OID, SessionState, decode_probe, run_probe
-from proxy.wire.backend import IN_TRANSACTION, DataRow, Field, ParameterDescription
-from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
+from proxy.wire.backend import IN_TRANSACTION, Field
+from proxy.wire.frontend import STATEMENT, Close, Describe
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request
-from rules.refusal import Interrupted, Misfit, Mismatch, NotSupported, Refusal
+from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
 from rules.release.release import Noised
-from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
+from rules.sql.session_settings import SettingLimits, read_settings
 from rules.sql.setting_rows import setting_rows
 from rules.sql.statement import Kind
 
 ORIGINAL: Final = b"_ng_original"
 OUTER: Final = b"_ng_outer"
-_CANON: Final = b"_ng_canon"
-_TYPES: Final = b"_ng_types"
-
-_OID_ARRAY_OID: Final = 1028
-_MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
 _MOST_MATCHED: Final = 50
 _SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-outs
-_TYPES_SQL: Final = (
-    b"SELECT pg_catalog.format_type(t, NULL) FROM pg_catalog.unnest($1) WITH ORDINALITY AS o(t, n) ORDER BY n"
-)
 
 Result = TypeVar("Result")
 
@@ -56,11 +50,9 @@ class Private(Accuracy):
     """Answers the private statements of one session."""
 
     def __init__(self, relay: Relay, service: StatementService, *, analyst: str, session: str, timeout_seconds: float):
-        self._relay, self._service = relay, service
+        self._relay, self._service, self._values = relay, service, ParameterValues(relay)
         self._analyst, self._session = analyst, session
         self._timeout_seconds = timeout_seconds
-        self._type_names: dict[int, str] = {}  # as they are written under the search path
-        self._search_path: tuple[str, ...] = ()
         self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
         self._running: asyncio.Task[Any] | None = None
         self._synthetic = SyntheticRows(service, analyst)
@@ -89,11 +81,11 @@ class Private(Accuracy):
         """
         since = since or self._relay.batch_since or asyncio.get_running_loop().time()
         if asked.explains is not None:
-            asked = replace(asked, types=await self._types_of(asked.explains, sync=sync))
+            asked = replace(asked, types=await self._values.types_of(asked.explains, sync=sync))
         self._synthetic.check(asked.statement)
         with stage("describe"):
             moment, signature = await self._look(asked, sync=sync)
-        self._follow_search_path(moment)
+        self._values.follow_search_path(moment.search_path)
         told_rows = self._synthetic.told(asked.statement, moment)
         views, read = await read_through(moment, self._relay, sync=sync)
         if not self._reads_protected((*moment.relations, *read)):
@@ -107,25 +99,23 @@ class Private(Accuracy):
             return None
         _check_settings(asked, moment)
         settings = read_settings(moment.settings, limits := self._limits)
-        parameters = await self._parameters(asked, types, sync=sync)
+        parameters = await self._values.of(asked, types, sync=sync)
         own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
         run = Run(parameters, settings, self._end(moment, since), sync, own)
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
         request = replace(request_of(asked.around.query, moment, settings, parameters), views=views, preview_rows=rows)
-        plan, told, known = await self._planned_as_asked(asked.place, request, run, columns)
-        with stage("compare"):
-            is_parsed = await self._compare(plan, types, columns, sync=sync)
-        answer = known or await self._answer(plan, run)
+        wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
+        every = settings.progress if wants_notices else None
+        with progress_shown(self._relay, asked.statement.text, every=every, since=since, ends=run.ends):
+            plan, told, known = await self._planned_as_asked(asked.place, request, run, columns)
+            with stage("compare"):
+                is_parsed = await self._compare(plan, types, columns, sync=sync)
+            answer = known or await self._answer(plan, run)
         self._last = answer.last or self._last
-        notices = told_rows + told + answer.notices if _wants_notices(moment, settings) else ()
+        notices = told_rows + told + answer.notices if wants_notices else ()
         arrays = await known_arrays(answer.columns)
         PRIVATE.observe(asyncio.get_running_loop().time() - since)
         return Answered(plan, asked.around, columns, parameters, arrays, notices, is_parsed)
-
-    def _follow_search_path(self, moment: SessionState) -> None:
-        """Forget the names of types where another search path may give them another meaning."""
-        if moment.search_path != self._search_path:
-            self._type_names, self._search_path = {}, moment.search_path
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)
@@ -152,61 +142,12 @@ class Private(Accuracy):
         moment = decode_probe(replies[row_at], self._relay.codec)
         return moment, None if asked.around is None else described(replies[describe_at])
 
-    async def _types_of(self, name: bytes, *, sync: bool) -> tuple[int, ...]:
-        """The types of a prepared statement's parameters."""
-        ((parameters, *_),) = await self._relay.ask(Describe(STATEMENT, name), sync=sync)
-        return ParameterDescription.decode(parameters.raw).types
-
     def _describe_original(self, asked: PrivateRequest) -> list[Message]:
         if asked.name is not None:
             return [Describe(STATEMENT, asked.name)]
         assert asked.around is not None
         text = self._encoded(asked.around.query)
         return [*parse_under(ORIGINAL, text, asked.types), Describe(STATEMENT, ORIGINAL), Close(STATEMENT, ORIGINAL)]
-
-    async def _parameters(self, asked: PrivateRequest, types: tuple[int, ...], *, sync: bool) -> Parameters:
-        """The values as text that means the same in every session."""
-        if len(types) > _MOST_PARAMETERS:
-            raise NotSupported(f"more than {_MOST_PARAMETERS} parameters are not supported")
-        names = await self._names_of(types, sync=sync)
-        if asked.bind is not None and (types or asked.bind.portal):
-            values = await self._canonical(_bound_canon(asked.bind, types), sync=sync)
-        elif types and asked.bind is None:
-            values = await self._canonical(self._written_canon(asked.arguments, names), sync=sync)
-        else:
-            values = ()
-        return Parameters(types, names, values)
-
-    async def _names_of(self, types: tuple[int, ...], *, sync: bool) -> tuple[str, ...]:
-        unknown = tuple(dict.fromkeys(oid for oid in types if oid not in self._type_names))
-        if unknown:
-            question = f"{{{','.join(map(str, unknown))}}}".encode()
-            ask: list[Message] = [
-                *parse_under(_TYPES, _TYPES_SQL, (_OID_ARRAY_OID,)),
-                Bind(_TYPES, _TYPES, (), (question,)),
-            ]
-            replies = await self._relay.ask(
-                *ask, Execute(_TYPES), Close(PORTAL, _TYPES), Close(STATEMENT, _TYPES), sync=sync
-            )
-            rows = [DataRow.decode(frame.raw).values[0] or b"" for frame in replies[3] if frame.kind == DataRow.kind]
-            self._type_names.update(zip(unknown, (row.decode(self._relay.codec) for row in rows), strict=True))
-        return tuple(self._type_names[oid] for oid in types)
-
-    def _written_canon(self, arguments: tuple[str, ...], names: tuple[str, ...]) -> list[Message]:
-        items = (
-            f"pg_catalog.noisegate_canon(({argument})::{name})" for argument, name in zip(arguments, names, strict=True)
-        )
-        text = self._encoded(f"SELECT {', '.join(items)}")
-        bind = Bind(_CANON, _CANON)
-        return [*parse_under(_CANON, text), bind, Execute(_CANON), Close(PORTAL, _CANON), Close(STATEMENT, _CANON)]
-
-    async def _canonical(self, messages: list[Message], *, sync: bool) -> tuple[str | None, ...]:
-        try:
-            replies = await self._relay.ask(*messages, sync=sync)
-        except TwinRefusal as error:
-            raise TwinRefusal(moved(error.raw, nowhere)) from None
-        values = DataRow.decode(replies[3][0].raw).values
-        return tuple(None if value is None else value.decode(self._relay.codec) for value in values)
 
     async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner:
         if (known := self._service.find_plan(request)) is not None:
@@ -302,16 +243,6 @@ def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
     return blake2b(encoded(text, codec), digest_size=16).digest()
 
 
-def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:
-    """The client's own values through canon, bound to its own portal: wrong values and a portal that exists already
-    fail with PostgreSQL's own words."""
-    items = ", ".join(f"pg_catalog.noisegate_canon(${number})" for number in range(1, len(types) + 1))
-    values = Bind(bind.portal, _CANON, bind.parameter_formats, bind.parameters, ())
-    text = f"SELECT {items}".encode()
-    ends = Close(PORTAL, bind.portal), Close(STATEMENT, _CANON)
-    return [*parse_under(_CANON, text, types), values, Execute(bind.portal), *ends]
-
-
 def _check_settings(asked: PrivateRequest, moment: SessionState) -> None:
     """Refuse settings by which the text, or a value in it, would be read in another way than it was planned."""
     if asked.statement.settings:
@@ -342,7 +273,3 @@ def _placed(refusal: Refusal, place: int | None) -> Refusal:
     if place is not None:
         return refusal.moved(place)
     return type(refusal)(refusal.message, detail=refusal.detail, hint=refusal.hint)
-
-
-def _wants_notices(moment: SessionState, settings: AnalystSettings) -> bool:
-    return settings.notices and moment.setting("client_min_messages") not in QUIET

@@ -132,6 +132,11 @@ class Relay:
         self.skipping = False
         self.send(raw, expected or Expected(Sync.kind))
 
+    def tell(self, notice: bytes) -> None:
+        """Say what a client can do without: between two messages of the twin, and if it does not read too slowly."""
+        if self.paused_since is None and not self.is_inside_message:
+            self.client.write(notice)
+
     def flush(self) -> None:
         """Ask for the replies that the twin still holds back."""
         self.link.write(_FLUSH)

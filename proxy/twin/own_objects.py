@@ -137,6 +137,7 @@ SETTINGS: Final = (
     "noisegate.delta",
     "noisegate.reuse",
     "noisegate.notices",
+    "noisegate.progress",
 )
 
 _PAIRS: Final = ", ".join(f"'{name}', pg_catalog.current_setting('{name}', true)" for name in SETTINGS)

@@ -41,6 +41,7 @@ def default_settings(policy: Policy, database: str) -> Mapping[str, Step]:
         "other": "off",
         "reuse": "on",
         "notices": "on",
+        "progress": "on",
         "confidence": "0.95",
         "previews": "",
         "delta": "",

@@ -16,7 +16,7 @@ PreviewKind = Literal["refuse", "empty", "synthetic", "synopsis"]
 PREFIX: Final = "noisegate."
 _NAMES: Final = (
     *("epsilon", "rows_per_unit", "groups_per_unit", "sum_per_unit"),
-    *("within", "cut", "other", "mark", "confidence", "reuse", "notices", "previews", "delta"),
+    *("within", "cut", "other", "mark", "confidence", "reuse", "notices", "progress", "previews", "delta"),
 )
 SETTINGS: Final = tuple(PREFIX + name for name in _NAMES)
 LEAST_EPSILON: Final = Decimal("1e-6")  # a smaller one asks for nothing but noise, at scales that overflow
@@ -24,6 +24,8 @@ MOST_ROWS: Final = 1_000_000
 CONFIDENCE: Final = Decimal("0.95")  # of error bars, unless another is asked for
 LEAST_CONFIDENCE: Final = Decimal("0.5")
 MOST_CONFIDENCE: Final = Decimal("0.999")  # `noise.replicates` has points for that
+PROGRESS_SECONDS: Final = 5  # between NOTICEs that a statement still runs, unless the session says how many
+MOST_PROGRESS_SECONDS: Final = 3600
 
 # Forty characters are enough: exact arithmetic with tens of thousands of digits would keep others waiting.
 _NUMBER: Final = re.compile(r"(?=.{1,40}\Z)\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
@@ -80,6 +82,7 @@ class AnalystSettings:
     confidence: Decimal = CONFIDENCE  # of error bars
     reuse: bool = True
     notices: bool = True
+    progress: int | None = None  # seconds between NOTICEs that a statement still runs; None: there are none
     within: Within | None = None  # how far noise may move an answer, in place of epsilon
     mark: MarkKind = "off"  # of numbers that noise could have made
     previews: PreviewKind = "refuse"  # what rows of protected tables with a LIMIT get
@@ -106,6 +109,7 @@ def read_settings(values: Mapping[str, str | None], limits: SettingLimits) -> An
         other=_switch("noisegate.other", values, unless="off"),
         reuse=_switch("noisegate.reuse", values),
         notices=_switch("noisegate.notices", values),
+        progress=_progress(values.get("noisegate.progress") or ""),
         within=_within(values.get("noisegate.within") or ""),
         mark=_mark(values.get("noisegate.mark") or ""),
         previews=_previews(values.get("noisegate.previews") or "", limits),
@@ -211,6 +215,19 @@ def _within(text: str) -> Within | None:
             hint="SET noisegate.within = '5%' asks for answers that noise moves by at most a twentieth.",
         )
     return Within(amount / 100 if is_relative else amount, is_relative, given)
+
+
+def _progress(text: str) -> int | None:
+    """On, off, or after how many seconds a NOTICE says again that the statement runs: 1 is a second, not a switch."""
+    given = text.strip().lower() or "on"
+    if _WHOLE.fullmatch(given) is None and given in _SWITCHES:
+        return PROGRESS_SECONDS if _SWITCHES[given] else None
+    if _WHOLE.fullmatch(given) is None or int(given) > MOST_PROGRESS_SECONDS:
+        raise BadSetting(
+            f"noisegate.progress takes on, off, or whole seconds from 1 to {MOST_PROGRESS_SECONDS}",
+            hint="SET noisegate.progress = 30 says after each half minute that a statement still runs.",
+        )
+    return int(given) or None
 
 
 def _mark(text: str) -> MarkKind:

@@ -7,8 +7,10 @@ from rules.sql.session_settings import (
     CONFIDENCE,
     LEAST_CONFIDENCE,
     MOST_CONFIDENCE,
+    MOST_PROGRESS_SECONDS,
     MOST_ROWS,
     PREFIX,
+    PROGRESS_SECONDS,
     SettingLimits,
 )
 from rules.sql.system_views import row_text
@@ -76,6 +78,12 @@ def _settings_of_answers(limits: SettingLimits) -> Iterator[_Setting]:
     yield _Setting(PREFIX + "confidence", "the share of answers that margins and error bars hold", *levels)
     yield _Setting(PREFIX + "reuse", "off draws, and charges, a fresh answer", *on)
     yield _Setting(PREFIX + "notices", "whether answers come with NOTICEs", *on)
+    yield _Setting(
+        PREFIX + "progress",
+        "after how many seconds a NOTICE says again that a statement still runs",
+        *("on", "1", str(MOST_PROGRESS_SECONDS)),
+        takes=f"on ({PROGRESS_SECONDS} seconds), off, or seconds",
+    )
     yield _Setting(
         PREFIX + "previews",
         "what SELECT … LIMIT of rows of protected tables gets: a refusal, no rows, or made-up ones",

@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -48,6 +50,24 @@ def node_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if installed.returncode != 0:
         pytest.skip("Node's clients cannot be installed: npm reaches no registry")
     return folder
+
+
+@contextmanager
+def locked(database: RealDatabase, table: str, seconds: float) -> Iterator[None]:
+    """Hold a table for so many seconds, in which nobody reads it."""
+    is_held = Event()
+
+    def hold() -> None:
+        with database.connect() as owner, owner.transaction():
+            owner.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+            is_held.set()
+            owner.execute("SELECT pg_sleep(%s)", [seconds])
+
+    holder = Thread(target=hold)
+    holder.start()
+    assert is_held.wait(20)
+    yield
+    holder.join()
 
 
 def ask_by_node(script: str, folder: Path, proxy: Noisegate) -> dict[str, object]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.clients.conftest import locked
 from tests.clients.installed import module
 from tests.clients.questions import CITIES
+from tests.conftest import RealDatabase
 from tests.running import Noisegate
 from tests.support.markdown import ROOT
 
@@ -30,7 +32,7 @@ def run(proxy: Noisegate) -> Iterator[Run]:
 
         def hear(message: dict[str, Any]) -> None:
             content = message["content"]
-            if message["msg_type"] in ("display_data", "execute_result"):
+            if message["msg_type"] in ("display_data", "execute_result", "update_display_data"):
                 shown.append(content["data"].get("text/html") or content["data"]["text/plain"])
             elif message["msg_type"] == "stream":
                 shown.append(content["text"])
@@ -87,6 +89,14 @@ def test_what_comes_from_the_database_is_escaped(run: Run) -> None:
 
 def test_a_line_alone_shows_what_is_left(run: Run) -> None:
     assert "<td>yours</td>" in run("%noisegate")
+
+
+def test_a_long_statement_is_said_to_run_and_nothing_of_that_stays(run: Run, shop: RealDatabase) -> None:
+    with locked(shop, "customers", 6):
+        shown = run("%%noisegate slow\nSELECT count(*) FROM customers WHERE id > 3")
+
+    assert "still running after 5 s (300 s at most): SELECT count(*) FROM customers WHERE id &gt; 3" in shown
+    assert run("[each for each in slow.noisegate.told.notices if 'still' in each]") == "[]"
 
 
 def test_any_other_frame_has_nothing(run: Run) -> None:

@@ -1,7 +1,7 @@
 """One answer of the proxy with what it tells beside it: margins, cost, what is left, NOTICEs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
@@ -10,6 +10,7 @@ import psycopg
 
 KEY: Final = "noisegate"  # of a frame's attributes
 _COST: Final = re.compile(r"[ερ] \S+ spent, .* left")
+_RUNS: Final = re.compile(r"still running after \d+ s ")
 _LAST: Final = "SELECT column_name, margin, margin_in, confidence, epsilon, rho, epsilon_left FROM noisegate.last"
 
 Session = psycopg.Connection[tuple[object, ...]]
@@ -31,10 +32,13 @@ class Told:
         return self.cost is not None
 
 
-def ask(session: Session, statement: str) -> "pandas.DataFrame":
-    """Run one statement; the frame has what was told of it among its attributes. Raises psycopg.Error."""
+def ask(session: Session, statement: str, show: Callable[[str], None]) -> "pandas.DataFrame":
+    """Run one statement; the frame has what was told of it among its attributes. Raises psycopg.Error.
+
+    `show` is given what is said while it runs, which is of no use afterwards.
+    """
     said: list[str] = []
-    hear = _Hearing(said)
+    hear = _Hearing(said, show)
     session.add_notice_handler(hear)
     try:
         cursor = session.execute(statement.encode())
@@ -56,13 +60,17 @@ def told_of(frame: "pandas.DataFrame") -> Told:
 
 
 class _Hearing:
-    """Keeps the NOTICEs of one statement."""
+    """Keeps the NOTICEs of one statement, and shows those that it still runs."""
 
-    def __init__(self, said: list[str]) -> None:
-        self._said = said
+    def __init__(self, said: list[str], show: Callable[[str], None]) -> None:
+        self._said, self._show = said, show
 
     def __call__(self, notice: psycopg.errors.Diagnostic) -> None:
-        self._said.append(notice.message_primary or "")
+        words = notice.message_primary or ""
+        if _RUNS.match(words):
+            self._show(words)
+        else:
+            self._said.append(words)
 
 
 def _told(session: Session, names: Sequence[str], said: Sequence[str]) -> Told:

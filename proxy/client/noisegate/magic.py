@@ -7,7 +7,7 @@ from IPython.display import HTML, display
 
 from noisegate.accessor import register
 from noisegate.answer import Session, Told, ask, told_of
-from noisegate.shown import bars, refusal, summary, table
+from noisegate.shown import bars, progress, refusal, summary, table
 
 _BUDGET: Final = "SELECT account, epsilon_left, epsilon, period, period_end FROM noisegate.budget"
 _USE: Final = "Connect first: %noisegate host=… port=… dbname=… user=… sslmode=require"
@@ -47,11 +47,15 @@ class Magic:
         return self._session
 
     def _show_budget(self) -> None:
-        frame = ask(self._open(), _BUDGET)
+        frame = ask(self._open(), _BUDGET, print)
         display(HTML(table(frame, Told())))
 
     def _ask(self, name: str, statement: str) -> None:
-        frame = ask(self._open(), statement)
+        running = display(HTML(""), display_id=True)
+        try:
+            frame = ask(self._open(), statement, lambda words: running.update(HTML(progress(words))))
+        finally:
+            running.update(HTML(""))
         told = told_of(frame)
         display(HTML(f"{table(frame, told)}{bars(frame, told)}{summary(told)}"))
         if name:

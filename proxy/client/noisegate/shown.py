@@ -30,6 +30,11 @@ def summary(told: Told) -> str:
     return f'<div class="noisegate-notices" style="color: gray">{lines}</div>' if lines else ""
 
 
+def progress(words: str) -> str:
+    """Say what still runs."""
+    return f'<div class="noisegate-progress" style="color: gray">{escape(words)}</div>'
+
+
 def refusal(message: str, detail: str, hint: str) -> str:
     """Why there is no answer, and what to ask instead."""
     parts = [f"<b>{escape(message)}</b>", *(escape(each) for each in (detail, hint) if each)]
