@@ -104,12 +104,15 @@ def report_lines(schema: SyntheticSchema) -> list[str]:
         f"{'table':16}{'columns':44}{'cells':>7}{'noise':>9}{'distance':>10}  {'from':>6} {'to':>6}",
     ]
     for pair in schema.pairs:
-        columns = " × ".join(str(each) for each in (pair["column_1"], pair["column_2"]) if each is not None)
+        columns = " × ".join(str(each) for each in map(pair.get, _COLUMNS) if each is not None)
         lines.append(
             f"{pair['table']!s:16}{columns:44}{pair['cells']!s:>7}{_number(pair['noise_sd']):9.1f}"
             f"{_number(pair['expected_distance']):10.3f}  {_number(pair['low']):6.3f} {_number(pair['high']):6.3f}"
         )
     return lines
+
+
+_COLUMNS = ("column_1", "column_2", "column_3")
 
 
 def _number(value: object) -> float:

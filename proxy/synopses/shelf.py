@@ -200,11 +200,12 @@ def told_epsilon(kept: KeptRelease, rulebook: Rulebook) -> Decimal:
 
 
 def _told(report: PairReport) -> dict[str, object]:
-    first, *second = report.columns
+    first, second, third = (*report.columns, None, None)[:3]
     return {
         "table": report.table,
         "column_1": first,
-        "column_2": second[0] if second else None,
+        "column_2": second,
+        "column_3": third,
         "cells": report.cells,
         "noise_sd": round(report.noise_sd, 3),
         "expected_distance": round(report.expected, 4),

@@ -78,8 +78,8 @@ def create_registry() -> Iterator[Step]:
     yield Step(
         "CREATE VIEW noisegate.synopsis_pairs WITH (security_barrier) AS SELECT s.name, p.* "
         'FROM pg_catalog.noisegate_synopses AS s, pg_catalog.jsonb_to_recordset(s.pairs) AS p ("table" text, '
-        "column_1 text, column_2 text, cells integer, noise_sd numeric, expected_distance numeric, low numeric, "
-        f"high numeric, fit_residual numeric) WHERE {mine}"
+        "column_1 text, column_2 text, column_3 text, cells integer, noise_sd numeric, expected_distance numeric, "
+        f"low numeric, high numeric, fit_residual numeric) WHERE {mine}"
     )
     for name, words in _COMMENTS.items():
         view, _, column = name.partition(".")
@@ -101,12 +101,13 @@ _COMMENTS = {
     "synopses.rows": "of all its tables, or the cells of a cube",
     "synopses.replaced": "rows that broke a CHECK, and have the values of others that hold",
     "synopses.seconds": "that the fit took",
-    "synopsis_pairs": "how far each pair of columns may be from the data; told from noised counts alone, free",
+    "synopsis_pairs": "how far each measured set of columns may be from the data; told from noised counts alone, free",
     "synopsis_pairs.name": "the synopsis",
     "synopsis_pairs.table": "the table, as the rules name it",
     "synopsis_pairs.column_1": "a column, in its bins",
     "synopsis_pairs.column_2": "another one; NULL where the table has one column",
-    "synopsis_pairs.cells": "the cells of the two columns that were counted",
+    "synopsis_pairs.column_3": "a third one, in marginals of three columns; NULL in pairs",
+    "synopsis_pairs.cells": "the cells of these columns that were counted",
     "synopsis_pairs.noise_sd": "the standard deviation of the noise of each count",
     "synopsis_pairs.expected_distance": "the share of rows that lie in another cell (total variation), expected",
     "synopsis_pairs.low": "the least distance of five fits to noise that was drawn likewise",

@@ -1,7 +1,7 @@
 """The rules file's part on synopses and cubes: which columns of which tables, at which price, for whom."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self
 
@@ -71,10 +71,14 @@ class MadeOnce(Model):
         return tuple(name for name in analysts if self.analysts is None or name in self.analysts)
 
 
+_Triple = Annotated[tuple[str, ...], Field(min_length=3, max_length=3)]
+
+
 class SynopsisRules(MadeOnce):
     """A schema of synthetic rows, made from noised counts."""
 
     tables: Annotated[dict[str, Annotated[tuple[str, ...], Field(min_length=1)]], Field(min_length=1)]
+    marginals: Annotated[dict[str, tuple[_Triple, ...]], Field(default_factory=dict)]  # beside all pairs
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -82,7 +86,27 @@ class SynopsisRules(MadeOnce):
             texts = [read_listed(text).text for text in columns]
             if len(set(texts)) < len(texts):
                 raise ValueError("a column is listed twice")
+        for table, sets in self.marginals.items():
+            if table not in self.tables:
+                raise ValueError(f"marginals name {table}, which is not listed under tables")
+            places = [self.places(table, columns) for columns in sets]
+            if len(set(places)) < len(places):
+                raise ValueError("a marginal is listed twice")
         return self
+
+    def places(self, table: str, columns: Sequence[str]) -> tuple[int, ...]:
+        """Where the columns of a marginal stand in the list of their table; raises ValueError.
+
+        A column is named as it is listed, with or without its bins.
+        """
+        known = {name: place for place, text in enumerate(self.tables[table]) for name in (text, text.split(" by ")[0])}
+        unknown = [name for name in columns if name not in known]
+        if unknown:
+            raise ValueError(f"{unknown[0]} in marginals is not listed under tables: {table}")
+        found = sorted({known[name] for name in columns})
+        if len(found) < len(columns):
+            raise ValueError("a marginal has a column twice")
+        return tuple(found)
 
     @property
     def listed(self) -> Mapping[str, tuple[Listed, ...]]:

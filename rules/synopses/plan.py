@@ -4,7 +4,7 @@ Made of the rules and the catalog alone. What cannot be measured is refused here
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, prod
@@ -102,7 +102,8 @@ def plan_synopsis(name: str, policy: Policy, catalog: Catalog) -> SynopsisPlan:
     reads: set[TableName] = set()
     for text in _in_order(rules.listed, policy, catalog, path):
         here = dotted(("synopses", name, "tables", text))
-        made = _table(named(text), rules.listed, planned, policy, catalog, here)
+        wanted = [rules.places(text, columns) for columns in rules.marginals.get(text, ())]
+        made = _table(named(text), rules.listed, wanted, planned, policy, catalog, here)
         planned.append(made)
         reads |= _read(made, policy, catalog)
     cells = sum(each.cells(marginal) for each in planned for marginal in each.statement.counted)
@@ -142,8 +143,8 @@ def _parents(
 
 
 def _table(
-    name: TableName, listed: Mapping[str, tuple[Listed, ...]], before: list[PlannedTable],
-    policy: Policy, catalog: Catalog, path: str,
+    name: TableName, listed: Mapping[str, tuple[Listed, ...]], wanted: Sequence[tuple[int, ...]],
+    before: list[PlannedTable], policy: Policy, catalog: Catalog, path: str,
 ) -> PlannedTable:  # fmt: skip
     table, rules = find_table(name, policy, catalog), policy.find_table(name)
     assert rules is not None
@@ -162,7 +163,7 @@ def _table(
     columns = tuple(
         _column(each, rows, listed, policy, f"{path}[{place}]", most) for place, each in enumerate(columns_listed)
     )
-    marginals = tuple(_marginals(columns, rows, policy, catalog, most, path))
+    marginals = tuple(_marginals(columns, wanted, rows, policy, catalog, most, path))
     statement = MarginalsStatement(rows.script, tuple(each.binned.bins for each in columns), marginals, most)
     linked = _link(table, columns, before, most, path)
     return PlannedTable(
@@ -212,20 +213,25 @@ def _count(
 
 
 def _marginals(
-    columns: tuple[PlannedColumn, ...], rows: Rows, policy: Policy, catalog: Catalog, most: int, path: str
-) -> Iterator[Counted]:
-    """The number of rows, and all pairs; each with a cap of its cells where a unit's rows lie in many of them."""
+    columns: tuple[PlannedColumn, ...], wanted: Sequence[tuple[int, ...]], rows: Rows, policy: Policy,
+    catalog: Catalog, most: int, path: str,
+) -> Iterator[Counted]:  # fmt: skip
+    """The number of rows, all pairs, and the triples that are wanted.
+
+    Each has a cap of its cells where a unit's rows lie in many of them.
+    """
     yield Counted(())
     determined = build(rows.script, Ground(policy, catalog)).known.determined
-    sets: list[tuple[int, ...]] = [*combinations(range(len(columns)), 2)] or [(0,)]
+    pairs: Sequence[tuple[int, ...]] = [*combinations(range(len(columns)), 2)]
+    sets = [*(pairs or [(0,)]), *wanted]
     if len(sets) > MOST_MARGINALS:
-        raise NotPlanned(path, f"it has {len(sets)} pairs of columns, and may have {MOST_MARGINALS}", "list fewer")
+        raise NotPlanned(path, f"it has {len(sets)} sets of columns, and may have {MOST_MARGINALS}", "list fewer")
     for each in sets:
         counts = [columns[place].binned.count for place in each]
         if prod(counts) > MOST_CELLS:
-            pair = " and ".join(f'"{columns[place].listed.text}"' for place in each)
+            names = " and ".join(f'"{columns[place].listed.text}"' for place in each)
             raise NotPlanned(
-                path, f"{pair} have {prod(counts):,} cells, and may have {MOST_CELLS:,}", "take fewer bins"
+                path, f"{names} have {prod(counts):,} cells, and may have {MOST_CELLS:,}", "take fewer bins"
             )
         spread = prod(
             count for place, count in zip(each, counts, strict=True) if not _is_unit_s(columns[place], determined)

@@ -89,6 +89,31 @@ def test_a_digest_changes_with_what_is_measured_alone(shop_catalog: Catalog) -> 
     assert len({one, *others}) == 4
 
 
+TRIPLE = "customers: [city, segment, country]}, marginals: {customers: [[country, city, segment]]"
+
+
+def test_a_marginal_that_is_asked_for_is_measured_beside_the_pairs(shop_catalog: Catalog) -> None:
+    (table,) = plan_synopsis("explore", shop.policy(rules=_rules(TRIPLE)), shop_catalog).tables
+
+    assert [each.columns for each in table.statement.counted] == [(), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+    assert not [each for each in _findings(shop_catalog, _rules(TRIPLE)) if each.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("{customers: [[country, city]]}", "at least 3"),
+        ("{customers: [[country, city, name]]}", "name in marginals is not listed"),
+        ("{customers: [[country, city, city]]}", "has a column twice"),
+        ("{customers: [[country, city, segment], [segment, city, country]]}", "a marginal is listed twice"),
+        ("{orders: [[country, city, segment]]}", "orders, which is not listed under tables"),
+    ],
+)
+def test_what_is_no_marginal_is_refused(asked: str, words: str) -> None:
+    with pytest.raises(RulesError, match=words):
+        shop.policy(rules=_rules(f"customers: [city, segment, country]}}, marginals: {asked[:-1]}"))
+
+
 @pytest.mark.parametrize("text", ["city by", "count()", "a b", "city by fortnight", "city by 0", ""])
 def test_what_is_no_column_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"write a column|must be one of"):

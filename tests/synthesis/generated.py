@@ -37,13 +37,15 @@ def price(epsilon: str) -> Mechanism:
     return Mechanism(None, Decimal(0), largest_rho(Decimal(epsilon), DELTA))
 
 
-def measured(rows: Whole, bins: Sequence[int], paid: Mechanism, most: int = 1) -> Table:
-    """The table with its noised pairs, one row of a unit at most."""
+def measured(
+    rows: Whole, bins: Sequence[int], paid: Mechanism, most: int = 1, wanted: Sequence[tuple[int, ...]] = ()
+) -> Table:
+    """The table with its noised pairs, and larger sets that are wanted, one row of a unit at most."""
     columns = tuple(
         Column(f"c{place}", tuple(Between(number, number, Fraction(1), INT4) for number in range(count)), f"c{place}")
         for place, count in enumerate(bins)
     )
-    sets = [(), *combinations(range(len(bins)), 2)]
+    sets = [(), *combinations(range(len(bins)), 2), *wanted]
     exact = [_exact(rows, bins, each) for each in sets]
     reach = [statement.Marginal(each, Sensitivity(1, most, most**2, most)) for each in sets]
     weighed = [Weighed(each, counts.size, len(rows)) for each, counts in zip(reach[1:], exact[1:], strict=True)]

@@ -25,6 +25,20 @@ def test_what_three_columns_do_together_is_a_guess() -> None:
     assert np.mean((made[:, 0] ^ made[:, 1]) == made[:, 2]) < 0.9, "in the data it is always so"
 
 
+def test_what_three_columns_do_together_is_kept_where_it_is_measured() -> None:
+    random = np.random.default_rng(1)
+    two = random.integers(0, 2, size=(20_000, 2))
+    rows = np.column_stack([two, two[:, 0] ^ two[:, 1]])
+    table = measured(rows, (2, 2, 2), price("4"), wanted=[(0, 1, 2)])
+
+    fitted = fit(job(table), time.monotonic)
+    made = fitted.tables[0].bins
+
+    assert max(distances(rows, made, table)) < 0.01
+    assert np.mean((made[:, 0] ^ made[:, 1]) == made[:, 2]) > 0.99
+    assert [len(each.columns) for each in fitted.pairs] == [2, 2, 2, 3]
+
+
 def test_within_a_bin_values_are_even() -> None:
     found = values_of((Between(0, 99, Fraction(1), INT4),), np.zeros(20_000, dtype=np.int64), np.random.default_rng(1))
 
