@@ -21,7 +21,8 @@ from proxy.log import event, warn
 from proxy.synopses.due import AGAIN, is_due
 from proxy.synopses.fit_process import run_fit
 from proxy.synopses.make import Maker
-from proxy.twin.synthetic import SyntheticSchema, SyntheticTable
+from proxy.twin.synthetic import SyntheticSchema
+from proxy.twin.synthetic_rows import SyntheticTable
 from rules.accounting.accountant import Limit, epsilon_of
 from rules.accounting.store import KeptRelease
 from rules.catalog import Table
@@ -32,7 +33,7 @@ from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.release import job_of
 from rules.synopses.shown import domain_conditions, links_of, shown_tables
 from rules.synthesis.model import Job, Limits, PairReport
-from rules.synthesis.values import shown_columns
+from rules.synthesis.values import binned_columns, shown_columns
 
 FOLLOW_SECONDS: Final = 10.0
 
@@ -177,7 +178,8 @@ async def fitted_schema(
     report, texts = await run_fit(job)
     tables = tuple(
         SyntheticTable(
-            table, shown_columns(given), rows, planned.table.name, domain_conditions(table, rulebook.catalog), link
+            *(table, shown_columns(given), binned_columns(given), rows, planned.table.name),
+            *(domain_conditions(table, rulebook.catalog), link),
         )
         for table, given, rows, planned, link in zip(
             shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), strict=True

@@ -1,7 +1,6 @@
 """Schemas of synthetic rows in the twin: real tables with keys and constraints, which their readers alone may read.
 
-Rows come as texts of COPY. They are tried in tables without constraints; what breaks a CHECK is replaced by a row that
-holds, so that no load can fail for a row. A refresh is one transaction that keeps the tables: who reads meanwhile sees
+A refresh is one transaction that keeps the tables: who reads meanwhile sees
 the old rows.
 """
 
@@ -17,24 +16,10 @@ from psycopg.types.json import Jsonb
 from proxy.twin import ddl
 from proxy.twin.sql_text import Step, literal, qualified, quoted
 from proxy.twin.sync import OWNER_SETTINGS, apply
-from rules.catalog import Table, TableName
-from rules.synopses.shown import condition_of
-from rules.values.types import type_of
+from proxy.twin.synthetic_rows import SyntheticTable, load_rows
+from rules.catalog import Table
 
 COMMENT = "synthetic rows; not data"
-_STRIDE = 7919  # a prime, so that rows that are near one another take the values of rows that are not
-
-
-@dataclass(frozen=True, slots=True)
-class SyntheticTable:
-    """One table: its definition in the synopsis' schema, its rows, and how its rows refer to others."""
-
-    table: Table
-    columns: tuple[str, ...]  # in the order of the rows
-    rows: bytes  # lines of COPY: a number, then these columns
-    real: TableName  # whose rows these might be
-    conditions: tuple[str, ...] = ()  # that rows must hold, besides its CHECKs: those of domains
-    link: tuple[str, TableName, str] | None = None  # a column, the table that it refers to, and the column there
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,62 +133,11 @@ async def show_synthetic(
         for each in reversed(schema.tables):
             await connection.execute(f"DELETE FROM {qualified(each.table.name)}")
         counts = [
-            await _load(connection, each, f"noisegate_stage_{number}") for number, each in enumerate(schema.tables)
+            await load_rows(connection, each, f"noisegate_stage_{number}") for number, each in enumerate(schema.tables)
         ]
         await _register(connection, schema, *map(sum, zip(*counts, strict=True)))
         for step in grant_readers(schema.name, schema.readers):
             await connection.execute(step.sql)
-
-
-async def _load(connection: AsyncConnection[Any], given: SyntheticTable, stage: str) -> tuple[int, int]:
-    """The rows of one table by way of one without constraints; returns how many there are, and were replaced."""
-    name, table = qualified(given.table.name), given.table
-    columns = ", ".join(map(quoted, given.columns))
-    types = ", ".join(f"{quoted(column.name)} {type_of(column).sql}" for column in table.columns)  # below domains
-    await connection.execute(f"CREATE TEMP TABLE {stage} (noisegate_row integer, {types}) ON COMMIT DROP")
-    async with (
-        connection.cursor() as cursor,
-        cursor.copy(f"COPY pg_temp.{stage} (noisegate_row, {columns}) FROM STDIN") as copy,
-    ):
-        await copy.write(given.rows)
-    replaced = await _hold_checks(connection, given, stage)
-    if given.link is not None:
-        column, target, key = given.link
-        missing = f"NOT EXISTS (SELECT FROM {qualified(target)} AS t WHERE t.{quoted(key)} = s.{quoted(column)})"
-        await connection.execute(f"DELETE FROM pg_temp.{stage} AS s WHERE {missing}")
-    found = await connection.execute(
-        f"INSERT INTO {name} ({columns}) SELECT {columns} FROM pg_temp.{stage} ORDER BY noisegate_row"
-    )
-    return found.rowcount, replaced
-
-
-async def _hold_checks(connection: AsyncConnection[Any], given: SyntheticTable, stage: str) -> int:
-    """Give each row that breaks a CHECK the values of one that holds; its key and its parent stay. Returns how many.
-
-    So rows come from the distribution that was fitted, on the condition that they hold. What still breaks one is left
-    out.
-    """
-    table = given.table
-    conditions = [*(condition_of(check.definition) for check in table.checks), *given.conditions]
-    broken = " OR ".join(f"(({each}) IS FALSE)" for each in conditions)
-    kept = {name for key in table.keys for name in key.columns} | ({given.link[0]} if given.link else set())
-    values = [quoted(name) for name in given.columns if name not in kept]
-    if not broken:
-        return 0
-    replaced = 0
-    if values:
-        taken = ", ".join(f"{name} = g.{name}" for name in values)
-        cursor = await connection.execute(
-            "WITH g AS (SELECT *, row_number() OVER (ORDER BY noisegate_row) - 1 AS noisegate_place, "
-            f"count(*) OVER () AS noisegate_count FROM pg_temp.{stage} WHERE NOT ({broken})), "
-            "b AS (SELECT noisegate_row AS r, row_number() OVER (ORDER BY noisegate_row) AS j "
-            f"FROM pg_temp.{stage} WHERE {broken}) UPDATE pg_temp.{stage} AS s SET {taken} "
-            f"FROM b JOIN g ON g.noisegate_place = b.j * {_STRIDE} % g.noisegate_count "
-            "WHERE s.noisegate_row = b.r"
-        )
-        replaced = cursor.rowcount
-    await connection.execute(f"DELETE FROM pg_temp.{stage} WHERE {broken}")
-    return replaced
 
 
 async def _register(connection: AsyncConnection[Any], schema: SyntheticSchema, rows: int, replaced: int) -> None:

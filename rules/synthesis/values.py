@@ -19,8 +19,12 @@ _SECOND = 1_000_000
 def shown_columns(table: Table) -> tuple[str, ...]:
     """The columns of the synthetic table: its key, what refers to the parent, and those that are listed."""
     linked = () if table.parent is None else (table.parent.column,)
-    listed = [column.shown_as for column in table.columns if column.shown_as is not None]
-    return tuple(dict.fromkeys([*(part.column for part in table.keys), *linked, *listed]))
+    return tuple(dict.fromkeys([*(part.column for part in table.keys), *linked, *binned_columns(table)]))
+
+
+def binned_columns(table: Table) -> tuple[str, ...]:
+    """The columns of the synthetic table that are drawn within bins, in the order of the fit."""
+    return tuple(column.shown_as for column in table.columns if column.shown_as is not None)
 
 
 def rows_of(
@@ -124,7 +128,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def copy_texts(job: Job, fitted: Fitted) -> tuple[bytes, ...]:
-    """The rows of each table, each with its number first."""
+    """The rows of each table, each after its number, and its bins as an array."""
     keys: list[Sequence[str] | None] = []
     texts = []
     for number, (table, rows) in enumerate(zip(job.tables, fitted.tables, strict=True)):
@@ -134,8 +138,13 @@ def copy_texts(job: Job, fitted: Fitted) -> tuple[bytes, ...]:
         names = shown_columns(table)
         single = len(table.keys) == 1 and table.keys[0].kind != "parent"
         keys.append([str(key) for key in columns[names.index(table.keys[0].column)]] if single else None)
-        texts.append(lines([[str(place) for place in range(len(rows.bins))], *columns]))
+        texts.append(lines([[str(place) for place in range(len(rows.bins))], _arrays(table, rows), *columns]))
     return tuple(texts)
+
+
+def _arrays(table: Table, fitted: FittedTable) -> list[Text]:
+    shown = [place for place, column in enumerate(table.columns) if column.shown_as is not None]
+    return [f"{{{','.join(map(str, row))}}}" for row in fitted.bins[:, shown].tolist()]
 
 
 def lines(columns: Sequence[Sequence[Text]]) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import psycopg
 import pytest
@@ -12,8 +13,11 @@ from proxy.ledger.sqlite import SqliteLedger
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.embedded import Cluster
+from proxy.twin.synthetic import SyntheticSchema
+from proxy.twin.synthetic_rows import SyntheticTable
 from proxy.twin.twin import TwinLimits
 from proxy.twin.twins import Twins
+from rules.catalog import Check, Column, Table, TableName, TypeName
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.load import load_policy
 from tests import shop as shop_data
@@ -118,6 +122,32 @@ async def test_rows_hold_domains_checks_enums_and_keys(twins: Twins) -> None:
     assert str(codes) in ("a", "b", "ab")
     assert int(str(replaced)) > 0
     assert _rows(twins, f"SELECT count(*) FROM {VISITS} WHERE left_at < at") == [(0,)]
+
+
+async def test_a_row_that_breaks_a_check_is_drawn_again_within_its_bins(twins: Twins) -> None:
+    """Of 400 rows in one bin half break the CHECK at first; none of them needs the values of another row."""
+    name = TableName("drawn again", "t")
+    integer = TypeName("integer", "int4")
+    numbers = tuple(Column(each, integer, place, not_null=True) for place, each in enumerate("abc", 1))
+    check = Check("t_check", "CHECK ((a <= b))", ("a", "b"))
+    table = Table(name, "table", numbers, (), (), (check,), None)
+    lines = [f"{row}\t{{0,0,{row % 2}}}\t{row * 37 % 400}\t{row * 71 % 400}\t{row % 2}\n" for row in range(400)]
+    broken = sum(row * 37 % 400 > row * 71 % 400 for row in range(400))
+    made = SyntheticTable(table, ("a", "b", "c"), ("a", "b", "c"), "".join(lines).encode(), name)
+    made_at = datetime(2026, 11, 21, tzinfo=UTC)
+    schema = SyntheticSchema(name.schema, (made,), ("ada",), made_at, Decimal(1), Decimal(0), 0)
+
+    await twins.show_synopsis(schema)
+    try:
+        asked = 'SELECT count(*), bool_and(a <= b), sum(c), count(DISTINCT a) FROM "drawn again".t'
+        ((rows, hold, ones, different),) = _rows(twins, asked)
+        ((replaced,),) = _rows(twins, "SELECT replaced FROM noisegate.synopses WHERE name = 'drawn again'")
+    finally:
+        await twins.drop_synopsis(name.schema)
+
+    assert 100 < broken < 300
+    assert (rows, hold, replaced, ones) == (400, True, 0, 200)
+    assert int(str(different)) > 200
 
 
 async def test_the_schema_comes_back_with_the_twin(twins: Twins) -> None:
