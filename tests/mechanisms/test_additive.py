@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.additive import (
     GaussianNoise,
+    HalvedNoise,
     LaplaceNoise,
     NoisedMeasure,
     SummedCells,
@@ -151,3 +152,59 @@ def test_what_a_release_cost_tells_what_noise_is_in_it(kind: NoiseKind) -> None:
     other = replace(measure, noise="laplace", epsilon=Decimal(1))
     assert noise_paid(other, paid, group_size=2) == noise_of(measure, group_size=2)
     assert (paid.epsilon is None) == (kind == "gaussian")
+
+
+@given(low=st.integers(-50, 50), width=st.integers(0, 90), parts=st.lists(st.floats(0, 1), max_size=12))
+def test_a_sum_follows_from_its_centred_sum_and_its_count(low: int, width: int, parts: list[float]) -> None:
+    numbers, middle = [low + round(part * width) for part in parts], 2 * low + width
+    halved = HalvedNoise(LaplaceNoise(1, Decimal(1)), LaplaceNoise(1, Decimal(1)), middle)
+
+    assert halved.sum(sum(2 * each - middle for each in numbers), len(numbers)) == sum(numbers)
+
+
+@given(
+    noises=st.tuples(noises, noises),
+    middles=st.lists(st.integers(-2000, 2000), min_size=1, max_size=5),
+    weights=st.lists(st.integers(-9, 9), min_size=5, max_size=5),
+)
+def test_no_sum_of_numbers_that_share_a_count_varies_more_than_their_laws_say(
+    noises: tuple[LaplaceNoise | GaussianNoise, LaplaceNoise | GaussianNoise], middles: list[int], weights: list[int]
+) -> None:
+    """The draws of the count are in all of them; bars add the laws up as if they were apart."""
+    centred, count = noises
+    own, shared = centred.law.deviation**2 / 4, count.law.deviation**2 / 4
+    pairs = list(zip(weights, middles, strict=False))
+    varies = (
+        sum(weight**2 * own for weight, _ in pairs) + sum(weight * middle for weight, middle in pairs) ** 2 * shared
+    )
+    laws = [HalvedNoise(centred, count, middle, len(middles)).law for middle in middles]
+
+    told = sum((weight * law.deviation) ** 2 for weight, law in zip(weights, laws, strict=False))
+
+    assert varies <= told * (1 + 1e-9)
+    alone = HalvedNoise(centred, count, middles[0])
+    assert alone.precision == pytest.approx(1 / (1 / (4 * centred.precision) + middles[0] ** 2 / (4 * count.precision)))
+    assert alone.law.deviation == pytest.approx(float(1 / alone.precision + 1 / 12) ** 0.5, rel=0.01)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise])
+@pytest.mark.parametrize(
+    ("epsilons", "middle"), [(("1", "1"), 0), (("0.5", "2"), 10), (("2", "0.1"), -500), (("1", "1"), 7)]
+)
+def test_halves_of_draws_have_the_law_that_is_told_of_them(
+    kind: type[LaplaceNoise | GaussianNoise], epsilons: tuple[str, str], middle: int
+) -> None:
+    draws, source = 100_000, SeededNoise(11)
+    centred, count = kind(abs(middle) + 20, Decimal(epsilons[0])), kind(1, Decimal(epsilons[1]))
+    halved = HalvedNoise(centred, count, middle)
+    pairs = zip(centred.draw(source, draws), count.draw(source, draws), strict=True)
+
+    # A tie goes to the even number, so that sums of both kinds are looked at.
+    off = [halved.sum(2 * true - middle * 50 + one, 50 + two) - true for true, (one, two) in enumerate(pairs)]
+    margin = halved.law.margin(Decimal("0.95"))
+
+    assert sum(each**2 for each in off) / draws == pytest.approx(halved.law.deviation**2, rel=0.04)
+    assert abs(sum(off) / draws) < 6 * halved.law.deviation / draws**0.5 + 0.01
+    assert sum(abs(each) <= margin for each in off) / draws >= 0.945
+    assert sum(abs(each) < margin for each in off) / draws <= 0.955

@@ -15,7 +15,8 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from rules.local import Bit, KAry, Unary
+from rules.local import Bit, KAry, Mean, Sketch, Unary
+from rules.local.laws import hashed_bit
 from rules.mechanisms.additive import (
     AdditiveNoise,
     GaussianNoise,
@@ -273,19 +274,29 @@ def test_no_group_is_chosen_e_to_the_epsilon_times_as_often_with_a_unit_as_witho
             assert most - 7 * math.sqrt(most) <= math.e * (least + 7 * math.sqrt(least))
 
 
+@pytest.mark.extended
 def test_a_local_report_tells_two_answers_apart_by_no_more_than_epsilon() -> None:
-    """Each report, drawn and counted: of one of three values, of yes or no, and of a vector of bits."""
+    """Each report, drawn and counted: of one of three values, of yes or no, of bits, of a number, of a word."""
     runs = 6_000
     kary, bit, unary = KAry(("a", "b", "c"), "1"), Bit("1"), Unary(("a", "b", "c"), "1")
+    mean, sketch = Mean(0, 12, "1"), Sketch(2, 3, "c0ffee", "1")
     asks = (
         (partial(kary.report, "a"), partial(kary.report, "b")),
         (partial(bit.report, True), partial(bit.report, False)),
         (partial(unary.report, "a"), partial(unary.report, "b")),
+        (partial(mean.report, 0), partial(mean.report, 12)),
+        (partial(sketch.report, "tea"), partial(sketch.report, "milk")),
     )
     for pair in asks:
         one, other = (Counter(str(report()) for _ in range(runs)) for report in pair)
+        assert len(one) == len(other) >= 2
         share = math.e / (1 + math.e)
         for report in one | other:
             for most, least in ((one[report], other[report]), (other[report], one[report])):
                 both = most + least
                 assert most <= share * both or both * _divergence(most / both, share) < 26
+
+
+def test_the_words_of_that_audit_are_told_apart_by_a_sketch() -> None:
+    places = [[hashed_bit(word, number, 3, bytes.fromhex("c0ffee")) for number in range(2)] for word in ("tea", "milk")]
+    assert all(one != other for one, other in zip(*places, strict=True))
