@@ -129,8 +129,8 @@ class Table:
 
     def is_unique(self, columns: Iterable[str]) -> bool:
         """Return whether a key that holds now proves that no two rows agree on these columns."""
-        given = set(columns)
-        return not self.has_children and any(key.proves and given.issuperset(key.columns) for key in self.keys)
+        names = set(columns)
+        return not self.has_children and any(key.proves and names.issuperset(key.columns) for key in self.keys)
 
 
 @dataclass(frozen=True, slots=True)

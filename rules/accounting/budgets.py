@@ -69,7 +69,7 @@ def _limit(analyst: Analyst, policy: Policy, roles: Mapping[str, Limit], dataset
     """The limit of one analyst: the own one, else the share that the role gives, else that of the role or of all."""
     share = None if analyst.role is None else policy.roles[analyst.role].per_analyst
     whole = dataset if analyst.role is None else roles[analyst.role]
-    epsilon = next((each for each in (analyst.epsilon, share) if each is not None), whole.epsilon)
+    epsilon = next((decimal for decimal in (analyst.epsilon, share) if decimal is not None), whole.epsilon)
     return Limit(epsilon, whole.delta if analyst.delta is None else analyst.delta)
 
 
@@ -137,7 +137,7 @@ def check_fits(
     accounts.append((f"the privacy budget that all analysts share{budgets.phrase}", dataset, budgets.dataset))
     for words, change, limit in accounts:
         if not fits(change.after, limit):
-            hint = _hint([(each, own) for _, each, own in accounts], budgets, reused=reused)
+            hint = _hint([(change, own) for _, change, own in accounts], budgets, reused=reused)
             raise _refusal(f"this statement would exceed {words}", change, limit, hint)
 
 
@@ -148,9 +148,9 @@ def _asked(change: Change, limit: Limit) -> str:
         left = max(Decimal(0), most - change.before.rho)
         meaning = f"which is ε {limit.epsilon.normalize():f} with δ,"
         return f"ρ {price(rho)} is needed, and ρ {_short(left)} of {_short(most)}, {meaning}"
-    asked = change.after.epsilon - change.before.epsilon
+    added_epsilon = change.after.epsilon - change.before.epsilon
     left = _SIX.plus(max(Decimal(0), limit.epsilon - loss(change.before, limit)))
-    return f"ε {price(asked)} is needed, and ε {left.normalize():f} of {limit.epsilon.normalize():f}"
+    return f"ε {price(added_epsilon)} is needed, and ε {left.normalize():f} of {limit.epsilon.normalize():f}"
 
 
 def _granted(totals: Totals, limit: Limit, budgets: Budgets) -> Decimal:

@@ -90,11 +90,11 @@ def forgive_entry(analyst: str, time: datetime) -> str:
     return canonical({"kind": "forgive", "time": stamp(time), "analyst": analyst})
 
 
-def grant_entry(given: Grant, period: str) -> str:
+def grant_entry(grant: Grant, period: str) -> str:
     """The text of an operator's word that an analyst may spend more in a period, within the budget of all."""
-    about = {"kind": "grant", "time": stamp(given.time), "analyst": given.analyst}
-    answers = {} if given.request is None else {"request": given.request, "answer": given.answer}
-    return canonical({**about, "period": period, "epsilon": str(given.epsilon), "operator": given.operator, **answers})
+    about = {"kind": "grant", "time": stamp(grant.time), "analyst": grant.analyst}
+    answers = {} if grant.request is None else {"request": grant.request, "answer": grant.answer}
+    return canonical({**about, "period": period, "epsilon": str(grant.epsilon), "operator": grant.operator, **answers})
 
 
 def grant_of(fields: Fields) -> Grant:
@@ -283,11 +283,11 @@ def replay(entries: Iterable[tuple[int, Fields]], closed: Closed, kept_after: in
 
 
 def _add(accounts: dict[Account, Totals], fields: Fields) -> None:
-    paid = [mechanism(each) for each in fields["mechanisms"]]
+    paid = [mechanism(field) for field in fields["mechanisms"]]
     seen, first = sights_of(fields)
     payers = [(DATASET, paid + first), (account_of(fields["analyst"]), paid + seen)]
     if (role := fields.get("role")) is not None:
-        costs = {release: mechanism(each) for release, each in fields["sights"]}
+        costs = {release: mechanism(sight) for release, sight in fields["sights"]}
         payers.append((account_of_role(role), paid + [costs[release] for release in fields["first_of_role"]]))
     for account, costs_of in payers:
         for period in (fields["period"], LIFETIME):
@@ -305,11 +305,11 @@ def seen_by(fields: Fields) -> list[tuple[str, str, int]]:
     if shown is None:
         return []
     releases, role = [release for release, _ in fields[shown]], fields.get("role")
-    found = [(account_of(fields["analyst"]), fields["period"], release) for release in releases]
+    shown_releases = [(account_of(fields["analyst"]), fields["period"], release) for release in releases]
     if role is not None:
         of_role = fields.get("first_of_role", releases)
-        found += [(account_of_role(role), fields["period"], release) for release in of_role]
-    return found
+        shown_releases += [(account_of_role(role), fields["period"], release) for release in of_role]
+    return shown_releases
 
 
 def seals_in(fields: Fields) -> dict[int, str]:
@@ -319,7 +319,7 @@ def seals_in(fields: Fields) -> dict[int, str]:
 
 def sights_of(fields: Fields) -> tuple[list[Mechanism], list[Mechanism]]:
     """Return what a charge has for releases shown again, and for those of them that the dataset pays for too."""
-    seen = {release: mechanism(each) for release, each in fields["sights"]}
+    seen = {release: mechanism(sight) for release, sight in fields["sights"]}
     return list(seen.values()), [seen[release] for release in fields.get("first", ())]  # version 1 had none
 
 

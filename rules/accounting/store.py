@@ -181,7 +181,7 @@ class Receipt:
         accounts: list[tuple[Balance, Whose]] = [(self.analyst, "yours"), (self.dataset, "shared")]
         if self.role is not None:
             accounts.append((self.role, "role"))
-        return min(accounts, key=lambda each: each[0].left)
+        return min(accounts, key=lambda pair: pair[0].left)
 
     @property
     def is_free(self) -> bool:
@@ -266,7 +266,9 @@ class LedgerStore(Protocol):
     async def forgive(self, analyst: str, time: datetime) -> bool:
         """Let an analyst ask again; False where nothing stops that one."""
 
-    async def request(self, analyst: str, asked: BudgetRequest, budgets: Budgets, now: datetime) -> FiledRequest:
+    async def request(
+        self, analyst: str, budget_request: BudgetRequest, budgets: Budgets, now: datetime
+    ) -> FiledRequest:
         """Keep a request for more budget; raises TooMany where many of this analyst's are open."""
 
     async def requests(self, budgets: Budgets, now: datetime, *, analyst: str | None = None) -> Sequence[FiledRequest]:

@@ -129,7 +129,7 @@ class BlockReading:
         return _exact(variance, moments, x.lattice.step**2, result)
 
     def _of_two(self, name: str, y_argument: Expression, x_argument: Expression, tested: Expression) -> Expression:
-        x, y = (self._summand(each, tested, name) for each in (x_argument, y_argument))
+        x, y = (self._summand(expression, tested, name) for expression in (x_argument, y_argument))
         moments = self._moments((x, y), (0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1))
         if name == "regr_count":
             return _exact("{0}", moments[:1], Fraction(1), INT8)
@@ -172,7 +172,7 @@ def _exact(
     sql: str, columns: tuple[Column, ...], step: Fraction, result: Type, *, guard: str = ""
 ) -> Expression:  # fmt: skip
     """An exact number of the lattice in steps of its value, as PostgreSQL's own type; a double if one of them is."""
-    numerator, denominator = (decimal_text(Fraction(each)) for each in (step.numerator, step.denominator))
+    numerator, denominator = (decimal_text(Fraction(part)) for part in (step.numerator, step.denominator))
     scaled = f"({sql})"
     if step != 1:
         scaled = f"(({sql}) * '{numerator}'::numeric / '{denominator}'::numeric)"

@@ -74,7 +74,7 @@ def value_where(expression: Expression, tested: Expression) -> Expression:
 
 
 def both_true(first: Expression, second: Expression) -> Expression:
-    return all_of(tuple(each for each in (first, second) if each != TRUE))
+    return all_of(tuple(expression for expression in (first, second) if expression != TRUE))
 
 
 def present(argument: Expression, binding: Binding) -> Expression:

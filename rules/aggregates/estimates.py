@@ -66,22 +66,22 @@ class _Asked:
 
 def estimate(call: s.Call, binding: Binding, node: Node, keys: Sequence[Expression]) -> Recipe:
     """The recipe of an estimate: of one value, of the values that are groups, or of a mean."""
-    asked = _asked(call, binding, node)
-    key = next((place for place, each in enumerate(keys) if asked.column.id in ids_in(each)), None)
+    request = _asked(call, binding, node)
+    key = next((place for place, key in enumerate(keys) if request.column.id in ids_in(key)), None)
     if len(call.arguments) == 1:
-        return _mean(asked) if asked.law.by == "mean" else _of_group(asked, key, keys)
-    if key is not None or asked.law.by == "mean":
-        hint = f"Write noisegate.estimate({asked.column.name})."
+        return _mean(request) if request.law.by == "mean" else _of_group(request, key, keys)
+    if key is not None or request.law.by == "mean":
+        hint = f"Write noisegate.estimate({request.column.name})."
         what = "is a group here" if key is not None else "was randomized for means"
-        raise NotSupported(f'"{asked.column.name}" {what}, so no value of it can be asked for', hint=hint)
-    if asked.law.by == "sketch":
-        return _sketch(asked)
-    return _unary(asked) if asked.law.by == "unary" else _of_one(asked)
+        raise NotSupported(f'"{request.column.name}" {what}, so no value of it can be asked for', hint=hint)
+    if request.law.by == "sketch":
+        return _sketch(request)
+    return _unary(request) if request.law.by == "unary" else _of_one(request)
 
 
 def _check_listed(recipes: Sequence[Recipe]) -> None:
     """Refuse estimates of values that are groups where groups are found: those that are left out are missing in it."""
-    if any((found := _find_estimate(each)) is not None and found.key is not None for each in recipes):
+    if any((estimate := _find_estimate(recipe)) is not None and estimate.key is not None for recipe in recipes):
         message = "an estimate of a group needs all groups to be known, and these are found in the data"
         raise NotSupported(message, hint="GROUP BY columns whose values the rules list.", about="estimate")
 
@@ -99,17 +99,21 @@ def notices_of_reports(
         _check_listed(recipes)
     known = randomized_columns(node, policy)
     names = {number: name for scan in scans_in(node) for number, name in scan.names}
-    plain = [each for each in recipes if _find_estimate(each) is None]
-    asked = ids_in(*(each for recipe in recipes for part in recipe.parts for each in _in(part)))
+    plain = [recipe for recipe in recipes if _find_estimate(recipe) is None]
+    columns_used = ids_in(*(expression for recipe in recipes for part in recipe.parts for expression in _in(part)))
     collisions = tuple(
         f'words of "{names[number]}" share bits by chance: beyond its margin an estimate may be off by about '
         f"{100 / sqrt((law.hashes or 1) * (law.width or 1)):.2g}% of all who hold other words"
         for number, law in known.items()
-        if law.by == "sketch" and number in asked
+        if law.by == "sketch" and number in columns_used
     )
     if recipes and not plain:
         return collisions
-    used = ids_in(*keys, *_conditions(node), *(each for recipe in plain for part in recipe.parts for each in _in(part)))
+    used = ids_in(
+        *keys,
+        *_conditions(node),
+        *(expression for recipe in plain for part in recipe.parts for expression in _in(part)),
+    )
     return collisions + tuple(
         f'"{names[number]}" was randomized at epsilon {known[number].epsilon:f}: this counts reports; '
         f"noisegate.estimate({names[number]}) undoes it"
@@ -137,14 +141,14 @@ def _in(part: Contribution) -> tuple[Expression, ...]:
 
 def randomized_columns(node: Node, policy: Policy) -> dict[int, Randomized]:
     """The columns of a relation that people randomized, by number."""
-    found: dict[int, Randomized] = {}
+    randomizeds: dict[int, Randomized] = {}
     for scan in scans_in(node):
         rules = policy.find_table(scan.table)
         for number, name in scan.names if rules is not None else ():
-            given = rules.columns.get(name) if rules is not None else None
-            if given is not None and given.randomized is not None:
-                found[number] = given.randomized
-    return found
+            column_rules = rules.columns.get(name) if rules is not None else None
+            if column_rules is not None and column_rules.randomized is not None:
+                randomizeds[number] = column_rules.randomized
+    return randomizeds
 
 
 def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
@@ -157,10 +161,10 @@ def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
         raise NotSupported(f"{name} was not randomized, so it has no estimate", hint="Count it as it is.")
     tested = TRUE if call.filter is None else binding.condition(call.filter)
     for used in (tested, *_conditions(node)):
-        if chosen := next((each for each in columns_in(used) if each.id in known), None):
+        if chosen := next((column for column in columns_in(used) if column.id in known), None):
             message = f'an estimate needs all reports: "{chosen.name}" cannot be filtered here'
             raise NotSupported(message, hint=_WHOLE)
-    if any(isinstance(each, PerUnit | Windowed | Gathered | Union) for each in _nodes(node)):
+    if any(isinstance(part, PerUnit | Windowed | Gathered | Union) for part in _nodes(node)):
         raise NotSupported("an estimate over rows of a subquery is not supported", hint="Ask it of the table itself.")
     law = known[column.id]
     index = None if law.index is None else _index_of(column, law.index, node)
@@ -169,13 +173,13 @@ def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
 
 def _index_of(column: Column, name: str, node: Node) -> Column:
     """The column beside a sketch's bits, of the same row."""
-    scan = next(each for each in scans_in(node) if column.id in dict(each.names))
-    number = next((number for number, each in scan.names if each == name), None)
-    found = next((each for each in node.facts.columns if each.id == number), None)
-    if found is None:
+    scan = next(scan for scan in scans_in(node) if column.id in dict(scan.names))
+    number = next((number for number, column_name in scan.names if column_name == name), None)
+    listed = next((column for column in node.facts.columns if column.id == number), None)
+    if listed is None:
         message = f'an estimate of "{column.name}" needs the column "{name}" beside it'
         raise NotSupported(message, hint="Ask it of the table itself.")
-    return found
+    return listed
 
 
 def _nodes(node: Node) -> Iterator[Node]:
@@ -186,108 +190,115 @@ def _nodes(node: Node) -> Iterator[Node]:
 
 def _conditions(node: Node) -> Iterator[Expression]:
     """Yield what decides over rows."""
-    for each in _nodes(node):
-        match each:
+    for item in _nodes(node):
+        match item:
             case Filter(condition=holding) | Join(condition=holding) | SemiJoin(condition=holding):
                 yield holding
             case Project(computed=computed):
                 yield from (made for _, made in computed)
 
 
-def _of_one(asked: _Asked) -> Recipe:
+def _of_one(request: _Asked) -> Recipe:
     """One of k values. All k cells are measured, in which a report lies in one at most: they pay ε once."""
-    values = _values(asked)
-    wanted = _place(asked, values)
-    parts = tuple(Count(both_true(_matches(asked, each), asked.tested)) for each in values)
-    p, q = asked.law.law.p, asked.law.law.q
+    values = _values(request)
+    wanted = _place(request, values)
+    parts = tuple(Count(both_true(_matches(request, value), request.tested)) for value in values)
+    p, q = request.law.law.p, request.law.law.q
     return Recipe(parts, lambda numbers: Estimate(numbers[wanted], numbers, p, q), FLOAT8)
 
 
-def _of_group(asked: _Asked, key: int | None, keys: Sequence[Expression]) -> Recipe:
+def _of_group(request: _Asked, key: int | None, keys: Sequence[Expression]) -> Recipe:
     """Of the group's value: the other reports are those of the groups of other values."""
-    if key is None or not isinstance(keys[key], Column) or asked.law.by in ("unary", "sketch"):
-        hint = _HINT if asked.law.by in ("unary", "sketch") else f"GROUP BY {asked.column.name}, or write the value."
-        raise NotSupported(f'no value of "{asked.column.name}" is asked for', hint=hint)
-    p, q, groups = asked.law.law.p, asked.law.law.q, len(_values(asked))
-    parts = (asked.present,)
+    if key is None or not isinstance(keys[key], Column) or request.law.by in ("unary", "sketch"):
+        hint = (
+            _HINT if request.law.by in ("unary", "sketch") else f"GROUP BY {request.column.name}, or write the value."
+        )
+        raise NotSupported(f'no value of "{request.column.name}" is asked for', hint=hint)
+    p, q, groups = request.law.law.p, request.law.law.q, len(_values(request))
+    parts = (request.present,)
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers, p, q, key=key, groups=groups), FLOAT8)
 
 
-def _unary(asked: _Asked) -> Recipe:
+def _unary(request: _Asked) -> Recipe:
     """The reports whose bit for the value is set, and all reports."""
-    values = list(map(str, asked.law.values or ()))
-    bound = typed(asked.binding.operand(asked.call.arguments[1]), asked.binding.setting)
+    values = list(map(str, request.law.values or ()))
+    bound = typed(request.binding.operand(request.call.arguments[1]), request.binding.setting)
     text = bound.text if isinstance(bound, Constant) else None
     if text is None or text not in values:
-        raise _off_list(asked, text)
+        raise _off_list(request, text)
     place = values.index(text) + 1
-    is_set = condition("randomized bit", f"(substr(({{0}})::text, {place}, 1) = '1')", asked.column)
-    parts = (Count(both_true(is_set, asked.tested)), asked.present)
-    p, q = asked.law.law.p, asked.law.law.q
+    is_set = condition("randomized bit", f"(substr(({{0}})::text, {place}, 1) = '1')", request.column)
+    parts = (Count(both_true(is_set, request.tested)), request.present)
+    p, q = request.law.law.p, request.law.law.q
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
 
 
-def _sketch(asked: _Asked) -> Recipe:
+def _sketch(request: _Asked) -> Recipe:
     """The reports whose bit for the word is set, which follows from the function that its person drew, and all reports.
 
     An array from 0 on needs no arithmetic, and has NULL for functions that there are not: the condition never fails.
     """
-    bound = typed(asked.binding.operand(asked.call.arguments[1]), asked.binding.setting)
-    if not isinstance(bound, Constant) or bound.text is None or asked.index is None:
-        raise NotSupported(f'no word of "{asked.column.name}" is asked for', hint=_HINT)
-    places = [place + 1 for place in asked.law.places_of(bound.text)]
+    bound = typed(request.binding.operand(request.call.arguments[1]), request.binding.setting)
+    if not isinstance(bound, Constant) or bound.text is None or request.index is None:
+        raise NotSupported(f'no word of "{request.column.name}" is asked for', hint=_HINT)
+    places = [place + 1 for place in request.law.places_of(bound.text)]
     array = f"'[0:{len(places) - 1}]={{{{{','.join(map(str, places))}}}}}'::int4[]"
     sql = f"(substr(({{0}})::text, ({array})[{{1}}], 1) = '1')"
-    parts = (Count(both_true(condition("sketched bit", sql, asked.column, asked.index), asked.tested)), asked.present)
-    p, q = asked.law.law.p, asked.law.law.q
+    parts = (
+        Count(both_true(condition("sketched bit", sql, request.column, request.index), request.tested)),
+        request.present,
+    )
+    p, q = request.law.law.p, request.law.law.q
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
 
 
-def _mean(asked: _Asked) -> Recipe:
-    given = asked.law
-    assert given.lower is not None and given.upper is not None, "a mean has bounds"
-    bounds = Fraction(given.lower), Fraction(given.upper)
-    is_true = compare("=", asked.column, _truth(asked, True), asked.binding.setting)
-    parts = (Count(both_true(is_true, asked.tested)), asked.present)
-    p, q = given.law.p, given.law.q
+def _mean(request: _Asked) -> Recipe:
+    randomized = request.law
+    assert randomized.lower is not None and randomized.upper is not None, "a mean has bounds"
+    bounds = Fraction(randomized.lower), Fraction(randomized.upper)
+    is_true = compare("=", request.column, _truth(request, True), request.binding.setting)
+    parts = (Count(both_true(is_true, request.tested)), request.present)
+    p, q = randomized.law.p, randomized.law.q
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q, bounds), FLOAT8)
 
 
-def _values(asked: _Asked) -> tuple[Constant, ...]:
+def _values(request: _Asked) -> tuple[Constant, ...]:
     """The values of the list, or yes and no."""
-    if asked.law.by == "bit":
-        return _truth(asked, True), _truth(asked, False)
-    kind = asked.column.type
-    items = domain.items_of(asked.column.declared, len(asked.law.values or ())) or ()
+    if request.law.by == "bit":
+        return _truth(request, True), _truth(request, False)
+    kind = request.column.type
+    items = domain.items_of(request.column.declared, len(request.law.values or ())) or ()
     plain = kind if kind.kind == "enum" else kind.plain()
-    return tuple(Constant(plain, text_of(each, kind), each) for each in items)
+    return tuple(Constant(plain, text_of(item, kind), item) for item in items)
 
 
-def _truth(asked: _Asked, value: bool) -> Constant:
-    kind = asked.column.type.plain()
+def _truth(request: _Asked, value: bool) -> Constant:
+    kind = request.column.type.plain()
     return Constant(kind, text_of(value, kind), value)
 
 
-def _matches(asked: _Asked, value: Constant) -> Expression:
-    return compare("=", asked.column, value, asked.binding.setting)
+def _matches(request: _Asked, value: Constant) -> Expression:
+    return compare("=", request.column, value, request.binding.setting)
 
 
-def _place(asked: _Asked, values: tuple[Constant, ...]) -> int:
+def _place(request: _Asked, values: tuple[Constant, ...]) -> int:
     """Return which of the values is asked for."""
-    kind = asked.column.type
+    kind = request.column.type
     plain = kind if kind.kind == "enum" else kind.plain()
-    given = asked.binding.operand(asked.call.arguments[1])
-    if isinstance(given, Literal) and find_value(given.text, plain) is None:
-        raise _off_list(asked, given.text)
-    bound = typed(given, asked.binding.setting, plain)
+    expression = request.binding.operand(request.call.arguments[1])
+    if isinstance(expression, Literal) and find_value(expression.text, plain) is None:
+        raise _off_list(request, expression.text)
+    bound = typed(expression, request.binding.setting, plain)
     wanted = bound.value if isinstance(bound, Constant) else None
-    found = next((place for place, each in enumerate(values) if wanted is not None and each.value == wanted), None)
-    if found is None:
-        raise _off_list(asked, bound.text if isinstance(bound, Constant) else None)
-    return found
+    listed_place = next(
+        (place for place, value in enumerate(values) if wanted is not None and value.value == wanted), None
+    )
+    if listed_place is None:
+        raise _off_list(request, bound.text if isinstance(bound, Constant) else None)
+    return listed_place
 
 
-def _off_list(asked: _Asked, text: str | None) -> BadSetting:
-    listed = ", ".join(str(each) for each in asked.law.values or ("true", "false"))
+def _off_list(request: _Asked, text: str | None) -> BadSetting:
+    listed = ", ".join(str(value) for value in request.law.values or ("true", "false"))
     shown = "NULL" if text is None else f'"{text[:60]}"'
-    return BadSetting(f'{shown} is not among the values of "{asked.column.name}"', hint=f"They are: {listed[:200]}.")
+    return BadSetting(f'{shown} is not among the values of "{request.column.name}"', hint=f"They are: {listed[:200]}.")

@@ -32,10 +32,10 @@ def find_lattice(low: Fraction, high: Fraction, step: Fraction | None, rows: int
 
 def digits_of(lattice: Lattice) -> int:
     """Digits after the point that every multiple of the step has at most."""
-    found = 0
-    while (lattice.step * 10**found).denominator != 1:
-        found += 1
-    return found
+    digits = 0
+    while (lattice.step * 10**digits).denominator != 1:
+        digits += 1
+    return digits
 
 
 def _binary_step(width: Fraction) -> Fraction:

@@ -45,26 +45,26 @@ def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> R
     """percentile_cont and percentile_disc, of one fraction or of an array of them."""
     argument, descending = ordered(call, binding)
     (written,) = call.arguments
-    asked = written.items if isinstance(written, s.Array) else (written,)
-    fractions = tuple(fraction_of(each, call, binding) for each in asked)
+    expressions = written.items if isinstance(written, s.Array) else (written,)
+    fractions = tuple(fraction_of(expression, call, binding) for expression in expressions)
     if call.name == "percentile_cont" and not argument.type.is_number:
         raise NotSupported(
             "percentile_cont of dates is not supported", hint="Use percentile_disc, which returns a date."
         )
-    found = _candidates(argument, tested, binding, rows, call.name)
+    candidates = _candidates(argument, tested, binding, rows, call.name)
     result = FLOAT8 if call.name == "percentile_cont" else argument.type.plain()
-    texts = _texts(found, result)
-    picks = tuple(Pick(found.bins, texts, 1 - each if descending else each) for each in fractions)
+    texts = _texts(candidates, result)
+    picks = tuple(Pick(candidates.bins, texts, 1 - fraction if descending else fraction) for fraction in fractions)
     if not isinstance(written, s.Array):
-        return _recipe(picks[0], found, result)
+        return _recipe(picks[0], candidates, result)
     return Recipe(picks, lambda numbers: ChosenList(numbers, texts), result, is_array=True, barred=_no_bars_of_lists)
 
 
 def extreme(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
     """min and max: the value at a place, counted from that end, that is not one unit's alone."""
     result = argument.type.plain()
-    found = _candidates(argument, tested, binding, rows, name)
-    return _recipe(Pick(found.bins, _texts(found, result), largest=name == "max"), found, result)
+    candidates = _candidates(argument, tested, binding, rows, name)
+    return _recipe(Pick(candidates.bins, _texts(candidates, result), largest=name == "max"), candidates, result)
 
 
 def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
@@ -83,11 +83,13 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
     return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.plain(), barred=_no_bars_of_modes)
 
 
-def _recipe(pick: Pick, found: _Candidates, result: Type) -> Recipe:
+def _recipe(pick: Pick, candidates: _Candidates, result: Type) -> Recipe:
     def barred(level: Decimal) -> Recipe:
         """How far the choice may be off depends on how dense the rows lie, which only more choices can tell."""
         low, high = replace(pick, end=End(-1, level)), replace(pick, end=End(1, level))
-        lowest, highest = (tuple(text_of(each, result) for each in edge) for edge in (found.lowest, found.highest))
+        lowest, highest = (
+            tuple(text_of(bound, result) for bound in edge) for edge in (candidates.lowest, candidates.highest)
+        )
 
         def output(numbers: tuple[int, ...]) -> Chosen:
             return Chosen(numbers[0], pick.candidates, Ends(numbers[1], numbers[2], lowest, highest))
@@ -147,11 +149,11 @@ def _number(argument: Expression, binding: Binding, rows: int, name: str) -> Sum
 
 def _moment(argument: Expression, binding: Binding, rows: int, name: str) -> Summand:
     """Dates are days and timestamps microseconds since 1970, as in `rules.values.value`."""
-    given = as_value(argument, binding.setting)
-    bounds = domain.range_of(given.domain)
+    expression = as_value(argument, binding.setting)
+    bounds = domain.range_of(expression.domain)
     if bounds.low is None or bounds.high is None or not _is_declared(argument, bounds):
         raise NotAllowed(f"{name} over protected rows needs bounds for its dates", hint=_DAY_HINT)
-    return Summand(given, Lattice(Fraction(1), int(bounds.low), int(bounds.high)))
+    return Summand(expression, Lattice(Fraction(1), int(bounds.low), int(bounds.high)))
 
 
 def _is_declared(argument: Expression, bounds: Range) -> bool:
@@ -161,5 +163,5 @@ def _is_declared(argument: Expression, bounds: Range) -> bool:
     return bounds.high - bounds.low < 200 * 366 * days
 
 
-def _texts(found: _Candidates, result: Type) -> tuple[Text, ...]:
-    return tuple(text_of(value, result) for value in found.values)
+def _texts(candidates: _Candidates, result: Type) -> tuple[Text, ...]:
+    return tuple(text_of(value, result) for value in candidates.values)

@@ -54,8 +54,8 @@ def split(call: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
     arguments = tuple(map(bind, call.arguments))
     if call.name in ("sum", "avg") and len(arguments) == 1 and arguments[0].type.kind == "interval":
         seconds = part_of_span("epoch", arguments[0], NUMERIC)
-        found = _of_numbers(call, (seconds,), tested, binding, facts, rows)
-        return replace(found, type=INTERVAL, centred=found.centred and replace(found.centred, type=INTERVAL))
+        recipe = _of_numbers(call, (seconds,), tested, binding, facts, rows)
+        return replace(recipe, type=INTERVAL, centred=recipe.centred and replace(recipe.centred, type=INTERVAL))
     return _of_numbers(call, arguments, tested, binding, facts, rows)
 
 
@@ -84,12 +84,12 @@ def _of_numbers(
 def chosen_rows(call: s.Call, binding: Binding) -> Expression:
     """The rows that a number is about: those of FILTER with a value, and for a sum of CASE one that is not 0."""
     tested = TRUE if call.filter is None else binding.condition(call.filter)
-    written = tuple(each.expression for each in call.within_group) or (() if call.star else call.arguments)
-    for each in written:
-        is_row = isinstance(each, s.Operator) and each.name == "row"
-        tested = tested if is_row else both_true(tested, present(binding.bind(each), binding))
-        if call.name == "sum" and isinstance(each, s.Case):
-            is_some = s.Operator("<>", (each, s.Constant("number", "0")))
+    written = tuple(order_item.expression for order_item in call.within_group) or (() if call.star else call.arguments)
+    for expression in written:
+        is_row = isinstance(expression, s.Operator) and expression.name == "row"
+        tested = tested if is_row else both_true(tested, present(binding.bind(expression), binding))
+        if call.name == "sum" and isinstance(expression, s.Case):
+            is_some = s.Operator("<>", (expression, s.Constant("number", "0")))
             tested = both_true(tested, binding.condition(is_some))
     return tested
 

@@ -44,9 +44,9 @@ def clip_widely(argument: Expression, setting: EvalContext, name: str) -> Summan
         if bounds.low is None or bounds.high is None or (kind != "integer" and _is_bounded_by_type(expression, bounds)):
             step = Fraction(1, 2**20) if kind == "float" else _decimal_step(bounds.step)
             return Summand(_unclamped(expression), Lattice(step, -LARGEST, LARGEST))
-        found = find_lattice(bounds.low, bounds.high, bounds.step, 1, binary=kind == "float")
-        if found is not None:
-            return Summand(_unclamped(expression), found)
+        lattice = find_lattice(bounds.low, bounds.high, bounds.step, 1, binary=kind == "float")
+        if lattice is not None:
+            return Summand(_unclamped(expression), lattice)
     return clip(expression, 1, name)
 
 
@@ -58,12 +58,12 @@ def _decimal_step(step: Fraction | None) -> Fraction:
 
 def _bounds(expression: Expression) -> Range:
     """A column that is clamped says by which steps its values lie apart."""
-    found = domain.range_of(expression.domain)
+    image = domain.range_of(expression.domain)
     match expression:
         case Apply(name="clamp", arguments=(Column() as column, *_)) if expression.type.kind in ("integer", "numeric"):
             own = domain.range_of(column.domain).step
-            return Range(found.low, found.high, own if own is not None else found.step)
-    return found
+            return Range(image.low, image.high, own if own is not None else image.step)
+    return image
 
 
 def _is_bounded_by_type(expression: Expression, bounds: Range) -> bool:
@@ -78,7 +78,7 @@ def _is_bounded_by_type(expression: Expression, bounds: Range) -> bool:
 
 def _unbounded(expression: Expression, name: str) -> NotAllowed:
     names = tuple(dict.fromkeys(_names(expression)))
-    columns = ", ".join(f'"{each}"' for each in names) or "its argument"
+    columns = ", ".join(f'"{name}"' for name in names) or "its argument"
     what = f"{columns} {'have' if len(names) > 1 else 'has'} no bounds"
     first = names[0] if names and _PLAIN.fullmatch(names[0]) else f'"{names[0]}"' if names else "x"
     hint = (
@@ -92,7 +92,7 @@ def _names(expression: Expression) -> list[str]:
         case Column(name=name):
             return [name] if name else []
         case Apply(arguments=arguments):
-            return [name for each in arguments for name in _names(each)]
+            return [name for argument in arguments for name in _names(argument)]
     return []
 
 

@@ -48,7 +48,7 @@ def typical(call: s.Call, binding: Binding) -> Recipe:
         raise BadSetting(message, hint="Give the lower bound first: noisegate.typical(corr(a, b), -1, 1).")
     said = BlockValue(tuple(reading.aggregates), value, Cells(low, high, CANDIDATES))
     digits = _digits((high - low) / (CANDIDATES - 1))
-    texts = tuple(_text(each, digits) for each in said.cells.values)
+    texts = tuple(_text(value, digits) for value in said.cells.values)
     return _recipe(Typical(said, texts, _blocks(call, binding)), said.cells)
 
 

@@ -55,9 +55,9 @@ def implied(node: Node) -> Iterator[Implied]:
                 yield from _of_partners(right.facts, left.facts, condition)
 
 
-def _of_partners(kept: Facts, found: Facts, condition: Expression) -> Iterator[Implied]:
+def _of_partners(kept: Facts, facts: Facts, condition: Expression) -> Iterator[Implied]:
     own = {column.id: column for column in kept.columns}
-    partners = {column.id: column for column in found.columns}
+    partners = {column.id: column for column in facts.columns}
     for conjunct in conjuncts(condition):
         match conjunct:
             case Apply(name="=", arguments=(Column(id=one), Column(id=two))):
@@ -75,34 +75,34 @@ def _have_one_scale(one: Column, two: Column) -> bool:
 
 def _refined_case(call: Apply, known: tuple[Implied, ...]) -> Apply:
     *branches, default = call.arguments
-    found: Domain = default.domain
+    refined: Domain = default.domain
     nullable = default.nullable
     for test, result in zip(branches[::2], branches[1::2], strict=True):
         columns = _columns_where(test, result, known)
-        found = domain.union(found, _values(result, columns))
+        refined = domain.union(refined, _values(result, columns))
         nullable = nullable or _may_be_null(result, columns)
-    return replace(call, domain=domain.intersect(call.domain, found), nullable=call.nullable and nullable)
+    return replace(call, domain=domain.intersect(call.domain, refined), nullable=call.nullable and nullable)
 
 
 def _columns_where(test: Expression, result: Expression, known: tuple[Implied, ...]) -> dict[int, Column]:
     """The columns of a branch's result in the rows that it is taken for."""
     columns = {column.id: column for column in columns_in(result)}
     present = {number for conjunct in conjuncts(test) for number in never_null(conjunct)}
-    for each in known:
-        if each.column in columns and present & each.partners:
-            column = columns[each.column]
-            columns[each.column] = replace(column, domain=met(column, each.values), nullable=False)
+    for implied in known:
+        if implied.column in columns and present & implied.partners:
+            column = columns[implied.column]
+            columns[implied.column] = replace(column, domain=met(column, implied.values), nullable=False)
     return {column.id: column for column in narrowed(tuple(columns.values()), test)}
 
 
 def _values(result: Expression, columns: dict[int, Column]) -> Domain:
     match result:
-        case Column(id=number, type=given):
-            found = columns[number].domain
-            return found if isinstance(found, Values) or given.kind not in ("numeric", "float") else result.domain
+        case Column(id=number, type=sql_type):
+            held = columns[number].domain
+            return held if isinstance(held, Values) or sql_type.kind not in ("numeric", "float") else result.domain
         case Apply(passes=True, arguments=(Column() as first, *_)):
-            found = _values(first, columns)
-            return domain.intersect(found, result.domain) if isinstance(found, Values) else result.domain
+            held = _values(first, columns)
+            return domain.intersect(held, result.domain) if isinstance(held, Values) else result.domain
     return result.domain
 
 

@@ -25,16 +25,16 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 def bounds_of_checks(table: Table, column: Column, sql_type: Type) -> Domain:
     """Return what the table's CHECKs prove of one column. NULL passes every CHECK, so nullability stays."""
-    found: Domain = ANYTHING
+    held: Domain = ANYTHING
     is_known = sql_type.is_number or sql_type.is_time or sql_type.kind == "text"
     if not is_known or sql_type.base in ("bpchar", "name") or table.has_children:
-        return found
+        return held
     for check in table.checks:
         if check.proves and column.name in check.columns:
             condition = _read(check.definition)
             said = None if condition is None else _said(condition, column.name, sql_type)
-            found = domain.intersect(found, said) if said is not None else found
-    return found
+            held = domain.intersect(held, said) if said is not None else held
+    return held
 
 
 @lru_cache(maxsize=1000)
@@ -53,10 +53,10 @@ def _said(condition: s.Expression, name: str, sql_type: Type) -> Domain | None:
     """All values other than NULL that can pass; None where it depends on more than the column."""
     match condition:
         case s.Operator(name="and", arguments=arguments):
-            known = [said for each in arguments if (said := _said(each, name, sql_type)) is not None]
+            known = [said for argument in arguments if (said := _said(argument, name, sql_type)) is not None]
             return _all_of(known) if known else None
         case s.Operator(name="or", arguments=arguments):
-            arms = [_said(each, name, sql_type) for each in arguments]
+            arms = [_said(argument, name, sql_type) for argument in arguments]
             return None if None in arms else _any_of([arm for arm in arms if arm is not None])
         case s.Operator(name="is null", arguments=(argument,)) if _is_column(argument, name):
             return Values(())
@@ -70,26 +70,26 @@ def _said(condition: s.Expression, name: str, sql_type: Type) -> Domain | None:
 
 
 def _all_of(known: list[Domain]) -> Domain:
-    found = known[0]
-    for each in known[1:]:
-        found = domain.intersect(found, each)
-    return found
+    held = known[0]
+    for arm in known[1:]:
+        held = domain.intersect(held, arm)
+    return held
 
 
 def _any_of(arms: list[Domain]) -> Domain:
-    found = arms[0]
+    held = arms[0]
     for arm in arms[1:]:
-        found = domain.union(found, arm)
-    return found
+        held = domain.union(held, arm)
+    return held
 
 
 def _is_column(expression: s.Expression, name: str) -> bool:
     """The column itself; varchar is compared as text."""
     match expression:
-        case s.Cast(argument=s.Name(parts=(found,)), type="text"):
-            return found == name
-        case s.Name(parts=(found,)):
-            return found == name
+        case s.Cast(argument=s.Name(parts=(column_name,)), type="text"):
+            return column_name == name
+        case s.Name(parts=(column_name,)):
+            return column_name == name
     return False
 
 
@@ -147,8 +147,8 @@ def _value(constant: s.Expression, sql_type: Type) -> Fraction | str | None:
 
 def _read_value(text: str, sql_type: Type) -> Fraction | None:
     """The value of a number or moment; of a whole number also one that is none of the column's."""
-    found = find_value(text, NUMERIC if sql_type.is_number and sql_type.kind != "float" else sql_type.plain())
-    return found if isinstance(found, Fraction) else None
+    value = find_value(text, NUMERIC if sql_type.is_number and sql_type.kind != "float" else sql_type.plain())
+    return value if isinstance(value, Fraction) else None
 
 
 def _is_number(written: str, sql_type: Type) -> bool:

@@ -52,14 +52,14 @@ def cover_of(node: Node) -> Cover:
         case Scan():
             return Cover(public=(node,)) if node.facts.unit is None else Cover(protected=(node,))
         case Filter(source=source, condition=condition):
-            found = cover_of(source)
-            return replace(found, conditions=(*found.conditions, *conjuncts(condition)))
+            cover = cover_of(source)
+            return replace(cover, conditions=(*cover.conditions, *conjuncts(condition)))
         case Project(source=source, computed=computed):
-            found = cover_of(source)
-            return replace(found, computed={**found.computed, **dict(computed)})
+            cover = cover_of(source)
+            return replace(cover, computed={**cover.computed, **dict(computed)})
         case PerUnit(source=source, keys=keys):
-            found = cover_of(source)
-            return replace(found, computed={**found.computed, **dict(keys)})
+            cover = cover_of(source)
+            return replace(cover, computed={**cover.computed, **dict(keys)})
         case SemiJoin(source=source) | Gathered(source=source) | Windowed(source=source):
             return cover_of(source)
         case Join():
@@ -96,13 +96,15 @@ def _together(left: Cover, right: Cover, holding: tuple[Expression, ...]) -> Cov
 
 def _extended(kept: Cover, partner: Partner) -> Cover:
     """Return what is computed of a partner's columns is NULL without a partner, whatever it is of NULLs."""
-    same = {number: each for number, each in partner.cover.computed.items() if isinstance(each, Column)}
+    same = {
+        number: expression for number, expression in partner.cover.computed.items() if isinstance(expression, Column)
+    }
     return replace(kept, partners=(*kept.partners, partner), computed={**kept.computed, **same})
 
 
 def equal_columns(conditions: tuple[Expression, ...], computed: Mapping[int, Expression]) -> dict[int, frozenset[int]]:
     """For each column those that surely have its value: equated by a condition, or the same under another number."""
-    pairs = [(number, each.id) for number, each in computed.items() if isinstance(each, Column)]
+    pairs = [(number, expression.id) for number, expression in computed.items() if isinstance(expression, Column)]
     for condition in conditions:
         match condition:
             case Apply(name="=", arguments=(Column() as one, Column() as two)) if have_one_equality(one.type, two.type):
@@ -121,8 +123,8 @@ def types_of(scan: Scan) -> dict[int, Column]:
 
 def is_over(expression: Expression, numbers: frozenset[int] | set[int]) -> bool:
     """Return whether an expression reads these columns alone, and one at least."""
-    found = {column.id for column in columns_in(expression)}
-    return bool(found) and found <= numbers
+    ids = {column.id for column in columns_in(expression)}
+    return bool(ids) and ids <= numbers
 
 
 def is_of_days(expression: Expression, number: int) -> bool:
@@ -133,8 +135,8 @@ def is_of_days(expression: Expression, number: int) -> bool:
         case Constant():
             return True
         case Apply(name="date_trunc" | "extract", arguments=(inner,)) if _is_plain(inner, number):
-            found = _FIELD.match(expression.sql)
-            return (found is not None and found[1] in _DAYS_OR_MORE) or is_of_days(inner, number)
+            match = _FIELD.match(expression.sql)
+            return (match is not None and match[1] in _DAYS_OR_MORE) or is_of_days(inner, number)
         case Apply(name="to_char", arguments=(inner, Constant(text=str() as text))) if _is_plain(inner, number):
             return _FINE_PATTERN.search(text) is None or is_of_days(inner, number)
         case Apply(name="cast", type=kind, arguments=(inner,)) if kind.kind == "date" and _is_plain(inner, number):

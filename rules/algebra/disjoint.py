@@ -76,7 +76,7 @@ def _values(about: Expression, items: list[Expression]) -> frozenset[Value] | No
     known = [_value(about, constant) for constant in constants if constant.text is not None]
     if len(constants) < len(items) or None in known:
         return None
-    return frozenset(each for each in known if each is not None)
+    return frozenset(value for value in known if value is not None)
 
 
 def _value(about: Expression, constant: Constant) -> Value | None:

@@ -26,10 +26,10 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
         known |= _equated(conjunct, known)
         if (excluded := _excluded(conjunct)) is not None and excluded[0] in known:
             known[excluded[0]] = _without(known[excluded[0]], excluded[1])
-        found = _said(conjunct)
-        if found is not None and found[0] in known:
-            column = known[found[0]]
-            known[column.id] = replace(column, domain=met(column, found[1]))
+        said = _said(conjunct)
+        if said is not None and said[0] in known:
+            column = known[said[0]]
+            known[column.id] = replace(column, domain=met(column, said[1]))
     return tuple(known[column.id] for column in columns)
 
 
@@ -40,7 +40,9 @@ def _equated(conjunct: Expression, known: dict[int, Column]) -> dict[int, Column
             one, two = known[first], known[second]
             if one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base):
                 pairs = ((one, two), (two, one))
-                return {each.id: replace(each, domain=met(each, of.domain)) for each, of in pairs if _is_listed(of)}
+                return {
+                    column.id: replace(column, domain=met(column, of.domain)) for column, of in pairs if _is_listed(of)
+                }
     return {}
 
 
@@ -74,15 +76,15 @@ def never_null(condition: Expression, *, holds: bool = True) -> Iterable[int]:
             strict = arguments
         case _:
             return ()
-    return tuple(each.id for each in strict if isinstance(each, Column))
+    return tuple(expression.id for expression in strict if isinstance(expression, Column))
 
 
 def _said(conjunct: Expression) -> tuple[int, Domain] | None:
     """A column and a domain that holds all values for which the conjunct is true."""
     match conjunct:
-        case Column(type=given, id=number) if given.kind == "boolean":
+        case Column(type=sql_type, id=number) if sql_type.kind == "boolean":
             return number, Values((True,))
-        case Apply(name="not", arguments=(Column(type=given, id=number),)) if given.kind == "boolean":
+        case Apply(name="not", arguments=(Column(type=sql_type, id=number),)) if sql_type.kind == "boolean":
             return number, Values((False,))
         case Apply(name="is null", arguments=(Column(id=number),)):
             return number, Values(())
@@ -111,34 +113,36 @@ def _excluded(conjunct: Expression) -> tuple[int, Values] | None:
         case Apply(name="not", arguments=(Apply(name="=" | "in", arguments=(Column() as column, *items)),)):
             return _one_of(column, items)
         case Apply(name="or", arguments=(inner, Apply(name="is null", arguments=(Column(id=number),)))):
-            found = _excluded(inner)
-            return found if found is not None and found[0] == number else None
+            excluded = _excluded(inner)
+            return excluded if excluded is not None and excluded[0] == number else None
     return None
 
 
 def _one_of(column: Column, items: list[Expression]) -> tuple[int, Values] | None:
-    found = _listed(column, items)
-    return (found[0], found[1]) if found is not None and isinstance(found[1], Values) else None
+    listed = _listed(column, items)
+    return (listed[0], listed[1]) if listed is not None and isinstance(listed[1], Values) else None
 
 
 def _without(column: Column, excluded: Values) -> Column:
     """Only what is listed can be left out; of a range nothing is."""
     left = [
-        Values(tuple(item for item in each.items if item not in excluded.items)) if isinstance(each, Values) else each
-        for each in (column.domain, column.declared)
+        Values(tuple(item for item in domain.items if item not in excluded.items))
+        if isinstance(domain, Values)
+        else domain
+        for domain in (column.domain, column.declared)
     ]
     return replace(column, domain=left[0], declared=left[1])
 
 
 def _together(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
     """x >= 1 AND x < 9 inside an OR: what they say of the column that all speak of."""
-    said = [each for each in map(_said, arguments) if each is not None]
+    said = [said_of_one for said_of_one in map(_said, arguments) if said_of_one is not None]
     if not said or len({number for number, _ in said}) != 1:
         return None
-    found = said[0][1]
-    for _, each in said[1:]:
-        found = domain.intersect(found, each)
-    return said[0][0], found
+    held = said[0][1]
+    for _, arm in said[1:]:
+        held = domain.intersect(held, arm)
+    return said[0][0], held
 
 
 def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domain] | None:
@@ -199,30 +203,30 @@ def _is_exact(constant: Constant) -> bool:
 
 def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:
     constants = [item for item in items if isinstance(item, Constant) and _comparable(column, item)]
-    found = [item for item in (_told(column, constant) for constant in constants) if item is not None]
-    if len(constants) < len(items) or len(found) < len(
+    values = [item for item in (_told(column, constant) for constant in constants) if item is not None]
+    if len(constants) < len(items) or len(values) < len(
         [constant for constant in constants if constant.text is not None]
     ):
         return None
-    return column.id, domain.values(_that_can_be(column, found))
+    return column.id, domain.values(_that_can_be(column, values))
 
 
 def _either(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
     """x = 1 OR x = 2: only where every arm speaks of the same column."""
     said = [_said(arm) for arm in _arms(arguments)]
-    known = [each for each in said if each is not None]
+    known = [arm for arm in said if arm is not None]
     if len(known) < len(said) or len({number for number, _ in known}) != 1:
         return None
-    return known[0][0], domain.union_of([each for _, each in known])
+    return known[0][0], domain.union_of([domain for _, domain in known])
 
 
 def _arms(arguments: tuple[Expression, ...]) -> list[Expression]:
     """The arms of an OR, and of those that stand in it, in the order of the text."""
-    waiting, found = list(reversed(arguments)), []
+    waiting, arms = list(reversed(arguments)), []
     while waiting:
         match waiting.pop():
             case Apply(name="or", arguments=inside):
                 waiting.extend(reversed(inside))
             case arm:
-                found.append(arm)
-    return found
+                arms.append(arm)
+    return arms

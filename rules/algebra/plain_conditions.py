@@ -17,8 +17,8 @@ _DEEPEST: Final = 20  # NOTs and tests within each other
 
 def plain_condition(holding: Expression) -> Expression:
     """The condition of a filter in its plain spelling."""
-    found = (each for part in conjuncts(holding) for each in conjuncts(_chosen(_exact(part, _DEEPEST))))
-    return all_of(tuple(each for each in found if each != TRUE))
+    expressions = (conjunct for part in conjuncts(holding) for conjunct in conjuncts(_chosen(_exact(part, _DEEPEST))))
+    return all_of(tuple(expression for expression in expressions if expression != TRUE))
 
 
 def _chosen(tested: Expression) -> Expression:
@@ -84,7 +84,7 @@ def _not(inner: Expression) -> Expression:
 
 
 def _is_plain_list(tested: Apply) -> bool:
-    is_list = all(isinstance(each, Constant) and each.text is not None for each in tested.arguments[1:])
+    is_list = all(isinstance(argument, Constant) and argument.text is not None for argument in tested.arguments[1:])
     return is_list and tested.sql == _listed(tested.name, len(tested.arguments) - 1)
 
 
@@ -126,8 +126,8 @@ def _disjuncts(tested: Expression) -> Iterator[Expression]:
     """Without calls within calls: a chain of 700 ORs is deep."""
     waiting = [tested]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, Apply) and each.name == "or":
-            waiting.extend(reversed(each.arguments))
+        expression = waiting.pop()
+        if isinstance(expression, Apply) and expression.name == "or":
+            waiting.extend(reversed(expression.arguments))
         else:
-            yield each
+            yield expression

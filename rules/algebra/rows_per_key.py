@@ -20,7 +20,7 @@ def fewer(facts: Facts, holding: Expression) -> Facts:
     facts = replace(facts, keys=facts.keys | _keys_left(facts))
     if left is None:
         return facts
-    rows = Rows(*(left if each is None else min(each, left) for each in (facts.rows.proved, facts.rows.cap)))
+    rows = Rows(*(left if limit is None else min(limit, left) for limit in (facts.rows.proved, facts.rows.cap)))
     every = frozenset(column.id for column in facts.columns)
     return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
 
@@ -30,14 +30,14 @@ def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
 
     5.0 and 5.000 are equal, and two groups by their texts: so only where equal values are one and the same.
     """
-    found = facts.determined
+    determined = facts.determined
     for conjunct in conjuncts(holding):
         match conjunct:
             case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
                 for column, other in ((one, two), (two, one)):
-                    if isinstance(column, Column) and ids_in(other) and ids_in(other) <= found:
-                        found |= {column.id} if _has_one_spelling(column.type) else set()
-    return found
+                    if isinstance(column, Column) and ids_in(other) and ids_in(other) <= determined:
+                        determined |= {column.id} if _has_one_spelling(column.type) else set()
+    return determined
 
 
 def _has_one_spelling(sql_type: Type) -> bool:

@@ -14,17 +14,17 @@ _SAID_OF_ALL = frozenset(("id", "key", "code", "name", "number"))  # names of ke
 def equalities(links: tuple[Expression, ...], one: Facts, two: Facts) -> list[tuple[int, int]]:
     """Pairs of a left and a right column that a conjunct makes equal, in an equality that unique keys share."""
     left, right = ({column.id for column in facts.columns} for facts in (one, two))
-    found = []
+    pairs = []
     for link in links:
         match link:
             case Apply(name="=", arguments=(Column() as first, Column() as second)):
                 if not have_one_equality(first.type, second.type):
                     continue
                 if first.id in left and second.id in right:
-                    found.append((first.id, second.id))
+                    pairs.append((first.id, second.id))
                 elif first.id in right and second.id in left:
-                    found.append((second.id, first.id))
-    return found
+                    pairs.append((second.id, first.id))
+    return pairs
 
 
 def check_linked(equal: list[tuple[int, int]], one: Facts, two: Facts) -> None:
@@ -64,10 +64,12 @@ def _is_by_row_key(equal: list[tuple[int, int]], one: Facts, two: Facts) -> bool
     """Tell whether a foreign key, or a column of its name, is compared with a key of rows that is no unit itself."""
     for left, right in equal:
         for key, facts, other, others in ((left, one, right, two), (right, two, left, one)):
-            for anchor in (each for each in facts.anchors if each.column == key and key not in facts.unit_columns):
+            for anchor in (
+                anchor for anchor in facts.anchors if anchor.column == key and key not in facts.unit_columns
+            ):
                 place = (anchor.target, anchor.target_column)
                 refers = any(
-                    each.column == other and (each.target, each.target_column) == place for each in others.refers
+                    refer.column == other and (refer.target, refer.target_column) == place for refer in others.refers
                 )
                 if refers or (
                     anchor.target_column not in _SAID_OF_ALL and others.column(other).name == anchor.target_column
@@ -98,7 +100,7 @@ def always_finds(left: Node, right: Node, conditions: tuple[Expression, ...], ca
     if not isinstance(right, Scan) or right.drops_null_units:
         return False
     names = dict(right.names)
-    pairs = [_pair(each, left, names) for each in conditions]
+    pairs = [_pair(condition, left, names) for condition in conditions]
     known = {pair for pair in pairs if pair is not None}
     return len(known) == len(pairs) and any(
         _is(key, dict(scanned.names), known, right.table)

@@ -59,13 +59,14 @@ def projected(
     if not computed:
         return source
     facts = source.facts
-    computed = tuple((number, refined(each, source)) for number, each in computed)
+    computed = tuple((number, refined(expression, source)) for number, expression in computed)
     said = declared or {}
     columns = tuple(
-        Column(number, each.type, each.domain, said.get(number, ANYTHING), each.nullable) for number, each in computed
+        Column(number, expression.type, expression.domain, said.get(number, ANYTHING), expression.nullable)
+        for number, expression in computed
     )
-    determined = {number for number, each in computed if facts.unit and ids_in(each) <= facts.determined}
-    absent = {number for number, each in computed if check_computed(each, facts.absent)}
+    determined = {number for number, expression in computed if facts.unit and ids_in(expression) <= facts.determined}
+    absent = {number for number, expression in computed if check_computed(expression, facts.absent)}
     made = replace(
         facts,
         columns=(*facts.columns, *columns),
@@ -147,16 +148,16 @@ def _with_absent(left: Node, right: Node, holding: Expression, number: int) -> N
 
 def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[int]:
     """Columns that a conjunct makes equal to something computed from the other side's row."""
-    own, others = ({column.id for column in each.columns} for each in (facts, other))
-    found: set[int] = set()
+    own, others = ({column.id for column in side.columns} for side in (facts, other))
+    pinned: set[int] = set()
     for link in links:
         match link:
             case Apply(name="=", arguments=(one, two)):
                 for column, computed in ((one, two), (two, one)):
                     known = ids_in(computed)
                     if isinstance(column, Column) and column.id in own and known and known <= others:
-                        found |= {column.id} if have_one_equality(column.type, computed.type) else set()
-    return found
+                        pinned |= {column.id} if have_one_equality(column.type, computed.type) else set()
+    return pinned
 
 
 def _is_unique(facts: Facts, columns: set[int]) -> bool:
@@ -245,10 +246,10 @@ def _found_by_determined(
         return frozenset()
     protected, public = (one, two) if one.unit is not None else (two, one)
     pairs = equal if one.unit is not None else [(second, first) for first, second in equal]
-    found = frozenset(column.id for column in public.columns)
-    is_same = kind == "inner" or ids_in(holding) - found <= protected.determined
+    ids = frozenset(column.id for column in public.columns)
+    is_same = kind == "inner" or ids_in(holding) - ids <= protected.determined
     key = {other for own, other in pairs if own in protected.determined}
-    return found if is_same and _is_unique(public, key) else frozenset()
+    return ids if is_same and _is_unique(public, key) else frozenset()
 
 
 def _extended(columns: tuple[Column, ...], *, kept: bool) -> tuple[Column, ...]:
@@ -271,8 +272,8 @@ def semi_joined(source: Node, other: Node, holding: Expression, *, negated: bool
     if mark is None:
         return SemiJoin(source, other, holding, negated, None, facts, is_tied)
     column = Column(mark, BOOLEAN, TRUTHS, nullable=False, name="exists")
-    asked = ids_in(holding) - {each.id for each in other.facts.columns}
-    determined = facts.determined | {mark} if asked <= facts.determined else facts.determined
+    outer_ids = ids_in(holding) - {column.id for column in other.facts.columns}
+    determined = facts.determined | {mark} if outer_ids <= facts.determined else facts.determined
     made = replace(facts, columns=(*facts.columns, column), determined=determined)
     return SemiJoin(source, other, holding, negated, mark, made, is_tied)
 
@@ -288,10 +289,10 @@ def gathered(
     if facts.absent & ids_in(holding):
         check_whole(facts)
     columns = tuple(column for _, _, column in made)
-    asked = ids_in(holding) - {each.id for each in other.facts.columns}
-    same = frozenset(each.id for each in columns) if asked <= facts.determined else frozenset()
+    outer_ids = ids_in(holding) - {column.id for column in other.facts.columns}
+    same = frozenset(column.id for column in columns) if outer_ids <= facts.determined else frozenset()
     held = replace(facts, columns=(*facts.columns, *columns), determined=facts.determined | same)
-    return Gathered(source, other, holding, tuple((number, each) for number, each, _ in made), held)
+    return Gathered(source, other, holding, tuple((number, aggregate) for number, aggregate, _ in made), held)
 
 
 def find_partner(source: Node, other: Node, holding: Expression, number: int, *, always: bool = False) -> Node | None:
@@ -304,10 +305,10 @@ def find_partner(source: Node, other: Node, holding: Expression, number: int, *,
     if not _is_unique(other.facts, {second for _, second in equal} | _pinned(links, other.facts, source.facts)):
         return None
     made = joined("inner" if always else "left", source, other, holding, number=number)
-    found = frozenset(column.id for column in other.facts.columns)
-    if made.facts.unit is None or not ids_in(holding) - found <= source.facts.determined:
+    ids = frozenset(column.id for column in other.facts.columns)
+    if made.facts.unit is None or not ids_in(holding) - ids <= source.facts.determined:
         return made
-    return replace(made, facts=replace(made.facts, determined=made.facts.determined | found))  # the same for all rows
+    return replace(made, facts=replace(made.facts, determined=made.facts.determined | ids))  # the same for all rows
 
 
 def united(
@@ -337,5 +338,5 @@ def united(
 
 def tells_unit(facts: Facts, keys: tuple[Expression, ...]) -> bool:
     """Return whether rows with equal keys are surely of one unit; NULLs stand in one group, whosever they are."""
-    plain = {each.id for each in keys if isinstance(each, Column) and not facts.column(each.id).nullable}
-    return any(each <= plain for each in facts.determinants)
+    plain = {key.id for key in keys if isinstance(key, Column) and not facts.column(key.id).nullable}
+    return any(determinant <= plain for determinant in facts.determinants)

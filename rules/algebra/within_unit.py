@@ -22,16 +22,16 @@ def per_unit(
     assert facts.unit is not None and facts.unit.column is not None
     check_whole(facts)
     unit = facts.unit.column
-    by_unit = all(ids_in(each) <= facts.determined for _, each in keys)
-    numbers, bound = frozenset(number for number, _ in keys), tuple(each for _, each in keys)
-    key_columns = tuple(_key_column(number, each) for number, each in keys)
+    by_unit = all(ids_in(expression) <= facts.determined for _, expression in keys)
+    numbers, bound = frozenset(number for number, _ in keys), tuple(expression for _, expression in keys)
+    key_columns = tuple(_key_column(number, expression) for number, expression in keys)
     columns = (
         facts.column(unit),
         *(column for column in key_columns if column.id != unit),
-        *(each for _, _, each in aggregates),
+        *(column for _, _, column in aggregates),
     )
-    plain = {each.id: number for number, each in keys if isinstance(each, Column)}
-    determined = {number for number, each in keys if ids_in(each) <= facts.determined} | {unit}
+    plain = {expression.id: number for number, expression in keys if isinstance(expression, Column)}
+    determined = {number for number, expression in keys if ids_in(expression) <= facts.determined} | {unit}
     made = Facts(
         columns=columns,
         unit=facts.unit,
@@ -43,7 +43,7 @@ def per_unit(
         steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
         anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
     )
-    return PerUnit(source, keys, tuple((number, each) for number, each, _ in aggregates), made)
+    return PerUnit(source, keys, tuple((number, aggregate) for number, aggregate, _ in aggregates), made)
 
 
 def _key_column(number: int, expression: Expression) -> Column:
@@ -60,7 +60,7 @@ def _key_column(number: int, expression: Expression) -> Column:
 
 def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
     kept = [determinant for determinant in facts.determinants if determinant <= plain.keys()]
-    return frozenset(frozenset(plain[number] for number in each) for each in kept)
+    return frozenset(frozenset(plain[number] for number in key) for key in kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +79,21 @@ def windowed(source: Node, window: Window, made: tuple[Computed, ...]) -> Node:
     assert facts.unit is not None and facts.unit.column is not None
     check_whole(facts)
     keys = set(facts.keys)
-    for parts in (window.partition, tuple(each for each in window.partition if not ids_in(each) <= facts.determined)):
+    for parts in (
+        window.partition,
+        tuple(expression for expression in window.partition if not ids_in(expression) <= facts.determined),
+    ):
         if all(isinstance(part, Column) for part in parts):
             whole = ids_in(*parts) if parts == window.partition else ids_in(*parts) | {facts.unit.column}
-            keys |= {whole | {each.column.id} for each in made if each.is_key}
+            keys |= {whole | {computed.column.id} for computed in made if computed.is_key}
     held = replace(
         facts,
-        columns=(*facts.columns, *(each.column for each in made)),
+        columns=(*facts.columns, *(computed.column for computed in made)),
         keys=frozenset(keys),
-        determined=facts.determined | {each.column.id for each in made if each.is_same or facts.rows.proved == 1},
+        determined=facts.determined
+        | {computed.column.id for computed in made if computed.is_same or facts.rows.proved == 1},
     )
-    return Windowed(source, window, tuple((each.column.id, each.call) for each in made), held)
+    return Windowed(source, window, tuple((computed.column.id, computed.call) for computed in made), held)
 
 
 def one_of_equals(expression: Expression, sql: str) -> str:

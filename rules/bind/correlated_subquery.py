@@ -35,19 +35,19 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     inside = _Inside.of(query, context)
     if not any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
         return ()
-    found = tuple(link for conjunct in conjuncts(query.where) if (link := inside.link(conjunct)) is not None)
-    linking = [condition for condition, _ in found]
+    links = tuple(link for conjunct in conjuncts(query.where) if (link := inside.link(conjunct)) is not None)
+    linking = [condition for condition, _ in links]
     rest = [conjunct for conjunct in conjuncts(query.where) if conjunct not in linking]
     others = (query.items, query.group_by, query.having, query.order_by, rest)
     depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
-    if found and not depends and not _is_one_aggregate(query):
+    if links and not depends and not _is_one_aggregate(query):
         hint = "Compare a count instead: (SELECT count(*) … WHERE a = outer.a) > 0, whose result includes noise."
         raise NotSupported("a correlated subquery over protected rows must select a single aggregate", hint=hint)
-    if not found or depends:
+    if not links or depends:
         raise NotSupported(
             "a correlated subquery over protected rows can refer to the outer query only by =", hint=CORRELATED_HINT
         )
-    return found
+    return links
 
 
 def check_alone(query: s.Query, context: PlannerContext) -> None:
@@ -61,7 +61,9 @@ def check_alone(query: s.Query, context: PlannerContext) -> None:
 
 def outside_of(links: Links) -> tuple[s.Expression, ...]:
     """Return the outer sides of the links of a correlated subquery."""
-    return tuple(each.arguments[inside_first] for each, inside_first in links if isinstance(each, s.Operator))
+    return tuple(
+        expression.arguments[inside_first] for expression, inside_first in links if isinstance(expression, s.Operator)
+    )
 
 
 def of_nothing(query: s.Query) -> s.Expression:
@@ -113,7 +115,7 @@ class _Inside:
     def link(self, condition: s.Expression) -> tuple[s.Expression, bool] | None:
         match condition:
             case s.Operator(name="=", arguments=(one, two)):
-                sides = [self._side(each) for each in (one, two)]
+                sides = [self._side(expression) for expression in (one, two)]
                 if sorted(sides, key=str) == ["inside", "outside"]:
                     return condition, sides[0] == "inside"
         return None

@@ -44,8 +44,8 @@ class Binding:
 
     def operand(self, expression: s.Expression) -> Operand:
         try:
-            found = self.leaf(expression)
-            return folded(self._computed(expression), self.setting) if found is None else found
+            operand = self.leaf(expression)
+            return folded(self._computed(expression), self.setting) if operand is None else operand
         except Refusal as refusal:
             refusal.about = refusal.about or word_of(expression)
             raise
@@ -79,19 +79,19 @@ class Binding:
     def _item(self, array: s.Expression, place: s.Expression) -> Expression:
         """array[n], and the pieces of a text that are made as an array."""
         match array:
-            case s.Call(name="string_to_array", arguments=(_, _) as given):
-                return arrays.piece(tuple(map(self.operand, given)), self.operand(place), self.setting)
-            case s.Call(name="regexp_match", arguments=(_, _) as given) if place == s.Constant("number", "1"):
-                return call("substring", tuple(map(self.operand, given)), self.setting)
-        found = self.operand(array)
-        if isinstance(found, Literal) or arrays.element_of(found) is None:
+            case s.Call(name="string_to_array", arguments=(_, _) as expressions):
+                return arrays.piece(tuple(map(self.operand, expressions)), self.operand(place), self.setting)
+            case s.Call(name="regexp_match", arguments=(_, _) as expressions) if place == s.Constant("number", "1"):
+                return call("substring", tuple(map(self.operand, expressions)), self.setting)
+        expression = self.operand(array)
+        if isinstance(expression, Literal) or arrays.element_of(expression) is None:
             raise NotSupported("a subscript of this expression is not supported over protected rows")
-        return arrays.item(found, self.operand(place), self.setting)
+        return arrays.item(expression, self.operand(place), self.setting)
 
     def _sets(self, name: str, left: s.Expression, right: s.Expression) -> Expression:
         """a @> b, a <@ b and a && b, where one may be written as a constant."""
-        sides = [None if _is_written(each) else self.operand(each) for each in (left, right)]
-        element = next((found for side in sides if side is not None and (found := arrays.element_of(side))), None)
+        sides = [None if _is_written(expression) else self.operand(expression) for expression in (left, right)]
+        element = next((sql_type for side in sides if side is not None and (sql_type := arrays.element_of(side))), None)
         if element is None:  # documents
             return operate(name, (self._document(left), self._document(right)), self.setting)
         one, other = (
@@ -112,18 +112,18 @@ class Binding:
         written, text = self.context.parameter_types[index - 1], self.context.parameters[index - 1]
         if self._is_enum(written):
             return null_of(UNKNOWN) if text is None else Literal(text)
-        given = find_type(written)
-        if given is None or given.kind == "other":
+        sql_type = find_type(written)
+        if sql_type is None or sql_type.kind == "other":
             raise NotSupported(f"a parameter of type {written} is not supported over protected rows")
-        return literal(text, given, self.setting)
+        return literal(text, sql_type, self.setting)
 
     def _cast(self, argument: s.Expression, written: str) -> Operand:
-        given = self.operand(argument)
-        if isinstance(given, Literal) and self._is_enum(written):
-            return given  # a label takes its type from what it is compared with
-        if isinstance(given, Constant) and given.type.kind == "text" and self._is_enum(written):
-            return null_of(UNKNOWN) if given.text is None else Literal(given.text)
-        return cast(given, written, self.setting)
+        expression = self.operand(argument)
+        if isinstance(expression, Literal) and self._is_enum(written):
+            return expression  # a label takes its type from what it is compared with
+        if isinstance(expression, Constant) and expression.type.kind == "text" and self._is_enum(written):
+            return null_of(UNKNOWN) if expression.text is None else Literal(expression.text)
+        return cast(expression, written, self.setting)
 
     def _call(self, function: s.Call) -> Expression:
         if function.over is not None:
@@ -145,12 +145,12 @@ class Binding:
 
     def _bucket(self, argument: s.Expression, array: s.Expression) -> Expression:
         """width_bucket(x, array of constants in their order): how many of them are not above x."""
-        given, bounds = self.operand(argument), self._array(array)
+        expression, bounds = self.operand(argument), self._array(array)
         values = [bound.value for bound in bounds if isinstance(bound, Constant) and isinstance(bound.value, Fraction)]
         if not 0 < len(values) == len(bounds) <= _MOST_COMPARED or values != sorted(values):
             raise NotSupported(f"width_bucket needs 1 to {_MOST_COMPARED} constant numbers in ascending order")
-        below = ((operate("<", (given, bound), self.setting), number(str(at))) for at, bound in enumerate(bounds))
-        is_null = operate("is null", (given,), self.setting)
+        below = ((operate("<", (expression, bound), self.setting), number(str(at))) for at, bound in enumerate(bounds))
+        is_null = operate("is null", (expression,), self.setting)
         branches = ((is_null, null_of(UNKNOWN)), *below)
         return conditional.case(branches, number(str(len(bounds))), self.setting)
 
@@ -189,26 +189,26 @@ class Binding:
         return conditional.case(tuple(branches), self.operand(of_nothing(query)), self.setting)
 
     def _in(self, argument: s.Expression, items: tuple[s.Expression, ...], *, negated: bool) -> Expression:
-        found = tuple(map(self.operand, items))
-        return comparison.in_list(self.operand(argument), found, self.setting, negated=negated)
+        expressions = tuple(map(self.operand, items))
+        return comparison.in_list(self.operand(argument), expressions, self.setting, negated=negated)
 
-    def _quantified(self, given: s.Quantified) -> Expression:
+    def _quantified(self, quantified: s.Quantified) -> Expression:
         """x = ANY (array of constants) is IN, x <> ALL (array) is NOT IN; with other operators it is OR and AND."""
-        if not _is_written(given.array):
-            array = self.bind(given.array)
-            if given.operator in comparison.COMPARISONS and arrays.element_of(array) is not None:
-                operand, sign = self.operand(given.argument), given.operator
-                return arrays.compared(operand, sign, array, self.setting, every=given.all)
-        items = self._array(given.array)
-        if (given.operator, given.all) in (("=", False), ("<>", True)):
-            return comparison.in_list(self.operand(given.argument), items, self.setting, negated=given.all)
+        if not _is_written(quantified.array):
+            array = self.bind(quantified.array)
+            if quantified.operator in comparison.COMPARISONS and arrays.element_of(array) is not None:
+                operand, sign = self.operand(quantified.argument), quantified.operator
+                return arrays.compared(operand, sign, array, self.setting, every=quantified.all)
+        items = self._array(quantified.array)
+        if (quantified.operator, quantified.all) in (("=", False), ("<>", True)):
+            return comparison.in_list(self.operand(quantified.argument), items, self.setting, negated=quantified.all)
         if len(items) > _MOST_COMPARED:
-            raise NotSupported(f"{given.operator} with more than {_MOST_COMPARED} items is not supported")
-        argument = self.operand(given.argument)
-        tests = tuple(operate(given.operator, (argument, item), self.setting) for item in items)
+            raise NotSupported(f"{quantified.operator} with more than {_MOST_COMPARED} items is not supported")
+        argument = self.operand(quantified.argument)
+        tests = tuple(operate(quantified.operator, (argument, item), self.setting) for item in items)
         if not tests:
-            return TRUE if given.all else FALSE
-        return (comparison.both if given.all else comparison.either)(*tests, setting=self.setting)
+            return TRUE if quantified.all else FALSE
+        return (comparison.both if quantified.all else comparison.either)(*tests, setting=self.setting)
 
     def _array(self, expression: s.Expression) -> tuple[Operand, ...]:
         match expression:
@@ -258,10 +258,10 @@ def _is_written(expression: s.Expression) -> bool:
 
 
 def _element(written: str) -> Type:
-    found = find_type(written.removesuffix("[]")) if written.endswith("[]") else None
-    if found is None:
+    sql_type = find_type(written.removesuffix("[]")) if written.endswith("[]") else None
+    if sql_type is None:
         raise NotSupported(f"an array of type {written} is not supported over protected rows")
-    return found
+    return sql_type
 
 
 def _operands(operator: s.Operator) -> Sequence[s.Expression]:
@@ -269,14 +269,14 @@ def _operands(operator: s.Operator) -> Sequence[s.Expression]:
     if operator.name != "or":
         return operator.arguments
     waiting: list[s.Expression] = [operator]
-    found: list[s.Expression] = []
+    expressions: list[s.Expression] = []
     while waiting:
         match waiting.pop():
             case s.Operator(name="or", arguments=arguments):
                 waiting.extend(reversed(arguments))
             case arm:
-                found.append(arm)
-    return found if len(found) > _LONG_CHAIN else operator.arguments
+                expressions.append(arm)
+    return expressions if len(expressions) > _LONG_CHAIN else operator.arguments
 
 
 def _constant(constant: s.Constant) -> Operand:

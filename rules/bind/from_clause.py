@@ -83,10 +83,10 @@ def _bind_subquery(state: BindState, source: s.QuerySource, ctes: Ctes) -> Tree 
         raise NotSupported("LATERAL is not supported at this position over protected rows", hint=hint) from None
 
 
-def _named(found: BoundSource | Outer, name: str | None, columns: tuple[str, ...]) -> Tree | Outer:
-    if isinstance(found, Outer):
-        return found
-    return _Leaf(found.node, single(name, found.scope.star(()), columns))
+def _named(bound: BoundSource | Outer, name: str | None, columns: tuple[str, ...]) -> Tree | Outer:
+    if isinstance(bound, Outer):
+        return bound
+    return _Leaf(bound.node, single(name, bound.scope.star(()), columns))
 
 
 def _bind_join(state: BindState, join: s.Join, ctes: Ctes) -> Tree | Outer:
@@ -140,9 +140,9 @@ def _is_synthetic(state: BindState, source: s.TableSource) -> bool:
     synopses = state.context.policy.schemas
     schemas = (source.schema,) if source.schema is not None else state.context.search_path
     return any(
-        source.name in {text.rpartition(".")[2] for text in synopses[each].tables}
-        for each in schemas
-        if each in synopses
+        source.name in {text.rpartition(".")[2] for text in synopses[schema].tables}
+        for schema in schemas
+        if schema in synopses
     )
 
 
@@ -156,11 +156,11 @@ def _public_side(state: BindState, source: s.Source, ctes: Ctes) -> Tree:
 
 
 def _released(state: BindState, query: s.Query, name: str | None, aliases: tuple[str, ...]) -> _Leaf:
-    found = state.context.find_released(query)
-    rows = constants(found, state.context.catalog, state.context.setting())
-    numbers = tuple(state.fresh() for _ in found.names)
-    node = known(rows, columns(found, rows, numbers, state.context.catalog), keys(rows, numbers))
-    return _Leaf(node, single(name, tuple(zip(found.names, numbers, strict=True)), aliases))
+    released = state.context.find_released(query)
+    rows = constants(released, state.context.catalog, state.context.setting())
+    numbers = tuple(state.fresh() for _ in released.names)
+    node = known(rows, columns(released, rows, numbers, state.context.catalog), keys(rows, numbers))
+    return _Leaf(node, single(name, tuple(zip(released.names, numbers, strict=True)), aliases))
 
 
 def _pair(
@@ -197,7 +197,7 @@ def _join_inner(state: BindState, tree: _Pair, where: tuple[Expression, ...]) ->
     pairs, leaves = _chain(tree)
     nodes = [(_name(leaf), join_sources(state, leaf, where)) for leaf in leaves]
     columns = _by_number(tuple(column for _, node in nodes for column in node.facts.columns))
-    conditions = [each for pair in pairs for each in _join_conditions(state, pair, columns)]
+    conditions = [join_condition for pair in pairs for join_condition in _join_conditions(state, pair, columns)]
     made, waiting = nodes[0][1], nodes[1:]
     while waiting:
         made, conditions, waiting = _join_next(state, made, conditions, waiting, where)
@@ -214,30 +214,30 @@ def _join_next(
     refusal: Refusal | None = None
     for place, (name, node) in enumerate(waiting):
         known = {column.id for column in (*made.facts.columns, *node.facts.columns)}
-        here = [each for each in conditions if ids_in(each) <= known]
-        links = (*(each for each in conditions if each in here), *where)
+        here = [condition for condition in conditions if ids_in(condition) <= known]
+        links = (*(condition for condition in conditions if condition in here), *where)
         try:
             with pointing_at(name):
                 following = joined(
                     "inner", made, node, all_of(tuple(here)), number=state.fresh(), inner_where=all_of(links)
                 )
-        except Refusal as found:
-            refusal = refusal or found
+        except Refusal as lateral:
+            refusal = refusal or lateral
             continue
-        left = [each for each in conditions if each not in here]
+        left = [condition for condition in conditions if condition not in here]
         return following, left, [*waiting[:place], *waiting[place + 1 :]]
     assert refusal is not None
     raise refusal
 
 
 def _join_conditions(state: BindState, pair: _Pair, columns: dict[int, Column]) -> tuple[Expression, ...]:
-    found: list[Expression] = []
+    expressions: list[Expression] = []
     if pair.on is not None:
         binding = state.reading(names_leaf(pair.scope, columns))
-        found.extend(conjuncts(binding.condition(pair.on)))
+        expressions.extend(conjuncts(binding.condition(pair.on)))
     setting = state.context.setting()
-    found.extend(compare("=", columns[first], columns[second], setting) for _, first, second in pair.equal)
-    return tuple(found)
+    expressions.extend(compare("=", columns[first], columns[second], setting) for _, first, second in pair.equal)
+    return tuple(expressions)
 
 
 def _either(tree: _Pair, columns: dict[int, Column], setting: EvalContext) -> Iterator[tuple[int, Expression]]:
@@ -261,8 +261,8 @@ def names_leaf(scope: Scope, columns: dict[int, Column]) -> Leaf:
 
     def leaf(expression: s.Expression) -> Operand | None:
         if isinstance(expression, s.ScalarQuery | s.Exists | s.InQuery):
-            found = scope.find_subquery(expression)
-            return None if found is None else columns[found]
+            subquery = scope.find_subquery(expression)
+            return None if subquery is None else columns[subquery]
         if not isinstance(expression, s.Name):
             return None
         number = scope.find(expression.parts)
@@ -275,13 +275,13 @@ def names_leaf(scope: Scope, columns: dict[int, Column]) -> Leaf:
 
 def provisional(tree: Tree) -> dict[int, Column]:
     """The columns of FROM before its joins are made: enough to see which conditions link units."""
-    found = _by_number(tuple(column for node in _nodes(tree) for column in node.facts.columns))
+    columns = _by_number(tuple(column for node in _nodes(tree) for column in node.facts.columns))
     for pair in _pairs(tree):
         for (_, number), (_, first, _) in zip(pair.merged, pair.equal, strict=True):
-            if number not in found and first in found:
-                left = found[first]
-                found[number] = Column(number, left.type, name=left.name)
-    return found
+            if number not in columns and first in columns:
+                left = columns[first]
+                columns[number] = Column(number, left.type, name=left.name)
+    return columns
 
 
 def is_public(tree: Tree) -> bool:

@@ -48,16 +48,16 @@ def _bounded(column: Column, definition: str | None, reading: Binding, columns: 
     if any(name not in columns or not _has_bounds(columns[name]) for name in named):
         return column
     try:
-        found = domain.range_of(reading.bind(written).domain)
+        image = domain.range_of(reading.bind(written).domain)
     except Refusal:
         return column
-    if found.low is None or found.high is None:
+    if image.low is None or image.high is None:
         return column
     scale = column.type.scale
     if scale is None:
-        return replace(column, declared=Range(found.low, found.high))
+        return replace(column, declared=Range(image.low, image.high))
     power = Fraction(10) ** scale  # what is stored is rounded to it
-    return replace(column, declared=Range(floor(found.low * power) / power, ceil(found.high * power) / power))
+    return replace(column, declared=Range(floor(image.low * power) / power, ceil(image.high * power) / power))
 
 
 def _has_bounds(column: Column) -> bool:

@@ -25,7 +25,10 @@ def keys_of(select: s.Select, scope: Scope) -> tuple[tuple[BoundKey, ...], tuple
     for place, element in enumerate(select.group_by):
         if isinstance(element, s.GroupingSets):
             has_sets = True
-            places = [tuple(_place(keys, _key(each, place, select, scope)) for each in one) for one in element.sets]
+            places = [
+                tuple(_place(keys, _key(expression, place, select, scope)) for expression in one)
+                for one in element.sets
+            ]
             sets = [(*before, *added) for before in sets for added in places]
         else:
             at = _place(keys, _key(element, place, select, scope))

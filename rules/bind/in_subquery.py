@@ -27,7 +27,7 @@ class Members:
 
     def is_open(self, columns: tuple[Column, ...]) -> bool:
         """Return whether a NULL may leave it open."""
-        return any(not isinstance(each, Literal) and each.nullable for each in (*self.values, *columns))
+        return any(not isinstance(value, Literal) and value.nullable for value in (*self.values, *columns))
 
     def true(self, columns: tuple[Column, ...], setting: EvalContext) -> tuple[Expression, ...]:
         return tuple(comparison.compare(self.sign, *pair, setting) for pair in zip(self.values, columns, strict=True))
@@ -35,8 +35,8 @@ class Members:
     def not_false(self, columns: tuple[Column, ...], setting: EvalContext) -> tuple[Expression, ...]:
         """A pair that is never NULL is compared as it is: such an equality may link units."""
         return tuple(
-            comparison.test("is not false", each, setting) if each.nullable else each
-            for each in self.true(columns, setting)
+            comparison.test("is not false", expression, setting) if expression.nullable else expression
+            for expression in self.true(columns, setting)
         )
 
 
@@ -60,11 +60,11 @@ def among(
     rows = _furthest(rows, test.sign)
     if len(rows) > MOST_COMPARED:
         raise NotSupported(f"{test.sign} ANY over a subquery of more than {MOST_COMPARED} rows is not supported")
-    found: Expression = FALSE
+    expression: Expression = FALSE
     if rows:
-        each = (_alike(values, row, test.sign, setting) for row in rows)
-        found = comparison.either(*each, setting=setting) if len(rows) > 1 else next(each)
-    return comparison.negation(found, setting) if test.negated else found
+        expressions = (_alike(values, row, test.sign, setting) for row in rows)
+        expression = comparison.either(*expressions, setting=setting) if len(rows) > 1 else next(expressions)
+    return comparison.negation(expression, setting) if test.negated else expression
 
 
 def _alike(values: tuple[Operand, ...], row: tuple[Constant, ...], sign: str, setting: EvalContext) -> Expression:

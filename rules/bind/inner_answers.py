@@ -100,8 +100,10 @@ def renumbered(known: tuple[InnerAnswer, ...], rewritten: tuple[int, ...]) -> tu
 
     What was asked for after more of them had been rewritten will be found then.
     """
-    found = (each for each in known if each.inner.rewritten <= len(rewritten))
-    return tuple(replace(each, inner=_renumbered(each.inner, rewritten)) for each in found)
+    inner_answers = (inner_answer for inner_answer in known if inner_answer.inner.rewritten <= len(rewritten))
+    return tuple(
+        replace(inner_answer, inner=_renumbered(inner_answer.inner, rewritten)) for inner_answer in inner_answers
+    )
 
 
 def _renumbered(inner: InnerQuery, rewritten: tuple[int, ...]) -> InnerQuery:
@@ -113,8 +115,8 @@ def _renumbered(inner: InnerQuery, rewritten: tuple[int, ...]) -> InnerQuery:
 
 def stand_in(inner: InnerQuery, names: tuple[str, ...], types: tuple[str, ...]) -> InnerAnswer:
     """One row of examples: enough to see whether the rest of the statement can be planned."""
-    found = (find_type(written) for written in types)
-    row = tuple(None if each is None else _EXAMPLES.get(each.kind) for each in found)
+    sql_types = (find_type(written) for written in types)
+    row = tuple(None if sql_type is None else _EXAMPLES.get(sql_type.kind) for sql_type in sql_types)
     return InnerAnswer(inner, names, types, (row,))
 
 
@@ -122,7 +124,8 @@ def constants(released: InnerAnswer, catalog: Catalog, setting: EvalContext) -> 
     """The rows as typed constants."""
     types = _types(released, catalog)
     return tuple(
-        tuple(literal(text, given, setting) for text, given in zip(row, types, strict=True)) for row in released.rows
+        tuple(literal(text, sql_type, setting) for text, sql_type in zip(row, types, strict=True))
+        for row in released.rows
     )
 
 
@@ -137,9 +140,9 @@ def columns(
 ) -> tuple[Column, ...]:
     """Return what is known of each column, which is all of it."""
     made = []
-    for place, (number, given) in enumerate(zip(numbers, _types(released, catalog), strict=True)):
+    for place, (number, sql_type) in enumerate(zip(numbers, _types(released, catalog), strict=True)):
         cells = [row[place] for row in rows]
-        shown = cells[0].type if cells else given
+        shown = cells[0].type if cells else sql_type
         nullable = any(cell.text is None for cell in cells)
         made.append(Column(number, shown, _domain(shown, cells), nullable=nullable, name=released.names[place]))
     return tuple(made)
@@ -149,20 +152,24 @@ def keys(rows: tuple[tuple[Constant, ...], ...], numbers: tuple[int, ...]) -> fr
     """Columns on which no two of the rows agree; of one row alone that is none."""
     if len(rows) <= 1:
         return frozenset((frozenset(),))
-    found: set[frozenset[int]] = set()
+    keys: set[frozenset[int]] = set()
     for width in range(1, _WIDEST_KEY + 1):
         for places in combinations(range(len(numbers)), width):
             key = frozenset(numbers[place] for place in places)
-            if not any(known < key for known in found) and _are_distinct(rows, places):
-                found.add(key)
-    return frozenset(found)
+            if not any(known < key for known in keys) and _are_distinct(rows, places):
+                keys.add(key)
+    return frozenset(keys)
 
 
 def _are_distinct(rows: tuple[tuple[Constant, ...], ...], places: tuple[int, ...]) -> bool:
     """Return whether the rows differ in values whose equality is PostgreSQL's own; a NULL equals nothing."""
     cells = [tuple(row[place] for place in places) for row in rows]
-    equal = [tuple(cell.value for cell in each) for each in cells if all(cell.text is not None for cell in each)]
-    plain = all(isinstance(item, Fraction | str | bool) for each in equal for item in each)
+    equal = [
+        tuple(cell.value for cell in constants)
+        for constants in cells
+        if all(cell.text is not None for cell in constants)
+    ]
+    plain = all(isinstance(item, Fraction | str | bool) for row in equal for item in row)
     return plain and len(set(equal)) == len(equal)
 
 
@@ -194,16 +201,16 @@ def _types(released: InnerAnswer, catalog: Catalog) -> tuple[Type, ...]:
 
 
 def _type(name: str, written: str, catalog: Catalog) -> Type:
-    found = find_type(written)
-    if found is None:
+    sql_type = find_type(written)
+    if sql_type is None:
         plain = written.replace('"', "")
-        found = next((_enum(enum) for enum in catalog.enums if plain in (enum.name.name, _dotted(enum.name))), None)
-    if found is None or found.kind in ("other", "unknown"):
+        sql_type = next((_enum(enum) for enum in catalog.enums if plain in (enum.name.name, _dotted(enum.name))), None)
+    if sql_type is None or sql_type.kind in ("other", "unknown"):
         hint = "Cast it to a type such as text or numeric."
         raise NotSupported(
             f'column "{name}" of the subquery has type {written}, which is not supported over protected rows', hint=hint
         )
-    return found
+    return sql_type
 
 
 def _enum(enum: EnumType) -> Type:

@@ -37,8 +37,8 @@ def split_laterals(source: s.Source | None) -> tuple[s.Source | None, tuple[Late
         ):
             if source.using or source.natural or on not in (None, _TRUE):
                 return source, ()
-            rest, found = split_laterals(left)
-            return rest, (*found, Lateral("left" if kind == "left" else "inner", right))
+            rest, laterals = split_laterals(left)
+            return rest, (*laterals, Lateral("left" if kind == "left" else "inner", right))
     return source, ()
 
 
@@ -46,8 +46,8 @@ def laterals_last(select: s.Select) -> s.Select:
     """Inner joins may stand in any order: LATERAL goes behind the tables, what joins these to it into WHERE."""
     if any(isinstance(item.expression, s.Star) for item in select.items):
         return select  # which has its columns in the order of FROM
-    source, found, conditions = _apart(select.source)
-    for lateral in found:
+    source, laterals, conditions = _apart(select.source)
+    for lateral in laterals:
         assert source is not None
         source = s.Join("left" if lateral.kind == "left" else "cross", source, lateral.source, _on(lateral))
     whole = (*([select.where] if select.where is not None else []), *conditions)
@@ -61,15 +61,15 @@ def _on(lateral: Lateral) -> s.Expression | None:
 
 def _apart(source: s.Source | None) -> tuple[s.Source | None, tuple[Lateral, ...], tuple[s.Expression, ...]]:
     """FROM without its LATERAL subqueries, these, and the conditions of the joins behind them."""
-    rest, found = split_laterals(source)
+    rest, laterals = split_laterals(source)
     match rest:
         case s.Join(kind="cross" | "inner", left=left, right=right, on=on, using=(), natural=False):
             tables, before, conditions = _apart(left)
             if before:
                 assert tables is not None, "LATERAL stands beside something"
                 joins = (on,) if on is not None else ()
-                return s.Join("cross", tables, right), (*before, *found), (*conditions, *joins)
-    return rest, found, ()
+                return s.Join("cross", tables, right), (*before, *laterals), (*conditions, *joins)
+    return rest, laterals, ()
 
 
 def with_lateral(state: BindState, source: BoundSource, lateral: Lateral, ctes: Ctes) -> BoundSource:
@@ -98,11 +98,11 @@ def _lateral_rows(
         inner, names = _select_list(state, query, rows.node, state.reading(leaf_of(rows)), rows.scope)
         linking = all_of(inside.linking)
         return joined(lateral.kind, source.node, inner, linking, number=state.fresh()), names
-    found = with_group(state, source, inside, calls)
-    if found is None:
+    grouped = with_group(state, source, inside, calls)
+    if grouped is None:
         message = "the LATERAL subquery must be joined to the outer query on the unit column"
         raise NotSupported(message, hint=JOIN_HINT, about="LATERAL")
-    return _select_list(state, query, *found)
+    return _select_list(state, query, *grouped)
 
 
 def _select_list(

@@ -99,8 +99,8 @@ def _bind_outer(state: BindState, select: s.Select, ctes: Ctes) -> Outer:
 def _visit(state: BindState, ctes: Ctes, *clauses: object) -> None:
     """Subqueries in what the twin computes: they may be answers, never rows."""
     for query in subqueries(clauses):
-        found = _subquery_above(state, query, ctes)
-        if isinstance(found, BoundSource) and found.node.facts.unit is not None:
+        bound = _subquery_above(state, query, ctes)
+        if isinstance(bound, BoundSource) and bound.node.facts.unit is not None:
             message = "the subquery would return protected rows"
             raise NotAllowed(message, hint=ROW_HINT, about=first_table(query))
 
@@ -162,7 +162,7 @@ def _check_unmatched(state: BindState, select: s.Select, source: BoundSource, ke
         check_key(key, absent)
     binding = state.reading(leaf_of(source))
     for call in chain.from_iterable(map(made_of, aggregates(select.items, select.having, select.order_by))):
-        arguments = (*call.arguments, *(each.expression for each in call.within_group))
+        arguments = (*call.arguments, *(order_item.expression for order_item in call.within_group))
         test = None if call.filter is None else binding.condition(call.filter)
         with pointing_at(call.name):
             check_aggregate(call.name, tuple(map(binding.bind, arguments)), test, absent)
@@ -210,8 +210,10 @@ def _first_of_each(state: BindState, select: s.Select, node: Node, leaf: Leaf) -
     if not select.distinct_on:
         return node
     binding = state.reading(leaf)
-    keys = tuple(binding.bind(output_of(each, select)) for each in select.distinct_on)
-    order = tuple(replace(each, expression=output_of(each.expression, select)) for each in select.order_by)
+    keys = tuple(binding.bind(output_of(expression, select)) for expression in select.distinct_on)
+    order = tuple(
+        replace(order_item, expression=output_of(order_item.expression, select)) for order_item in select.order_by
+    )
     if not tells_unit(node.facts, keys):
         message = "DISTINCT ON over rows of different units would return single protected rows"
         raise RowsSelected(message, hint=_ON_HINT, about="DISTINCT")
@@ -226,12 +228,12 @@ def _bind_per_unit(
     facts = source.node.facts
     if facts.unit is None or facts.unit.column is None:
         raise NotSupported("rows of a table without a primary key cannot be grouped by unit")
-    numbers = [each.id if isinstance(each, Column) else state.fresh() for each in bound]
+    numbers = [expression.id if isinstance(expression, Column) else state.fresh() for expression in bound]
     implied = _implied(select, source, bound)
     binding = state.reading(leaf_of(source))
     calls = aggregates(select.items, select.having)
     made = tuple(unit_aggregate(call, state.fresh(), binding, facts) for call in calls)
-    pairs = tuple(dict(zip((*numbers, *(each.id for each in implied)), (*bound, *implied), strict=True)).items())
+    pairs = tuple(dict(zip((*numbers, *(column.id for column in implied)), (*bound, *implied), strict=True)).items())
     node = per_unit(source.node, pairs, made)
     leaf = _grouped_leaf(node, dict(zip(calls, (number for number, _, _ in made), strict=True)), pairs, binding)
     grouped = BoundSource(node, replace(source.scope, subqueries=()))
@@ -247,25 +249,25 @@ def _bind_per_unit(
 
 def _distinct_windows(state: BindState, select: s.Select, source: BoundSource) -> BoundSource:
     """SELECT DISTINCT over windows: the rows of each unit that differ in what is selected."""
-    found = _project_items(state, select, source)
-    columns = [found.node.facts.column(number) for _, number in found.scope.star(())]
-    if not tells_unit(found.node.facts, tuple(columns)):
+    bound_source = _project_items(state, select, source)
+    columns = [bound_source.node.facts.column(number) for _, number in bound_source.scope.star(())]
+    if not tells_unit(bound_source.node.facts, tuple(columns)):
         message = "SELECT DISTINCT over window functions must include the unit column"
         raise NotSupported(message, hint=DISTINCT_HINT, about="DISTINCT")
     keys = dict.fromkeys((column.id, column) for column in columns)
-    return BoundSource(per_unit(found.node, tuple(keys), ()), found.scope)
+    return BoundSource(per_unit(bound_source.node, tuple(keys), ()), bound_source.scope)
 
 
 def _implied(select: s.Select, source: BoundSource, bound: tuple[Expression, ...]) -> tuple[Column, ...]:
     """Columns that follow from the unit may be selected beside its key, as PostgreSQL allows for a primary key."""
     facts = source.node.facts
     columns = {column.id: column for column in facts.columns}
-    found: dict[int, Column] = {}
+    implied: dict[int, Column] = {}
     for name in _plain_names(select):
         number = source.scope.find(name.parts)
         if number in facts.determined and number is not None and columns[number] not in bound:
-            found[number] = columns[number]
-    return tuple(found.values())
+            implied[number] = columns[number]
+    return tuple(implied.values())
 
 
 def _plain_names(select: s.Select) -> tuple[s.Name, ...]:

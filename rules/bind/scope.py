@@ -47,8 +47,8 @@ class PlannerContext:
 
     def released_rows(self, query: Query, links: Links) -> tuple[tuple[Constant, ...], ...]:
         """Return what a scalar subquery gives for each value of what it depends on: these, and then the answer."""
-        found = find_released(query, "lookup", self.released, links)
-        return constants(found, self.catalog, self.setting())
+        released = find_released(query, "lookup", self.released, links)
+        return constants(released, self.catalog, self.setting())
 
     def released_value(self, query: Query, use: Use) -> Constant:
         """Return what a scalar subquery or EXISTS over released answers says."""
@@ -88,21 +88,26 @@ class Scope:
         """The column that a name means; None when there is none here."""
         *qualifier, name = parts
         if not qualifier:
-            found = [number for each, number in self.merged if each == name]
-            if not found:
-                found = [number for entry in self.entries for each, number in entry.columns if each == name]
+            ids = [number for column_name, number in self.merged if column_name == name]
+            if not ids:
+                ids = [number for entry in self.entries for column_name, number in entry.columns if column_name == name]
         else:
-            found = [number for entry in self._named(qualifier) for each, number in entry.columns if each == name]
-        if len(found) > 1:
+            ids = [
+                number
+                for entry in self._named(qualifier)
+                for column_name, number in entry.columns
+                if column_name == name
+            ]
+        if len(ids) > 1:
             raise NotSupported(
                 f'column reference "{name}" is ambiguous', hint="Qualify the column with its table, as in table.column."
             )
-        return found[0] if found else None
+        return ids[0] if ids else None
 
     def find_subquery(self, expression: Expression) -> int | None:
         """The column that a subquery became, wherever it is read again."""
         wanted = unnumbered(expression) if self.subqueries else expression
-        return next((number for each, number in self.subqueries if each == wanted), None)
+        return next((number for expression, number in self.subqueries if expression == wanted), None)
 
     def with_subquery(self, expression: Expression, number: int) -> "Scope":
         return replace(self, subqueries=(*self.subqueries, (unnumbered(expression), number)))

@@ -46,31 +46,33 @@ class TestKind:
 
 
 def join_test(state: BindState, node: Node, inside: Inside, members: Members | None, kind: TestKind) -> Node:
-    found, linking = inside.rows, inside.linking
+    bound_source, linking = inside.rows, inside.linking
     if members is None:
-        return semi_joined(node, found.node, all_of(linking), negated=kind.negated, mark=kind.mark)
-    columns = tuple(found.node.facts.column(number) for _, number in found.scope.star(()))
+        return semi_joined(node, bound_source.node, all_of(linking), negated=kind.negated, mark=kind.mark)
+    columns = tuple(bound_source.node.facts.column(number) for _, number in bound_source.scope.star(()))
     if len(columns) != len(members.values):
         raise NotSupported("the subquery of IN must have as many columns as the row on its left")
     true = all_of((*linking, *members.true(columns, state.context.setting())))
     if not members.is_open(columns) or (kind.mark is None and not kind.negated):
-        return semi_joined(node, found.node, true, negated=kind.negated, mark=kind.mark)
+        return semi_joined(node, bound_source.node, true, negated=kind.negated, mark=kind.mark)
     possible = all_of((*linking, *members.not_false(columns, state.context.setting())))
-    if found.node.facts.unit is not None and not are_linked(node, found.node, possible):
+    if bound_source.node.facts.unit is not None and not are_linked(node, bound_source.node, possible):
         message = "NOT IN (SELECT …) over nullable values would let one NULL change the result for every unit"
         hint = "Use EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
         raise NotAllowed(message, hint=hint)
     if kind.mark is None:
-        return semi_joined(node, found.node, possible, negated=True)
-    return _open_mark(state, node, found.node, (true, possible), kind)
+        return semi_joined(node, bound_source.node, possible, negated=True)
+    return _open_mark(state, node, bound_source.node, (true, possible), kind)
 
 
-def _open_mark(state: BindState, node: Node, found: Node, tests: tuple[Expression, Expression], kind: TestKind) -> Node:
+def _open_mark(
+    state: BindState, node: Node, marked: Node, tests: tuple[Expression, Expression], kind: TestKind
+) -> Node:
     """A mark that is NULL where no row makes the test true and some row leaves it open."""
     assert kind.mark is not None
     numbers = (state.fresh(), state.fresh())
     for number, test in zip(numbers, tests, strict=True):
-        node = semi_joined(node, found, test, negated=False, mark=number)
+        node = semi_joined(node, marked, test, negated=False, mark=number)
     setting = state.context.setting()
     true, possible = map(node.facts.column, numbers)
     held = either(true, all_of((possible, null_of(BOOLEAN))), setting=setting)
@@ -82,21 +84,21 @@ def test_answered(state: BindState, node: Node, test: Test, members: Members | N
     if kind.mark is not None:
         return None
     if isinstance(test, s.InQuery) and members is not None:
-        asked = replace(test, negated=kind.negated)
+        in_query = replace(test, negated=kind.negated)
         rows = state.context.released_list(test.query)
-        return filtered(node, among(members.values, asked, rows, state.context.setting()))
+        return filtered(node, among(members.values, in_query, rows, state.context.setting()))
     holds = state.context.released_value(test.query, "exists") == TRUE
     return filtered(node, TRUE if holds != kind.negated else FALSE)
 
 
-def member_columns(state: BindState, query: s.Select, found: BoundSource) -> BoundSource:
+def member_columns(state: BindState, query: s.Select, bound_source: BoundSource) -> BoundSource:
     """The columns that IN compares with, in their order."""
-    node, numbers = found.node, list[int]()
+    node, numbers = bound_source.node, list[int]()
     for item in query.items:
         if isinstance(item.expression, s.Star):
-            numbers += [number for _, number in found.scope.star(item.expression.qualifier)]
+            numbers += [number for _, number in bound_source.scope.star(item.expression.qualifier)]
             continue
-        node, number = as_column(state, node, state.reading(leaf_of(found)).bind(item.expression))
+        node, number = as_column(state, node, state.reading(leaf_of(bound_source)).bind(item.expression))
         numbers.append(number)
     return BoundSource(node, Scope(merged=tuple(("", number) for number in numbers)))
 

@@ -75,8 +75,8 @@ def set_of_rows(
         tests.append(test)
         node, made = _as_common(node, column, common, setting, fresh)
         shown.append((name, made.id))
-    found = semi_joined(node, right.node, all_of(tuple(tests)), negated=kind == "except")
-    return _each_once(BoundSource(found, single(None, tuple(shown))))
+    joined = semi_joined(node, right.node, all_of(tuple(tests)), negated=kind == "except")
+    return _each_once(BoundSource(joined, single(None, tuple(shown))))
 
 
 def _each_once(source: BoundSource) -> BoundSource:

@@ -50,28 +50,28 @@ def with_subqueries(
     """A column for each subquery that depends on the row around it. The others are answers, which come first."""
     if source.node.facts.unit is None:
         return source
-    found = tuple(parts(written, above_aggregates=above_aggregates))
-    for each in reversed(found):  # what stands in an argument of IN is read before it
-        if isinstance(each, Written) and source.scope.find_subquery(each) is None:
-            source = _with_subquery(state, source, each, ctes)
+    subqueries = tuple(parts(written, above_aggregates=above_aggregates))
+    for part in reversed(subqueries):  # what stands in an argument of IN is read before it
+        if isinstance(part, Written) and source.scope.find_subquery(part) is None:
+            source = _with_subquery(state, source, part, ctes)
     return source
 
 
 def _with_subquery(state: BindState, source: BoundSource, written: Written, ctes: Ctes) -> BoundSource:
-    found: tuple[Node, int] | None
+    bound: tuple[Node, int] | None
     with pointing_at(first_table(written.query)):
         if isinstance(written, s.ScalarQuery):
-            found = _bind_value(state, source, written.query, ctes)
+            bound = _bind_value(state, source, written.query, ctes)
         else:
             mark = state.fresh()
             node = bind_test(state, source, written, ctes, negated=False, mark=mark)
-            found = None if node is None else (node, mark)
-    return source if found is None else BoundSource(found[0], source.scope.with_subquery(written, found[1]))
+            bound = None if node is None else (node, mark)
+    return source if bound is None else BoundSource(bound[0], source.scope.with_subquery(written, bound[1]))
 
 
 def bind_conditions(state: BindState, plain: tuple[s.Expression, ...], leaf: Leaf) -> tuple[Expression, ...]:
     binding = state.reading(leaf)
-    return tuple(part for each in plain for part in conjuncts(binding.condition(each)))
+    return tuple(part for expression in plain for part in conjuncts(binding.condition(expression)))
 
 
 # EXISTS and IN
@@ -96,9 +96,9 @@ def _bind_exists(
 ) -> Node | None:
     before, query = state.found_blocks(), test.query
     if not isinstance(query, s.Select) or query.ctes or is_computed(query):
-        found = state.query(query, ctes)
-        if not isinstance(found, Outer):
-            return join_test(state, source.node, Inside(found, ()), members, kind)
+        bound = state.query(query, ctes)
+        if not isinstance(bound, Outer):
+            return join_test(state, source.node, Inside(bound, ()), members, kind)
         state.leave_out(state.found_blocks() - before)
         return test_answered(state, source.node, test, members, kind)
     tree = bind_from(state, query.source, ctes)
@@ -126,19 +126,23 @@ def bind_inside(state: BindState, source: BoundSource, query: s.Select, tree: Tr
     deep = tuple(condition for condition in conditions if has_subquery(condition))
     plain = tuple(condition for condition in conditions if condition not in deep)
     early = bind_conditions(state, plain, either_leaf(tree.scope, provisional(tree), source.scope, outside))
-    inner = join_sources(state, tree, tuple(each for each in early if not ids_in(each) & outside.keys()))
+    inner = join_sources(
+        state, tree, tuple(expression for expression in early if not ids_in(expression) & outside.keys())
+    )
     columns = {column.id: column for column in inner.facts.columns}
     late = bind_conditions(state, plain, either_leaf(tree.scope, columns, source.scope, outside))
-    inner = filtered(inner, all_of(tuple(each for each in late if not ids_in(each) & outside.keys())))
+    inner = filtered(inner, all_of(tuple(expression for expression in late if not ids_in(expression) & outside.keys())))
     for test, negated in tests:
-        found = bind_test(state, BoundSource(inner, tree.scope), test, ctes, negated=negated)
-        assert found is not None, "only a mark is left to answers"
-        inner = found
+        node = bind_test(state, BoundSource(inner, tree.scope), test, ctes, negated=negated)
+        assert node is not None, "only a mark is left to answers"
+        inner = node
     rows = with_subqueries(state, BoundSource(inner, tree.scope), deep, ctes)
     columns = {column.id: column for column in rows.node.facts.columns}
     later = bind_conditions(state, deep, either_leaf(rows.scope, columns, source.scope, outside))
-    inner = filtered(rows.node, all_of(tuple(each for each in later if not ids_in(each) & outside.keys())))
-    linking = tuple(each for each in (*late, *later) if ids_in(each) & outside.keys())
+    inner = filtered(
+        rows.node, all_of(tuple(expression for expression in later if not ids_in(expression) & outside.keys()))
+    )
+    linking = tuple(expression for expression in (*late, *later) if ids_in(expression) & outside.keys())
     return Inside(BoundSource(inner, rows.scope), linking)
 
 

@@ -110,8 +110,8 @@ def either_leaf(scope: Scope, columns: dict[int, Column], outer: Scope, outside:
 
     def leaf(expression: s.Expression) -> Operand | None:
         if isinstance(expression, Written):
-            found = scope.find_subquery(expression)
-            return None if found is None else columns[found]
+            subquery = scope.find_subquery(expression)
+            return None if subquery is None else columns[subquery]
         if not isinstance(expression, s.Name):
             return None
         number = scope.find(expression.parts)

@@ -54,11 +54,13 @@ def first_rows(state: BindState, inside: Inside, query: s.Select) -> BoundSource
     rows = inside.rows
     if query.limit is None:
         return rows
-    links = [_sides(each, rows.node) for each in inside.linking]
+    links = [_sides(expression, rows.node) for expression in inside.linking]
     keys = tuple(link[0] for link in links if link is not None)
     if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
         raise NotSupported("a correlated subquery with LIMIT can refer to the outer query only by =", hint=FIRST_HINT)
-    order = tuple(replace(each, expression=output_of(each.expression, query)) for each in query.order_by)
+    order = tuple(
+        replace(order_item, expression=output_of(order_item.expression, query)) for order_item in query.order_by
+    )
     binding, most = state.reading(leaf_of(rows)), number_of(query.limit)
     assert most is not None, "others are more than rows"
     return BoundSource(first_of_each(rows.node, keys, order, binding, state.fresh(), most), rows.scope)
@@ -68,8 +70,8 @@ def value_of_group(
     state: BindState, source: BoundSource, inside: Inside, item: s.Expression, calls: tuple[s.Call, ...]
 ) -> tuple[Node, int] | None:
     """(SELECT count(*) … WHERE unit = outer): exact aggregates of the unit's own rows, one group for each row."""
-    found = with_group(state, source, inside, calls)
-    return None if found is None else as_column(state, found[0], found[1].bind(item))
+    grouped = with_group(state, source, inside, calls)
+    return None if grouped is None else as_column(state, grouped[0], grouped[1].bind(item))
 
 
 def with_group(
@@ -77,7 +79,7 @@ def with_group(
 ) -> tuple[Node, Binding] | None:  # fmt: skip
     """Each row with the group of its unit's rows, and how expressions of the aggregates are read."""
     inner = inside.rows.node
-    links = [_sides(each, inner) for each in inside.linking]
+    links = [_sides(expression, inner) for expression in inside.linking]
     known = [link for link in links if link is not None]
     if inner.facts.unit is None or not tells_unit(inner.facts, tuple(mine for mine, _ in known)):
         return None
@@ -85,7 +87,9 @@ def with_group(
     made = tuple(unit_aggregate(call, state.fresh(), binding, inner.facts) for call in calls)
     if len(known) < len(links):
         node = gathered(source.node, inner, all_of(inside.linking), made)
-        return node, state.reading(calls_leaf({call: each[2] for call, each in zip(calls, made, strict=True)}))
+        return node, state.reading(
+            calls_leaf({call: numbered_call[2] for call, numbered_call in zip(calls, made, strict=True)})
+        )
     return _with_known_group(state, source, inner, known, (calls, made))
 
 
@@ -129,11 +133,11 @@ def _fill_counts(state: BindState, node: Node, numbers: dict[s.Call, int]) -> tu
     return node, {call: node.facts.column(number) for call, number in numbers.items()}
 
 
-def _single_item(state: BindState, query: s.Select, found: BoundSource, refusal: str) -> tuple[Node, int]:
+def _single_item(state: BindState, query: s.Select, bound_source: BoundSource, refusal: str) -> tuple[Node, int]:
     """The one item of a subquery as a column of its rows."""
     if len(query.items) != 1 or isinstance(query.items[0].expression, s.Star):
         raise NotSupported(refusal)
-    return as_column(state, found.node, state.reading(leaf_of(found)).bind(query.items[0].expression))
+    return as_column(state, bound_source.node, state.reading(leaf_of(bound_source)).bind(query.items[0].expression))
 
 
 def _sides(condition: Expression, inner: Node) -> tuple[Expression, Expression] | None:

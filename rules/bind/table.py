@@ -35,9 +35,9 @@ def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fres
     stored = tuple(
         column for column in table.columns if column.generated != "v"
     )  # what computes when it is read can fail
-    columns = tuple(_column(each, table, rules, fresh()) for each in stored)
+    columns = tuple(_column(column, table, rules, fresh()) for column in stored)
     own = zip(columns, stored, strict=True)
-    shown = tuple((each.name, each.id) for each, real_one in own if not rules.hides(real_one))
+    shown = tuple((column.name, column.id) for column, real_one in own if not rules.hides(real_one))
     numbers = tuple((column.id, column.name) for column in columns)
     keys = frozenset(
         frozenset(column.id for column in columns if column.name in key.columns)
@@ -78,8 +78,8 @@ def _rows_as_units(table: Table, numbers: tuple[tuple[int, str], ...], facts: Fa
         identity = fresh()
         own, numbers = (*own, Column(identity, TEXT, nullable=False)), (*numbers, (identity, ""))
     unit = Unit(str(table.name), identity)
-    told = facts.keys if identity is None else facts.keys | {frozenset([identity])}
-    made = replace(facts, columns=own, keys=told, unit=unit, rows=Rows(1, 1), determined=every, determinants=told)
+    keys = facts.keys if identity is None else facts.keys | {frozenset([identity])}
+    made = replace(facts, columns=own, keys=keys, unit=unit, rows=Rows(1, 1), determined=every, determinants=keys)
     return Scan(table.name, numbers, (), made)
 
 
@@ -175,7 +175,7 @@ def type_domain(sql_type: Type) -> Domain:
 def _declared(rules: ColumnRules, sql_type: Type) -> Domain:
     values = rules.values if rules.randomized is None or rules.randomized.by != "k-ary" else rules.randomized.values
     if values is not None:
-        known = [found for value in values if (found := _value(value, sql_type)) is not None]
+        known = [constant for value in values if (constant := _value(value, sql_type)) is not None]
         return Values(tuple(known)) if sql_type.kind == "enum" else domain.values(known)
     if rules.lower is None or rules.upper is None:
         return ANYTHING
@@ -189,16 +189,16 @@ def _step(sql_type: Type) -> Fraction | None:
     return domain.ONE if sql_type.kind in ("integer", "date") else None
 
 
-def _value(each: DeclaredValue, sql_type: Type) -> Fraction | str | bool | None:
-    match each:
+def _value(literal: DeclaredValue, sql_type: Type) -> Fraction | str | bool | None:
+    match literal:
         case str() if sql_type.base == "bpchar":
-            return each.rstrip(" ")
+            return literal.rstrip(" ")
         case bool() | str():
-            return each
+            return literal
         case int() | Decimal():
-            return Fraction(each)
+            return Fraction(literal)
         case date():
-            return _bound(each, sql_type, last=False)
+            return _bound(literal, sql_type, last=False)
 
 
 def _bound(bound: Bound, sql_type: Type, *, last: bool) -> Fraction:
@@ -228,10 +228,10 @@ def with_public_bounds(node: Scan, context: PlannerContext) -> Scan:
     if node.facts.unit is not None or not known:
         return node
     names = dict(node.names)
-    found = (known.get(_public(node, column, names)) for column in node.facts.columns)
+    bounds = (known.get(_public(node, column, names)) for column in node.facts.columns)
     columns = tuple(
         column if ends is None else _bounded(column, ends)
-        for column, ends in zip(node.facts.columns, found, strict=True)
+        for column, ends in zip(node.facts.columns, bounds, strict=True)
     )
     return replace(node, facts=replace(node.facts, columns=columns))
 
@@ -239,7 +239,7 @@ def with_public_bounds(node: Scan, context: PlannerContext) -> Scan:
 def demand_bounds(node: Node, summed: tuple[Expression, ...], context: PlannerContext) -> None:
     """Ask for the ends of the public columns that are read by what is summed, if they were not asked for yet."""
     computed = cover_of(node).computed
-    read = {column.id for each in summed for column in _read(each, computed)}
+    read = {column.id for expression in summed for column in _read(expression, computed)}
     wanted = [
         _public(scan, column, dict(scan.names))
         for scan in scans_in(node)
@@ -247,8 +247,8 @@ def demand_bounds(node: Node, summed: tuple[Expression, ...], context: PlannerCo
         for column in scan.facts.columns
         if column.id in read and (column.type.is_number or column.type.is_time)
     ]
-    asked = {column for released in context.released for column in released.inner.columns}
-    if not set(wanted) <= asked:
+    public_columns = {column for released in context.released for column in released.inner.columns}
+    if not set(wanted) <= public_columns:
         raise Needed(InnerQuery(use="bounds", columns=tuple(dict.fromkeys(wanted))))
 
 

@@ -151,11 +151,11 @@ def _made(
     number = _number(call.name, as_value(arguments[0], binding.setting))
     if call.name in _SPREADS:
         number = few_digits(number)
-    found = domain.range_of(number.domain)
+    held = domain.range_of(number.domain)
     added = f"DISTINCT {one_of_equals(number, '{0}')}" if call.distinct else "{0}"
     if call.name == "sum":
-        return f"sum({added})", (number,), _sum_image(found), _total(found, cap)
-    spread = ANYTHING if call.name != "avg" else Range(found.low, found.high)
+        return f"sum({added})", (number,), _sum_image(held), _total(held, cap)
+    spread = ANYTHING if call.name != "avg" else Range(held.low, held.high)
     return f"{call.name}({added})", (number,), domain.UNBOUNDED, spread
 
 
@@ -177,19 +177,19 @@ def _number(name: str, expression: Expression) -> Expression:
     return Apply("exact", f"({{0}})::{exact.sql}", (small,), exact, small.domain, small.nullable, held)
 
 
-def _sum_image(found: Range) -> Range:
+def _sum_image(image: Range) -> Range:
     """Any number of rows: only the sign and the step are sure."""
-    low = Fraction(0) if found.low is not None and found.low >= 0 else None
-    high = Fraction(0) if found.high is not None and found.high <= 0 else None
-    return Range(low, high, found.step)
+    low = Fraction(0) if image.low is not None and image.low >= 0 else None
+    high = Fraction(0) if image.high is not None and image.high <= 0 else None
+    return Range(low, high, image.step)
 
 
-def _total(found: Range, cap: int | None) -> Domain:
+def _total(image: Range, cap: int | None) -> Domain:
     """Return what the sum of as many rows as the rules count can be: it is clamped to this where it is used."""
-    if cap is None or found.low is None or found.high is None:
+    if cap is None or image.low is None or image.high is None:
         return ANYTHING
-    low, high = min(found.low, Fraction(0)), max(found.high, Fraction(0))
-    return Range(low * cap, high * cap, found.step)
+    low, high = min(image.low, Fraction(0)), max(image.high, Fraction(0))
+    return Range(low * cap, high * cap, image.step)
 
 
 def _type(call: s.Call, arguments: tuple[Expression, ...]) -> Type:

@@ -43,32 +43,32 @@ def parts(part: object, *, above_aggregates: bool = False) -> Iterator[object]:
     """Everything inside an expression, itself first; subqueries are given but not entered, aggregates if told so."""
     waiting = [part]
     while waiting:
-        each = waiting.pop()
-        yield each
-        if isinstance(each, _QUERIES) or (above_aggregates and is_aggregate(each)):
+        tree = waiting.pop()
+        yield tree
+        if isinstance(tree, _QUERIES) or (above_aggregates and is_aggregate(tree)):
             continue
-        if isinstance(each, tuple):
-            waiting.extend(reversed(each))
-        elif is_dataclass(each):
-            waiting.extend(getattr(each, field.name) for field in reversed(fields(each)))
+        if isinstance(tree, tuple):
+            waiting.extend(reversed(tree))
+        elif is_dataclass(tree):
+            waiting.extend(getattr(tree, field.name) for field in reversed(fields(tree)))
 
 
-def aggregates(*given: object) -> tuple[s.Call, ...]:
+def aggregates(*trees: object) -> tuple[s.Call, ...]:
     """The distinct aggregate calls, in the order of the text; none lies in another."""
-    found: dict[s.Call, None] = {}
+    calls: dict[s.Call, None] = {}
 
     def look(inside: object) -> None:
         if isinstance(inside, s.Call) and is_aggregate(inside):
-            found.setdefault(inside)
+            calls.setdefault(inside)
         elif isinstance(inside, tuple):
-            for each in inside:
-                look(each)
+            for part in inside:
+                look(part)
         elif is_dataclass(inside) and not isinstance(inside, _QUERIES):
             for field in fields(inside):
                 look(getattr(inside, field.name))
 
-    look(given)
-    return tuple(found)
+    look(trees)
+    return tuple(calls)
 
 
 def first_table(query: s.Query) -> str:
@@ -103,40 +103,40 @@ def word_of(expression: s.Expression) -> str:
     return ""
 
 
-def above(keys: tuple[s.Expression, ...], *given: object) -> Iterator[object]:
+def above(keys: tuple[s.Expression, ...], *trees: object) -> Iterator[object]:
     """Yield what is computed from a block's keys and aggregates: these themselves are left out."""
-    for each in given:
-        if each in keys or is_aggregate(each):
+    for part in trees:
+        if part in keys or is_aggregate(part):
             continue
-        if isinstance(each, _QUERIES) or not (isinstance(each, tuple) or is_dataclass(each)):
-            yield each
-        elif isinstance(each, tuple):
-            yield from above(keys, *each)
+        if isinstance(part, _QUERIES) or not (isinstance(part, tuple) or is_dataclass(part)):
+            yield part
+        elif isinstance(part, tuple):
+            yield from above(keys, *part)
         else:
-            yield from above(keys, *(getattr(each, field.name) for field in fields(each)))
+            yield from above(keys, *(getattr(part, field.name) for field in fields(part)))
 
 
-def has_window(*given: object) -> bool:
-    return any(isinstance(part, s.Call) and part.over is not None for part in parts(given))
+def has_window(*trees: object) -> bool:
+    return any(isinstance(part, s.Call) and part.over is not None for part in parts(trees))
 
 
-def windows(*given: object) -> tuple[s.Call, ...]:
+def windows(*trees: object) -> tuple[s.Call, ...]:
     """The distinct window calls, in the order of the text."""
-    calls = (part for part in parts(given) if isinstance(part, s.Call) and part.over is not None)
+    calls = (part for part in parts(trees) if isinstance(part, s.Call) and part.over is not None)
     return tuple(dict.fromkeys(calls))
 
 
-def subqueries(*given: object) -> Iterator[s.Query]:
-    for part in parts(given):
+def subqueries(*trees: object) -> Iterator[s.Query]:
+    for part in parts(trees):
         if isinstance(part, _QUERIES):
             yield part
 
 
 def unnumbered(expression: s.Expression) -> s.Expression:
     """An expression without the numbers of its SELECTs, which are others wherever it is read again."""
-    found = _unnumbered(expression)
-    assert isinstance(found, type(expression))
-    return found
+    rebuilt = _unnumbered(expression)
+    assert isinstance(rebuilt, type(expression))
+    return rebuilt
 
 
 def _unnumbered(part: object) -> object:

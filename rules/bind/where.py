@@ -26,9 +26,9 @@ def bind_where(
     for lateral in laterals:
         source = with_lateral(state, source, lateral, ctes)
     for test, negated in tests:
-        found = bind_test(state, source, test, ctes, negated=negated)
-        assert found is not None, "only a mark is left to answers"
-        source = BoundSource(found, source.scope)
+        bound = bind_test(state, source, test, ctes, negated=negated)
+        assert bound is not None, "only a mark is left to answers"
+        source = BoundSource(bound, source.scope)
     source = with_subqueries(state, source, deep, ctes)
     return BoundSource(filtered(source.node, all_of(bind_conditions(state, deep, leaf_of(source)))), source.scope)
 

@@ -54,10 +54,10 @@ def frame_of(over: s.Window, order: tuple[Order, ...], binding: Binding) -> tupl
     """The frame, and the order in which its offsets can be added to every row's value."""
     if not over.frame:
         return Frame(), order
-    found = _FRAME.fullmatch(over.frame)
-    if found is None:
+    match = _FRAME.fullmatch(over.frame)
+    if match is None:
         raise NotSupported(f'the window frame "{over.frame}" is not supported over protected rows')
-    frame = Frame("", found[1], found[2], found[3], found[4] or "")
+    frame = Frame("", match[1], match[2], match[3], match[4] or "")
     _check(frame, order)
     if frame.mode != "RANGE" or not frame.has_offset:
         offsets = tuple(_rows(offset, binding) for offset in over.offsets)
@@ -65,7 +65,7 @@ def frame_of(over: s.Window, order: tuple[Order, ...], binding: Binding) -> tupl
         offsets, order = _distances(over.offsets, order[0], binding)
     parts = over.frame.split("$")
     text = "".join(f"{part}{offset}" for part, offset in zip(parts, (*offsets, ""), strict=True))
-    return Frame(text, *found.groups("")), order
+    return Frame(text, *match.groups("")), order
 
 
 def _check(frame: Frame, order: tuple[Order, ...]) -> None:
@@ -80,10 +80,10 @@ def _check(frame: Frame, order: tuple[Order, ...]) -> None:
 
 
 def _rows(expression: s.Expression, binding: Binding) -> str:
-    found = _constant(expression, NUMERIC, binding)
-    if not isinstance(found, Fraction) or found.denominator != 1 or not 0 <= found <= _MOST_ROWS:
+    constant = _constant(expression, NUMERIC, binding)
+    if not isinstance(constant, Fraction) or constant.denominator != 1 or not 0 <= constant <= _MOST_ROWS:
         raise NotSupported("the offset of a window frame over protected rows must be a constant integer of at least 0")
-    return str(found)
+    return str(constant)
 
 
 def _constant(expression: s.Expression, kind: Type, binding: Binding) -> object:
@@ -110,21 +110,21 @@ def _distances(
 
 
 def _number(expression: s.Expression, kind: Type, binding: Binding) -> str:
-    found = _constant(expression, NUMERIC, binding)
-    is_offset = isinstance(found, Fraction) and (found == 0 or _NEAREST <= found <= 1 / _NEAREST)
-    text = decimal_text(found) if isinstance(found, Fraction) and is_offset else None
+    constant = _constant(expression, NUMERIC, binding)
+    is_offset = isinstance(constant, Fraction) and (constant == 0 or _NEAREST <= constant <= 1 / _NEAREST)
+    text = decimal_text(constant) if isinstance(constant, Fraction) and is_offset else None
     if text is None:
         raise NotSupported("the offset of a window frame over protected rows must be a constant number of at least 0")
     return f"'{text}'::{kind.sql}"
 
 
 def _span(expression: s.Expression, binding: Binding) -> Span:
-    found = _constant(expression, INTERVAL, binding)
-    if not isinstance(found, Span) or min(found.months, found.days, found.microseconds) < 0:
+    constant = _constant(expression, INTERVAL, binding)
+    if not isinstance(constant, Span) or min(constant.months, constant.days, constant.microseconds) < 0:
         raise NotSupported("the offset of a window frame over protected rows must be a constant interval of at least 0")
-    if _reach(found) > _reach(_FURTHEST):
+    if _reach(constant) > _reach(_FURTHEST):
         raise NotSupported("the offset of a window frame over protected rows must be a constant of at most 2000 years")
-    return found
+    return constant
 
 
 def _reach(span: Span) -> Fraction:

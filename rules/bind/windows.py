@@ -95,10 +95,13 @@ def _checked(
     if not tells_unit(facts, partition):
         message = "a window function over rows of different units would let one unit change the values of others"
         raise NotAllowed(message, hint=_UNITS_HINT)
-    order = tuple(Order(binding.bind(each.expression), each.descending, each.nulls_first) for each in written)
+    order = tuple(
+        Order(binding.bind(order_item.expression), order_item.descending, order_item.nulls_first)
+        for order_item in written
+    )
     return Window(
-        tuple(_sortable(each) for each in partition if ids_in(each)),
-        tuple(each for each in order if ids_in(_sortable(each.expression))),
+        tuple(_sortable(expression) for expression in partition if ids_in(expression)),
+        tuple(key for key in order if ids_in(_sortable(key.expression))),
     )
 
 
@@ -161,7 +164,7 @@ def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
         argument = _sortable(place.binding.bind(call.arguments[0]))
         return Computed(WindowCall(Aggregate(sql, (argument,)), is_ordinal=True), _taken(call, number, argument))
     setting = place.binding.setting
-    operands = tuple(place.binding.operand(each) for each in (call.arguments[0], call.arguments[2]))
+    operands = tuple(place.binding.operand(expression) for expression in (call.arguments[0], call.arguments[2]))
     held, common = alike(operands, setting, call.name)
     if common.base == "float4":
         held = tuple(map(real, held))
@@ -199,8 +202,8 @@ def _pick(function: s.Call, number: int, place: _Place) -> Computed:
     return Computed(call, _taken(function, number, argument), is_same=is_same)
 
 
-def _aggregate(given: s.Call, number: int, place: _Place) -> Computed:
-    _, function, column = unit_aggregate(replace(given, over=None), number, place.binding, place.facts)
+def _aggregate(aggregate: s.Call, number: int, place: _Place) -> Computed:
+    _, function, column = unit_aggregate(replace(aggregate, over=None), number, place.binding, place.facts)
     is_whole = place.frame.is_whole or not (place.frame.text or place.window.order)
     call = WindowCall(function, place.frame.text, is_ordinal=place.frame.mode == "ROWS")
     return Computed(call, column, is_same=is_whole and place.is_same_for_all)

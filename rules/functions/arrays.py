@@ -22,8 +22,12 @@ def element_of(operand: Operand) -> Type | None:
     """The type of an array's items; None of what is no array of plain values."""
     if isinstance(operand, Literal) or operand.type.kind != "other" or not operand.type.name.endswith("[]"):
         return None
-    found = find_type(operand.type.name.removesuffix("[]"))
-    return None if found is None or found.kind in ("other", "unknown", "interval") or found.base == "name" else found
+    sql_type = find_type(operand.type.name.removesuffix("[]"))
+    return (
+        None
+        if sql_type is None or sql_type.kind in ("other", "unknown", "interval") or sql_type.base == "name"
+        else sql_type
+    )
 
 
 def meets(name: str, left: Operand, right: Operand) -> Expression:
@@ -36,12 +40,12 @@ def meets(name: str, left: Operand, right: Operand) -> Expression:
 
 def listed(items: tuple[Operand, ...], element: Type, setting: EvalContext) -> Expression:
     """A constant array beside a column of arrays."""
-    found = tuple(typed(each, setting, element) for each in items)
-    if not all(isinstance(each, Constant) and _fits(each.type, element) for each in found):
+    arguments = tuple(typed(item, setting, element) for item in items)
+    if not all(isinstance(argument, Constant) and _fits(argument.type, element) for argument in arguments):
         raise NotSupported("an array that is not constant is not supported over protected rows")
-    holes = ", ".join(f"{{{place}}}" for place in range(len(found)))
+    holes = ", ".join(f"{{{place}}}" for place in range(len(arguments)))
     kind = Type("other", name=f"{element.sql}[]")
-    return Apply("array", f"ARRAY[{holes}]::{kind.sql}", found, kind, nullable=False, strict=False)
+    return Apply("array", f"ARRAY[{holes}]::{kind.sql}", arguments, kind, nullable=False, strict=False)
 
 
 def _fits(sql_type: Type, element: Type) -> bool:
@@ -56,13 +60,13 @@ def compared(operand: Operand, sign: str, array: Expression, setting: EvalContex
     """x = ANY (column) and its kin."""
     element = element_of(array)
     assert element is not None, "others are not compared"
-    given = typed(operand, setting, element)
-    if given.type.base != element.base and not (given.type.kind == element.kind in ("text", "integer")):
+    argument = typed(operand, setting, element)
+    if argument.type.base != element.base and not (argument.type.kind == element.kind in ("text", "integer")):
         hint = f"Cast it: x::{element.sql}."
-        raise NotSupported(f"{given.type.sql} {sign} ANY ({array.type.sql}) is not supported", hint=hint)
+        raise NotSupported(f"{argument.type.sql} {sign} ANY ({array.type.sql}) is not supported", hint=hint)
     word = "ALL" if every else "ANY"
     return condition(
-        f"{sign} {word.lower()}", f"({{0}} {sign} {word} ({{1}}))", given, array, nullable=True, strict=False
+        f"{sign} {word.lower()}", f"({{0}} {sign} {word} ({{1}}))", argument, array, nullable=True, strict=False
     )
 
 
@@ -90,11 +94,11 @@ def length(name: str, operands: Operands, setting: EvalContext) -> Expression:
     array = operands[0]
     if isinstance(array, Literal) or element_of(array) is None:
         raise NotSupported(f"{name} over protected rows is not supported for arrays of this type")
-    found = Range(Fraction(0), Fraction(_MOST), ONE)
+    image = Range(Fraction(0), Fraction(_MOST), ONE)
     if name == "cardinality":
-        return Apply(name, "cardinality({0})", (array,), INT4, found, array.nullable)
+        return Apply(name, "cardinality({0})", (array,), INT4, image, array.nullable)
     dimension = whole_constant(name, operands[1], setting, least=1, most=6)
-    return Apply(name, "array_length({0}, {1})", (array, dimension), INT4, found, nullable=True)
+    return Apply(name, "array_length({0}, {1})", (array, dimension), INT4, image, nullable=True)
 
 
 def items_of(text: str) -> tuple[str | None, ...]:
@@ -107,12 +111,12 @@ def items_of(text: str) -> tuple[str | None, ...]:
     inside = text.strip()
     if not (inside.startswith("{") and inside.endswith("}")):
         raise NotSupported(f"'{text[:60]}' is not a supported array literal", hint="Write it as '{a,b}'.")
-    inside, found, at = inside[1:-1], list[str | None](), 0
+    inside, items, at = inside[1:-1], list[str | None](), 0
     while at < len(inside):
         item = _ARRAY_ITEM.match(inside, at)
         if item is None:
             raise NotSupported(f"'{text[:60]}' is not a supported array literal", hint="Write it as '{a,b}'.")
         plain = item[2].strip() if item[2] is not None else re.sub(r"\\(.)", r"\1", item[1])
-        found.append(None if item[2] is not None and plain.upper() == "NULL" else plain)
+        items.append(None if item[2] is not None and plain.upper() == "NULL" else plain)
         at = item.end()
-    return tuple(found)
+    return tuple(items)

@@ -56,10 +56,10 @@ def _check_target(target: Type, setting: EvalContext) -> None:
 
 def _literal(text: str, target: Type, setting: EvalContext) -> Expression:
     _check_target(target, setting)
-    found = literal(text, target, setting)
+    constant = literal(text, target, setting)
     if target.kind == "text" and target.size is not None:
         return Constant(target, _cut(text, target), _cut(text, target))
-    return found
+    return constant
 
 
 def _cast(expression: Expression, target: Type, setting: EvalContext) -> Expression:
@@ -72,8 +72,8 @@ def _cast(expression: Expression, target: Type, setting: EvalContext) -> Express
             return _moment(expression, target, setting)
         case (("timestamp" | "timestamptz"), "time"):
             return _time_of_day(expression, target, setting)
-        case "other", _ if (found := find_in_document(expression, target)) is not None:
-            return cast_to(found, target, setting)
+        case "other", _ if (in_document := find_in_document(expression, target)) is not None:
+            return cast_to(in_document, target, setting)
         case "text", _ if (read := find_read(expression, target)) is not None:
             return cast_to(read, target, setting)
         case _, "text" if expression.type.kind not in ("other", "interval", "unknown"):
@@ -90,16 +90,16 @@ def _apply(
 
 
 def _number(expression: Expression, target: Type) -> Expression:
-    found = domain.range_of(expression.domain)
+    image = domain.range_of(expression.domain)
     if target.kind == "integer":
         return _integer(expression, target)
     if target.kind == "float":
         return _double(as_double(expression), target)
     if target.scale is None:
         if expression.type.kind == "float":
-            return _held(expression, target, _outward(found, 14))  # rounded to 15 digits
+            return _held(expression, target, _outward(image, 14))  # rounded to 15 digits
         return _apply(
-            expression, target, expression.domain if found.step else Range(found.low, found.high), held=expression.sure
+            expression, target, expression.domain if image.step else Range(image.low, image.high), held=expression.sure
         )
     assert target.size is not None
     return _scaled(expression, target, Fraction(10) ** -target.scale, target.size)
@@ -107,10 +107,10 @@ def _number(expression: Expression, target: Type) -> Expression:
 
 def _double(expression: Expression, target: Type) -> Expression:
     """real holds less than double precision does, at both ends."""
-    found = domain.range_of(expression.domain)
+    image = domain.range_of(expression.domain)
     if target.base == "float8":
         return _apply(
-            expression, target, Range(found.low, found.high), held=Sure(expression.sure.low, expression.sure.high)
+            expression, target, Range(image.low, image.high), held=Sure(expression.sure.low, expression.sure.high)
         )
     return real(expression)
 
@@ -136,8 +136,8 @@ def _scaled(expression: Expression, target: Type, step: Fraction, precision: int
     """numeric(p, s) fails above 10^(p-s): a value that would round up to it is NULL."""
     largest = step * (10**precision - 1)
     fitting = _kept(expression, Range(-largest, largest))
-    found = domain.range_of(fitting.domain)
-    image = Range(_to_step(found.low, step), _to_step(found.high, step), step)
+    scaled = domain.range_of(fitting.domain)
+    image = Range(_to_step(scaled.low, step), _to_step(scaled.high, step), step)
     if expression.type.kind == "float":
         return _held(fitting, target, image)
     return _apply(fitting, target, image, nullable=fitting.nullable, held=of_type(target))
@@ -153,30 +153,30 @@ def _integer(expression: Expression, target: Type) -> Expression:
         return _apply(expression, target, expression.domain, held=expression.sure)
     limits = Range(Fraction(first), Fraction(last))
     fitting = _kept(expression, limits)
-    found = domain.range_of(fitting.domain)
+    rounded = domain.range_of(fitting.domain)
     if expression.type.kind == "float":  # a double rounds ties to even, a numeric away from zero
-        near = _outward(found, 14)
+        near = _outward(rounded, 14)
         low, high = (None if bound is None else Fraction(round(bound)) for bound in (near.low, near.high))
         return _held(fitting, target, domain.range_of(domain.intersect(Range(low, high, domain.ONE), limits)))
-    low, high = (_to_step(bound, domain.ONE) for bound in (found.low, found.high))
+    low, high = (_to_step(bound, domain.ONE) for bound in (rounded.low, rounded.high))
     image = fitting.domain if expression.type.kind == "integer" else Range(low, high, domain.ONE)
     low, high = (_to_step(bound, domain.ONE) for bound in (fitting.sure.low, fitting.sure.high))
     return _apply(fitting, target, image, nullable=fitting.nullable, held=Sure(low, high, 0))
 
 
-def _held(expression: Expression, target: Type, found: Range) -> Expression:
+def _held(expression: Expression, target: Type, image: Range) -> Expression:
     """A double as another number, held within what is known of it: where doubles are rounded, more than that can be.
 
     0.7 is less than seven tenths, and five times as much is 3.5, which is rounded up; (x + 1e16) - 1e16 is anything.
     """
-    low = None if found.low is None else _outer(found.low, math.floor)
-    high = None if found.high is None else _outer(found.high, math.ceil)
+    low = None if image.low is None else _outer(image.low, math.floor)
+    high = None if image.high is None else _outer(image.high, math.ceil)
     sql = f"({{0}})::{target.sql}"
     sql = sql if low is None else f"greatest({sql}, '{value.decimal_text(low)}'::{target.sql})"
     sql = sql if high is None else f"least({sql}, '{value.decimal_text(high)}'::{target.sql})"
     text = f"CASE WHEN {{0}} IS NOT NULL THEN {sql} END"
     held = Sure(low, high) if low is None or high is None or low <= high else UNSURE
-    return Apply("cast", text, (expression,), target, Range(low, high, found.step), expression.nullable, held)
+    return Apply("cast", text, (expression,), target, Range(low, high, image.step), expression.nullable, held)
 
 
 def _outer(bound: Fraction, move: Callable[[Fraction], int]) -> Fraction:
@@ -212,21 +212,21 @@ def _moment(expression: Expression, target: Type, setting: EvalContext) -> Expre
         return Fraction(local // DAY if target.kind == "date" else local)
 
     held = _surely_moved(expression, target, is_pure=pure)
-    found = domain.range_of(expression.domain)
+    days = domain.range_of(expression.domain)
     items = domain.items_of(expression.domain, _LIMIT) if target.size is None else None
     moved = [image(item) for item in items if isinstance(item, Fraction)] if items is not None else []
-    known = [each for each in moved if each is not None]
+    known = [moment for moment in moved if moment is not None]
     if items is not None and len(known) == len(items):
         return _apply(expression, target, domain.values(known), held=held)
-    low, high = (None if bound is None else image(bound) for bound in (found.low, found.high))
+    low, high = (None if bound is None else image(bound) for bound in (days.low, days.high))
     step = Fraction(1) if target.kind == "date" else None
-    if found.low is None or found.high is None or low is None or high is None:
+    if days.low is None or days.high is None or low is None or high is None:
         return _apply(expression, target, Range(None, None, step), held=held)
     rounded = 0 if target.size is None else _SECOND
     if pure:
         return _apply(expression, target, Range(low - rounded, high + rounded, step), held=held)
     scale = DAY if expression.type.kind == "date" else 1
-    before, after = (value.unevenness(int(bound) * scale, setting.time_zone) for bound in (found.low, found.high))
+    before, after = (value.unevenness(int(bound) * scale, setting.time_zone) for bound in (days.low, days.high))
     if target.kind == "date":
         before, after = -(-before // DAY), -(-after // DAY)
     return _apply(expression, target, Range(low - before - rounded, high + after + rounded, step), held=held)
@@ -248,7 +248,7 @@ def _time_of_day(expression: Expression, target: Type, setting: EvalContext) -> 
     zone = setting.time_zone if expression.type.kind == "timestamptz" else None
     items = [item for item in domain.items_of(expression.domain, _LIMIT) or () if isinstance(item, Fraction)]
     local = [int(item) if zone is None else value.to_local(int(item), zone) for item in items]
-    texts = [value.text_of(Fraction(each), TIMESTAMP) for each in local if each is not None]
+    texts = [value.text_of(Fraction(second), TIMESTAMP) for second in local if second is not None]
     known = [text.partition(" ")[2] for text in texts if text is not None]
     return _apply(expression, target, domain.values(known) if known and len(known) == len(items) else ANYTHING)
 
@@ -275,8 +275,8 @@ def _text(expression: Expression, target: Type, setting: EvalContext) -> Express
 
 def _cut(text: str, target: Type) -> str:
     """As varchar(n) and character(n) keep it. The blanks that fill up a character(n) are no part of it."""
-    found = text if target.size is None else text[: target.size]
-    return found.rstrip(" ") if target.base == "bpchar" else found
+    cut = text if target.size is None else text[: target.size]
+    return cut.rstrip(" ") if target.base == "bpchar" else cut
 
 
 def _are_whole(texts: list[str], target: Type) -> bool:

@@ -42,16 +42,16 @@ _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?:
 
 def number(text: str) -> Constant:
     """A bare number of the text, typed as PostgreSQL types it."""
-    found = Fraction(text)
-    if found.denominator == 1 and text.removeprefix("-").isdigit():
-        for given in (INT4, INT8):
-            first, last = integer_range(given.base)
-            if first <= found <= last:
-                return Constant(given, str(int(found)), found)
-    shown = value.decimal_text(found)
-    if shown is None or abs(found) > Fraction(10) ** 300:
+    number = Fraction(text)
+    if number.denominator == 1 and text.removeprefix("-").isdigit():
+        for sql_type in (INT4, INT8):
+            first, last = integer_range(sql_type.base)
+            if first <= number <= last:
+                return Constant(sql_type, str(int(number)), number)
+    shown = value.decimal_text(number)
+    if shown is None or abs(number) > Fraction(10) ** 300:
         raise NotSupported(f"the number {text[:40]} is out of the supported range")
-    return Constant(NUMERIC, text if "e" not in text.lower() else shown, found)
+    return Constant(NUMERIC, text if "e" not in text.lower() else shown, number)
 
 
 def literal(text: str | None, sql_type: Type, setting: EvalContext) -> Constant:
@@ -74,47 +74,47 @@ def literal(text: str | None, sql_type: Type, setting: EvalContext) -> Constant:
 
 def literals(texts: tuple[str | None, ...], sql_type: Type, setting: EvalContext) -> tuple[Constant, ...]:
     """Several texts of one type; what PostgreSQL must read of them is asked for at once."""
-    found, unread = list[Constant](), list[str]()
+    constants, unread = list[Constant](), list[str]()
     for text in texts:
         try:
-            found.append(literal(text, sql_type, setting))
+            constants.append(literal(text, sql_type, setting))
         except Needed as needed:
             assert isinstance(needed.what, UnreadLiterals), "a literal needs nothing else"
             unread += needed.what.texts
     if unread:
         raise Needed(UnreadLiterals(tuple(unread), sql_type))
-    return tuple(found)
+    return tuple(constants)
 
 
 def _moment(text: str, sql_type: Type, setting: EvalContext) -> Constant:
     """A date or timestamp; of what is later or earlier than all others no more is known than that."""
     is_rounded = sql_type.size is not None and "." in text
-    found = None if is_rounded else value.find_value(text, sql_type, setting.time_zone)
-    if found is None:
+    instant = None if is_rounded else value.find_value(text, sql_type, setting.time_zone)
+    if instant is None:
         text = _read(text, sql_type, setting)
         if text in ("infinity", "-infinity"):
             return Constant(sql_type.plain(), text)
-        found = value.find_value(text, sql_type, setting.time_zone)
+        instant = value.find_value(text, sql_type, setting.time_zone)
     zones = (setting.time_zone, "UTC")  # long ago clocks were apart by seconds too, which is not told
-    texts = () if found is None else (value.text_of(found, sql_type.plain(), zone) for zone in zones)
-    shown = next((each for each in texts if each is not None), None)
+    texts = () if instant is None else (value.text_of(instant, sql_type.plain(), zone) for zone in zones)
+    shown = next((part for part in texts if part is not None), None)
     if shown is None:
         raise NotSupported(f"{sql_type.sql} '{text[:60]}' is outside the supported years 1 to 9999")
-    return Constant(sql_type.plain(), shown, found)
+    return Constant(sql_type.plain(), shown, instant)
 
 
 def _interval(text: str, setting: EvalContext) -> Constant:
     """In the SQL standard's style one sign may stand for all that follows."""
     is_plain = setting.styles.interval != "sql_standard" or "-" not in text
-    found = find_span(text) if is_plain else None
-    if found is None:
+    span = find_span(text) if is_plain else None
+    if span is None:
         text = _read(text, INTERVAL, setting)
-        found = find_span(text)
-    if found is None:
+        span = find_span(text)
+    if span is None:
         raise unreadable(text, INTERVAL)
-    if max(abs(found.months), abs(found.days), abs(found.microseconds) // value.DAY) > 4_000_000:
+    if max(abs(span.months), abs(span.days), abs(span.microseconds) // value.DAY) > 4_000_000:
         raise NotSupported(f"the interval '{text[:60]}' is longer than the supported 9999 years")
-    return Constant(INTERVAL, str(found), found)
+    return Constant(INTERVAL, str(span), span)
 
 
 def _read(text: str, sql_type: Type, setting: EvalContext) -> str:
@@ -137,8 +137,8 @@ def find_span(text: str) -> Span | None:
     """An interval in PostgreSQL's own style, '1 year 2 days 03:00:00'; None of other spellings."""
     months, days, microseconds, rest = 0, 0, 0, text.strip().lower()
     backwards = rest.endswith(" ago")
-    for found in _PART.finditer(rest.removesuffix(" ago")):
-        part = _one_part(found)
+    for match in _PART.finditer(rest.removesuffix(" ago")):
+        part = _one_part(match)
         if part is None:
             return None
         months, days = months + part.months, days + part.days
@@ -149,12 +149,12 @@ def find_span(text: str) -> Span | None:
     return total.negated() if backwards else total
 
 
-def _one_part(found: re.Match[str]) -> Span | None:
-    if found[2] is None:
-        seconds = Fraction(found[6] or 0) + int(found[4]) * 3600 + int(found[5]) * 60
-        return Span(microseconds=int(seconds * 1_000_000) * (-1 if found[3] == "-" else 1))
-    unit = _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s"))
-    amount = Fraction(found[1])
+def _one_part(match: re.Match[str]) -> Span | None:
+    if match[2] is None:
+        seconds = Fraction(match[6] or 0) + int(match[4]) * 3600 + int(match[5]) * 60
+        return Span(microseconds=int(seconds * 1_000_000) * (-1 if match[3] == "-" else 1))
+    unit = _UNITS.get(match[2]) or _UNITS.get(match[2].removesuffix("s"))
+    amount = Fraction(match[1])
     if unit is None or (amount.denominator != 1 and not unit.microseconds):
         return None
     return Span(
@@ -178,9 +178,9 @@ def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> t
     known = [operand.type for operand in operands if not isinstance(operand, Literal) and not _is_open(operand)]
     common = find_common(known)
     if common is None or common.kind in ("other", "unknown"):
-        types = " and ".join(dict.fromkeys(each.sql for each in known))
+        types = " and ".join(dict.fromkeys(sql_type.sql for sql_type in known))
         raise NotSupported(f"{what} of {types} is not supported over protected rows")
-    bare = next((each for each in known if each.kind == common.kind), common)
+    bare = next((sql_type for sql_type in known if sql_type.kind == common.kind), common)
     return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
 
 

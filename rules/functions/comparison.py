@@ -65,41 +65,41 @@ def distinct_from(left: Operand, right: Operand, setting: EvalContext, *, negate
 
 
 def is_null(operand: Operand, setting: EvalContext, *, negated: bool) -> Expression:
-    given = typed(operand, setting)
+    argument = typed(operand, setting)
     words = "IS NOT NULL" if negated else "IS NULL"
-    return condition(words.lower(), f"({{0}} {words})", given, nullable=False, strict=False)
+    return condition(words.lower(), f"({{0}} {words})", argument, nullable=False, strict=False)
 
 
 def both(*operands: Operand, setting: EvalContext) -> Expression:
-    given = tuple(boolean(operand, setting) for operand in operands)
+    arguments = tuple(boolean(operand, setting) for operand in operands)
     flat = [
         part
-        for each in given
-        for part in (each.arguments if isinstance(each, Apply) and each.name == "and" else (each,))
+        for argument in arguments
+        for part in (argument.arguments if isinstance(argument, Apply) and argument.name == "and" else (argument,))
     ]
     return all_of(tuple(flat))
 
 
 def either(*operands: Operand, setting: EvalContext) -> Expression:
-    given = tuple(boolean(operand, setting) for operand in operands)
-    holes = " OR ".join(f"{{{place}}}" for place in range(len(given)))
-    return condition("or", f"({holes})", *given, strict=False)
+    arguments = tuple(boolean(operand, setting) for operand in operands)
+    holes = " OR ".join(f"{{{place}}}" for place in range(len(arguments)))
+    return condition("or", f"({holes})", *arguments, strict=False)
 
 
 def negation(operand: Operand, setting: EvalContext) -> Expression:
-    given = boolean(operand, setting)
-    if given in (TRUE, FALSE):
-        return FALSE if given == TRUE else TRUE
-    return condition("not", "(NOT {0})", given)
+    argument = boolean(operand, setting)
+    if argument in (TRUE, FALSE):
+        return FALSE if argument == TRUE else TRUE
+    return condition("not", "(NOT {0})", argument)
 
 
 def boolean(operand: Operand, setting: EvalContext) -> Expression:
-    given = typed(operand, setting, BOOLEAN)
-    if isinstance(given, Constant) and given.text is None:
+    argument = typed(operand, setting, BOOLEAN)
+    if isinstance(argument, Constant) and argument.text is None:
         return Constant(BOOLEAN, None)
-    if given.type.kind != "boolean":
-        raise NotSupported(f"the condition must be of type boolean, not {given.type.sql}")
-    return given
+    if argument.type.kind != "boolean":
+        raise NotSupported(f"the condition must be of type boolean, not {argument.type.sql}")
+    return argument
 
 
 def test(name: str, operand: Operand, setting: EvalContext) -> Expression:
@@ -120,14 +120,14 @@ def between(operand: Operand, low: Operand, high: Operand, setting: EvalContext)
 def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, *, negated: bool) -> Expression:
     if not items:
         return TRUE if negated else FALSE
-    given, common = unified((operand, *items), setting, "IN")
+    arguments, common = unified((operand, *items), setting, "IN")
     _check_comparable(common)
-    given = (given[0], *(beside(each, given[0], setting) for each in given[1:]))
-    if any(each.type.kind == "float" for each in given):
-        given = tuple(as_double(each) for each in given)
-    holes = ", ".join(f"{{{place}}}" for place in range(1, len(given)))
+    arguments = (arguments[0], *(beside(argument, arguments[0], setting) for argument in arguments[1:]))
+    if any(argument.type.kind == "float" for argument in arguments):
+        arguments = tuple(as_double(argument) for argument in arguments)
+    holes = ", ".join(f"{{{place}}}" for place in range(1, len(arguments)))
     name = "not in" if negated else "in"
-    return condition(name, f"({{0}} {name.upper()} ({holes}))", *given, strict=False)
+    return condition(name, f"({{0}} {name.upper()} ({holes}))", *arguments, strict=False)
 
 
 def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) -> Expression:
@@ -140,14 +140,16 @@ def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) ->
     if text is None:
         hint = "Use a constant or a parameter as the pattern."
         raise NotSupported("a LIKE pattern that is not constant is not supported over protected rows", hint=hint)
-    given = padded(typed(operand, setting, TEXT))
-    if given.type.kind != "text":
-        raise NotSupported(f"LIKE needs a value of type text, not {given.type.sql}", hint="Cast it: x::text LIKE '…'.")
+    argument = padded(typed(operand, setting, TEXT))
+    if argument.type.kind != "text":
+        raise NotSupported(
+            f"LIKE needs a value of type text, not {argument.type.sql}", hint="Cast it: x::text LIKE '…'."
+        )
     _check_pattern(text)
     insensitive = _LIKES[name].endswith("ILIKE")
     if insensitive:
         check_unicode("ILIKE", setting)
-    seen = short(as_value(given, setting)) if insensitive else given
+    seen = short(as_value(argument, setting)) if insensitive else argument
     return condition(name, f"({{0}} {_LIKES[name]} {{1}})", seen, Constant(TEXT, text, text))
 
 

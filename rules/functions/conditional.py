@@ -20,7 +20,7 @@ def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, settin
     kept = [(boolean(test, setting), result) for test, result in branches if test != FALSE]
     results, common = alike((*(result for _, result in kept), default), setting, "CASE")
     parts = [f"WHEN {{{2 * place}}} THEN {{{2 * place + 1}}}" for place in range(len(kept))]
-    arguments = [each for (test, _), result in zip(kept, results, strict=False) for each in (test, result)]
+    arguments = [argument for (test, _), result in zip(kept, results, strict=False) for argument in (test, result)]
     arguments.append(results[-1])
     if not parts:
         return results[-1]
@@ -45,10 +45,17 @@ def simple_case(
     """,
 )
 def coalesce(operands: Operands, setting: EvalContext) -> Expression:
-    given, common = alike(operands, setting, "COALESCE")
-    nullable = all(each.nullable for each in given)
+    arguments, common = alike(operands, setting, "COALESCE")
+    nullable = all(argument.nullable for argument in arguments)
     return Apply(
-        "coalesce", f"coalesce({_holes(given)})", given, common, _image(given), nullable, _sure(given), strict=False
+        "coalesce",
+        f"coalesce({_holes(arguments)})",
+        arguments,
+        common,
+        _image(arguments),
+        nullable,
+        _sure(arguments),
+        strict=False,
     )
 
 
@@ -57,12 +64,19 @@ def nullif(operands: Operands, setting: EvalContext) -> Expression:
     """x unless it equals y; typed as x, and as both where numbers of several kinds are made alike to be compared."""
     test = compare("=", operands[0], operands[1], setting)
     (first, _), common = unified(operands, setting, "NULLIF")
-    given = as_passed(first, setting)
-    if given.type.is_number and given.type.kind != common.kind:
-        given = cast_to(given, common, setting)
+    argument = as_passed(first, setting)
+    if argument.type.is_number and argument.type.kind != common.kind:
+        argument = cast_to(argument, common, setting)
     sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
     return Apply(
-        "nullif", sql, (test, given), given.type.plain(), given.domain, nullable=True, held=given.sure, strict=False
+        "nullif",
+        sql,
+        (test, argument),
+        argument.type.plain(),
+        argument.domain,
+        nullable=True,
+        held=argument.sure,
+        strict=False,
     )
 
 
@@ -76,20 +90,20 @@ def nullif(operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("least", arguments=(1, 100), examples="least(n, f8) | least(i4, 5)")
 def extreme(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """greatest(…) or least(…), which leave NULLs out: a clamp by the analyst narrows what a sum can be."""
-    given, common = alike(operands, setting, name.upper())
-    nullable = all(each.nullable for each in given)
-    found, held = _extreme_image(name, given), _extreme_sure(name, given)
-    return Apply(name, f"{name}({_holes(given)})", given, common, found, nullable, held, strict=False)
+    arguments, common = alike(operands, setting, name.upper())
+    nullable = all(argument.nullable for argument in arguments)
+    image, held = _extreme_image(name, arguments), _extreme_sure(name, arguments)
+    return Apply(name, f"{name}({_holes(arguments)})", arguments, common, image, nullable, held, strict=False)
 
 
 def _extreme_sure(name: str, expressions: tuple[Expression, ...]) -> Sure:
     """NULLs are left out, but a constant is always there: nothing greatest is below it."""
-    found = _sure(expressions)
+    sure = _sure(expressions)
     for expression in expressions:
         if isinstance(expression, Constant) and isinstance(expression.value, Fraction):
             limit = expression.value
-            found = between(found, limit, None) if name == "greatest" else between(found, None, limit)
-    return found
+            sure = between(sure, limit, None) if name == "greatest" else between(sure, None, limit)
+    return sure
 
 
 def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:
@@ -97,21 +111,21 @@ def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:
     if not expressions[0].type.is_number and not expressions[0].type.is_time:
         return _image(expressions)
     present = [expression for expression in expressions if not _is_null(expression)] or [expressions[0]]
-    found = interval_arithmetic.hull(*(domain.range_of(each.domain) for each in present))
-    for each in (domain.range_of(each.domain) for each in present if not each.nullable):
-        limit = domain.Range(None, each.high) if name == "least" else domain.Range(each.low, None)
-        narrowed = domain.range_of(domain.intersect(found, limit))
-        found = domain.Range(narrowed.low, narrowed.high, found.step)
-    return found
+    image = interval_arithmetic.hull(*(domain.range_of(argument.domain) for argument in present))
+    for held in (domain.range_of(each.domain) for each in present if not each.nullable):
+        limit = domain.Range(None, held.high) if name == "least" else domain.Range(held.low, None)
+        narrowed = domain.range_of(domain.intersect(image, limit))
+        image = domain.Range(narrowed.low, narrowed.high, image.step)
+    return image
 
 
 @function_of_name("num_nulls", arguments=(1, 100), examples="num_nulls(b, d) > 0")
 @function_of_name("num_nonnulls", arguments=(1, 100), examples="num_nonnulls(i4, t, u) = 2")
 def counted(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """num_nulls(…) and num_nonnulls(…)."""
-    given = tuple(typed(operand, setting) for operand in operands)
-    found = domain.Range(Fraction(0), Fraction(len(given)), domain.ONE)
-    return Apply(name, f"{name}({_holes(given)})", given, INT4, found, nullable=False, strict=False)
+    arguments = tuple(typed(operand, setting) for operand in operands)
+    image = domain.Range(Fraction(0), Fraction(len(arguments)), domain.ONE)
+    return Apply(name, f"{name}({_holes(arguments)})", arguments, INT4, image, nullable=False, strict=False)
 
 
 def _is_null(expression: Expression) -> bool:
@@ -120,11 +134,11 @@ def _is_null(expression: Expression) -> bool:
 
 def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:
     """Operands of which one is handed on, so that none fails where it is made the type of the others."""
-    given, common = unified(operands, setting, what)
-    passed = tuple(_same_time(as_passed(each, setting), common, setting) for each in given)
-    if any(each.type != common for each in passed):  # a bound of numeric(10,2) has no zeros after the point
+    arguments, common = unified(operands, setting, what)
+    passed = tuple(_same_time(as_passed(argument, setting), common, setting) for argument in arguments)
+    if any(argument.type != common for argument in passed):  # a bound of numeric(10,2) has no zeros after the point
         common = common.plain()
-    return tuple(as_double(each) for each in passed) if common.kind == "float" else passed, common
+    return tuple(as_double(argument) for argument in passed) if common.kind == "float" else passed, common
 
 
 def _same_time(expression: Expression, common: Type, setting: EvalContext) -> Expression:
@@ -137,10 +151,10 @@ def _same_time(expression: Expression, common: Type, setting: EvalContext) -> Ex
 
 
 def _image(expressions: tuple[Expression, ...]) -> Domain:
-    found: Domain = domain.Values(())
+    image: Domain = domain.Values(())
     for expression in expressions:
-        found = domain.union(found, expression.domain)
-    return found
+        image = domain.union(image, expression.domain)
+    return image
 
 
 def _sure(expressions: tuple[Expression, ...]) -> Sure:

@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, Function] = {}
 
 def listed(examples: str) -> tuple[str, ...]:
     """The examples in a text, as `function` takes them."""
-    return tuple(each.strip() for line in examples.strip().splitlines() for each in line.split(" | "))
+    return tuple(example.strip() for line in examples.strip().splitlines() for example in line.split(" | "))
 
 
 def function(

@@ -117,11 +117,11 @@ def clamp(expression: Expression, bounds: Range) -> Expression:
     (low, high), kind = _bounds(bounds.low, bounds.high, expression.type)
     seen = "{0} <> 'NaN'" if expression.type.kind in ("numeric", "float") else "{0} IS NOT NULL"
     sql = f"CASE WHEN {seen} THEN least(greatest({{0}}, {{1}}), {{2}}) END"
-    found = domain.clamped(expression.domain, bounds.low, bounds.high)
+    image = domain.clamped(expression.domain, bounds.low, bounds.high)
     nullable = expression.nullable or expression.type.kind in ("numeric", "float")
     sure = clamped(expression.sure, bounds.low, bounds.high)
     digits = None if sure.digits is None else max(sure.digits, low.sure.digits or 0, high.sure.digits or 0)
-    return Apply("clamp", sql, (expression, low, high), kind, found, nullable, Sure(sure.low, sure.high, digits))
+    return Apply("clamp", sql, (expression, low, high), kind, image, nullable, Sure(sure.low, sure.high, digits))
 
 
 def _bounds(low: Fraction, high: Fraction, sql_type: Type) -> tuple[tuple[Constant, Constant], Type]:
@@ -149,10 +149,10 @@ def _within(expression: Expression, sql: str, bounds: tuple[Constant, Constant],
         expression.type.kind == "numeric" and isinstance(expression, Column)
     )
     fits = not may_be_nan and domain.is_within(domain.range_of(expression.domain), limits)
-    found = domain.intersect(expression.domain, limits)
+    image = domain.intersect(expression.domain, limits)
     held = between(expression.sure, limits.low, limits.high)
     return Apply(
-        "within", sql, (expression, *bounds), expression.type, found, expression.nullable or not fits, held, passes=True
+        "within", sql, (expression, *bounds), expression.type, image, expression.nullable or not fits, held, passes=True
     )
 
 
@@ -198,7 +198,7 @@ def _short(column: Column) -> Expression:
         return column
     sql = f"CASE WHEN octet_length({{0}}) <= {LONGEST_TEXT} THEN {{0}} END"
     listed = column.domain.items if isinstance(column.domain, Values) else (None,)
-    is_long = any(not isinstance(each, str) or len(each.encode()) > LONGEST_TEXT for each in listed)
+    is_long = any(not isinstance(value, str) or len(value.encode()) > LONGEST_TEXT for value in listed)
     nullable = column.nullable or is_long
     return Apply("short", sql, (column,), column.type, column.domain, nullable, passes=True, is_short=True)
 
@@ -237,10 +237,10 @@ def as_double(expression: Expression) -> Expression:
         return Apply("double", sql, (expression,), FLOAT8, expression.domain, expression.nullable, expression.sure)
     small = finite(as_value(expression, EvalContext()))
     known = domain.range_of(small.domain)
-    found = Range(known.low, known.high)
+    image = Range(known.low, known.high)
     if small.sure.digits is None or small.sure.digits > _DOUBLE_DIGITS:
         sql = "round({0}, 200)::double precision"
-    return Apply("double", sql, (small,), FLOAT8, found, small.nullable, small.sure)
+    return Apply("double", sql, (small,), FLOAT8, image, small.nullable, small.sure)
 
 
 def _double_constant(value: Constant) -> Constant:
@@ -284,8 +284,8 @@ def safe_factor(expression: Expression) -> Expression:
     sql = "CASE WHEN abs({0}) <= 1e150 THEN CASE WHEN abs({0}) >= 1e-150 THEN {0} ELSE 0 END END"
     if expression.sure.is_within(-limit, limit):
         sql = "CASE WHEN abs({0}) < 1e-150 THEN 0 ELSE {0} END"
-    found = domain.intersect(expression.domain, Range(-limit, limit))
-    return Apply("safe factor", sql, (expression,), FLOAT8, found, held=Sure(-limit, limit))
+    image = domain.intersect(expression.domain, Range(-limit, limit))
+    return Apply("safe factor", sql, (expression,), FLOAT8, image, held=Sure(-limit, limit))
 
 
 def finite(expression: Expression) -> Expression:
@@ -308,8 +308,8 @@ def few_digits(expression: Expression) -> Expression:
     if expression.type.kind != "numeric" or (digits is not None and digits <= _MULTIPLIED_DIGITS):
         return expression
     sql = f"CASE WHEN scale({{0}}) > {MOST_DIGITS} THEN round({{0}}, {MOST_DIGITS}) ELSE {{0}} END"
-    found = interval_arithmetic.rounded(domain.range_of(expression.domain), Fraction(1, 10**MOST_DIGITS))
+    image = interval_arithmetic.rounded(domain.range_of(expression.domain), Fraction(1, 10**MOST_DIGITS))
     held = Sure(expression.sure.low, expression.sure.high, MOST_DIGITS)
     return Apply(
-        "few digits", sql, (expression,), expression.type, Range(found.low, found.high), expression.nullable, held
+        "few digits", sql, (expression,), expression.type, Range(image.low, image.high), expression.nullable, held
     )

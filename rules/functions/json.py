@@ -25,17 +25,19 @@ def part(name: str, document: Operand, key: Operand, setting: EvalContext) -> Ex
         keys = items_of(constant_text(name, key, setting).text or "")
         if None in keys or not keys:
             raise NotSupported(f"{name} needs a path of constant keys", hint="Write it as '{a,b}'.")
-        return path(_PATHS[name], (document, *(Literal(each or "") for each in keys)), setting)
-    given, found = _document(document), _key(name, key, setting)
+        return path(_PATHS[name], (document, *(Literal(key or "") for key in keys)), setting)
+    argument, keyed = _document(document), _key(name, key, setting)
     if name == "?":
-        return condition(name, "({0} ? {1})", given, found)
-    return Apply(name, f"({{0}} {name} {{1}})", (given, found), TEXT if name == "->>" else JSONB)
+        return condition(name, "({0} ? {1})", argument, keyed)
+    return Apply(name, f"({{0}} {name} {{1}})", (argument, keyed), TEXT if name == "->>" else JSONB)
 
 
 def _contained(name: str, left: Operand, right: Operand) -> Expression:
     """document @> '{"key": "value"}', and the other way round."""
-    given = tuple(_written(each) if isinstance(each, Literal) else _document(each) for each in (left, right))
-    return condition(name, f"({{0}} {name} {{1}})", *given)
+    arguments = tuple(
+        _written(argument) if isinstance(argument, Literal) else _document(argument) for argument in (left, right)
+    )
+    return condition(name, f"({{0}} {name} {{1}})", *arguments)
 
 
 def _written(literal: Literal) -> Constant:
@@ -59,17 +61,17 @@ def _no_number(word: str) -> None:
 @function_of_name("jsonb_extract_path_text", arguments=(2, 20), examples="jsonb_extract_path_text(j, 'a', 'b')")
 def path(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """jsonb_extract_path(document, 'a', 'b') and its text."""
-    given = _document(operands[0])
+    argument = _document(operands[0])
     keys = tuple(constant_text(name, operand, setting) for operand in operands[1:])
     holes = ", ".join(f"{{{place}}}" for place in range(1 + len(keys)))
-    return Apply(name, f"{name}({holes})", (given, *keys), TEXT if name.endswith("text") else JSONB)
+    return Apply(name, f"{name}({holes})", (argument, *keys), TEXT if name.endswith("text") else JSONB)
 
 
 @function("jsonb_typeof", arguments=1, examples="jsonb_typeof(j)")
 def kind(operands: Operands, setting: EvalContext) -> Expression:
     """jsonb_typeof(document)."""
-    given = _document(operands[0])
-    return Apply("jsonb_typeof", "jsonb_typeof({0})", (given,), TEXT, _KINDS, given.nullable)
+    argument = _document(operands[0])
+    return Apply("jsonb_typeof", "jsonb_typeof({0})", (argument,), TEXT, _KINDS, argument.nullable)
 
 
 def _document(operand: Operand) -> Expression:
@@ -82,7 +84,7 @@ def _document(operand: Operand) -> Expression:
 
 
 def _key(name: str, operand: Operand, setting: EvalContext) -> Expression:
-    found = typed(operand, setting)
-    if isinstance(found, Constant) and found.type.base == "int4" and name != "?":
-        return found
-    return constant_text(name, found, setting)
+    argument = typed(operand, setting)
+    if isinstance(argument, Constant) and argument.type.base == "int4" and name != "?":
+        return argument
+    return constant_text(name, argument, setting)

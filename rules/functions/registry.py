@@ -50,21 +50,23 @@ def call(name: str, operands: Operands, setting: EvalContext) -> Expression:
     if name not in FUNCTIONS:
         hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
         raise NotSupported(f'the function "{name}" is not supported over protected rows', hint=hint)
-    found = FUNCTIONS[name]
-    _check_server(found, setting)
-    if not found.least <= len(operands) <= found.most:
+    function = FUNCTIONS[name]
+    _check_server(function, setting)
+    if not function.least <= len(operands) <= function.most:
         raise NotSupported(f'the function "{name}" with {len(operands)} arguments is not supported over protected rows')
-    return found.make(operands, setting)
+    return function.make(operands, setting)
 
 
-def _check_server(found: Function, setting: EvalContext) -> None:
+def _check_server(function: Function, setting: EvalContext) -> None:
     """Refuse, before anything is charged, what the twin knows and an older real database does not."""
-    if setting.server_version < found.since * 10_000:
+    if setting.server_version < function.since * 10_000:
         ours = setting.server_version // 10_000
         hint = (
             "Only functions of the real database are supported over protected rows; apply it to the aggregated result."
         )
-        message = f'function "{found.name}" needs PostgreSQL {found.since}, and the real database is PostgreSQL {ours}'
+        message = (
+            f'function "{function.name}" needs PostgreSQL {function.since}, and the real database is PostgreSQL {ours}'
+        )
         raise NotSupported(message, hint=hint)
 
 
@@ -85,10 +87,10 @@ def operate(name: str, operands: Operands, setting: EvalContext) -> Expression:
             return numbers.absolute_of((only,), setting)
         case _, (first, second):
             return _binary(name, first, second, setting)
-        case "between", (given, low, high):
-            return comparison.between(given, low, high, setting)
-        case "between symmetric", (given, low, high):
-            return comparison.between_symmetric(given, low, high, setting)
+        case "between", (argument, low, high):
+            return comparison.between(argument, low, high, setting)
+        case "between symmetric", (argument, low, high):
+            return comparison.between_symmetric(argument, low, high, setting)
         case _, (only,) if name in _NULL_TESTS:
             return comparison.is_null(only, setting, negated=_NULL_TESTS[name])
         case _, (only,) if name in comparison.TEST_NAMES:

@@ -141,29 +141,29 @@ class BlockStatement:
     groups_per_unit: int
 
 
-def block_values(relation: Relation, asked: BlockStatement) -> Bounded:
+def block_values(relation: Relation, statement: BlockStatement) -> Bounded:
     """The statement over the rows of its script."""
-    rows, keys, value = Rows(relation), asked.keys, asked.value
-    _check(rows, asked)
+    rows, keys, value = Rows(relation), statement.keys, statement.value
+    _check(rows, statement)
     groups = count_of(keys)
-    most = 1 if rows.proved_one else asked.groups_per_unit
+    most = 1 if rows.proved_one else statement.groups_per_unit
     if groups is not None:
         most = min(most, max(groups, 1))
     terms: list[str] = []
 
     def read(columns: Columns) -> None:
-        terms.extend(_aggregate(each, columns) for each in value.aggregates)
+        terms.extend(_aggregate(aggregate, columns) for aggregate in value.aggregates)
 
     source = source_of(rows, keys, (), (), also=read)
     is_cut = not rows.proved_one and (groups is None or most < groups)
     order = ", ".join([source.hashed(), *source.names])
     cut = f"(SELECT *, dense_rank() OVER (PARTITION BY u ORDER BY {order}) AS rn FROM r) AS k WHERE rn <= {most}"
-    block = f"((hash_array_extended(ARRAY[u], {asked.salt}::int8) & {_LARGEST_INTEGER}) % {asked.blocks})::int4"
+    block = f"((hash_array_extended(ARRAY[u], {statement.salt}::int8) & {_LARGEST_INTEGER}) % {statement.blocks})::int4"
     names = ", ".join((*source.names, ""))
-    told = ", ".join(f"{each} AS a{place}" for place, each in enumerate(terms))
+    term_list = ", ".join(f"{term} AS a{place}" for place, term in enumerate(terms))
     by = grouped([str(place + 1) for place in range(len(source.names) + 1)])
     sql = (
-        f"WITH r AS ({source.sql}), b AS (SELECT {names}{block} AS b, {told} FROM {cut if is_cut else 'r'}{by}), "
+        f"WITH r AS ({source.sql}), b AS (SELECT {names}{block} AS b, {term_list} FROM {cut if is_cut else 'r'}{by}), "
         f"v AS (SELECT {names}{_value(value)} AS v FROM b), c AS (SELECT {names}{_cell(value)} AS cell FROM v) "
         f"SELECT {', '.join([*source.shown, 'cell', saturated('count(*)')])} FROM c WHERE cell IS NOT NULL"
         f"{grouped([*source.names, 'cell'])}"
@@ -172,16 +172,19 @@ def block_values(relation: Relation, asked: BlockStatement) -> Bounded:
     return Bounded(sql, columns, (Measured(Sensitivity(1, 2 * most, 2 * most, 2)),), None, SEAL)
 
 
-def _check(rows: Rows, asked: BlockStatement) -> None:
-    if type(asked.blocks) is not int or not 1 <= asked.blocks <= MOST_BLOCKS:
+def _check(rows: Rows, statement: BlockStatement) -> None:
+    if type(statement.blocks) is not int or not 1 <= statement.blocks <= MOST_BLOCKS:
         raise NotSupported(f"the number of blocks must lie between 1 and {MOST_BLOCKS:,}")
-    if type(asked.salt) is not int or not 0 <= asked.salt <= _LARGEST_INTEGER:
+    if type(statement.salt) is not int or not 0 <= statement.salt <= _LARGEST_INTEGER:
         raise NotSupported("the salt of a hash must be a bigint that is not below 0")
-    if type(asked.groups_per_unit) is not int or asked.groups_per_unit < 1:
+    if type(statement.groups_per_unit) is not int or statement.groups_per_unit < 1:
         raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")
     if not rows.has_identity:
         raise NotSupported("rows of a table without a primary key cannot be told apart, so they make no blocks")
-    check_columns(asked.value.expression, {place: each.type for place, each in enumerate(asked.value.aggregates)})
+    check_columns(
+        statement.value.expression,
+        {place: aggregate.type for place, aggregate in enumerate(statement.value.aggregates)},
+    )
 
 
 def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:
@@ -192,7 +195,7 @@ def _aggregate(aggregate: BlockAggregate, columns: Columns) -> str:
         case BlockDistinct(expression=expression):
             return f"count(DISTINCT {columns.read(expression, canonical_key(expression.type, '{0}'))})"
         case BlockMoment(summands=summands, powers=powers):
-            names = [columns.summand(each) for each in summands]
+            names = [columns.summand(summand) for summand in summands]
             factors = [f"{name}::numeric" for name, power in zip(names, powers, strict=True) for _ in range(power)]
             there = _filter(f"{name} IS NOT NULL" for name in dict.fromkeys(names))
             return f"coalesce(sum({' * '.join(factors) or '1::numeric'}){there}, 0)"
@@ -234,7 +237,7 @@ def _value(value: BlockValue) -> str:
 def _cell(value: BlockValue) -> str:
     """The nearest cell of a value, clamped before it is computed with and at the end; NULL and NaN have none."""
     kind = "float8" if value.expression.type.kind == "float" else "numeric"
-    low, high = (f"'{_decimal(each)}'" for each in (value.cells.low, value.cells.high))
+    low, high = (f"'{_decimal(bound)}'" for bound in (value.cells.low, value.cells.high))
     width, last = f"'{_decimal(value.cells.high - value.cells.low)}'::numeric", value.cells.count - 1
     clamped = f"least(greatest(v, {low}::{kind}), {high}::{kind})::numeric"
     place = f"least(greatest(round(({clamped} - {low}::numeric) * {last} / {width}), 0), {last})::int4"

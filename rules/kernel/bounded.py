@@ -39,18 +39,18 @@ class Statement:
     finds_groups: bool = True
 
 
-def bounded(relation: Relation, asked: Statement) -> Bounded:
+def bounded(relation: Relation, statement: Statement) -> Bounded:
     """The statement over the rows of its script."""
-    rows, keys = Rows(relation), asked.keys
-    caps = caps_of(rows, keys, asked.rows_per_unit, asked.groups_per_unit)
-    finds = asked.finds_groups and count_of(keys) is None
-    measures = [*asked.measures, Units()] if finds and Units() not in asked.measures else [*asked.measures]
+    rows, keys = Rows(relation), statement.keys
+    caps = caps_of(rows, keys, statement.rows_per_unit, statement.groups_per_unit)
+    finds = statement.finds_groups and count_of(keys) is None
+    measures = [*statement.measures, Units()] if finds and Units() not in statement.measures else [*statement.measures]
     threshold = Threshold(measures.index(Units()), caps.groups) if finds else None
-    source = source_of(rows, keys, measures, asked.pivots)
-    distances = [sensitivity(each, caps) for each in measures]
-    form = _form(rows, keys, measures, asked.form)
+    source = source_of(rows, keys, measures, statement.pivots)
+    distances = [sensitivity(measure, caps) for measure in measures]
+    form = _form(rows, keys, measures, statement.form)
     sql = statement_sql(
-        Frame(source, caps, tuple(each.factor for each in distances)),
+        Frame(source, caps, tuple(distance.factor for distance in distances)),
         form,
         candidates=rows.candidates() if form == "candidates" else None,
         threshold=threshold.measure if threshold else None,
@@ -60,11 +60,11 @@ def bounded(relation: Relation, asked: Statement) -> Bounded:
 
 def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit: int | None) -> Caps:
     """What is enforced: m by scaling, or by a key that PostgreSQL enforces; K' = min(m, K, G) by scaling or by rank."""
-    given = rows_per_unit, groups_per_unit
-    if any(type(each) is not int or each < 1 for each in given if each is not None):
+    declared = rows_per_unit, groups_per_unit
+    if any(type(cap) is not int or cap < 1 for cap in declared if cap is not None):
         raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")
     most, groups = 1 if rows.proved_one else rows_per_unit, count_of(keys)
-    counted = min(most, *(max(each, 1) for each in (groups_per_unit, groups) if each is not None), most)
+    counted = min(most, *(max(count, 1) for count in (groups_per_unit, groups) if count is not None), most)
     scales_groups = not rows.proved_one and groups is not None and counted < groups
     return Caps(most, counted, scales_rows=not rows.proved_one, scales_groups=scales_groups)
 
@@ -77,7 +77,7 @@ def _form(rows: Rows, keys: Sequence[Key], measures: Sequence[Measure], advised:
         return "pairs"
     if advised in ("corrected", "candidates"):
         return advised
-    return "pairs" if not keys or any(isinstance(each, Units) for each in measures) else "corrected"
+    return "pairs" if not keys or any(isinstance(measure, Units) for measure in measures) else "corrected"
 
 
 def _vectors(measures: Sequence[Measure], distances: Sequence[Sensitivity]) -> tuple[Measured, ...]:
@@ -88,16 +88,16 @@ def _vectors(measures: Sequence[Measure], distances: Sequence[Sensitivity]) -> t
     """
     numbers: dict[tuple[int, int], int] = {}
     seen: dict[tuple[int, int], int] = {}
-    found = []
+    vectors = []
     for measure, distance in zip(measures, distances, strict=True):
         case = measure.case
         if case is None or isinstance(measure, Units | DistinctMeasure) or _is_capped(measure):
-            found.append(Measured(distance))
+            vectors.append(Measured(distance))
             continue
         place = seen.get((case.pivot, case.number), 0)
         seen[case.pivot, case.number] = place + 1
-        found.append(Measured(distance, numbers.setdefault((case.pivot, place), len(numbers))))
-    return tuple(found)
+        vectors.append(Measured(distance, numbers.setdefault((case.pivot, place), len(numbers))))
+    return tuple(vectors)
 
 
 def _is_capped(measure: Measure) -> bool:

@@ -28,7 +28,7 @@ def canonical(kind: Type, sql: str, *, is_column: bool = False) -> str:
             return f"trim_scale({sql})"
         case "float":
             return f"({sql} + 0.0)"  # a double: a real that was computed is one too, and need not fit a real
-        case found if found in _ONE_SPELLING:
+        case word if word in _ONE_SPELLING:
             return sql
         case _ if kind.name.startswith(_TEXTS):
             return sql

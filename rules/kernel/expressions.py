@@ -23,24 +23,24 @@ def expression_sql(expression: Expression, names: Mapping[int, str]) -> str:
             return constant_sql(expression)
         case Apply(sql=template, arguments=arguments):
             check_template(template)
-            return _filled(template, [expression_sql(each, names) for each in arguments])
+            return _filled(template, [expression_sql(argument, names) for argument in arguments])
     raise Mismatch("the plan reads a column that its rows do not have")
 
 
 def call_sql(template: str, arguments: tuple[Expression, ...], names: Mapping[int, str], over: str = "") -> str:
     """An aggregate or window function, with what stands in OVER."""
     check_template(template, is_call=True)
-    return _filled(template, [expression_sql(each, names) for each in arguments], over)
+    return _filled(template, [expression_sql(argument, names) for argument in arguments], over)
 
 
 def _filled(template: str, arguments: list[str], over: str = "") -> str:
     try:
-        found = template.format(*arguments, over=over)
+        filled = template.format(*arguments, over=over)
     except (IndexError, KeyError, ValueError):
         raise Mismatch("a part of this plan lacks an argument") from None
-    if len(found) > LONGEST:
+    if len(filled) > LONGEST:
         raise TooComplex("an expression over protected rows is nested too deeply")
-    return found
+    return filled
 
 
 def constant_sql(constant: Constant) -> str:

@@ -36,7 +36,7 @@ class Frame:
     def part(self, values: Mapping[str, str], source: str, condition: str = "") -> str:
         """The keys and every measure, 0 where these values have none, of one source by group."""
         names = self.source.names
-        items = [*names, *(f"{values.get(each.name, '0')} AS {each.name}" for each in self.source.terms)]
+        items = [*names, *(f"{values.get(term.name, '0')} AS {term.name}" for term in self.source.terms)]
         return f"SELECT {', '.join(items)} FROM {source}{condition}{grouped(names)}"
 
     def by_unit(self, aggregate: str, alone: str) -> str:
@@ -61,7 +61,7 @@ def statement_sql(frame: Frame, form: Form, *, candidates: str | None = None, th
     source = frame.source
     steps, parts = _parts(frame, form, candidates)
     earlier = "".join(f", {name} AS {_ONCE.get(name, '')}({sql})" for name, sql in steps)
-    shown = [*source.shown, *(saturated(f"sum({each.name})") for each in source.terms)]
+    shown = [*source.shown, *(saturated(f"sum({term.name})") for term in source.terms)]
     having = "" if threshold is None else f" HAVING sum(x{threshold}) > 0"
     return (
         f"WITH r AS NOT MATERIALIZED ({source.sql}){earlier} "
@@ -81,7 +81,7 @@ def grouped(names: Sequence[str]) -> str:
 def per_pair(frame: Frame, terms: Sequence[Term], source: str) -> str:
     """One row for each unit and group: its rows there, and what they add up to."""
     names = ["u", *frame.source.names]
-    sums = [f"{each.total} AS {each.summed}" for each in terms if each.where or not isinstance(each.measure, Units)]
+    sums = [f"{term.total} AS {term.summed}" for term in terms if term.where or not isinstance(term.measure, Units)]
     return f"SELECT {', '.join([*names, 'count(*) AS n', *sums])} FROM {source}{grouped(names)}"
 
 
@@ -94,9 +94,9 @@ def _parts(frame: Frame, form: Form, candidates: str | None) -> tuple[Steps, lis
     terms = frame.source.terms
     if form == "one row":
         return (), [_one_row(frame)]
-    summed = [each for each in terms if isinstance(each.measure, RowMeasure)]
-    units = [each for each in terms if isinstance(each.measure, Units)]
-    different = [_different(frame, each) for each in terms if isinstance(each.measure, DistinctMeasure)]
+    summed = [term for term in terms if isinstance(term.measure, RowMeasure)]
+    units = [term for term in terms if isinstance(term.measure, Units)]
+    different = [_different(frame, term) for term in terms if isinstance(term.measure, DistinctMeasure)]
     steps: Steps = ()
     parts: list[str] = []
     if form != "pairs" and summed:
@@ -114,7 +114,7 @@ def _one_row(frame: Frame) -> str:
     It is then in one group at most, and C ≤ 1 ≤ m: nothing is scaled, cut or ranked, and Σ over its rows is g. Listed
     keys keep this, since a list is a function of a row's values. Where rows have no unit, each row is one.
     """
-    return frame.part({each.name: _plain(each) for each in frame.source.terms}, frame.source.once)
+    return frame.part({term.name: _plain(term) for term in frame.source.terms}, frame.source.once)
 
 
 def _plain(term: Term) -> str:
@@ -140,12 +140,12 @@ def _corrected(frame: Frame, terms: Sequence[Term], candidates: str | None) -> t
     beyond m too; C is then counted anew, over the rows themselves, and those with C ≤ m are corrected by nothing.
     """
     factors = frame.factors
-    whole = {each.name: f"{factors[each.number]}::numeric * {each.total}" for each in terms}
+    whole = {term.name: f"{factors[term.number]}::numeric * {term.total}" for term in terms}
     among = "r" if candidates is None else f"({candidates}) AS s WHERE u IS NOT NULL"
     beyond = f"SELECT u FROM {among} GROUP BY u HAVING count(*) > {frame.caps.rows}"
     few = per_pair(frame, terms, "r JOIN beyond USING (u)")
     values = {  # 0 where c ≤ m
-        each.name: f"sum({frame.share(each)} - {factors[each.number]}::numeric * {each.summed})" for each in terms
+        term.name: f"sum({frame.share(term)} - {factors[term.number]}::numeric * {term.summed})" for term in terms
     }
     steps = (("beyond", beyond), ("corrected", with_rows(frame, f"({few}) AS p")))
     return steps, [frame.part(whole, frame.source.once), frame.part(values, "corrected")]
@@ -184,30 +184,30 @@ def _pairs(frame: Frame, terms: Sequence[Term]) -> tuple[Steps, str]:
     measured = _measured(frame, terms)
     if measured:
         steps.append(("units", f"SELECT *, {', '.join(measured)} FROM pairs"))
-    capped = [each for each in terms if _cap(frame, each) is not None]
+    capped = [term for term in terms if _cap(frame, term) is not None]
     if capped:
-        shares = ", ".join(f"{frame.share(each)} AS w{each.number}" for each in capped)
+        shares = ", ".join(f"{frame.share(term)} AS w{term.number}" for term in capped)
         steps.append(("shares", f"SELECT *, {shares} FROM {steps[-1][0]}"))
         sums = (
-            f"{frame.by_unit(f'sum(abs(w{each.number}))', f'abs(w{each.number})')} AS t{each.number}" for each in capped
+            f"{frame.by_unit(f'sum(abs(w{term.number}))', f'abs(w{term.number})')} AS t{term.number}" for term in capped
         )
         steps.append(("totals", f"SELECT *, {', '.join(sums)} FROM shares"))
-    return tuple(steps), frame.part({each.name: f"sum({_value(frame, each)})" for each in terms}, steps[-1][0])
+    return tuple(steps), frame.part({term.name: f"sum({_value(frame, term)})" for term in terms}, steps[-1][0])
 
 
 def _measured(frame: Frame, terms: Sequence[Term]) -> list[str]:
     """What is known of a unit beside each of its pairs."""
-    found = []
-    if frame.caps.scales_rows and any(isinstance(each.measure, RowMeasure) for each in terms):
-        found.append(f"{frame.by_unit('sum(n)', 'n')}::int8 AS c")
-    units = [each for each in terms if isinstance(each.measure, Units)]
-    for each in units if frame.caps.scales_groups else ():
-        here = f" FILTER (WHERE {each.summed} > 0)" if each.where else ""
-        found.append(f"{frame.by_unit(f'count(*){here}', '1')} AS d{each.number}")
+    measured = []
+    if frame.caps.scales_rows and any(isinstance(term.measure, RowMeasure) for term in terms):
+        measured.append(f"{frame.by_unit('sum(n)', 'n')}::int8 AS c")
+    units = [term for term in terms if isinstance(term.measure, Units)]
+    for unit in units if frame.caps.scales_groups else ():
+        here = f" FILTER (WHERE {unit.summed} > 0)" if unit.where else ""
+        measured.append(f"{frame.by_unit(f'count(*){here}', '1')} AS d{unit.number}")
     if units and _is_found(frame):
         order = ", ".join([frame.source.hashed(), *frame.source.names])
-        found.append(f"row_number() OVER (PARTITION BY u ORDER BY {order}) AS rn")
-    return found
+        measured.append(f"row_number() OVER (PARTITION BY u ORDER BY {order}) AS rn")
+    return measured
 
 
 def _is_found(frame: Frame) -> bool:

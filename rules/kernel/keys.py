@@ -103,20 +103,22 @@ def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
             if value.text is not None
         ]
         patterns.setdefault(pattern, []).append(f"({', '.join([*values, str(place)])})")
-    found, joins = [], []
+    key_columns, joins = [], []
     for number, (pattern, rows) in enumerate(patterns.items()):
         nulls = " AND ".join(f"{column} IS NULL" for column, null in zip(columns, pattern, strict=True) if null)
         if all(pattern):
-            first = next(place for place, label in enumerate(key.labels) if all(each.text is None for each in label))
-            found.append(f"CASE WHEN {nulls} THEN {first} END")
+            first = next(
+                place for place, label in enumerate(key.labels) if all(constant.text is None for constant in label)
+            )
+            key_columns.append(f"CASE WHEN {nulls} THEN {first} END")
             continue
         here = [column for column, null in zip(columns, pattern, strict=True) if not null]
         kind = "JOIN" if len(patterns) == 1 else "LEFT JOIN"
         joins.append(_join(kind, f"{name}_{number}", here, rows, nulls))
-        found.append(f"{name}_{number}.place")
-    if not found:
+        key_columns.append(f"{name}_{number}.place")
+    if not key_columns:
         return KeySql("NULL::int4", condition="false")
-    value = f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
+    value = f"coalesce({', '.join(key_columns)})" if len(key_columns) > 1 else key_columns[0]
     return KeySql(value, tuple(joins), "" if len(patterns) == 1 and joins and not nulls else f"{value} IS NOT NULL")
 
 

@@ -67,8 +67,8 @@ def check_meeting(equal: tuple[tuple[int, int], ...], condition: Expression, one
 
 
 def check_call(call: Call, types: Types) -> None:
-    for given in call.arguments:
-        check_columns(given, types)
+    for argument in call.arguments:
+        check_columns(argument, types)
 
 
 def check_new(number: int, types: Types) -> None:

@@ -50,19 +50,21 @@ class MarginalsStatement:
     rows_per_unit: int
 
 
-def bounded_marginals(relation: Relation, asked: MarginalsStatement) -> Marginals:
+def bounded_marginals(relation: Relation, statement: MarginalsStatement) -> Marginals:
     """The statement over the rows of its script."""
-    rows, bins, counted = Rows(relation), asked.bins, asked.counted
-    _check(bins, counted, asked.rows_per_unit)
-    most = 1 if rows.proved_one else asked.rows_per_unit
+    rows, bins, counted = Rows(relation), statement.bins, statement.counted
+    _check(bins, counted, statement.rows_per_unit)
+    most = 1 if rows.proved_one else statement.rows_per_unit
     names = tuple(f"b{place}" for place in range(1, len(bins) + 1))
-    read = [each.read() for each in bins]
+    read = [column.read() for column in bins]
     items = [Item(name, expression, wrap) for name, (expression, wrap) in zip(names, read, strict=True)]
-    caps = [min(most, each.rows_per_cell or most) for each in counted]
-    sets = ", ".join(f"({', '.join(names[place] for place in each.columns)})" for each in counted)
+    caps = [min(most, marginal.rows_per_cell or most) for marginal in counted]
+    sets = ", ".join(f"({', '.join(names[place] for place in marginal.columns)})" for marginal in counted)
     steps = _steps(rows.select(items), names, most, has_identity=rows.has_identity, is_cut=not rows.proved_one)
     listed = ", ".join(names)
-    capped = {mask_of(each.columns, len(names)): cap for each, cap in zip(counted, caps, strict=True) if cap < most}
+    capped = {
+        mask_of(marginal.columns, len(names)): cap for marginal, cap in zip(counted, caps, strict=True) if cap < most
+    }
     if not capped:
         total, source = "count(*)", f"cut GROUP BY GROUPING SETS ({sets})"
         sql = f"SELECT GROUPING({listed}), {listed}, {saturated(total)} FROM {source}"
@@ -74,9 +76,10 @@ def bounded_marginals(relation: Relation, asked: MarginalsStatement) -> Marginal
         total = saturated(f"sum(least(n, CASE g {branches} ELSE n END))")
         sql = f"SELECT g, {listed}, {total} FROM ({cells}) AS t GROUP BY g, {listed}"
     marginals = tuple(
-        Marginal(each.columns, Sensitivity(1, most, most * cap, cap)) for each, cap in zip(counted, caps, strict=True)
+        Marginal(marginal.columns, Sensitivity(1, most, most * cap, cap))
+        for marginal, cap in zip(counted, caps, strict=True)
     )
-    return Marginals(f"{steps} {sql}", tuple(each.count for each in bins), marginals, SEAL)
+    return Marginals(f"{steps} {sql}", tuple(column.count for column in bins), marginals, SEAL)
 
 
 def _steps(select: str, names: Sequence[str], most: int, *, has_identity: bool, is_cut: bool) -> str:
@@ -106,13 +109,15 @@ def _check(bins: Sequence[ColumnBins], counted: Sequence[Counted], rows_per_unit
     if type(rows_per_unit) is not int or not 1 <= rows_per_unit <= MOST_ROWS:
         raise NotSupported("the limit of rows per unit must be an integer of at least 1")
     places = range(len(bins))
-    if len({each.columns for each in counted}) < len(counted):
+    if len({marginal.columns for marginal in counted}) < len(counted):
         raise NotSupported("a marginal is listed twice")
-    if {place for each in counted for place in each.columns} != set(places):
+    if {place for marginal in counted for place in marginal.columns} != set(places):
         raise NotSupported("each column must be in a marginal")
-    for each in counted:
-        rising = all(one < two for one, two in zip(each.columns, each.columns[1:], strict=False))
-        if not rising or any(type(place) is not int or place not in places for place in each.columns):
+    for marginal in counted:
+        rising = all(one < two for one, two in zip(marginal.columns, marginal.columns[1:], strict=False))
+        if not rising or any(type(place) is not int or place not in places for place in marginal.columns):
             raise NotSupported("the columns of a marginal must be places of columns in ascending order")
-        if each.rows_per_cell is not None and (type(each.rows_per_cell) is not int or each.rows_per_cell < 1):
+        if marginal.rows_per_cell is not None and (
+            type(marginal.rows_per_cell) is not int or marginal.rows_per_cell < 1
+        ):
             raise NotSupported("the limit of rows per cell must be an integer of at least 1")

@@ -39,12 +39,12 @@ class Factor:
 
 def factors_of(summand: Summand, is_stored: Callable[[Expression], bool]) -> tuple[Factor, ...]:
     """Factors whose product is the summand's integer before its last clamp; none where it is no product that fits."""
-    found = _factors(summand.expression, is_stored)
-    if not 1 < len(found) <= _MOST:
+    factors = _factors(summand.expression, is_stored)
+    if not 1 < len(factors) <= _MOST:
         return ()
-    step = prod(each.summand.lattice.step for each in found)
-    fits = step == summand.lattice.step and prod(each.reach for each in found) < LARGEST
-    return found if fits else ()
+    step = prod(factor.summand.lattice.step for factor in factors)
+    fits = step == summand.lattice.step and prod(factor.reach for factor in factors) < LARGEST
+    return factors if fits else ()
 
 
 def _factors(expression: Expression, is_stored: Callable[[Expression], bool]) -> tuple[Factor, ...]:

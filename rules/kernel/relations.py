@@ -180,12 +180,12 @@ def _filter(script: Filter, source: Relation) -> Relation:
 
 def _project(script: Project, source: Relation) -> Relation:
     """Local: what is computed of a row follows from that row. The unit is passed on, never computed."""
-    for number, given in script.computed:
+    for number, expression in script.computed:
         check_new(number, source.types)
-        check_columns(given, source.types)
+        check_columns(expression, source.types)
     known = source.known
-    types = {**known.types, **{number: given.type for number, given in script.computed}}
-    same = {number for number, given in script.computed if known.unit and ids_in(given) <= known.determined}
+    types = {**known.types, **{number: expression.type for number, expression in script.computed}}
+    same = {number for number, expression in script.computed if known.unit and ids_in(expression) <= known.determined}
     return Relation(script, (source,), replace(known, types=types, determined=known.determined | same), None, SEAL)
 
 
@@ -258,18 +258,20 @@ def _per_unit(script: PerUnit, source: Relation) -> Relation:
     """Local: a group has one unit, whose rows make all of it. Keys are canonical, so no order of rows shows in them."""
     unit = _identified(source)
     known, types = source.known, {unit: source.types[unit]}
-    for number, given in script.keys:
-        if number != unit or given != Column(unit, source.types[unit]):
+    for number, expression in script.keys:
+        if number != unit or expression != Column(unit, source.types[unit]):
             check_new(number, types)
-        check_columns(given, source.types)
-        canonical(given.type, "")
-        types[number] = given.type
+        check_columns(expression, source.types)
+        canonical(expression.type, "")
+        types[number] = expression.type
     for number, call in script.calls:
         check_new(number, types)
         check_call(call, source.types)
         types[number] = call.type
-    plain = {given.id: number for number, given in script.keys if isinstance(given, Column)} | {unit: unit}
-    same = {number for number, given in script.keys if ids_in(given) <= known.determined} | {unit}
+    plain = {expression.id: number for number, expression in script.keys if isinstance(expression, Column)} | {
+        unit: unit
+    }
+    same = {number for number, expression in script.keys if ids_in(expression) <= known.determined} | {unit}
     is_single = all(number in same for number, _ in script.keys)
     made = Known(
         types,
@@ -302,10 +304,10 @@ def _window(script: Window, source: Relation) -> Relation:
     """Local: a partition has one unit. What tells equal rows apart sees them in an order that ends in every column that
     is used later, in an order in which only identical values are equal: rows that tie then are interchangeable."""
     _identified(source)
-    for given in chain(script.partition, (key.expression for key in script.order)):
-        check_columns(given, source.types)
-    for given in script.partition:
-        canonical(given.type, "")
+    for expression in chain(script.partition, (key.expression for key in script.order)):
+        check_columns(expression, source.types)
+    for expression in script.partition:
+        canonical(expression.type, "")
     types = dict(source.types)
     for number, call, _ in script.calls:
         check_new(number, types)

@@ -137,13 +137,20 @@ class Renderer:
         names = {script.columns[place][0]: f"{alias}.{name}" for place, name in zip(places, called, strict=True)}
         return From(f"({source}) AS {alias}({', '.join(called)})", names)
 
-    def _project(self, relation: Relation, given: tuple[tuple[int, Expression], ...], used: frozenset[int]) -> From:
+    def _project(
+        self, relation: Relation, computed_columns: tuple[tuple[int, Expression], ...], used: frozenset[int]
+    ) -> From:
         """Computed columns stand in a sub-select of their own, so that each is written once."""
-        computed = [(number, each) for number, each in given if number in used]
-        inner = self.render(relation.parts[0], (used - dict(given).keys()) | ids_in(*(each for _, each in computed)))
+        computed = [(number, expression) for number, expression in computed_columns if number in used]
+        inner = self.render(
+            relation.parts[0],
+            (used - dict(computed_columns).keys()) | ids_in(*(expression for _, expression in computed)),
+        )
         if not computed:
             return inner
-        return self._extended(inner, [(number, expression_sql(each, inner.names)) for number, each in computed], used)
+        return self._extended(
+            inner, [(number, expression_sql(expression, inner.names)) for number, expression in computed], used
+        )
 
     def _extended(self, inner: From, computed: list[tuple[int, str]], used: frozenset[int]) -> From:
         """The same rows with more columns, in a sub-select of their own."""
@@ -193,9 +200,9 @@ class Renderer:
         if script.mark is not None and script.mark not in used:
             return self.render(source, used)
         tied = _tied(script.equal, source, other)
-        asked = ids_in(script.condition) | {number for pair in tied for number in pair}
-        outer = self.render(source, (used - {script.mark}) | (asked & source.types.keys()))
-        inner = self.render(other, asked & other.types.keys())
+        ids = ids_in(script.condition) | {number for pair in tied for number in pair}
+        outer = self.render(source, (used - {script.mark}) | (ids & source.types.keys()))
+        inner = self.render(other, ids & other.types.keys())
         test = self._meeting(inner, outer, tied, script.condition)
         exists = f"{'NOT EXISTS' if script.negated else 'EXISTS'} (SELECT {test.clause()})"
         if script.mark is None:
@@ -211,18 +218,20 @@ class Renderer:
         """Always grouped by the unit and the keys."""
         source = relation.parts[0]
         unit = _unit_of(source)
-        calls = [(number, each) for number, each in script.calls if number in used]
-        below = {unit} | ids_in(*(each for _, each in script.keys))
-        below |= ids_in(*(argument for _, each in calls for argument in each.arguments))
+        calls = [(number, call) for number, call in script.calls if number in used]
+        below = {unit} | ids_in(*(expression for _, expression in script.keys))
+        below |= ids_in(*(argument for _, call in calls for argument in call.arguments))
         inner = self.render(source, frozenset(below))
         groups = {unit: inner.names[unit]}
-        for number, each in script.keys:
+        for number, expression in script.keys:
             if number != unit:
-                is_column = isinstance(each, Column)
-                groups[number] = canonical(each.type, expression_sql(each, inner.names), is_column=is_column)
+                is_column = isinstance(expression, Column)
+                groups[number] = canonical(
+                    expression.type, expression_sql(expression, inner.names), is_column=is_column
+                )
         items = [f"{sql} AS {self._called(number)}" for number, sql in groups.items()]
         items += [
-            f"{call_sql(each.sql, each.arguments, inner.names)} AS {self._called(number)}" for number, each in calls
+            f"{call_sql(call.sql, call.arguments, inner.names)} AS {self._called(number)}" for number, call in calls
         ]
         by = ", ".join(str(place + 1) for place in range(len(groups)))
         sql = f"SELECT {', '.join(items)} {inner.clause()} GROUP BY {by}"
@@ -231,36 +240,36 @@ class Renderer:
     def _correlated(self, relation: Relation, script: Correlated, used: frozenset[int]) -> From:
         """Each aggregate by itself, as a subquery over the unit's rows that the row around it meets."""
         source, other = relation.parts
-        calls = [(number, each) for number, each in script.calls if number in used]
+        calls = [(number, call) for number, call in script.calls if number in used]
         made = {number for number, _ in script.calls}
         if not calls:
             return self.render(source, used - made)
         tied = _tied(script.equal, source, other)
-        asked = ids_in(script.condition) | {number for pair in tied for number in pair}
-        outer = self.render(source, (used - made) | (asked & source.types.keys()))
+        ids = ids_in(script.condition) | {number for pair in tied for number in pair}
+        outer = self.render(source, (used - made) | (ids & source.types.keys()))
         columns = []
-        for number, each in calls:
-            inner = self.render(other, (asked & other.types.keys()) | ids_in(*each.arguments))
+        for number, call in calls:
+            inner = self.render(other, (ids & other.types.keys()) | ids_in(*call.arguments))
             rows = self._meeting(inner, outer, tied, script.condition)
-            columns.append((number, f"(SELECT {call_sql(each.sql, each.arguments, inner.names)} {rows.clause()})"))
+            columns.append((number, f"(SELECT {call_sql(call.sql, call.arguments, inner.names)} {rows.clause()})"))
         return self._extended(outer, columns, used)
 
     def _window(self, relation: Relation, script: Window, used: frozenset[int]) -> From:
         """Always partitioned by the unit. The last word on order have all columns that are used beside the window."""
         source = relation.parts[0]
         unit = _unit_of(source)
-        calls = [each for each in script.calls if each[0] in used]
+        calls = [call for call in script.calls if call[0] in used]
         made = {number for number, _, _ in script.calls}
         if not calls:
             return self.render(source, used - made)
         held = [argument for _, call, _ in calls for argument in call.arguments]
         held += [*script.partition, *(key.expression for key in script.order)]
-        key = min(source.known.keys, key=lambda each: (len(each), sorted(each)), default=frozenset())
+        key = min(source.known.keys, key=lambda ids: (len(ids), sorted(ids)), default=frozenset())
         below = ((used - made) & source.types.keys()) | {unit} | key | ids_in(*held)
         inner = self.render(source, below)
         last = [*sorted(key - {unit}), *sorted(below - key - {unit})]  # a key decides; without one all that is used
         ties = [identity(source.types[number], inner.names[number]) for number in last]
-        partition = [inner.names[unit], *(_canonical(each, inner.names) for each in script.partition)]
+        partition = [inner.names[unit], *(_canonical(expression, inner.names) for expression in script.partition)]
         order = [_sorted_by(key, inner.names) for key in script.order]
         columns = []
         for number, call, frame in calls:
@@ -329,7 +338,7 @@ def _tells_equals_apart(call: Call, frame: Frame) -> bool:
 
 
 def _over(partition: list[str], order: list[str], frame: Frame) -> str:
-    if frame.text and ((found := _FRAME.fullmatch(frame.text)) is None or found["mode"] != frame.mode):
+    if frame.text and ((match := _FRAME.fullmatch(frame.text)) is None or match["mode"] != frame.mode):
         raise Mismatch("the plan has an invalid window frame")
     by = f" ORDER BY {', '.join(dict.fromkeys(order))}" if order else ""
     return f"PARTITION BY {', '.join(dict.fromkeys(partition))}{by}{f' {frame.text}' if frame.text else ''}"

@@ -27,13 +27,13 @@ _MOST_KEPT = 1000
 class _Kept(OrderedDict[_Asked, _Made], Generic[_Asked, _Made]):
     """What was made of the last statements."""
 
-    def find(self, asked: _Asked, make: Callable[[_Asked], _Made]) -> _Made:
-        made = self.get(asked)
+    def find(self, statement: _Asked, make: Callable[[_Asked], _Made]) -> _Made:
+        made = self.get(statement)
         if made is None:
-            made = self[asked] = make(asked)
+            made = self[statement] = make(statement)
             if len(self) > _MOST_KEPT:
                 self.popitem(last=False)
-        self.move_to_end(asked)
+        self.move_to_end(statement)
         return made
 
 
@@ -64,14 +64,16 @@ class Kernel:
     def marginals(self, statement: MarginalsStatement) -> Marginals:
         return bounded_marginals(self.relation(statement.rows), statement)
 
-    def _make_bounded(self, asked: Statement | BlockStatement) -> Bounded:
-        relation = self.relation(asked.rows)
-        return bounded(relation, asked) if isinstance(asked, Statement) else block_values(relation, asked)
+    def _make_bounded(self, statement: Statement | BlockStatement) -> Bounded:
+        relation = self.relation(statement.rows)
+        return bounded(relation, statement) if isinstance(statement, Statement) else block_values(relation, statement)
 
 
 def _tables(relation: Relation) -> frozenset[TableName]:
-    found = frozenset[TableName]().union(*map(_tables, relation.parts))
+    table_names = frozenset[TableName]().union(*map(_tables, relation.parts))
     if relation.table is None:
-        return found
+        return table_names
     unit = relation.table.unit
-    return found.union([relation.table.name], (hop.target for hop in unit.hops) if isinstance(unit, UnitPath) else ())
+    return table_names.union(
+        [relation.table.name], (hop.target for hop in unit.hops) if isinstance(unit, UnitPath) else ()
+    )

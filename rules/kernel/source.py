@@ -110,14 +110,14 @@ class Columns:
         """The name of a column with this expression, seen from the rows that are counted."""
         return self._aliases.setdefault((expression, wrap), f"v{len(self._aliases) + 1}")
 
-    def summand(self, given: Summand) -> str:
+    def summand(self, summand: Summand) -> str:
         """The integer of a summand: the name of a column, or a product of several."""
-        factors = factors_of(given, self._rows.is_stored)
+        factors = factors_of(summand, self._rows.is_stored)
         if factors:
             self.has_products = True
-            product = " * ".join(each.sql(self.summand(each.summand)) for each in factors)
-            return clamped(product, given.lattice)
-        return self.read(given.expression, given.wrap(is_stored=self._rows.is_stored(given.expression)))
+            product = " * ".join(factor.sql(self.summand(factor.summand)) for factor in factors)
+            return clamped(product, summand.lattice)
+        return self.read(summand.expression, summand.wrap(is_stored=self._rows.is_stored(summand.expression)))
 
     def condition(self, expression: Expression) -> str:
         """A condition as SQL; nothing where it is always true."""
@@ -142,7 +142,8 @@ def source_of(
     keyed = [_key(key, columns, f"l{place}") for place, key in enumerate(keys, start=1)]
     cases = [_cases(conditions, columns) for conditions in pivots]
     terms = tuple(
-        Term(number, each, *_value_and_condition(each, columns, pivots)) for number, each in enumerate(measures)
+        Term(number, measure, *_value_and_condition(measure, columns, pivots))
+        for number, measure in enumerate(measures)
     )
     if also is not None:
         also(columns)
@@ -162,7 +163,7 @@ def source_of(
 def _key(key: Key, columns: Columns, name: str) -> KeySql:
     match key:
         case Listed(expressions=expressions):
-            read = tuple(columns.read(each, canonical_key(each.type, "{0}")) for each in expressions)
+            read = tuple(columns.read(expression, canonical_key(expression.type, "{0}")) for expression in expressions)
             return listed_sql(key, read, name)
         case Found(expression=expression):
             column = columns.read(expression, found_wrap(key))
@@ -174,8 +175,8 @@ def _key(key: Key, columns: Columns, name: str) -> KeySql:
 
 def _cases(conditions: Sequence[Expression], columns: Columns) -> str:
     """The first condition that is true, by its place: a row is in one case, whether they exclude each other or not."""
-    tested = [columns.condition(each) or "true" for each in conditions]
-    branches = " ".join(f"WHEN {each} THEN {place}" for place, each in enumerate(tested))
+    tested = [columns.condition(condition) or "true" for condition in conditions]
+    branches = " ".join(f"WHEN {condition} THEN {place}" for place, condition in enumerate(tested))
     return f"CASE {branches} END" if tested else "NULL::int4"
 
 
@@ -189,8 +190,8 @@ def _value_and_condition(measure: Measure, columns: Columns, pivots: Pivots) -> 
         case Sum(summand=summand, centred=centred) | DistinctSum(summand=summand, centred=centred):
             return _value(summand, columns, centred=centred), where
         case Products(first=first, second=second):
-            values = (_value(each, columns, centred=True) for each in (first, second))
-            return " * ".join(f"({each})" for each in values), where
+            values = (_value(summand, columns, centred=True) for summand in (first, second))
+            return " * ".join(f"({value})" for value in values), where
         case Distinct(expression=expression):
             return columns.read(expression, canonical_key(expression.type, "{0}")), where
 

@@ -111,7 +111,7 @@ def _is_small(kind: Type, lattice: Lattice) -> bool:
 def _from_numeric(lattice: Lattice, clamp: str) -> str:
     """Multiplied by 1/step, which is exact: a quotient would be rounded twice."""
     low, high, scale = (
-        _decimal(each) for each in (lattice.low * lattice.step, lattice.high * lattice.step, 1 / lattice.step)
+        _decimal(bound) for bound in (lattice.low * lattice.step, lattice.high * lattice.step, 1 / lattice.step)
     )
     return f"round({clamp.format('({0})::numeric', low, high)} * {scale})::int8"
 
@@ -126,7 +126,7 @@ def _decimal(number: Fraction) -> str:
 def _from_float(lattice: Lattice, clamp: str) -> str:
     """Denormal numbers times less than one would be an underflow, which raises: far below a step, they are 0."""
     low, high, scale = (
-        _double(each) for each in (lattice.low * lattice.step, lattice.high * lattice.step, 1 / lattice.step)
+        _double(bound) for bound in (lattice.low * lattice.step, lattice.high * lattice.step, 1 / lattice.step)
     )
     scaled = f"{clamp.format('({0})::float8', low, high)} * {scale}"
     if lattice.step > 1:
@@ -136,12 +136,12 @@ def _from_float(lattice: Lattice, clamp: str) -> str:
 
 def _double(number: Fraction) -> str:
     try:
-        found = float(number)
+        double = float(number)
     except OverflowError:
-        found = float("inf")
-    if not abs(found) < 1e300 or 0 < abs(found) < 1e-300 or (found == 0) != (number == 0):
+        double = float("inf")
+    if not abs(double) < 1e300 or 0 < abs(double) < 1e-300 or (double == 0) != (number == 0):
         raise NotSupported("the bounds or the step of a double precision sum are out of range")
-    return f"'{found!r}'::float8"
+    return f"'{double!r}'::float8"
 
 
 def _from_time(summand: Summand) -> str:
@@ -150,10 +150,10 @@ def _from_time(summand: Summand) -> str:
     Clamped to years from 1 to 9999, where neither differences nor time zones can overflow.
     """
     kind = summand.expression.type.plain()
-    ends = [text_of(Fraction(each), kind, "UTC") for each in (summand.lattice.low, summand.lattice.high)]
+    ends = [text_of(Fraction(end), kind, "UTC") for end in (summand.lattice.low, summand.lattice.high)]
     if None in ends:
         raise NotSupported("the bounds of a date must lie within the years 1 to 9999")
-    low, high = (f"'{each}'::{kind.sql}" for each in ends)
+    low, high = (f"'{end}'::{kind.sql}" for end in ends)
     clamped = f"least(greatest(({{0}}), {low}), {high})"
     if kind.kind == "date":
         return f"({clamped} - '1970-01-01'::date)::int8"

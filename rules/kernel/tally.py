@@ -66,32 +66,32 @@ class TallyStatement:
     pivots: Pivots = ()
 
 
-def tally(relation: Relation, asked: TallyStatement) -> Tally:
+def tally(relation: Relation, statement: TallyStatement) -> Tally:
     """Units by the rung that each needs, and their parts of the step to it, over the groups that would be counted."""
-    rows, ladders = Rows(relation), asked.ladders
-    if not ladders or any(not _rises(each.rungs) for each in ladders):
+    rows, ladders = Rows(relation), statement.ladders
+    if not ladders or any(not _rises(ladder.rungs) for ladder in ladders):
         raise NotSupported("the candidates for a bound must be integers of at least 1 in ascending order")
-    caps = caps_of(rows, asked.keys, asked.rows_per_unit, None)
-    sums: tuple[Measure, ...] = tuple(each.measure for each in ladders if isinstance(each, SumLadder))
-    for each in sums:
-        sensitivity(each, caps)  # refuses what a bigint does not hold
-    frame = Frame(source_of(rows, asked.keys, sums, asked.pivots), caps, (1,) * len(sums))
-    needed = ", ".join(_needed(number, each.rungs) for number, each in enumerate(ladders))
+    caps = caps_of(rows, statement.keys, statement.rows_per_unit, None)
+    sums: tuple[Measure, ...] = tuple(ladder.measure for ladder in ladders if isinstance(ladder, SumLadder))
+    for total in sums:
+        sensitivity(total, caps)  # refuses what a bigint does not hold
+    frame = Frame(source_of(rows, statement.keys, sums, statement.pivots), caps, (1,) * len(sums))
+    needed = ", ".join(_needed(number, ladder.rungs) for number, ladder in enumerate(ladders))
     passed, step = f"{PARTS} * (least(total, rungs[rung + 1]) - rungs[rung])", "(rungs[rung + 1] - rungs[rung])"
-    fits = max(each.rungs[-1] for each in ladders) <= _LARGEST_INTEGER
+    fits = max(ladder.rungs[-1] for ladder in ladders) <= _LARGEST_INTEGER
     part = f"{passed} / {step}" if fits else f"div({passed.replace('*', '::numeric *', 1)}, {step})"
     sql = (
         f"WITH r AS NOT MATERIALIZED ({frame.source.sql}), {_totals(frame, ladders)} "
         f"SELECT ladder, rung, count(*), coalesce(sum(CASE WHEN rung > 0 THEN {part} END), 0)::int8 FROM totals "
         f"CROSS JOIN LATERAL (VALUES {needed}) AS n (ladder, total, rung, rungs) GROUP BY ladder, rung"
     )
-    return Tally(sql, tuple(each.rungs for each in ladders), SEAL)
+    return Tally(sql, tuple(ladder.rungs for ladder in ladders), SEAL)
 
 
 def _needed(number: int, rungs: Sequence[int]) -> str:
     """The rung that a unit's total needs, from 0, and all rungs, which PostgreSQL counts from 1."""
-    above, each = ", ".join(str(rung + 1) for rung in rungs[:-1]), ", ".join(map(str, rungs))
-    return f"({number}, t{number}, width_bucket(t{number}, ARRAY[{above}]::int8[]), ARRAY[{each}]::int8[])"
+    above, values_list = ", ".join(str(rung + 1) for rung in rungs[:-1]), ", ".join(map(str, rungs))
+    return f"({number}, t{number}, width_bucket(t{number}, ARRAY[{above}]::int8[]), ARRAY[{values_list}]::int8[])"
 
 
 def _rises(rungs: tuple[int, ...]) -> bool:
@@ -103,9 +103,9 @@ def _totals(frame: Frame, ladders: Sequence[Ladder]) -> str:
     """One row for each unit, with its total for each ladder."""
     sums = iter(frame.source.terms)
     if not frame.source.has_identity:  # then every row is a unit
-        totals = [_alone(next(sums)) if isinstance(each, SumLadder) else "1" for each in ladders]
+        totals = [_alone(next(sums)) if isinstance(ladder, SumLadder) else "1" for ladder in ladders]
         return f"totals AS (SELECT {_named(totals)} FROM r)"
-    totals = [_total(each, frame, sums) for each in ladders]
+    totals = [_total(ladder, frame, sums) for ladder in ladders]
     return (
         f"pairs AS ({per_pair(frame, frame.source.terms, 'r')}), units AS ({with_rows(frame, 'pairs')}), "
         f"totals AS (SELECT {_named(totals)} FROM units GROUP BY u)"
@@ -130,4 +130,4 @@ def _alone(term: Term) -> str:
 
 
 def _named(totals: Sequence[str]) -> str:
-    return ", ".join(f"{saturated(each)} AS t{number}" for number, each in enumerate(totals))
+    return ", ".join(f"{saturated(total)} AS t{number}" for number, total in enumerate(totals))

@@ -126,18 +126,18 @@ def check_type(name: str) -> str:
 
 
 def _tokens(template: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     place = 0
     while place < len(template):
-        is_type = bool(found) and found[-1][0] == "cast"
+        is_type = bool(tokens) and tokens[-1][0] == "cast"
         token = (_TYPE if is_type else _TOKEN).match(template, place)
         if token is None:
             raise _refused(template)
         kind = "type" if is_type else token.lastgroup or ""
         if kind != "space":
-            found.append((kind, token[0]))
+            tokens.append((kind, token[0]))
         place = token.end()
-    return found
+    return tokens
 
 
 def _is_sign(text: str) -> bool:

@@ -62,7 +62,7 @@ def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> Un
 
 
 def find_column(table: Table, name: str) -> Column:
-    found = table.find_column(name)
-    if found is None:
+    column = table.find_column(name)
+    if column is None:
         raise NotAllowed(f'column "{name}" of table "{table.name}", which the rules file names, does not exist')
-    return found
+    return column

@@ -127,13 +127,13 @@ def combined(readings: Sequence[NoisedMeasure]) -> tuple[tuple[int, ...], Distri
     """
     if len(readings) == 1:
         return tuple(readings[0].numbers), readings[0].noise.law
-    precisions = [each.noise.precision for each in readings]
-    shared = math.lcm(*(each.denominator for each in precisions))
-    weights = [int(each * shared) for each in precisions]
+    precisions = [reading.noise.precision for reading in readings]
+    shared = math.lcm(*(precision.denominator for precision in precisions))
+    weights = [int(precision * shared) for precision in precisions]
     whole, law = sum(weights), Distribution()
-    for each, weight in zip(readings, weights, strict=True):
-        law = law.plus(each.noise.law.times(weight / whole))
-    numbers = zip(*(each.numbers for each in readings), strict=True)
+    for reading, weight in zip(readings, weights, strict=True):
+        law = law.plus(reading.noise.law.times(weight / whole))
+    numbers = zip(*(reading.numbers for reading in readings), strict=True)
     if law.roundings:
         law = law.rounded()
     return tuple(_nearest(sum(map(int.__mul__, row, weights)), whole) for row in numbers), law
@@ -188,13 +188,15 @@ def combined_by_group(
 ) -> tuple[tuple[int, ...], tuple[Distribution, ...]]:
     """The mean of all readings of each group, each weighted by its precision, and the law of its noise."""
     ones = (1,) * groups
-    readings = [*(SummedCells(each.numbers, ones, each.noise) for each in whole), *cells]
+    readings = [*(SummedCells(noised_measure.numbers, ones, noised_measure.noise) for noised_measure in whole), *cells]
     known: dict[tuple[int, ...], tuple[tuple[int, ...], Distribution]] = {}
     numbers, laws = list[int](), list[Distribution]()
     for place in range(groups):
-        kinds = tuple(each.counts[place] for each in readings)
-        weights, law = known.get(kinds) or known.setdefault(kinds, _weighted([each.noise for each in readings], kinds))
-        values = (each.numbers[place] or 0 for each in readings)
+        kinds = tuple(reading.counts[place] for reading in readings)
+        weights, law = known.get(kinds) or known.setdefault(
+            kinds, _weighted([reading.noise for reading in readings], kinds)
+        )
+        values = (reading.numbers[place] or 0 for reading in readings)
         numbers.append(_nearest(sum(map(int.__mul__, weights, values)), sum(weights)))
         laws.append(law)
     return tuple(numbers), tuple(laws)
@@ -204,9 +206,11 @@ def _weighted(
     noises: Sequence[AdditiveNoise | HalvedNoise], counts: Sequence[int]
 ) -> tuple[tuple[int, ...], Distribution]:
     """Whole weights in proportion to precisions, and the law of the noise in their mean. A sum of none has none."""
-    precisions = [each.precision / count if count else Fraction(0) for each, count in zip(noises, counts, strict=True)]
-    shared = math.lcm(*(each.denominator for each in precisions))
-    weights = tuple(int(each * shared) for each in precisions)
+    precisions = [
+        noise.precision / count if count else Fraction(0) for noise, count in zip(noises, counts, strict=True)
+    ]
+    shared = math.lcm(*(precision.denominator for precision in precisions))
+    weights = tuple(int(precision * shared) for precision in precisions)
     taken = [place for place, weight in enumerate(weights) if weight]
     if len(taken) == 1:
         return weights, noises[taken[0]].law.repeated(counts[taken[0]])

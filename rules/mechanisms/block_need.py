@@ -32,10 +32,10 @@ class BlockNeed:
         wanted = 4 * self.replaced / float(self.epsilon) * math.log(_CANDIDATES / _SURE)
         return max(_FEWEST, math.ceil(wanted))
 
-    def blocks(self, asked: int | None, level: Decimal | None) -> int:
+    def blocks(self, requested: int | None, level: Decimal | None) -> int:
         """As many as were asked for, or as are needed; for an error bar so many that its ends lie at the quartiles."""
-        if asked is not None:
-            return asked
+        if requested is not None:
+            return requested
         return min(self.fewest if level is None else max(self.fewest, self._fewest_reaching(4, level)), MOST_BLOCKS)
 
     def reach(self, blocks: int, level: Decimal) -> int:

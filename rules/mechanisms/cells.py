@@ -31,7 +31,7 @@ PARTS: Final[Mapping[Field, tuple[Field, ...]]] = {  # of which each is made
     "quarter": ("day", "month", "quarter"),
     "year": ("day", "month", "quarter", "year"),
 }
-_FIELDS: Final[Mapping[str, Field]] = {each: each for each in get_args(Field)}
+_FIELDS: Final[Mapping[str, Field]] = {get_arg: get_arg for get_arg in get_args(Field)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,16 @@ class Span:
 
     def met(self, other: "Span") -> "Span":
         """What is in both."""
-        lows = [(each.low, each.above) for each in (self, other) if each.low is not None]
-        highs = [(each.high, not each.below) for each in (self, other) if each.high is not None]
+        lows = [(span.low, span.above) for span in (self, other) if span.low is not None]
+        highs = [(span.high, not span.below) for span in (self, other) if span.high is not None]
         low, above = max(lows, default=(None, False))
         high, within = min(highs, default=(None, True))
-        found = Span(None, low, high, above, not within, self.null and other.null)
-        listed = [set(each.items) for each in (self, other) if each.items is not None]
+        span = Span(None, low, high, above, not within, self.null and other.null)
+        listed = [set(side.items) for side in (self, other) if side.items is not None]
         if not listed:
-            return found
-        items = (each for each in set.intersection(*listed) if found.holds(each))
-        return Span(tuple(sorted(items, key=str)), null=found.null)
+            return span
+        items = (value for value in set.intersection(*listed) if span.holds(value))
+        return Span(tuple(sorted(items, key=str)), null=span.null)
 
     def is_within(self, other: "Span") -> bool:
         """Whether the other one surely has all that is in this."""
@@ -95,8 +95,8 @@ class Span:
 
     def plain(self) -> Json:
         """As JSON; equal spans are equal texts."""
-        items: Json = None if self.items is None else [_tagged(each) for each in self.items]
-        ends: list[Json] = [None if each is None else str(each) for each in (self.low, self.high)]
+        items: Json = None if self.items is None else [_tagged(item) for item in self.items]
+        ends: list[Json] = [None if end is None else str(end) for end in (self.low, self.high)]
         return None if self.is_whole else [items, *ends, self.above, self.below, self.null]
 
 
@@ -107,8 +107,8 @@ def _tagged(value: Value) -> Json:
     return [type(value).__name__, str(value)]
 
 
-def _span(given: Json) -> Span:
-    match given:
+def _span(plain: Json) -> Span:
+    match plain:
         case None:
             return WHOLE
         case [items, low, high, bool() as above, bool() as below, bool() as null]:
@@ -117,12 +117,12 @@ def _span(given: Json) -> Span:
     raise ValueError("no span")
 
 
-def _end(given: Json) -> Fraction | None:
-    return None if given is None else Fraction(str(given))
+def _end(plain: Json) -> Fraction | None:
+    return None if plain is None else Fraction(str(plain))
 
 
-def _value(given: Json) -> Value:
-    match given:
+def _value(plain: Json) -> Value:
+    match plain:
         case ["Fraction", str() as text]:
             return Fraction(text)
         case ["str", str() as text]:
@@ -208,20 +208,20 @@ class Cells:
     @property
     def text(self) -> str | None:
         """What releases of the block are kept under, besides the family and the block itself."""
-        keys: Json = [_key_plain(each) for each in self.keys]
-        found = json.dumps([self.is_in_one, keys], separators=(",", ":"))
-        return found if len(found) <= _LONGEST else None
+        keys: Json = [_key_plain(key) for key in self.keys]
+        text = json.dumps([self.is_in_one, keys], separators=(",", ":"))
+        return text if len(text) <= _LONGEST else None
 
     def bounded_by(self, words: str) -> "Cells":
         """The same with bounds that were chosen."""
-        views = tuple(replace(each, family=f"{each.family}{words}") for each in self.views)
+        views = tuple(replace(view, family=f"{view.family}{words}") for view in self.views)
         return replace(self, family=f"{self.family}{words}", views=views)
 
 
 def _key_plain(key: CellKey) -> Json:
-    found: list[Json] = [key.name, key.is_complete, key.span.plain()]
+    plains: list[Json] = [key.name, key.is_complete, key.span.plain()]
     clock = key.clock
-    return [*found, clock.column, clock.field, clock.type.base] if clock is not None else found
+    return [*plains, clock.column, clock.field, clock.type.base] if clock is not None else plains
 
 
 @dataclass(frozen=True, slots=True)

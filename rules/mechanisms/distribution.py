@@ -73,7 +73,7 @@ class Distribution:
 
     def repeated(self, count: int) -> "Distribution":
         """Of a sum of so many draws like this."""
-        scales = tuple((scale, each * count) for scale, each in self.laplace)
+        scales = tuple((scale, entry * count) for scale, entry in self.laplace)
         return Distribution(scales, self.variance * count, self.roundings * count)
 
     def within(self, share: float) -> float:
@@ -151,7 +151,7 @@ class Distribution:
         shape = tuple((scale / deviation, count) for scale, count in self.laplace)
         within = _shape(shape, self._normal / deviation**2)
         distances = np.linspace(0.0, _WIDEST, _STEPS + 1)
-        return [float(each) * deviation for each in np.interp(shares, within, distances)]
+        return [float(float64) * deviation for float64 in np.interp(shares, within, distances)]
 
 
 @lru_cache(maxsize=1024)

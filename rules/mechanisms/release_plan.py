@@ -249,7 +249,7 @@ class Block:
     @property
     def numbers(self) -> int:
         """How many numbers a group has: its measures, and two for each estimate (`release.estimates`)."""
-        return len(self.measures) + 2 * sum(isinstance(each, Estimate) for each in self.outputs)
+        return len(self.measures) + 2 * sum(isinstance(output, Estimate) for output in self.outputs)
 
     @property
     def key_cells(self) -> int:
@@ -263,7 +263,7 @@ class Block:
     def epsilon(self) -> Decimal:
         """What a fresh answer costs."""
         paying = (self.measures[index] for index in self.paying(range(len(self.measures))))
-        own = sum((each.epsilon for each in (*paying, *self.ladders)), Decimal(0))
+        own = sum((mechanism.epsilon for mechanism in (*paying, *self.ladders)), Decimal(0))
         return own + (self.report or 0) + (0 if self.top is None else self.top.epsilon)
 
     def paying(self, fresh: Iterable[int]) -> tuple[int, ...]:

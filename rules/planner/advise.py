@@ -60,9 +60,9 @@ def _count_of(query: Node) -> str:
 
 def _values_of(query: Node) -> str:
     """The values that an aggregate would have collected, each with how many rows have it."""
-    calls = [kind(kind(each)[1].get("val")) for each in items(query, "targetList")]
-    found = [body for name, body in calls if name == "FuncCall" and strings(body.get("funcname"))[-1] in _COLLECTING]
-    arguments = items(found[0], "args") if found else []
+    calls = [kind(kind(target)[1].get("val")) for target in items(query, "targetList")]
+    nodes = [body for name, body in calls if name == "FuncCall" and strings(body.get("funcname"))[-1] in _COLLECTING]
+    arguments = items(nodes[0], "args") if nodes else []
     if not arguments or items(query, "groupClause"):
         return ""
     kept = {name: query[name] for name in _SOURCES if name in query}
@@ -98,9 +98,9 @@ def find_position(refusal: Refusal, tree: Node, text: str) -> int | None:
     """
     quoted = QUOTED.search(refusal.message)
     for name in (quoted[1].removesuffix("(…)").rpartition(".")[2] if quoted else "", refusal.about):
-        found = [place for node in walk(tree) if (place := _place(node, name)) is not None] if name else []
-        if found:
-            return len(text.encode()[: min(found)].decode("utf-8", "replace")) + 1
+        places = [place for node in walk(tree) if (place := _place(node, name)) is not None] if name else []
+        if places:
+            return len(text.encode()[: min(places)].decode("utf-8", "replace")) + 1
     words = [start for word, start in tokens(text) if word.upper() == refusal.about] if refusal.about else []
     return words[0] + 1 if len(words) == 1 else None
 
@@ -131,10 +131,10 @@ def with_unit_columns(refusal: Refusal, statement: Node, policy: Policy, find: F
     """The refusal, with where each protected table of the statement has its unit."""
     if not isinstance(refusal, NotAllowed) or refusal.hint != CROSS_UNIT_HINT:
         return refusal
-    found = tuple(dict.fromkeys(_unit_columns(statement, policy, find)))
-    if not 1 < len(found) <= _MOST:
+    columns = tuple(dict.fromkeys(_unit_columns(statement, policy, find)))
+    if not 1 < len(columns) <= _MOST:
         return refusal
-    hint = f"{CROSS_UNIT_HINT} Their units are {', '.join(found[:-1])} and {found[-1]}."
+    hint = f"{CROSS_UNIT_HINT} Their units are {', '.join(columns[:-1])} and {columns[-1]}."
     made = NotAllowed(refusal.message, detail=refusal.detail, hint=hint, position=refusal.position)
     made.about = refusal.about
     return made
@@ -150,7 +150,7 @@ def _unit_columns(statement: Node, policy: Policy, find: FindTable) -> Iterator[
         if table is None or rules is None or rules.unit is None:
             continue
         step = rules.unit_step()
-        column = next((each for each in table.columns if each.name == step.column), None)
+        column = next((column for column in table.columns if column.name == step.column), None)
         if column is None or rules.hides(column):
             continue
         shown = kind({"Alias": body.get("alias")})[1].get("aliasname") or body.get("relname")

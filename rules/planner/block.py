@@ -37,38 +37,38 @@ from rules.values.expression import TRUE, Expression, ids_in
 
 
 def recipes_of(
-    asked: BlockAggregates, level: Decimal, keyed: Keyed, context: PlannerContext, rows: int, written: Node
+    aggregates: BlockAggregates, level: Decimal, keyed: Keyed, context: PlannerContext, rows: int, written: Node
 ) -> tuple[Recipe, ...]:  # fmt: skip
     node = keyed.source.node
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in node.facts.columns})
     binding = Binding(leaf, context, context.setting())
-    barred = {bar.output for bar in asked.bars}
+    barred = {bar.output for bar in aggregates.bars}
     together = rows * context.policy.group_size  # noise has to be drawn for so many rows of units that go together
-    demand_bounds(node, tuple(_summed(asked, binding)), context)
-    found = []
-    for place, each in enumerate(asked.aggregates):
-        if not isinstance(each, s.Call):
+    demand_bounds(node, tuple(_summed(aggregates, binding)), context)
+    recipes = []
+    for place, aggregate in enumerate(aggregates.aggregates):
+        if not isinstance(aggregate, s.Call):
             raise NotSupported("this aggregate is not supported")
-        with pointing_at(each.name):
-            if is_estimate(each):
-                found.append(estimate(each, binding, written, keyed.keys))
+        with pointing_at(aggregate.name):
+            if is_estimate(aggregate):
+                recipes.append(estimate(aggregate, binding, written, keyed.keys))
                 continue
-            recipe = split(each, binding, node.facts, together)
-            found.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
-    return tuple(found)
+            recipe = split(aggregate, binding, node.facts, together)
+            recipes.append(recipe.barred(level) if place in barred and recipe.barred else recipe)
+    return tuple(recipes)
 
 
-def _who_are_counted(asked: BlockAggregates, keyed: Keyed, context: PlannerContext) -> tuple[Units, ...]:
+def _who_are_counted(aggregates: BlockAggregates, keyed: Keyed, context: PlannerContext) -> tuple[Units, ...]:
     """For each aggregate the units that its number is about: those with a row that FILTER, or CASE, chooses."""
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in keyed.source.node.facts.columns})
     binding = Binding(leaf, context, context.setting())
-    calls = (aggregate for aggregate in asked.aggregates if isinstance(aggregate, s.Call))
+    calls = (aggregate for aggregate in aggregates.aggregates if isinstance(aggregate, s.Call))
     return tuple(Units(TRUE if is_estimate(call) or is_typical(call) else chosen_rows(call, binding)) for call in calls)
 
 
-def _summed(asked: BlockAggregates, binding: Binding) -> Iterator[Expression]:
+def _summed(aggregates: BlockAggregates, binding: Binding) -> Iterator[Expression]:
     """Find what aggregates look into, other than whether it is there; the arguments of a quantile are its fractions."""
-    for aggregate in asked.aggregates:
+    for aggregate in aggregates.aggregates:
         if isinstance(aggregate, s.Call) and aggregate.name != "count" and not is_typical(aggregate):
             with pointing_at(aggregate.name):
                 ordered = tuple(order.expression for order in aggregate.within_group)
@@ -79,7 +79,7 @@ _MOST_CELLS = 1_000_000  # of the histograms of one answer
 
 
 def draft_block(
-    site: BlockSite, asked: BlockAggregates, request: Request, context: PlannerContext, kernel: Kernel
+    site: BlockSite, aggregates: BlockAggregates, request: Request, context: PlannerContext, kernel: Kernel
 ) -> Draft:
     """The block of a site with these aggregates as its outputs."""
     keyed = with_keys(site.source, site.keys, context)
@@ -94,16 +94,16 @@ def draft_block(
     is_single = relation.known.is_single
     bounding = replace(bounding, is_single=is_single, rows=1 if is_single else bounding.rows)
     auto = Auto.of(node, request, context, is_declared=cap.is_declared)
-    found = recipes_of(asked, request.confidence, keyed, context, bounding.rows, site.source.node)
-    recipes = choose(auto.with_own_bounds(found))
-    about = () if context.policy.min_units is None else _who_are_counted(asked, keyed, context)
+    block_recipes = recipes_of(aggregates, request.confidence, keyed, context, bounding.rows, site.source.node)
+    recipes = choose(auto.with_own_bounds(block_recipes))
+    about = () if context.policy.min_units is None else _who_are_counted(aggregates, keyed, context)
     parts = tuple(dict.fromkeys((*_parts(recipes, needs_units=listing is None), *about)))
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
     bounding = auto.bounding(bounding, recipes, parts, node.facts, groups)
     bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
     _check_choices(parts, public)
-    check_size(asked.bars, 0 if public is None else len(public.rows), request.confidence)
+    check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
     notices += _notices(site, keyed, recipes, bounding, context, is_private=listing is None)
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     bare = tuple(map(bare_key, keys))
@@ -113,10 +113,12 @@ def draft_block(
     is_cut = bounding.is_chosen or any(cut.what == "rows" for cut in cuts)
     drafted = keyed, rows, names, bare, public, recipes, parts, bounding, level, notices, cap.is_declared, cuts
     in_one = is_single or all(ids_in(key) <= node.facts.determined for key in keyed.keys)
-    adds_up = not site.sets or (_adds_up(parts, in_one_group=in_one) and not any(map(is_estimate, asked.aggregates)))
+    adds_up = not site.sets or (
+        _adds_up(parts, in_one_group=in_one) and not any(map(is_estimate, aggregates.aggregates))
+    )
     asks_cut = request.cut and is_cut
     return Draft(
-        site, asked, context, kernel, *drafted, asks_cut=asks_cut, adds_up=adds_up, about=about, is_in_one=in_one
+        site, aggregates, context, kernel, *drafted, asks_cut=asks_cut, adds_up=adds_up, about=about, is_in_one=in_one
     )
 
 
@@ -165,13 +167,13 @@ def _adds_up(parts: Sequence[Contribution], *, in_one_group: bool) -> bool:
 
 def _tied(node: Node) -> tuple[str, ...]:
     """Joins by a key of rows, to which the equality of units was added."""
-    found = []
-    for each in tied_in(node):
-        sides = (each.left, each.right) if isinstance(each, Join) else (each.source, each.other)
+    ties = []
+    for join in tied_in(node):
+        sides = (join.left, join.right) if isinstance(join, Join) else (join.source, join.other)
         one, two = (next(str(scan.table) for scan in scans_in(side) if scan.facts.unit is not None) for side in sides)
-        assert each.facts.unit is not None
-        found.append(f"{one} and {two} are joined only where both belong to the same {each.facts.unit.kind}")
-    return tuple(dict.fromkeys(found))
+        assert join.facts.unit is not None
+        ties.append(f"{one} and {two} are joined only where both belong to the same {join.facts.unit.kind}")
+    return tuple(dict.fromkeys(ties))
 
 
 def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribution, ...]:

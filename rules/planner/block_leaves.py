@@ -79,7 +79,7 @@ def replace_leaves(
 
 def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:
     """A name with its table in front means the block's own column, unless the subquery has a table of that name."""
-    own = {str(each.get("aliasname") or each.get("relname") or each.get("ctename")) for each in walk(node)}
+    own = {str(part.get("aliasname") or part.get("relname") or part.get("ctename")) for part in walk(node)}
 
     def replaced(part: Json) -> Json:
         match part:
@@ -100,8 +100,8 @@ def is_aggregate(node: Json) -> bool:
     name, body = kind(node)
     if name != "FuncCall" or body.get("over"):
         return False
-    given = strings(body.get("funcname"))[-1]
-    if given in AGGREGATES or is_ours(node):
+    function = strings(body.get("funcname"))[-1]
+    if function in AGGREGATES or is_ours(node):
         return True
     return bool(body.get("agg_within_group") or body.get("agg_star") or body.get("agg_distinct"))
 
@@ -180,8 +180,8 @@ def walk_all(nodes: list[Json]) -> list[Node]:
 
 def _constant(node: Json) -> int | None:
     value = kind(node)[1].get("ival") if kind(node)[0] == "A_Const" else None
-    found = value.get("ival") if isinstance(value, dict) else None
-    return found if isinstance(found, int) and found > 0 else None
+    constant = value.get("ival") if isinstance(value, dict) else None
+    return constant if isinstance(constant, int) and constant > 0 else None
 
 
 def _is_descending_count(order: Json, body: Node) -> bool:
@@ -195,6 +195,6 @@ def _is_descending_count(order: Json, body: Node) -> bool:
     match kind(node):
         case "ColumnRef", reference if len(name := strings(reference.get("fields"))) == 1:
             named = [kind(target)[1] for target in targets]
-            found = [each.get("val") for each in named if (each.get("name") or column_name(each.get("val"))) == name[0]]
-            return len(found) == 1 and is_aggregate(found[0])
+            nodes = [node.get("val") for node in named if (node.get("name") or column_name(node.get("val"))) == name[0]]
+            return len(nodes) == 1 and is_aggregate(nodes[0])
     return is_aggregate(node)

@@ -48,14 +48,14 @@ class Bounding:
         if isinstance(part, Typical):
             return ()
         both = 0 if self.is_chosen else None, self.find_ladder(part)
-        return tuple(dict.fromkeys(each for each in both if each is not None))
+        return tuple(dict.fromkeys(bound for bound in both if bound is not None))
 
 
 def statement_of(rows: Script, keys: tuple[Key, ...], parts: Sequence[Contribution], bounding: Bounding) -> Statement:
     """The statement of all measures; a choice has one of its own."""
     pivots = pivots_of(bounding.vectors)
     measures = tuple(_with_case(part, pivots.cases) for part in parts if not isinstance(part, Selection))
-    conditions = tuple(tuple(map(bare, each)) for each in pivots.conditions)
+    conditions = tuple(tuple(map(bare, condition)) for condition in pivots.conditions)
     form = _form(rows) if keys and not any(isinstance(part, Units) for part in parts) else None
     return Statement(rows, keys, measures, bounding.rows, bounding.groups, conditions, form)
 
@@ -94,16 +94,16 @@ def block_statement(
     return BlockStatement(rows, keys, value, blocks, salt, bounding.groups)
 
 
-def _bare_aggregate(given: BlockAggregate) -> BlockAggregate:
-    match given:
+def _bare_aggregate(aggregate: BlockAggregate) -> BlockAggregate:
+    match aggregate:
         case BlockRows(condition=condition):
             return BlockRows(bare(condition))
         case BlockDistinct(expression=expression):
             return BlockDistinct(bare(expression))
         case BlockMoment(summands=summands):
-            return replace(given, summands=tuple(map(bare_summand, summands)))
+            return replace(aggregate, summands=tuple(map(bare_summand, summands)))
         case BlockPlace(summand=summand):
-            return replace(given, summand=bare_summand(summand))
+            return replace(aggregate, summand=bare_summand(summand))
 
 
 def tally_statement(
@@ -113,13 +113,13 @@ def tally_statement(
     ladders: list[Ladder] = [RowLadder(rungs[0])] if bounding.is_chosen else []
     ladders += [GroupLadder(rungs[len(ladders)])] if bounding.chooses_groups else []
     ladders += [
-        SumLadder(_bare_sum(total), each) for total, each in zip(bounding.own, rungs[len(ladders) :], strict=True)
+        SumLadder(_bare_sum(total), rung) for total, rung in zip(bounding.own, rungs[len(ladders) :], strict=True)
     ]
     return TallyStatement(rows, keys, tuple(ladders), bounding.rows)
 
 
-def _bare_sum(given: Sum) -> Sum:
-    made = bare_measure(given)
+def _bare_sum(summed: Sum) -> Sum:
+    made = bare_measure(summed)
     assert isinstance(made, Sum)
     return made
 

@@ -34,8 +34,8 @@ def request_plan(tree: Node, request: Request, policy: Policy) -> Plan | None:
     call = kind(targets[0])[1].get("val") if len(targets) == 1 else None
     if kind(tree)[0] != "SelectStmt" or call is None or not is_request(call) or not body.keys() <= _ALONE:
         raise NotSupported("noisegate.request must stand alone in a SELECT", hint=_USE, about="request")
-    given = {name: _text(each, request) for name, each in _arguments(call)}
-    epsilon, reason = given.get("epsilon"), given.get("reason")
+    arguments = {name: _text(node, request) for name, node in _arguments(call)}
+    epsilon, reason = arguments.get("epsilon"), arguments.get("reason")
     if epsilon is None or reason is None:
         raise NotSupported("noisegate.request takes two constants: an ε and a reason", hint=_USE, about="request")
     wanted = BudgetRequest(_epsilon(epsilon, policy), _reason(reason))
@@ -52,10 +52,10 @@ def is_request(node: Json) -> bool:
 
 def _arguments(call: Json) -> Iterator[tuple[str, Json]]:
     """By their names, also where they are given by place; PostgreSQL has checked that each is there once."""
-    for place, each in enumerate(items(kind(call)[1], "args")):
-        is_named = kind(each)[0] == "NamedArgExpr"
-        body = kind(each)[1]
-        yield (str(body.get("name")), body.get("arg")) if is_named else (_NAMES[min(place, 1)], each)
+    for place, argument in enumerate(items(kind(call)[1], "args")):
+        is_named = kind(argument)[0] == "NamedArgExpr"
+        body = kind(argument)[1]
+        yield (str(body.get("name")), body.get("arg")) if is_named else (_NAMES[min(place, 1)], argument)
 
 
 def _text(node: Json, request: Request) -> str | None:
@@ -68,7 +68,7 @@ def _text(node: Json, request: Request) -> str | None:
             number = body.get("number")
             return request.parameters[number - 1] if isinstance(number, int) else None
         case "A_Const":
-            value = next((each for each in body.values() if isinstance(each, dict)), None)
+            value = next((node for node in body.values() if isinstance(node, dict)), None)
             return None if value is None else str(next(iter(value.values()), 0))
     return None
 

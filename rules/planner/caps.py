@@ -34,7 +34,7 @@ def find_cap(node: Node, request: Request, context: PlannerContext) -> tuple[Cap
     Where nobody says it, any number up to the most, of which a lower one is chosen.
     """
     rows, own = node.facts.rows, request.rows_per_unit
-    limits = [each for each in (rows.cap, own) if each is not None]
+    limits = [cap for cap in (rows.cap, own) if cap is not None]
     if rows.proved is not None and all(rows.proved <= limit for limit in limits):
         return Cap(rows.proved, ""), ()
     if own is not None and (rows.cap is None or own < rows.cap):
@@ -42,7 +42,7 @@ def find_cap(node: Node, request: Request, context: PlannerContext) -> tuple[Cap
     if rows.cap is not None:
         return Cap(rows.cap, _words(node, rows.cap)), ()
     known = [scan.facts.rows.cap or scan.facts.rows.proved for scan in scans_in(node) if scan.facts.unit is not None]
-    most = max((each for each in known if each is not None), default=0)
+    most = max((cap for cap in known if cap is not None), default=0)
     if not most or None in known:
         return Cap(MOST_ROWS, "", is_declared=False), ()
     return _multiplied(most, find_fan_out(node, context), is_declared=_is_declared(node, context))
@@ -51,10 +51,10 @@ def find_cap(node: Node, request: Request, context: PlannerContext) -> tuple[Cap
 def _words(node: Node, cap: int) -> str:
     """Return whose number the cap is: that of one table, or of several that are joined by nothing but the unit."""
     known = [scan.facts.rows.cap for scan in scans_in(node) if scan.facts.unit is not None]
-    caps = [each for each in known if each is not None and each > 1]
+    caps = [cap for cap in known if cap is not None and cap > 1]
     if len(caps) < 2 or prod(caps) != cap or sum(caps) == cap:
         return "the rules' cap"
-    named = [f"{each:,}" for each in caps]
+    named = [f"{cap:,}" for cap in caps]
     return f"the rules' caps of {', '.join(named[:-1])} and {named[-1]}, multiplied"
 
 
@@ -94,9 +94,9 @@ def bounding_of(
     return Bounding(rows, groups, limits_groups=groups < rows and not one_group)
 
 
-def limited(bounding: Bounding, asked: Sequence[Contribution], *, is_private: bool) -> tuple[str, ...]:
+def limited(bounding: Bounding, contributions: Sequence[Contribution], *, is_private: bool) -> tuple[str, ...]:
     """A unit in more groups than count is told of by the rules alone, whether there is one or not."""
-    counts_units = any(isinstance(part, Units | Typical) for part in asked)
+    counts_units = any(isinstance(part, Units | Typical) for part in contributions)
     if not bounding.limits_groups or not (counts_units or is_private):
         return ()
     groups = "1 group" if bounding.groups == 1 else f"{bounding.groups:,} groups"

@@ -89,20 +89,22 @@ class _Maker:
         columns = {column.id: column for column in self.keyed.unlisted.facts.columns}
         used = ids_in(*self.keyed.keys, *spans)
         times = {number: self._times(columns[number]) for number in sorted(used)}
-        tests = {each: self._tests(each, spans, columns, times) for each in spans}
+        tests = {span: self._tests(span, spans, columns, times) for span in spans}
         keys = tuple(self._key(key, tests, columns, times) for key in self.keyed.keys)
         named = {key.name for key in keys}
-        own = {each for each, found in tests.items() if any(test.key in named and not test.field for test in found)}
-        known = {each: f"{self._name(each)} in {span.plain()}" for each, span in spans.items()}
-        others = [self.names.expression(each) for each in rest]
+        own = {
+            expression for expression, own in tests.items() if any(test.key in named and not test.field for test in own)
+        }
+        known = {expression: f"{self._name(expression)} in {span.plain()}" for expression, span in spans.items()}
+        others = [self.names.expression(expression) for expression in rest]
 
         def family(left_out: Iterable[Expression]) -> str:
-            left = [text for each, text in known.items() if each not in left_out]
+            left = [text for expression, text in known.items() if expression not in left_out]
             text = self.names.family(self.bounding, layers, [*left, *others]) + self.after
             return hashlib.sha256(text.encode()).hexdigest()
 
-        tested = [each for each in tests if tests[each]][:_MOST_VIEWED]
-        views = tuple(View(family(some), tuple(tests[each] for each in some)) for some in _sets(tested))
+        tested = [test for test in tests if tests[test]][:_MOST_VIEWED]
+        views = tuple(View(family(some), tuple(tests[expression] for expression in some)) for some in _sets(tested))
         counted = tuple(isinstance(part, Units) for part in parts)
         adding = tuple(isinstance(part, Count | Sum | Summed | Products) for part in parts)
         return Cells(family(own), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
@@ -118,23 +120,23 @@ class _Maker:
         times: Mapping[int, tuple[_TimeKey, ...]],
     ) -> CellKey:
         name, listed = self._name(key), self._listed(key)
-        found = listed or WHOLE
-        for test in (each for tested in tests.values() for each in tested if each.key == name and not each.field):
-            found = found.met(test.span)
-        cut = [each for known in times.values() for each in known if each.name == name]
-        made = CellKey(name, _type_of(key), listed is not None, found)
+        span = listed or WHOLE
+        for test in (test for tested in tests.values() for test in tested if test.key == name and not test.field):
+            span = span.met(test.span)
+        cut = [time_key for known in times.values() for time_key in known if time_key.name == name]
+        made = CellKey(name, _type_of(key), listed is not None, span)
         if not cut:
             return made
         field, (number,) = cut[0].field, ids_in(key)
-        finer = (each for each in times[number] if each.field in PARTS[field] and each.name != name)
+        finer = (time for time in times[number] if time.field in PARTS[field] and time.name != name)
         clock = Clock(self._name(columns[number]), field, made.type)
-        return replace(made, clock=clock, finer=tuple(Finer(each.name, each.type) for each in finer))
+        return replace(made, clock=clock, finer=tuple(Finer(time_key.name, time_key.type) for time_key in finer))
 
     def _listed(self, key: Expression) -> Span | None:
         """The values outside of which a key leaves rows out by itself; None where they are too many to be told."""
         if not isinstance(key, Column):
             return WHOLE  # the conditions on its columns are the relation's
-        known = next(each for each in self.keyed.unlisted.facts.columns if each.id == key.id)
+        known = next(column for column in self.keyed.unlisted.facts.columns if column.id == key.id)
         if domain.is_within(known.domain, key.declared):
             return WHOLE
         match key.declared:
@@ -156,23 +158,25 @@ class _Maker:
         bare = Test(name, _type_of(tested), span)
         if isinstance(tested, Column):
             of, zone = columns[number].type, self.context.time_zone
-            moved = ((each, _whole_span(span, of, each, zone)) for each in times[number])
-            return (bare, *(Test(each.name, each.type, new) for each, new in moved if new is not None))
-        said = (each for of, each in spans.items() if isinstance(of, Column) and of.id == number)
-        is_inside = any(_is_declared(each, columns[number]) for each in said)  # what is clamped is the moment itself
+            moved = ((time, _whole_span(span, of, time, zone)) for time in times[number])
+            return (bare, *(Test(time_key.name, time_key.type, new) for time_key, new in moved if new is not None))
+        said = (span for of, span in spans.items() if isinstance(of, Column) and of.id == number)
+        is_inside = any(_is_declared(span, columns[number]) for span in said)  # what is clamped is the moment itself
         known = (*times[number], *(self._clamped(next(iter(columns_in(tested)))) if is_inside else ()))
-        field = next((each.field for each in known if each.name == name), None)
+        field = next((time_key.field for time_key in known if time_key.name == name), None)
         if field is None:
             return (bare,)
-        finer = (each for each in times[number] if each.field in PARTS[field])
-        return (bare, *(Test(each.name, each.type, span, field) for each in finer))
+        finer = (time for time in times[number] if time.field in PARTS[field])
+        return (bare, *(Test(time_key.name, time_key.type, span, field) for time_key in finer))
 
     def _clamped(self, column: Column) -> tuple[_TimeKey, ...]:
         """Numbers of the clock as conditions have them: of a moment that is clamped to its declared bounds."""
         column, setting = _nameable(column), self.context.setting()
-        numbers = [(extract((Literal(each[3:]), column), setting), each) for each in _NUMBERS_OF]
-        whole = [(cast_to(each, INT4, setting), field) for each, field in numbers]
-        return tuple(_TimeKey(self._name(each), _type_of(each), field) for each, field in (*numbers, *whole))
+        numbers = [(extract((Literal(field[3:]), column), setting), field) for field in _NUMBERS_OF]
+        whole = [(cast_to(expression, INT4, setting), field) for expression, field in numbers]
+        return tuple(
+            _TimeKey(self._name(expression), _type_of(expression), field) for expression, field in (*numbers, *whole)
+        )
 
     def _times(self, column: Column) -> tuple[_TimeKey, ...]:
         """The keys that a moment is usually cut to."""
@@ -180,15 +184,15 @@ class _Maker:
             return ()
         column, setting = _nameable(column), self.context.setting(as_key=True)
         try:
-            found = [(date_trunc((Literal(field), column), setting), field) for field in _FIELDS]
-            dates = [(cast_to(each, DATE, setting), field) for each, field in found]
+            truncations = [(date_trunc((Literal(field), column), setting), field) for field in _FIELDS]
+            dates = [(cast_to(expression, DATE, setting), field) for expression, field in truncations]
             day = column if column.type.kind == "date" else cast_to(column, DATE, setting)
-            numbers = [(extract((Literal(each[3:]), column), setting), each) for each in _NUMBERS_OF]
-            whole = [(cast_to(each, INT4, setting), field) for each, field in numbers]
+            numbers = [(extract((Literal(field[3:]), column), setting), field) for field in _NUMBERS_OF]
+            whole = [(cast_to(expression, INT4, setting), field) for expression, field in numbers]
         except Refusal:  # of the session's styles
             return ()
-        made = [*found, *dates, (day, _FIELDS[0]), *numbers, *whole]
-        return tuple(_TimeKey(self._name(each), _type_of(each), field) for each, field in made)
+        made = [*truncations, *dates, (day, _FIELDS[0]), *numbers, *whole]
+        return tuple(_TimeKey(self._name(expression), _type_of(expression), field) for expression, field in made)
 
 
 def _nameable(column: Column) -> Column:
@@ -221,24 +225,24 @@ def _sets(tested: Sequence[Expression]) -> Iterator[tuple[Expression, ...]]:
 
 def _conditions(node: Node) -> tuple[list[Expression], int]:
     """The conditions that stand outermost, and on how many nodes."""
-    found, layers = list[Expression](), 0
+    expressions, layers = list[Expression](), 0
     while isinstance(node, Filter):
-        found += conjuncts(node.condition)
+        expressions += conjuncts(node.condition)
         node, layers = node.source, layers + 1
-    return found, layers
+    return expressions, layers
 
 
 def _spans(conditions: Sequence[Expression]) -> tuple[dict[Expression, Span], list[Expression]]:
     """By column, or number of its clock, what simple conditions leave of it, and all other conditions."""
-    found, rest = dict[Expression, Span](), list[Expression]()
-    for each in conditions:
-        if (said := _said(each)) is None:
-            rest.append(each)
+    spans, rest = dict[Expression, Span](), list[Expression]()
+    for condition in conditions:
+        if (said := _said(condition)) is None:
+            rest.append(condition)
         else:
             tested, span = said
-            same = next((known for known in found if _is_same(known, tested)), tested)
-            found[same] = found.get(same, WHOLE).met(span)
-    return found, rest
+            same = next((known for known in spans if _is_same(known, tested)), tested)
+            spans[same] = spans.get(same, WHOLE).met(span)
+    return spans, rest
 
 
 def _is_same(one: Expression, other: Expression) -> bool:
@@ -262,8 +266,8 @@ def _said(condition: Expression) -> tuple[Expression, Span] | None:
         case Apply(name=name, sql=sql, arguments=(Constant() as constant, column)) if name in _MIRRORED:
             return _compared(column, _MIRRORED[name], constant) if sql == f"({{0}} {name} {{1}})" else None
         case Apply(name="in", sql=sql, arguments=(column, *items)) if sql.startswith("({0} IN ("):
-            listed = [_value(column, each) for each in items if isinstance(each, Constant)]
-            known = tuple(dict.fromkeys(each for each in listed if each is not None))
+            listed = [_value(column, item) for item in items if isinstance(item, Constant)]
+            known = tuple(dict.fromkeys(value for value in listed if value is not None))
             if len(listed) < len(items) or None in listed or len(known) > _LONGEST_LIST:
                 return None
             return column, Span(tuple(sorted(known, key=str)), null=False)
@@ -311,7 +315,7 @@ def _whole_span(span: Span, of: Type, key: _TimeKey, zone: str) -> Span | None:
     """A range of moments as one of days, weeks, months …, if it begins and ends with one."""
     if span.items is not None or span.null or span.low is None or span.high is None or span.above or not span.below:
         return None
-    ends = [_start(each, of, key, zone) for each in (span.low, span.high)]
+    ends = [_start(end, of, key, zone) for end in (span.low, span.high)]
     low, high = ends
     return None if low is None or high is None else Span(low=low, high=high, below=True, null=False)
 
@@ -323,7 +327,7 @@ def _start(moment: Fraction, of: Type, key: _TimeKey, zone: str) -> Fraction | N
         return None
     if "timestamptz" in (of.kind, key.type.kind):
         instant = value.to_instant(local, zone)
-        around = None if instant is None else [value.to_local(instant + each, zone) for each in (-_HOURS, 0, _HOURS)]
+        around = None if instant is None else [value.to_local(instant + hours, zone) for hours in (-_HOURS, 0, _HOURS)]
         if around != [local - _HOURS, local, local + _HOURS]:
             return None
     return value_of_local(local, key.type, zone)

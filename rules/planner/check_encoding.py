@@ -17,12 +17,12 @@ def check_encoding(block: Block, encoding: str, kernel: Kernel) -> None:
     for sql in _statements(block, kernel):
         missing = find_missing(sql, codec)
         if missing is not None:
-            found = next((text for text in _literals(sql) if missing in text), missing)
+            unencodable = next((text for text in _literals(sql) if missing in text), missing)
             hint = (
                 "No row can contain it. Remove it from the statement, or ask your DBA to remove it from the rules file."
             )
-            message = f"'{found}' has no equivalent in {encoding}, the encoding of the real database"
-            raise NotSupported(message, hint=hint, about=found)
+            message = f"'{unencodable}' has no equivalent in {encoding}, the encoding of the real database"
+            raise NotSupported(message, hint=hint, about=unencodable)
 
 
 def _statements(block: Block, kernel: Kernel) -> Iterator[str]:
@@ -35,4 +35,4 @@ def _statements(block: Block, kernel: Kernel) -> Iterator[str]:
 
 
 def _literals(sql: str) -> Iterator[str]:
-    return (found[1].replace("''", "'") for found in _LITERAL.finditer(sql))
+    return (match[1].replace("''", "'") for match in _LITERAL.finditer(sql))

@@ -47,11 +47,11 @@ def _check(text: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
 def _unreadable(path: str, refusal: UnknownName, hidden: Iterable[tuple[TableName, str]]) -> Finding:
     """A view of SELECT * reads hidden columns too."""
     named = refusal.message.partition('"')[2].rpartition('"')[0]
-    found = sorted(f"{table}.{column}" for table, column in hidden if f".{named}".endswith(f".{column}"))
-    if not found:
+    columns = sorted(f"{table}.{column}" for table, column in hidden if f".{named}".endswith(f".{column}"))
+    if not columns:
         return error(path, f"the definition of the view is refused: {refusal.message}", _HINT)
     hint = "remove the view from the rules file, or define it without the column"
-    return error(path, f"the view reads {' or '.join(found)}, which the rules hide", hint)
+    return error(path, f"the view reads {' or '.join(columns)}, which the rules hide", hint)
 
 
 def _hidden_of(view: Table, policy: Policy, catalog: Catalog) -> Iterator[tuple[TableName, str]]:
@@ -61,7 +61,7 @@ def _hidden_of(view: Table, policy: Policy, catalog: Catalog) -> Iterator[tuple[
         if rules is not None and table is not None and rules.view:
             yield from _hidden_of(table, policy, catalog)
         elif rules is not None:
-            yield from ((name, column) for column, each in rules.columns.items() if each.hidden)
+            yield from ((name, column) for column, column_rules in rules.columns.items() if column_rules.hidden)
 
 
 def _tables(view: Table) -> Iterator[TableName]:

@@ -121,16 +121,18 @@ def find_ladders(
     is_declared: bool,
 ) -> tuple[Ladder, ...]:
     """The block's ladders: of the rows first, then of groups, then of each sum that has its own."""
-    found: list[tuple[str, str, tuple[int, ...], Fraction]] = []
+    ladders_of_measures: list[tuple[str, str, tuple[int, ...], Fraction]] = []
     if bounding.is_chosen:
-        found.append(("rows", "rows", rungs_to(bounding.rows), Fraction(1)))
+        ladders_of_measures.append(("rows", "rows", rungs_to(bounding.rows), Fraction(1)))
     if bounding.chooses_groups:
-        found.append(("groups", "groups", rungs_to(min(bounding.groups, shares.groups or 1)), Fraction(1)))
+        ladders_of_measures.append(
+            ("groups", "groups", rungs_to(min(bounding.groups, shares.groups or 1)), Fraction(1))
+        )
     for total in bounding.own:
         rungs = rungs_to(bounding.rows * total.reach, -(-total.reach // _FINEST))
-        found.append((name(total), _words(total.summand.expression), rungs, _step(total, recipes)))
+        ladders_of_measures.append((name(total), _words(total.summand.expression), rungs, _step(total, recipes)))
     ladders = []
-    for number, (called, what, rungs, step) in enumerate(found):
+    for number, (called, what, rungs, step) in enumerate(ladders_of_measures):
         epsilon, measures = shares.ladders[number], tuple(_bounded_by(number, bounding, shares))
         priced = partial(thresholds_of, rungs, measures=measures, epsilon=epsilon, group_size=shares.group_size)
         classes = () if shares.groups else tuple((most, priced(max(1, most // 2))) for most in _CLASSES)

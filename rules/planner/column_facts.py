@@ -70,7 +70,7 @@ class ColumnFacts:
 def column_facts(policy: Policy, catalog: Catalog) -> Iterator[ColumnFacts]:
     """All columns that analysts can see, in the order of schema, table and column."""
     context = PlannerContext(policy, catalog)
-    for table in sorted(catalog.tables, key=lambda each: each.name):
+    for table in sorted(catalog.tables, key=lambda table: table.name):
         rules = policy.find_table(table.name)
         if rules is not None:
             shown = [column for column in table.columns if not rules.hides(column)]
@@ -110,8 +110,12 @@ def _viewed(view: Table, columns: Sequence[real.Column], context: PlannerContext
     except Refusal:  # every statement that reads it is refused
         sites = ()
     source = next((site.source for site in sites if site.select_index == 0), None)
-    for each in plain:
-        yield each if source is None else _with_uses(replace(each, rows=_rows(source.node)), source, context)
+    for column_facts in plain:
+        yield (
+            column_facts
+            if source is None
+            else _with_uses(replace(column_facts, rows=_rows(source.node)), source, context)
+        )
 
 
 def _with_uses(plain: ColumnFacts, source: BoundSource, context: PlannerContext) -> ColumnFacts:
@@ -166,18 +170,18 @@ def _groups(key: Expression | None, node: Node, context: PlannerContext) -> Lite
 
 def _bounds(own: Column, value: Expression, *, is_useful: bool) -> Bounds:
     """Bounds that nothing but the width of a wide type gives are none."""
-    found, source = domain.range_of(value.domain), _source(own)
-    if not found.is_bounded or not (is_useful or source == "rules"):
+    image, source = domain.range_of(value.domain), _source(own)
+    if not image.is_bounded or not (is_useful or source == "rules"):
         return Bounds()
-    return Bounds(_text(found.low, own), _text(found.high, own), source=source)
+    return Bounds(_text(image.low, own), _text(image.high, own), source=source)
 
 
 def _source(own: Column) -> Source:
     return "catalog" if isinstance(own.declared, Anything) else "rules"
 
 
-def _texts(given: Values, own: Column) -> tuple[str, ...]:
-    return tuple(text for item in given.items if (text := text_of(item, own.type)) is not None)
+def _texts(listed: Values, own: Column) -> tuple[str, ...]:
+    return tuple(text for item in listed.items if (text := text_of(item, own.type)) is not None)
 
 
 def _text(bound: Fraction | None, own: Column) -> Text:

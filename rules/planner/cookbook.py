@@ -45,14 +45,17 @@ class Chapter:
 
 def chapter(policy: Policy, catalog: Catalog, name: TableName, epsilon: Decimal) -> Chapter | None:
     """Return what can be asked of one table; None where analysts have none of that name."""
-    facts = {key: list(group) for key, group in groupby(column_facts(policy, catalog), lambda each: each.table.name)}
+    facts = {
+        key: list(group)
+        for key, group in groupby(column_facts(policy, catalog), lambda column_facts: column_facts.table.name)
+    }
     if name not in facts:
         return None
     columns = facts[name]
     table, public = columns[0].table, columns[0].is_public
     planner = ErrorPlanner(policy, catalog, Kernel(Ground(policy, catalog)), (epsilon,))
-    asked = _public(table) if public else _protected(columns, facts, policy)
-    recipes = (_recipe(planner, title, sql, epsilon, exact=public) for title, sql in asked)
+    entries = _public(table) if public else _protected(columns, facts, policy)
+    recipes = (_recipe(planner, title, sql, epsilon, exact=public) for title, sql in entries)
     return Chapter(table, public, tuple(columns), tuple(recipe for recipe in recipes if recipe is not None))
 
 
@@ -60,10 +63,10 @@ def _recipe(planner: ErrorPlanner, title: str, sql: str, epsilon: Decimal, *, ex
     text = _short(sql)
     if exact:
         return CookbookEntry(title, text, None, exact=True)
-    asked = planner.ask(title, sql)
-    if isinstance(asked, Refusal):
+    error = planner.ask(title, sql)
+    if isinstance(error, Refusal):
         return None
-    return CookbookEntry(title, text, asked.errors.get(epsilon), asked.at_most)
+    return CookbookEntry(title, text, error.errors.get(epsilon), error.at_most)
 
 
 def _short(sql: str) -> str:
@@ -92,8 +95,8 @@ def _protected(
     name = qualified(table.name)
     yield "How many rows", f"SELECT count(*) FROM {name}"
     yield "How sure that number is", f"SELECT count(*), noisegate.margin(count(*)) FROM {name}"
-    keys = [each for each in columns if _is_key(each)]
-    sums = [each for each in columns if each.can_be_summed and not each.is_unit]
+    keys = [column for column in columns if _is_key(column)]
+    sums = [column for column in columns if column.can_be_summed and not column.is_unit]
     for key in keys[:3]:
         column = _column(key)
         yield (
@@ -121,9 +124,11 @@ def _protected(
 
 def _found(columns: Sequence[ColumnFacts], name: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Groups that are found in the data need δ."""
-    found = [each for each in columns if each.groups == "found" and not (each.can_be_summed or _is_time(each))]
+    column_factses = [
+        column for column in columns if column.groups == "found" and not (column.can_be_summed or _is_time(column))
+    ]
     if policy.budget.delta:
-        for key in found[:1]:
+        for key in column_factses[:1]:
             column = _column(key)
             yield (
                 f"Rows by {key.column.name}, of groups that are large enough",

@@ -40,15 +40,23 @@ def pivots_of(vectors: Iterable[Vector]) -> Pivots:
 
 def vectors_of(parts: Sequence[Contribution], alone: Sequence[Contribution] = ()) -> tuple[Vector, ...]:
     """The parts by vectors, in their order; those that are to stay alone, and most others, are one each."""
-    found: list[list[Contribution]] = []
+    contributionses: list[list[Contribution]] = []
     for part in parts:
-        together = () if part in alone else (each for each in found if each[0] not in alone and _fits(part, each))
+        together = (
+            ()
+            if part in alone
+            else (
+                contributions
+                for contributions in contributionses
+                if contributions[0] not in alone and _fits(part, contributions)
+            )
+        )
         vector = next(iter(together), None)
         if vector is None:
-            found.append([part])
+            contributionses.append([part])
         else:
             vector.append(part)
-    return tuple(map(tuple, found))
+    return tuple(map(tuple, contributionses))
 
 
 def _fits(part: Contribution, vector: Sequence[Contribution]) -> bool:
@@ -83,9 +91,9 @@ def _implied(condition: Expression) -> Iterator[Expression]:
                 yield from conjuncts(tested)
 
 
-def _tested(given: Expression, *, zero_adds_nothing: bool) -> Expression | None:
+def _tested(expression: Expression, *, zero_adds_nothing: bool) -> Expression | None:
     """Return what a CASE tests that is NULL, or zero, in all other rows."""
-    match given:
+    match expression:
         case Apply(sql="CASE WHEN {0} THEN {1} END", arguments=(tested, _)):
             return tested
         case Apply(sql="CASE WHEN {0} THEN {1} ELSE {2} END", arguments=(tested, _, Constant() as otherwise)):

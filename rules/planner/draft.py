@@ -123,12 +123,14 @@ class Draft:
         """Return what is paid for: the vectors, then the ladders, and last the report of what was cut."""
         uses = [recipe.parts for recipe in self.recipes]
         listing = () if self.public is not None else (Units(),)
-        uses += [(each,) for each in dict.fromkeys((*listing, *self.about))]  # which groups, and numbers, are shown
+        uses += [
+            (mechanism,) for mechanism in dict.fromkeys((*listing, *self.about))
+        ]  # which groups, and numbers, are shown
         weights = weights_of(self.bounding.vectors, uses)
         bounded = (vectors_bounded_by(ladder, self.bounding) for ladder in range(self.bounding.ladders))
         ladders = tuple(
-            weight_of_ladder(self.groups, min((weights[vector] for vector in each), default=Fraction(1)))
-            for each in bounded
+            weight_of_ladder(self.groups, min((weights[vector] for vector in indices), default=Fraction(1)))
+            for indices in bounded
         )
         return weights + ladders + (weight_of_report(self.groups, weights),) * self.asks_cut
 
@@ -167,7 +169,7 @@ class Draft:
 
     def _measure(self, part: Contribution, epsilons: Sequence[Decimal]) -> Measure | Choice:
         """A measure before the kernel has said how far one unit moves it."""
-        number, vector = next((number, each) for number, each in enumerate(self.bounding.vectors) if part in each)
+        number, vector = next((number, vector) for number, vector in enumerate(self.bounding.vectors) if part in vector)
         name, epsilon, chosen_by = self.names.part(part), epsilons[number], self.bounding.chosen_by(part)
         if isinstance(part, Pick):
             statement = histogram_statement(self.rows, self.keys, part, self.bounding)
@@ -183,14 +185,16 @@ class Draft:
         """A choice among values of blocks, of as many as ε needs; equal questions are hashed alike."""
         middle = self.names.part(replace(part, end=None, level=None))
         salt = int.from_bytes(sha256(f"{self.canonical} {middle}".encode()).digest()[:8]) >> 1
-        asked = partial(block_statement, self.rows, self.keys, part, self.bounding, salt=salt)
-        replaced = self.kernel.bounded(asked(blocks=1)).measures[0].sensitivity.l1 // 2
+        statement_with = partial(block_statement, self.rows, self.keys, part, self.bounding, salt=salt)
+        replaced = self.kernel.bounded(statement_with(blocks=1)).measures[0].sensitivity.l1 // 2
         need = BlockNeed(epsilon, replaced * self.context.policy.group_size)
         blocks = need.blocks(part.blocks, part.level)
         end = None if part.end is None else replace(part.end, reach=need.reach(blocks, part.end.level))
         name = f"{self.names.part(part)} over {blocks} blocks of units"
         target = Quantile(Fraction(1, 2))
-        return Choice(name, 1, epsilon, asked(blocks=blocks), len(part.candidates), target, end=end, blocks=blocks)
+        return Choice(
+            name, 1, epsilon, statement_with(blocks=blocks), len(part.candidates), target, end=end, blocks=blocks
+        )
 
     def _block(self, measures: tuple[Measure | Choice, ...], ladders: tuple[Ladder, ...], delta: Decimal) -> Block:
         node, bounding, public, least = self.keyed.source.node, self.bounding, self.public, self.least
@@ -215,21 +219,21 @@ class Draft:
             least_units=None if least is None else LeastUnits(tuple(map(self.parts.index, self.about)), least),
             cells=None if public is None else self._cells(),
             ladders=ladders,
-            tally=tally_statement(self.rows, self.keys, bounding, [each.rungs for each in ladders])
+            tally=tally_statement(self.rows, self.keys, bounding, [ladder.rungs for ladder in ladders])
             if ladders
             else None,
         )
 
     def _cells(self) -> Cells | None:
         after = _origins(self.context)
-        centred = {each.parts[0]: each.centred.parts for each in self.recipes if each.centred is not None}
-        found = self.keyed, self.names, self.bounding, self.parts, centred, self.context
-        return cells_of(*found, is_in_one=self.is_in_one, after=after)
+        centred = {recipe.parts[0]: recipe.centred.parts for recipe in self.recipes if recipe.centred is not None}
+        cells = self.keyed, self.names, self.bounding, self.parts, centred, self.context
+        return cells_of(*cells, is_in_one=self.is_in_one, after=after)
 
 
-def _bars(asked: tuple[Bar, ...], outputs: tuple[Output, ...]) -> tuple[Bar, ...]:
+def _bars(pushed: tuple[Bar, ...], outputs: tuple[Output, ...]) -> tuple[Bar, ...]:
     """The end of a choice's bar is found by the twin, which knows the distances of its type."""
-    whole = (Bar(bar.output) if isinstance(outputs[bar.output], Chosen) else bar for bar in asked)
+    whole = (Bar(bar.output) if isinstance(outputs[bar.output], Chosen) else bar for bar in pushed)
     return tuple(dict.fromkeys(whole))
 
 
@@ -276,9 +280,9 @@ def _with_threshold(block: Block, group_size: int) -> Block:
     most = "at most " if block.ladders else ""
     if block.least_units is not None:
         least = max(least, block.least_units.units)
-    found = ("groups", f"found in the data, by threshold: from {most}about {least} units on")
+    line = ("groups", f"found in the data, by threshold: from {most}about {least} units on")
     notice = f"groups of fewer than about {least} units are left out"
-    return replace(block, explanation=(*block.explanation, found), notices=(*block.notices, notice))
+    return replace(block, explanation=(*block.explanation, line), notices=(*block.notices, notice))
 
 
 def weights_of(vectors: Iterable[Vector], uses: Sequence[Sequence[Contribution]]) -> tuple[Fraction, ...]:

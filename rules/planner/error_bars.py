@@ -39,26 +39,26 @@ def argument_of(bar: Json) -> Json:
 
 def barred_aggregates(body: Node, leaves: Leaves) -> tuple[Bar, ...]:
     """The aggregates of a block, by number, that stand in error bars. A bar that cannot be computed is refused."""
-    found: dict[Bar, None] = {}
+    bars: dict[Bar, None] = {}
     for clause in ABOVE:
         for bar in _bars_in(body.get(clause)):
             _check(bar, leaves)
             end = bar_name(bar) if is_aggregate(argument_of(bar)) else None
-            found.update(dict.fromkeys(Bar(number, end) for number in aggregates_in(argument_of(bar), leaves)))
-    return tuple(found)
+            bars.update(dict.fromkeys(Bar(number, end) for number in aggregates_in(argument_of(bar), leaves)))
+    return tuple(bars)
 
 
 def aggregates_in(argument: Json, leaves: Leaves) -> tuple[int, ...]:
     """The aggregates of an expression, by number."""
-    found: dict[int, None] = {}
+    places: dict[int, None] = {}
 
     def note(node: Json) -> Json:
         if (number := leaves.find_aggregate(node)) is not None:
-            found[number] = None
+            places[number] = None
         return node
 
     replace_leaves(argument, leaves, lambda number: leaves.keys[number], note)
-    return tuple(found)
+    return tuple(places)
 
 
 def check_none_left(tree: Node) -> None:
@@ -130,7 +130,7 @@ def _never_failing(node: Json) -> Json:
             divided, divisor = _never_failing(body.get("lexpr")), _never_failing(body.get("rexpr"))
             return {"A_Expr": body | {"lexpr": divided, "rexpr": _filled("NULLIF($1, 0)", [divisor])}}
         case "FuncCall", _, (called,) if called in _GUARDS:
-            arguments: Json = [_filled(_GUARDS[called], [_never_failing(each)]) for each in items(body, "args")]
+            arguments: Json = [_filled(_GUARDS[called], [_never_failing(argument)]) for argument in items(body, "args")]
             return {"FuncCall": body | {"args": arguments}}
     return {name: _never_failing(child) for name, child in node.items()}
 

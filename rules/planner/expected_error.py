@@ -62,8 +62,8 @@ def expected_errors(policy: Policy, catalog: Catalog, epsilons: Sequence[Decimal
         elif rows.at_most and _has_no_cap(table, policy):
             yield TableUse(table, public=False, not_covered=(_CHOSEN,))
         else:
-            asked = [rows, *planner.counts(columns), *planner.sums(columns)]
-            yield TableUse(table, False, tuple(asked), tuple(_not_covered(columns, policy)))
+            expected_errors = [rows, *planner.counts(columns), *planner.sums(columns)]
+            yield TableUse(table, False, tuple(expected_errors), tuple(_not_covered(columns, policy)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +96,18 @@ class ErrorPlanner:
         """Counts by what has known groups, which all have one error; and by what has to be found."""
         known = [(_quoted(column.column.name), column.column.name) for column in columns if column.groups == "known"]
         known += [_month(column) for column in columns if column.groups != "known" and _has_months(column)]
-        found = [column for column in columns if column.groups == "found" and not _has_months(column)]
+        column_factses = [column for column in columns if column.groups == "found" and not _has_months(column)]
         yield from self._counts_by(known, columns[0].table, "")
         if self.policy.budget.delta:
-            keys = [(_quoted(each.column.name), each.column.name) for each in found]
+            keys = [(_quoted(column_facts.column.name), column_facts.column.name) for column_facts in column_factses]
             yield from self._counts_by(keys, columns[0].table, ", of groups that are large enough")
 
     def _counts_by(self, keys: Sequence[tuple[str, str]], table: Table, which: str) -> Iterator[ExpectedError]:
         words = f"count by {', '.join(name for _, name in keys)}{which}"
         for key, _ in keys:
-            asked = self.ask(words, f"SELECT {key}, count(*) FROM {qualified(table.name)} GROUP BY {key}")
-            if isinstance(asked, ExpectedError) and asked.errors:
-                yield asked
+            error = self.ask(words, f"SELECT {key}, count(*) FROM {qualified(table.name)} GROUP BY {key}")
+            if isinstance(error, ExpectedError) and error.errors:
+                yield error
                 return
 
     def sums(self, columns: Sequence[ColumnFacts]) -> Iterator[ExpectedError]:
@@ -115,9 +115,9 @@ class ErrorPlanner:
         for column in columns:
             if column.can_be_summed:
                 sql = f"SELECT sum({_quoted(column.column.name)}) FROM {qualified(column.table.name)}"
-                asked = self.ask(f"sum of {column.column.name}", sql)
-                if isinstance(asked, ExpectedError):
-                    yield asked
+                error = self.ask(f"sum of {column.column.name}", sql)
+                if isinstance(error, ExpectedError):
+                    yield error
 
 
 def _has_no_cap(table: Table, policy: Policy) -> bool:
@@ -139,9 +139,9 @@ def _not_covered(columns: Sequence[ColumnFacts], policy: Policy) -> Iterator[str
     numbers = [column for column in columns if column.column.type.base in ("numeric", "float4", "float8")]
     if unbounded := [number.column.name for number in numbers if not number.can_be_summed]:
         yield f"sums and averages of {', '.join(unbounded)}: no bounds"
-    found = [column.column.name for column in columns if column.groups == "found" and column.bounds.lower is None]
-    if found and not policy.budget.delta:
-        yield f"groups by {', '.join(found)}: no values and no δ"
+    hidden = [column.column.name for column in columns if column.groups == "found" and column.bounds.lower is None]
+    if hidden and not policy.budget.delta:
+        yield f"groups by {', '.join(hidden)}: no values and no δ"
 
 
 def _margin(block: Block, policy: Policy) -> Fraction | None:

@@ -53,8 +53,8 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
         epsilon=sum((part.epsilon for part in parts), Decimal(0)),
         delta=sum((part.delta for part in parts), Decimal(0)),
     )
-    spoken = [each for part in parts for each in part.spoken]
-    facts = [_facts(block, each, group_size, kernel) for block, each in zip(whole.blocks, spoken, strict=True)]
+    spoken = [line for part in parts for line in part.spoken]
+    facts = [_facts(block, lines, group_size, kernel) for block, lines in zip(whole.blocks, spoken, strict=True)]
     before = sum(len(first.blocks) for first in firsts)
     foreseen = whole.blocks[: before or None]  # the others are known when those are answered
     _foresee_errors(foreseen, facts, spoken)
@@ -129,8 +129,8 @@ def _statements(block: Block, kernel: Kernel) -> Iterator[Fact]:
         name = "inner SQL with the highest bounds" if block.ladders else "inner SQL"
         yield name, kernel.bounded(block.statement).sql
     histograms = dict.fromkeys(measure.statement for measure in block.measures if isinstance(measure, Choice))
-    for number, each in enumerate(histograms, start=1):
-        yield "histogram SQL" if number == 1 else f"histogram SQL {number}", kernel.bounded(each).sql
+    for number, histogram in enumerate(histograms, start=1):
+        yield "histogram SQL" if number == 1 else f"histogram SQL {number}", kernel.bounded(histogram).sql
 
 
 def _top(top: Top, group_size: int) -> Fact:
@@ -251,7 +251,7 @@ def _yaml(facts: Facts) -> Iterator[str]:
             yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
         else:
             yield f"{key}: "
-            yield from (f"  - {json.dumps(each, ensure_ascii=False)}" for each in value)
+            yield from (f"  - {json.dumps(item, ensure_ascii=False)}" for item in value)
 
 
 def _wrapped(indent: str, name: str, value: str) -> Iterator[str]:

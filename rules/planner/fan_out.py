@@ -27,10 +27,10 @@ def find_fan_out(node: Node, context: PlannerContext) -> int | None:
     """
     conditions, product = cover_of(node).conditions, 1
     for public, protected in _public_sides(node):
-        found = _most_partners(public, protected, conditions, context)
-        if found is None:
+        partners = _most_partners(public, protected, conditions, context)
+        if partners is None:
             return None
-        product *= found
+        product *= partners
     return product
 
 
@@ -57,7 +57,7 @@ def _most_partners(
     What is equal to a column of a table that is joined later is not known yet: that table may multiply the rows.
     """
     own = cover_of(public)
-    numbers, known = ({column.id for column in each.facts.columns} for each in (public, protected))
+    numbers, known = ({column.id for column in node.facts.columns} for node in (public, protected))
     fixed = {number for condition in conditions for number in _equated(condition, numbers, known)}
     if any(key <= fixed for key in public.facts.keys):
         return 1
@@ -71,7 +71,7 @@ def _most_partners(
     except TooComplex:
         return None
     inner = InnerQuery(use="groups", sql=sql)
-    released = next((each for each in context.released if each.inner == inner), None)
+    released = next((inner_answer for inner_answer in context.released if inner_answer.inner == inner), None)
     if released is None:
         raise Needed(inner)
     return max(1, int(released.rows[0][0] or 1)) if released.rows else 1
@@ -106,7 +106,9 @@ def _equated(condition: Expression, own: set[int], known: set[int]) -> Iterator[
 
 def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int]) -> str:
     readable = {number for scan in own.public for number in types_of(scan)}
-    within = tuple(dict.fromkeys(each for each in (*own.conditions, *conditions) if is_over(each, readable)))
+    within = tuple(
+        dict.fromkeys(condition for condition in (*own.conditions, *conditions) if is_over(condition, readable))
+    )
     keys = sorted(fixed & readable)
     used = sorted(ids_in(*within) | set(keys))
     names = {number: f"c{place}" for place, number in enumerate(used, start=1)}

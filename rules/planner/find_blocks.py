@@ -35,14 +35,14 @@ class BlockSite:
     @property
     def levels(self) -> tuple["BlockSite", ...]:
         """Each grouping set by itself."""
-        return tuple(replace(self, keys=tuple(self.keys[key] for key in each), sets=()) for each in self.sets)
+        return tuple(replace(self, keys=tuple(self.keys[key] for key in level), sets=()) for level in self.sets)
 
 
 def find_blocks(query: Query, context: PlannerContext) -> tuple[BlockSite, ...]:
     """All blocks, in the order of their SELECTs. A statement that would give out protected rows is refused."""
     state = BindState(context, bind_query)
-    found = state.query(query, Ctes())
-    if not isinstance(found, Outer) and found.node.facts.unit is not None:
+    bound = state.query(query, Ctes())
+    if not isinstance(bound, Outer) and bound.node.facts.unit is not None:
         table = first_table(query)
         raise RowsSelected("rows of a protected table cannot be returned", hint=ROW_HINT, about=table)
     return tuple(_site(block, state) for _, block in sorted(state.blocks.items()))

@@ -46,10 +46,10 @@ def list_parts(keys: tuple[Expression, ...], node: Node, context: PlannerContext
                 continue
             if isinstance(key.domain, Values) or domain.range_of(key.domain).is_bounded:
                 return None  # too many, or with no text of their own: the twin knows no fewer
-        found = cover.part(places, limit)
+        key_part = cover.part(places, limit)
         apart = [own_part(keys[place], place, limit, context.time_zone) for place in places]
-        known = [found] if found is not None else [each for each in apart if each is not None]
-        if found is None and len(known) < len(places):
+        known = [key_part] if key_part is not None else [part for part in apart if part is not None]
+        if key_part is None and len(known) < len(places):
             return None
         parts.extend(known)
     return tuple(parts)
@@ -83,14 +83,14 @@ class _Cover:
 
     def components(self) -> list[list[int]]:
         """The places of keys that have columns or public rows in common."""
-        found: list[tuple[set[object], list[int]]] = []
+        connected: list[tuple[set[object], list[int]]] = []
         for place, key in enumerate(self.keys):
             roots, places = self._roots(key, self.resolved[place]), [place]
-            for other in [each for each in found if each[0] & roots]:
+            for other in [component for component in connected if component[0] & roots]:
                 roots, places = roots | other[0], [*other[1], *places]
-                found.remove(other)
-            found.append((roots, sorted(places)))
-        return sorted(places for _, places in found)
+                connected.remove(other)
+            connected.append((roots, sorted(places)))
+        return sorted(places for _, places in connected)
 
     def is_better(self, place: int) -> bool:
         """Tell whether the twin knows more of a key than its list: public rows, or which values of a range."""
@@ -109,14 +109,15 @@ class _Cover:
         pieces = self._connected(keys)
         owned = {number for piece in pieces for number in piece.columns()}
         conditions = [condition for condition in self._conditions() if is_over(condition, owned)]
-        chosen = {number: each for number in sorted(owned) if (each := self._chosen(number)) is not None}
+        chosen = {number: values for number in sorted(owned) if (values := self._chosen(number)) is not None}
         used = ids_in(*keys, *conditions) | chosen.keys()
         for piece in pieces:
             if isinstance(piece, PublicTables):
                 used |= ids_in(*piece.conditions, *piece.on)
         names = {number: f"c{place}" for place, number in enumerate(_in_order(pieces, used), start=1)}
         pieces = [
-            replace(each, on=self._ties(each, owned)) if isinstance(each, PublicTables) else each for each in pieces
+            replace(piece, on=self._ties(piece, owned)) if isinstance(piece, PublicTables) else piece
+            for piece in pieces
         ]
         sql = groups_sql(pieces, conditions, chosen, keys, names, min(limit + 1, MOST_ROWS))
         try:
@@ -127,13 +128,15 @@ class _Cover:
 
     def _is_long(self, key: Expression, limit: int) -> bool:
         """Return whether a key is a list of more days than may be groups."""
-        lists = {each.number: each.days for each in self.lists.values() if each.days is not None}
+        lists = {
+            listed_rows.number: listed_rows.days for listed_rows in self.lists.values() if listed_rows.days is not None
+        }
         days = lists.get(key.id) if isinstance(key, Column) else None
         return days is not None and days[1] - days[0] >= limit
 
     def _answered(self, sql: str, places: list[int], limit: int) -> KeyPart | None:
         inner = InnerQuery(use="groups", sql=sql)
-        released = next((each for each in self.context.released if each.inner == inner), None)
+        released = next((inner_answer for inner_answer in self.context.released if inner_answer.inner == inner), None)
         if released is None:
             raise Needed(inner)
         if not 0 < len(released.rows) <= min(limit, MOST_ROWS - 1):
@@ -153,8 +156,8 @@ class _Cover:
         if text is None:
             return None, None
         kind = key.type if key.type.kind == "enum" else key.type.plain()
-        found = value.find_value(text, kind, self.context.time_zone)
-        return None if found is None else item_of(found, key, self.context.time_zone)
+        held = value.find_value(text, kind, self.context.time_zone)
+        return None if held is None else item_of(held, key, self.context.time_zone)
 
     def _roots(self, key: Expression, resolved: Expression | None) -> set[object]:
         """Return what a key has in common with others that are computed from the same."""
@@ -175,16 +178,16 @@ class _Cover:
             if domain.items_of(column.domain, MOST_ROWS) is not None and isinstance(column.domain, Values):
                 continue  # by type or rules
             origins = self.same.get(number, frozenset([number]))
-            target = next((found for each in self.cover.scans() if (found := self._target(each, origins))), None)
+            target = next((found for scan in self.cover.scans() if (found := self._target(scan, origins))), None)
             if target is not None:
                 referred, other = target
                 self.tables.append(PublicTables((referred,), optional=column.nullable))
                 self.same[number] = self.same.get(number, frozenset([number])) | {other}
 
-    def _target(self, given: Scan, origins: frozenset[int]) -> tuple[Scan, int] | None:
+    def _target(self, scanned: Scan, origins: frozenset[int]) -> tuple[Scan, int] | None:
         """The public table that one of these columns refers to, and the column there."""
-        table = self.context.catalog.find_table(given.table)
-        names = {name for number, name in given.names if number in origins and name}
+        table = self.context.catalog.find_table(scanned.table)
+        names = {name for number, name in scanned.names if number in origins and name}
         for key in () if table is None else table.foreign_keys:
             rules = self.context.policy.find_table(key.target)
             target = self.context.catalog.find_table(key.target)
@@ -205,75 +208,79 @@ class _Cover:
                 if made is not None:
                     self.lists[Column(number, column.type)] = made
 
-    def _resolve(self, given: Expression) -> Expression | None:
+    def _resolve(self, expression: Expression) -> Expression | None:
         """An expression over the columns of public rows and lists; None where it depends on something else.
 
         A range says what lies between two ends, not which of it can be: what it is computed from says more.
         """
-        match given:
+        match expression:
             case Constant():
-                return given
+                return expression
             case Column():
-                found = self._column(given)
-                return found if found is not None else self._listed(given)
-        is_listed = not self._is_covered(given) and not isinstance(given.domain, Range)
-        if is_listed and (found := self._listed(given)) is not None:
-            return found
-        arguments = tuple(map(self._resolve, given.arguments))
+                resolved = self._column(expression)
+                return resolved if resolved is not None else self._listed(expression)
+        is_listed = not self._is_covered(expression) and not isinstance(expression.domain, Range)
+        if is_listed and (resolved := self._listed(expression)) is not None:
+            return resolved
+        arguments = tuple(map(self._resolve, expression.arguments))
         known = tuple(argument for argument in arguments if argument is not None)
         if len(known) == len(arguments):
-            return replace(given, arguments=known)
-        return None if self._is_covered(given) else self._listed(given)
+            return replace(expression, arguments=known)
+        return None if self._is_covered(expression) else self._listed(expression)
 
-    def _is_covered(self, given: Expression) -> bool:
-        return any(self._column(column) is not None for column in columns_in(given))
+    def _is_covered(self, expression: Expression) -> bool:
+        return any(self._column(column) is not None for column in columns_in(expression))
 
-    def _column(self, given: Column) -> Expression | None:
+    def _column(self, column: Column) -> Expression | None:
         """A column as a public one, as that of a list of days, or as what it is computed from."""
-        days = self.lists.get(Column(given.id, given.type))
+        days = self.lists.get(Column(column.id, column.type))
         if days is not None:
-            return Column(days.number, given.type)
+            return Column(days.number, column.type)
         for table in self.tables:
             columns = table.columns()
-            for number in sorted(self.same.get(given.id, frozenset([given.id]))):
-                if number in columns and (number == given.id or columns[number].type.kind == given.type.kind):
+            for number in sorted(self.same.get(column.id, frozenset([column.id]))):
+                if number in columns and (number == column.id or columns[number].type.kind == column.type.kind):
                     return Column(number, columns[number].type)
-        computed = self.cover.computed.get(given.id)
+        computed = self.cover.computed.get(column.id)
         if computed is None or isinstance(computed, Column) or not self._is_covered(computed):
             return None
         return self._resolve(computed)
 
-    def _listed(self, given: Expression) -> Expression | None:
+    def _listed(self, expression: Expression) -> Expression | None:
         """An expression of which all values are known, as a column of its own."""
-        if given not in self.lists:
-            number = given.id if isinstance(given, Column) else next(self.fresh)
-            made = listed(number, given, MOST_ROWS)
+        if expression not in self.lists:
+            number = expression.id if isinstance(expression, Column) else next(self.fresh)
+            made = listed(number, expression, MOST_ROWS)
             if made is None:
                 return None
-            self.lists[given] = made
-        return Column(self.lists[given].number, given.type)
+            self.lists[expression] = made
+        return Column(self.lists[expression].number, expression.type)
 
     def _conditions(self) -> list[Expression]:
         """Return what is known to hold of public columns, and which of them are equal because others are."""
-        found = [each for given in self.cover.conditions if (each := self._over_public(given)) is not None]
+        expressions = [
+            expression
+            for condition in self.cover.conditions
+            if (expression := self._over_public(condition)) is not None
+        ]
         covered = {number: column for table in self.tables if not table.optional for number, column in _plain(table)}
         for group in sorted({tuple(sorted(group & covered.keys())) for group in self.same.values()}):
             for first, second in pairwise(group):
                 one, two = covered[first], covered[second]
-                found.append(Apply("=", "({0} = {1})", (one, two), one.type))
-        return list(dict.fromkeys(found))
+                expressions.append(Apply("=", "({0} = {1})", (one, two), one.type))
+        return list(dict.fromkeys(expressions))
 
-    def _over_public(self, given: Expression) -> Expression | None:
+    def _over_public(self, expression: Expression) -> Expression | None:
         covered = {number for table in self.tables for number in table.columns()}
-        return given if is_over(given, covered) else None
+        return expression if is_over(expression, covered) else None
 
     def _ties(self, table: PublicTables, owned: set[int]) -> tuple[Expression, ...]:
-        return tuple(each for each in table.on if is_over(each, owned))
+        return tuple(expression for expression in table.on if is_over(expression, owned))
 
     def _chosen(self, number: int) -> Values | None:
         """The values that conditions leave of a public column, where these are listed."""
-        for each in sorted(self.same.get(number, frozenset([number]))):
-            column = self.known.get(each)
+        for other in sorted(self.same.get(number, frozenset([number]))):
+            column = self.known.get(other)
             if column is None or column.type.kind in ("float", "boolean", "other") or column.type.base == "bpchar":
                 continue
             match column.domain:
@@ -286,13 +293,18 @@ class _Cover:
         pieces: list[Piece] = [*self.tables, *self.lists.values()]
         wanted = set(ids_in(*keys))
         ties = [ids_in(condition) for condition in self._conditions()]
-        ties += [ids_in(each) for table in self.tables for each in table.on if self._over_public(each) is not None]
-        found: list[Piece] = []
+        ties += [
+            ids_in(expression)
+            for table in self.tables
+            for expression in table.on
+            if self._over_public(expression) is not None
+        ]
+        sources: list[Piece] = []
         while True:
-            more = [piece for piece in pieces if piece not in found and piece.columns().keys() & wanted]
+            more = [piece for piece in pieces if piece not in sources and piece.columns().keys() & wanted]
             if not more:
-                return [piece for piece in pieces if piece in found]
-            found += more
+                return [piece for piece in pieces if piece in sources]
+            sources += more
             owned = {number for piece in more for number in piece.columns()}
             for tie in ties:
                 wanted |= tie if tie & owned else set()
@@ -300,11 +312,11 @@ class _Cover:
 
 def _tables(cover: Cover) -> Iterator[PublicTables]:
     """Each public table by itself, and the partners of outer joins together."""
-    for each in cover.public:
-        yield PublicTables((each,))
+    for table in cover.public:
+        yield PublicTables((table,))
     for partner in cover.partners:
         inner = partner.cover
-        owned = {number for each in inner.public for number in types_of(each)}
+        owned = {number for scan in inner.public for number in types_of(scan)}
         if inner.public:
             within = tuple(condition for condition in inner.conditions if is_over(condition, owned))
             yield PublicTables(inner.public, within, optional=True, on=partner.conditions)
@@ -317,19 +329,19 @@ def _plain(table: PublicTables) -> Iterator[tuple[int, Column]]:
 
 def _clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
     """The bounds between which all keys hold a column."""
-    found: domain.Domain = domain.ANYTHING
+    held: domain.Domain = domain.ANYTHING
     for key in keys:
         for clamp in _clamps(key):
             if number in ids_in(clamp):
-                found = domain.union(found, clamp.domain) if found != domain.ANYTHING else clamp.domain
-    return found
+                held = domain.union(held, clamp.domain) if held != domain.ANYTHING else clamp.domain
+    return held
 
 
-def _clamps(given: Expression) -> Iterator[Apply]:
-    if isinstance(given, Apply):
-        if given.name in ("clamp", "within"):
-            yield given
-        for argument in given.arguments:
+def _clamps(expression: Expression) -> Iterator[Apply]:
+    if isinstance(expression, Apply):
+        if expression.name in ("clamp", "within"):
+            yield expression
+        for argument in expression.arguments:
             yield from _clamps(argument)
 
 

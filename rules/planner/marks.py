@@ -58,7 +58,7 @@ def put_marks(body: Node, marked: Marked, source: str) -> None:
     NULLIF keeps the type of its first operand, and that type's precision.
     """
     targets = items(body, "targetList")
-    names = [str(kind(each)[1].get("name") or column_name(kind(each)[1].get("val"))) for each in targets]
+    names = [str(kind(target)[1].get("name") or column_name(kind(target)[1].get("val"))) for target in targets]
     marks = [f"x{item + 1}" for item in marked.holes]
     inside = dict(body)
     more: list[Json] = [{"ResTarget": {"name": mark, "val": _column(source, mark)}} for mark in marks]

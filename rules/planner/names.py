@@ -81,40 +81,42 @@ class CanonicalNames:
 
     def _block_value(self, value: BlockValue) -> str:
         names = [f"a{place}" for place in range(len(value.aggregates))]
-        told = (f"{name}: {self._aggregate(each)}" for name, each in zip(names, value.aggregates, strict=True))
-        return f"{expression_sql(value.expression, dict(enumerate(names)))} with {'; '.join(told)},"
+        aggregates = (
+            f"{name}: {self._aggregate(aggregate)}" for name, aggregate in zip(names, value.aggregates, strict=True)
+        )
+        return f"{expression_sql(value.expression, dict(enumerate(names)))} with {'; '.join(aggregates)},"
 
-    def _aggregate(self, given: BlockAggregate) -> str:
-        match given:
+    def _aggregate(self, aggregate: BlockAggregate) -> str:
+        match aggregate:
             case BlockRows(condition=condition):
                 return f"rows where {self.expression(condition)}"
             case BlockDistinct(expression=expression):
                 return f"different {self.expression(expression)}"
             case BlockMoment(summands=summands, powers=powers):
                 factors = zip(map(self._summand, summands), powers, strict=True)
-                return f"sum of {' times '.join(f'({each})^{power}' for each, power in factors)}"
+                return f"sum of {' times '.join(f'({factor})^{power}' for factor, power in factors)}"
             case BlockPlace(summand=summand, place=place, fraction=fraction, descending=descending):
                 return f"{place} {fraction}{' descending' * descending} of {self._summand(summand)}"
 
-    def _candidate(self, given: Bins | Listed) -> str:
-        match given:
+    def _candidate(self, candidates: Bins | Listed) -> str:
+        match candidates:
             case Bins(summand=summand, width=width):
                 return f"{self._summand(summand)} by {width}"
             case Listed(expressions=expressions, labels=labels):
-                listed = ", ".join(self.expression(each) for label in labels for each in label)
+                listed = ", ".join(self.expression(constant) for label in labels for constant in label)
                 return f"{', '.join(map(self.expression, expressions))} among {listed}"
 
-    def _summand(self, given: Summand) -> str:
-        lattice = given.lattice
-        return f"{self.expression(given.expression)} from {lattice.low} to {lattice.high} in steps of {lattice.step}"
+    def _summand(self, summand: Summand) -> str:
+        lattice = summand.lattice
+        return f"{self.expression(summand.expression)} from {lattice.low} to {lattice.high} in steps of {lattice.step}"
 
     def _has_instants(self) -> bool:
         """Tell whether an instant is read by the clock of a zone; dates and local times mean the same in all zones."""
         scans = scans_in(self.keyed.source.node)
         return any(column.type.kind == "timestamptz" for scan in scans for column in scan.facts.columns)
 
-    def expression(self, given: Expression) -> str:
-        sql = expression_sql(given, self.rendered.names)
+    def expression(self, written: Expression) -> str:
+        sql = expression_sql(written, self.rendered.names)
         return f"{sql} in {self.zone}" if _is_zoned(sql) else sql
 
 

@@ -32,17 +32,17 @@ def noise_of_sum(policy: Policy, catalog: Catalog, table: str, column: str) -> t
     `table` is a name as the rules write it.
     """
     rules = policy.tables[table]
-    given = rules.columns.get(column)
-    if given is None or given.lower is None or given.upper is None:
+    column_rules = rules.columns.get(column)
+    if column_rules is None or column_rules.lower is None or column_rules.upper is None:
         return ()
-    if isinstance(given.lower, date) or isinstance(given.upper, date):
+    if isinstance(column_rules.lower, date) or isinstance(column_rules.upper, date):
         return ()
-    lower, upper = Decimal(given.lower), Decimal(given.upper)
+    lower, upper = Decimal(column_rules.lower), Decimal(column_rules.upper)
     sql = f'SELECT sum("{column.replace(chr(34), chr(34) * 2)}") FROM {qualified(table_name(table))}'
 
     def points() -> Iterator[NoisePoint]:
         for factor in _FACTORS:
-            scaled = given.model_copy(update={"lower": lower * factor, "upper": upper * factor})
+            scaled = column_rules.model_copy(update={"lower": lower * factor, "upper": upper * factor})
             changed = rules.model_copy(update={"columns": {**rules.columns, column: scaled}})
             error = _error(policy, catalog, table, changed if factor != 1 else rules, sql)
             if error is not None:
@@ -77,5 +77,5 @@ def _error(policy: Policy, catalog: Catalog, table: str, given_rules: TableRules
     changed = policy.model_copy(update={"tables": {**policy.tables, table: given_rules}})
     epsilon = policy.defaults.epsilon
     planner = ErrorPlanner(changed, catalog, Kernel(Ground(changed, catalog)), (epsilon,))
-    asked = planner.ask("", sql)
-    return asked.errors.get(epsilon) if isinstance(asked, ExpectedError) else None
+    error = planner.ask("", sql)
+    return error.errors.get(epsilon) if isinstance(error, ExpectedError) else None

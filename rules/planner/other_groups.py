@@ -37,8 +37,8 @@ class Other:
 
 def wants_other(columns: Sequence[Column], context: PlannerContext) -> bool:
     """Tell whether a key has such a group: session or rules ask for it, and conditions leave something outside."""
-    asked = context.other or any(column.other for column in columns)
-    return asked and any(not domain.is_within(column.domain, column.declared) for column in columns)
+    is_asked = context.other or any(column.other for column in columns)
+    return is_asked and any(not domain.is_within(column.domain, column.declared) for column in columns)
 
 
 def with_other(
@@ -58,13 +58,13 @@ def _has_room(key: Expression) -> bool:
     """Return whether the word is a value of the key's type, and of no row that is as declared."""
     if key.type.kind != "text" or (key.type.size is not None and key.type.size < len(LABEL)):
         return False
-    found = key.declared if isinstance(key, Column) else key.domain
-    return isinstance(found, Values) and LABEL not in found.items
+    domain = key.declared if isinstance(key, Column) else key.domain
+    return isinstance(domain, Values) and LABEL not in domain.items
 
 
 def outside_of(groups: PublicGroups, others: Sequence[Other]) -> tuple[int, ...]:
     """The numbers of the listed groups that hold nothing else."""
     apart = [other for other in others if other.is_apart]
     return tuple(
-        number for number, row in enumerate(groups.rows) if any(row[each.place] == each.label for each in apart)
+        number for number, row in enumerate(groups.rows) if any(row[other.place] == other.label for other in apart)
     )

@@ -107,12 +107,12 @@ def _rewrite(place: Place) -> None:
 
     names = {name for target in items(body, "targetList") if (name := _output_name(target))}
     targets = [
-        _target(each, _shown_bare(each, place, key) if item in place.bare else replaced(each))
-        for item, each in enumerate(items(body, "targetList"))
+        _target(target, _shown_bare(target, place, key) if item in place.bare else replaced(target))
+        for item, target in enumerate(items(body, "targetList"))
     ]
     for clause in ABOVE:
         if clause == "sortClause":
-            body[clause] = [_sorted(each, names, replaced(each)) for each in items(body, clause)]
+            body[clause] = [_sorted(item, names, replaced(item)) for item in items(body, clause)]
         elif clause != "targetList" and clause in body:
             body[clause] = replaced(body[clause])
     body["targetList"] = targets
@@ -174,8 +174,8 @@ def _levels(node: Json, place: Place) -> Json:
         case list():
             return [_levels(child, place) for child in node]
         case {"GroupingFunc": dict() as body}:
-            keys = [place.leaves.find_key(each) for each in items(body, "args")]
-            bits = [sum((key not in each) << at for at, key in enumerate(reversed(keys))) for each in place.site.sets]
+            keys = [place.leaves.find_key(argument) for argument in items(body, "args")]
+            bits = [sum((key not in level) << at for at, key in enumerate(reversed(keys))) for level in place.site.sets]
             return _expression(f"(ARRAY[{', '.join(map(str, bits))}])[{place.name}.k{len(place.site.keys) + 1}]")
         case dict() if kind(node)[0] != "SelectStmt":
             return {name: _levels(child, place) for name, child in node.items()}
@@ -233,10 +233,10 @@ def _arrays(place: Place) -> Json:
         selects = [_array_select(only, keys, {}, has_set=bool(place.block.sets), marked=place.marked)]
     else:
         types = dict[int, str]()
-        for each, keys_of_set in zip(place.arrays, place.site.sets, strict=True):
-            types |= {key: column.type for key, column in zip(keys_of_set, each.block.keys, strict=True)}
+        for array, keys_of_set in zip(place.arrays, place.site.sets, strict=True):
+            types |= {key: column.type for key, column in zip(keys_of_set, array.block.keys, strict=True)}
         levels = enumerate(zip(place.arrays, place.site.sets, strict=True), start=1)
-        selects = [_array_select(each, own, types, level=number) for number, (each, own) in levels]
+        selects = [_array_select(arrays, own, types, level=number) for number, (arrays, own) in levels]
     (piece,) = parse(f"SELECT FROM ({' UNION ALL '.join(selects)}) AS {place.name}")
     return items(kind(piece.tree)[1], "fromClause")[0]
 
@@ -268,13 +268,13 @@ def _array_select(
 
 def _column_types(block: Block, *, has_set: bool) -> dict[str, str]:
     """The types of a block's arrays, in their order: keys, outputs, error bars, and what is shown of outputs."""
-    found = {f"k{place}": column.type for place, column in enumerate(block.keys, start=1)}
+    types = {f"k{place}": column.type for place, column in enumerate(block.keys, start=1)}
     if has_set:
-        found[f"k{len(block.keys) + 1}"] = "integer"
-    found |= {f"m{place}": each for place, each in enumerate(block.output_types, start=1)}
+        types[f"k{len(block.keys) + 1}"] = "integer"
+    types |= {f"m{place}": output_type for place, output_type in enumerate(block.output_types, start=1)}
     for place, bar in enumerate(block.bars, start=1):
-        found[f"r{place}"] = block.output_types[bar.output] + "[]" * (bar.end is None)
-    return found | {f"s{output + 1}": block.output_types[output] for output in block.shown}
+        types[f"r{place}"] = block.output_types[bar.output] + "[]" * (bar.end is None)
+    return types | {f"s{output + 1}": block.output_types[output] for output in block.shown}
 
 
 def _drop_unused_ctes(tree: Node) -> None:
@@ -297,7 +297,7 @@ def _drop_unused_ctes(tree: Node) -> None:
 
 def _tables_in(node: Json) -> set[str]:
     """The names without a schema that stand for tables anywhere in a tree."""
-    return {str(each["relname"]) for each in walk(node) if "relname" in each and "schemaname" not in each}
+    return {str(part["relname"]) for part in walk(node) if "relname" in part and "schemaname" not in part}
 
 
 def _with_holes(text: str) -> tuple[str | int, ...]:

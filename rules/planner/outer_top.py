@@ -47,7 +47,7 @@ def _path(body: Node, block: Node, ctes: dict[str, Node]) -> list[Node] | None:
     if isinstance(clause, dict):
         if clause.get("recursive"):
             return None
-        ctes = ctes | {str(kind(each)[1].get("ctename")): kind(each)[1] for each in items(clause, "ctes")}
+        ctes = ctes | {str(kind(cte)[1].get("ctename")): kind(cte)[1] for cte in items(clause, "ctes")}
     is_plain = body.get("op") == "SETOP_NONE" and not any(body.get(name) for name in _COMPUTING)
     sources = items(body, "fromClause")
     if not is_plain or len(sources) != 1 or any(is_aggregate(part) and not _over(part) for part in _shown(body)):
@@ -62,7 +62,7 @@ def _path(body: Node, block: Node, ctes: dict[str, Node]) -> list[Node] | None:
 
 def _shown(body: Node) -> list[Node]:
     clauses: list[Json] = [*items(body, "targetList"), *items(body, "sortClause")]
-    return [part for each in (*clauses, body.get("whereClause")) for part in walk(each)]
+    return [part for clause in (*clauses, body.get("whereClause")) for part in walk(clause)]
 
 
 def _over(node: Node) -> Node | None:
@@ -91,8 +91,8 @@ def _ranked(body: Node, path: Sequence[Node], window: Node) -> int | None:
             continue
         count, (sign,) = _number(test.get("rexpr")), strings(test.get("name"))[-1:]
         most = {"<=": count, "<": None if count is None else count - 1, "=": 1 if count == 1 else None}.get(sign)
-        found = _meaning(test.get("lexpr"), path)
-        if most and found is not None and found[0] is kind(window)[1] and _ranks(window, path[found[1] :]):
+        meaning = _meaning(test.get("lexpr"), path)
+        if most and meaning is not None and meaning[0] is kind(window)[1] and _ranks(window, path[meaning[1] :]):
             return most
     return None
 
@@ -127,11 +127,11 @@ def _is_largest_first(order: Json, path: Sequence[Node], *, is_window: bool = Fa
         if place > len(targets) or any("A_Star" in part for target in targets for part in walk(target)):
             return False
         node = kind(targets[place - 1])[1].get("val")
-        found = _below(node, path)
+        meaning = _below(node, path)
     else:
         is_below = is_window or len(_fields(node)) > 1 or not _named(node, path[0])
-        found = _below(node, path) if is_below else _meaning(node, path)
-    return found is not None and found[1] == len(path) - 1 and is_aggregate({"FuncCall": found[0]})
+        meaning = _below(node, path) if is_below else _meaning(node, path)
+    return meaning is not None and meaning[1] == len(path) - 1 and is_aggregate({"FuncCall": meaning[0]})
 
 
 def _meaning(node: Json, path: Sequence[Node]) -> tuple[Node, int] | None:
@@ -141,20 +141,20 @@ def _meaning(node: Json, path: Sequence[Node]) -> tuple[Node, int] | None:
         return reference, 0
     if name != "ColumnRef" or not path:
         return None
-    found = _named(node, path[0])
-    if len(found) > 1:
+    nodes = _named(node, path[0])
+    if len(nodes) > 1:
         return None
-    if not found:
+    if not nodes:
         targets = items(path[0], "targetList")
         return _below(node, path) if any("A_Star" in part for target in targets for part in walk(target)) else None
-    return (kind(found[0])[1], 0) if kind(found[0])[0] == "FuncCall" else _below(found[0], path)
+    return (kind(nodes[0])[1], 0) if kind(nodes[0])[0] == "FuncCall" else _below(nodes[0], path)
 
 
 def _named(node: Json, body: Node) -> list[Json]:
     """The columns of a query that have the name which a reference ends in."""
     fields = _fields(node)
-    named = [kind(each)[1] for each in items(body, "targetList")] if fields else []
-    return [each.get("val") for each in named if (each.get("name") or column_name(each.get("val"))) == fields[-1]]
+    named = [kind(target)[1] for target in items(body, "targetList")] if fields else []
+    return [node.get("val") for node in named if (node.get("name") or column_name(node.get("val"))) == fields[-1]]
 
 
 def _fields(node: Json) -> tuple[str, ...]:
@@ -162,14 +162,14 @@ def _fields(node: Json) -> tuple[str, ...]:
 
 
 def _below(node: Json, path: Sequence[Node]) -> tuple[Node, int] | None:
-    found = _meaning(node, path[1:])
-    return None if found is None else (found[0], found[1] + 1)
+    meaning = _meaning(node, path[1:])
+    return None if meaning is None else (meaning[0], meaning[1] + 1)
 
 
 def _number(node: Json) -> int | None:
     value = kind(node)[1].get("ival") if kind(node)[0] == "A_Const" else None
-    found = value.get("ival") if isinstance(value, dict) else None
-    return found if isinstance(found, int) and found > 0 else None
+    constant = value.get("ival") if isinstance(value, dict) else None
+    return constant if isinstance(constant, int) and constant > 0 else None
 
 
 def _conjuncts(condition: Json) -> list[Json]:

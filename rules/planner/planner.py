@@ -141,16 +141,16 @@ def _plan_bound(tree: Node, request: Request, tables: Tables, kernel: Kernel) ->
             case UnreadLiterals() as unread:
                 inner = InnerQuery(use="reading", type=unread.type.sql, literals=_to_read(query, unread))
                 return NeedsInner(inner, statement_of(query, inner))
-            case Correlated() as found:
-                tree = decorrelate(tree, found)
-                rewritten = (*rewritten, found.select)
+            case Correlated() as correlated:
+                tree = decorrelate(tree, correlated)
+                rewritten = (*rewritten, correlated.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} correlated subqueries are not supported")
 
 
 def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
     """The literals that are wanted, and all others of the statement that may be wanted next."""
-    found = (kind(node)[1].get("sval") for node in walk(query) if kind(node)[0] == "A_Const")
-    texts = (str(body.get("sval", "")) for body in found if isinstance(body, dict))
+    nodes = (kind(node)[1].get("sval") for node in walk(query) if kind(node)[0] == "A_Const")
+    texts = (str(body.get("sval", "")) for body in nodes if isinstance(body, dict))
     others = (text for text in texts if value.find_value(text, missing.type) is None and len(text) <= _LONGEST_MOMENT)
     return tuple(dict.fromkeys((*missing.texts, *others)))
 
@@ -170,14 +170,14 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
     top, shown = kind(query)[1], list(shown_selects(query))
     for cut in cuts:
         cut.is_shown = any(cut.body is body for body in shown)
-    found = [tuple(chain.from_iterable(map(results_of, _selects(cut)))) for cut in cuts]
-    results = tuple(dict.fromkeys(chain.from_iterable(found)))
+    resultses = [tuple(chain.from_iterable(map(results_of, _selects(cut)))) for cut in cuts]
+    results = tuple(dict.fromkeys(chain.from_iterable(resultses)))
     blocks = [_showing(block, bare_outputs(results, number, block)) for number, block in enumerate(blocks)]
     marks = marks_of(results, top, request) if any(cut.body is top for cut in cuts) else {}
-    places = _places(cuts, blocks, query, request, marks, found)
+    places = _places(cuts, blocks, query, request, marks, resultses)
     holes = len(request.parameter_types) + sum(map(_width, blocks)) + len(marks)
-    told = SystemViewHoles(request.search_path, holes)
-    outer = outer_statement(tree, places, told)
+    system_view_holes = SystemViewHoles(request.search_path, holes)
+    outer = outer_statement(tree, places, system_view_holes)
     _check_nothing_left(tree, tables)
     check_none_left(tree)
     delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
@@ -189,7 +189,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
         delta=delta,
         notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)) + unmarked(marks, request),
         depends_on_time=depends_on_time,
-        told=told.names,
+        told=system_view_holes.names,
         spoken=spoken,
         results=results,
         marks=tuple(marks.values()),
@@ -213,9 +213,9 @@ class _Cut:
     @classmethod
     def of(cls, site: BlockSite, body: Node) -> "_Cut":
         leaves = leaves_of(body, site)
-        found = expressions_from(leaves.aggregates) if leaves.aggregates else ()
-        barred = frozenset((found[bar.output], bar.end) for bar in barred_aggregates(body, leaves))
-        return cls(site, body, leaves, found, barred)
+        expressions = expressions_from(leaves.aggregates) if leaves.aggregates else ()
+        barred = frozenset((expressions[bar.output], bar.end) for bar in barred_aggregates(body, leaves))
+        return cls(site, body, leaves, expressions, barred)
 
 
 def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, kernel: Kernel) -> list[Block]:
@@ -231,14 +231,14 @@ def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, ke
     whole: list[Draft] = []
     for places in merged.values():
         alike = [cuts[place] for place in places]
-        asked = _together(alike)
-        found = _of_levels(drafts[places[0]], asked, request, tables, kernel, is_alone=len(alike) == 1)
-        if len(alike) == len(found) == 1:
-            found = [found[0].choosing(find_top(alike[0].body) or find_outer_top(query, alike[0].body))]
+        block_aggregates = _together(alike)
+        planned = _of_levels(drafts[places[0]], block_aggregates, request, tables, kernel, is_alone=len(alike) == 1)
+        if len(alike) == len(planned) == 1:
+            planned = [planned[0].choosing(find_top(alike[0].body) or find_outer_top(query, alike[0].body))]
         for cut in alike:
-            cut.blocks = tuple(len(whole) + number for number in range(len(found)))
-            cut.outputs = tuple(map(asked.aggregates.index, cut.aggregates))
-        whole += found
+            cut.blocks = tuple(len(whole) + number for number in range(len(planned)))
+            cut.outputs = tuple(map(block_aggregates.aggregates.index, cut.aggregates))
+        whole += planned
     weights = [(sum(draft.weights) or Fraction(1)) * draft.spread for draft in whole]
     shares = share(request.epsilon, weights) if whole else ()
     delta = request.delta / max(1, len(whole))
@@ -249,19 +249,24 @@ def _planned(cuts: list[_Cut], query: Node, request: Request, tables: Tables, ke
 
 
 def _of_levels(
-    draft: Draft, asked: BlockAggregates, request: Request, tables: Tables, kernel: Kernel, *, is_alone: bool
+    draft: Draft, aggregates: BlockAggregates, request: Request, tables: Tables, kernel: Kernel, *, is_alone: bool
 ) -> list[Draft]:
     """One draft, or one for each grouping set where what is asked does not add up."""
     if draft.adds_up:
-        return [draft if is_alone else draft_block(draft.site, asked, request, tables.context, kernel)]
-    return [draft_block(level, asked, request, tables.context, kernel) for level in draft.site.levels]
+        return [draft if is_alone else draft_block(draft.site, aggregates, request, tables.context, kernel)]
+    return [draft_block(level, aggregates, request, tables.context, kernel) for level in draft.site.levels]
 
 
 def _together(cuts: list[_Cut]) -> BlockAggregates:
     """The distinct aggregates of all cuts that one block answers."""
     aggregates = tuple(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
     barred = frozenset[tuple[Expression, BarEnd | None]]().union(*(cut.barred for cut in cuts))
-    bars = (Bar(place, end) for place, each in enumerate(aggregates) for end in (None, *BARS) if (each, end) in barred)
+    bars = (
+        Bar(place, end)
+        for place, aggregate in enumerate(aggregates)
+        for end in (None, *BARS)
+        if (aggregate, end) in barred
+    )
     return BlockAggregates(aggregates, tuple(bars))
 
 
@@ -323,9 +328,9 @@ def _width(block: Block) -> int:
 def _free_plan(tree: Node, request: Request) -> Plan:
     """A statement that reads no protected row: nothing is asked, nothing is paid."""
     parameters = len(request.parameter_types)
-    told = SystemViewHoles(request.search_path, parameters)
-    outer = outer_statement(tree, [], told)
-    return Plan((), outer, parameters, Decimal(0), Decimal(0), told=told.names)
+    system_view_holes = SystemViewHoles(request.search_path, parameters)
+    outer = outer_statement(tree, [], system_view_holes)
+    return Plan((), outer, parameters, Decimal(0), Decimal(0), told=system_view_holes.names)
 
 
 def _check_locking(query: Node) -> None:

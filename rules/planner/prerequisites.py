@@ -65,21 +65,21 @@ def _asked(target: Node, inner: InnerQuery) -> Node:
 def _with_operations(tree: Json, body: Node, depth: int) -> Node:
     """The UNION, INTERSECT or EXCEPT that begins with a SELECT, as many levels above it."""
     for _ in range(depth):
-        body = next(each for each in _bodies(tree) if each.get("larg") is body)
+        body = next(node for node in _bodies(tree) if node.get("larg") is body)
     return body
 
 
 def _bodies(tree: Json) -> list[Node]:
-    found: list[Node] = []
+    nodes: list[Node] = []
     match tree:
         case list():
             for child in tree:
-                found += _bodies(child)
+                nodes += _bodies(child)
         case dict():
-            found.append(tree)
+            nodes.append(tree)
             for child in tree.values():
-                found += _bodies(child)
-    return found
+                nodes += _bodies(child)
+    return nodes
 
 
 def _path(tree: Json, target: Node) -> list[Node] | None:
@@ -88,29 +88,29 @@ def _path(tree: Json, target: Node) -> list[Node] | None:
         return [target]
     children = tree if isinstance(tree, list) else list(tree.values()) if isinstance(tree, dict) else []
     for child in children:
-        if (found := _path(child, target)) is not None:
-            return [tree, *found] if isinstance(tree, dict) else found
+        if (nodes := _path(child, target)) is not None:
+            return [tree, *nodes] if isinstance(tree, dict) else nodes
     return None
 
 
 def _seen(path: list[Node]) -> tuple[list[Json], bool]:
     """The CTEs of all queries around the last one; one CTE sees those before it, or all where they are recursive."""
-    found: list[Json] = []
+    nodes: list[Json] = []
     recursive = False
     for node in path[:-1]:
         clause = node.get("withClause")
         if not isinstance(clause, dict):
             continue
         ctes = items(clause, "ctes")
-        inside = next((place for place, cte in enumerate(ctes) if any(kind(cte)[1] is each for each in path)), None)
+        inside = next((place for place, cte in enumerate(ctes) if any(kind(cte)[1] is node for node in path)), None)
         recursive = recursive or bool(clause.get("recursive"))
-        found += ctes if inside is None or clause.get("recursive") else ctes[:inside]
-    names = [str(kind(cte)[1].get("ctename")) for cte in found]
+        nodes += ctes if inside is None or clause.get("recursive") else ctes[:inside]
+    names = [str(kind(cte)[1].get("ctename")) for cte in nodes]
     if len(set(names)) < len(names):
         raise NotSupported(
             "the name of a CTE hides another CTE of an outer query", hint="Give every CTE a unique name."
         )
-    return found, recursive
+    return nodes, recursive
 
 
 def _select(targets: list[Json], sources: list[Json] | None = None) -> Node:

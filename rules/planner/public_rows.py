@@ -101,23 +101,23 @@ def groups_sql(
     limit: int,
 ) -> str:
     """All combinations of the keys' values over rows of these pieces that meet the conditions."""
-    sources, found = [], dict[int, str]()
+    sources, names_of = [], dict[int, str]()
     for place, piece in enumerate(pieces):
         used = [number for number in piece.columns() if number in names]
         sources.append(f"({piece.sql(used, names)}) AS t{place}")
-        found |= {number: f"t{place}.{names[number]}" for number in used}
-    where = [expression_sql(condition, found) for condition in conditions]
+        names_of |= {number: f"t{place}.{names[number]}" for number in used}
+    where = [expression_sql(condition, names_of) for condition in conditions]
     for place, piece in enumerate(pieces):
         ties = piece.on if isinstance(piece, PublicTables) else ()
-        where += [f"({expression_sql(each, found)} OR t{place}.present IS NULL)" for each in ties]
-    where += [_one_of(found[number], each, pieces, number) for number, each in chosen.items()]
-    shown = ", ".join(f"{expression_sql(key, found)} AS k{place}" for place, key in enumerate(keys))
+        where += [f"({expression_sql(tie, names_of)} OR t{place}.present IS NULL)" for tie in ties]
+    where += [_one_of(names_of[number], values, pieces, number) for number, values in chosen.items()]
+    shown = ", ".join(f"{expression_sql(key, names_of)} AS k{place}" for place, key in enumerate(keys))
     test = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT DISTINCT {shown} FROM {' CROSS JOIN '.join(sources)}{test} LIMIT {limit}"
 
 
 def _one_of(name: str, among: Values, pieces: Sequence[Piece], number: int) -> str:
-    column = next(found[number] for piece in pieces if number in (found := piece.columns()))
+    column = next(columns[number] for piece in pieces if number in (columns := piece.columns()))
     texts = [text for item in among.items if (text := text_of(item, column.type.plain(), "UTC")) is not None]
     return f"({name} = ANY ({array_sql(texts)}::{read_type(column.type)}[])) IS NOT FALSE"
 
@@ -135,9 +135,9 @@ def _table_sql(scan: Scan, columns: Mapping[int, Column], read: Sequence[int], n
     return f"SELECT {', '.join(cells) or 'TRUE'} FROM {rows}"
 
 
-def read_type(given: Type) -> str:
+def read_type(sql_type: Type) -> str:
     """The type of a value; a character(n) and a name are read as text, as they are inside."""
-    return TEXT.sql if given.base in ("bpchar", "name") else given.plain().sql
+    return TEXT.sql if sql_type.base in ("bpchar", "name") else sql_type.plain().sql
 
 
 def array_sql(texts: Sequence[str]) -> str:
@@ -150,38 +150,38 @@ def _day(days: int) -> str:
     return f"'{text_of(Fraction(days), Type('date'))}'::date"
 
 
-def _texts(given: Expression) -> list[str]:
-    items = domain.items_of(given.domain, MOST_DAYS) or ()
-    kind = given.type if given.type.kind == "enum" else given.type.plain()
+def _texts(expression: Expression) -> list[str]:
+    items = domain.items_of(expression.domain, MOST_DAYS) or ()
+    kind = expression.type if expression.type.kind == "enum" else expression.type.plain()
     return [text for item in items if (text := text_of(item, kind, "UTC")) is not None]
 
 
-def listed(number: int, given: Expression, limit: int) -> ListedRows | None:
+def listed(number: int, expression: Expression, limit: int) -> ListedRows | None:
     """The list of an expression's values, if it is known and not too long to be written."""
-    items = domain.items_of(given.domain, limit)
-    if items is None or given.type.kind in ("float", "interval", "other", "unknown", "uuid"):
+    items = domain.items_of(expression.domain, limit)
+    if items is None or expression.type.kind in ("float", "interval", "other", "unknown", "uuid"):
         return None
-    made = ListedRows(number, given)
-    is_series = given.type.kind in ("integer", "numeric") and isinstance(given.domain, Range)
-    if not is_series and (len(texts := _texts(given)) < len(items) or sum(map(len, texts)) > _LONGEST_LIST):
+    made = ListedRows(number, expression)
+    is_series = expression.type.kind in ("integer", "numeric") and isinstance(expression.domain, Range)
+    if not is_series and (len(texts := _texts(expression)) < len(items) or sum(map(len, texts)) > _LONGEST_LIST):
         return None
     return made
 
 
-def every_day(number: int, given: Column, time_zone: str) -> ListedRows | None:
+def every_day(number: int, column: Column, time_zone: str) -> ListedRows | None:
     """All days between a column's bounds, each as one moment of it."""
-    found = domain.range_of(given.domain)
-    if found.low is None or found.high is None:
+    span = domain.range_of(column.domain)
+    if span.low is None or span.high is None:
         return None
-    match given.type.kind:
+    match column.type.kind:
         case "date":
-            ends: tuple[int | None, int | None] = int(found.low), int(found.high)
+            ends: tuple[int | None, int | None] = int(span.low), int(span.high)
         case "timestamp":
-            ends = int(found.low // DAY), int(found.high // DAY)
+            ends = int(span.low // DAY), int(span.high // DAY)
         case _:
-            local = [to_local(int(bound), time_zone) for bound in (found.low, found.high)]
+            local = [to_local(int(bound), time_zone) for bound in (span.low, span.high)]
             ends = (local[0] and local[0] // DAY, local[1] and local[1] // DAY)
     first, last = ends
     if first is None or last is None or not 0 <= last - first < MOST_DAYS:
         return None
-    return ListedRows(number, given, (first, last))
+    return ListedRows(number, column, (first, last))

@@ -38,9 +38,9 @@ def results_of(select: AnsweredSelect) -> tuple[Result, ...]:
         return tuple(Result(deparse_expression(node), select.block, Value(output)) for node, output in named)
     targets = [kind(target)[1] for target in items(select.body, "targetList")]
     return tuple(
-        Result(str(each.get("name") or column_name(node)), select.block, _formula(node, select), place)
-        for place, each in enumerate(targets)
-        if _has_noise(node := each.get("val"), select.leaves)
+        Result(str(target.get("name") or column_name(node)), select.block, _formula(node, select), place)
+        for place, target in enumerate(targets)
+        if _has_noise(node := target.get("val"), select.leaves)
     )
 
 
@@ -52,8 +52,8 @@ def bare_items(results: Sequence[Result]) -> frozenset[int]:
 def bare_outputs(results: Sequence[Result], number: int, block: Block) -> tuple[int, ...]:
     """The counts and sums of a block that a client sees as they are, and that cannot be below zero in truth."""
     seen = (result.formula for result in results if result.block == number and result.item is not None)
-    found = sorted({formula.output for formula in seen if isinstance(formula, Value)})
-    return tuple(each for each in found if _is_positive(block.outputs[each]))
+    outputs = sorted({formula.output for formula in seen if isinstance(formula, Value)})
+    return tuple(output for output in outputs if _is_positive(block.outputs[output]))
 
 
 def _is_positive(output: Output) -> bool:
@@ -93,8 +93,8 @@ def _formula(node: Json, select: AnsweredSelect) -> Formula | None:
 
 def _number(body: Node) -> Number | None:
     for field, inner in (("ival", "ival"), ("fval", "fval"), ("sval", "sval")):
-        if isinstance(found := body.get(field), dict):
-            text = str(found.get(inner, 0))
+        if isinstance(node := body.get(field), dict):
+            text = str(node.get(inner, 0))
             return Number(text) if _is_number(text) else None
     return None
 
@@ -124,5 +124,5 @@ def _call(name: str, arguments: Sequence[Json], select: AnsweredSelect) -> Formu
 
 def _made(operator: Operator, operands: Sequence[Json], select: AnsweredSelect) -> Formula | None:
     made = [_formula(operand, select) for operand in operands]
-    known = tuple(each for each in made if each is not None)
+    known = tuple(formula for formula in made if formula is not None)
     return Operation(operator, known) if len(known) == len(made) else None

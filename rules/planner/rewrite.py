@@ -43,10 +43,10 @@ class Rewritten:
 def rewrite(tree: Node, tables: Tables) -> Rewritten:
     """Apply the passes until no protected table is left to read."""
     made = Rewritten(tree)
-    for each in PASSES:
-        following = each(made.tree, tables)
+    for pass_ in PASSES:
+        following = pass_(made.tree, tables)
         if following is not made.tree:
-            made = Rewritten(following, (*made.by, each))
+            made = Rewritten(following, (*made.by, pass_))
             if not tables.are_read(following):
                 break
     return made

@@ -18,7 +18,7 @@ def shown_selects(query: Node, ctes: dict[str, Node] | None = None) -> Iterator[
     if isinstance(clause, dict):
         if clause.get("recursive"):
             return
-        known |= {str(kind(each)[1].get("ctename")): kind(each)[1] for each in items(clause, "ctes")}
+        known |= {str(kind(cte)[1].get("ctename")): kind(cte)[1] for cte in items(clause, "ctes")}
     if body.get("op") == "SETOP_UNION" and body.get("all"):
         for side in ("larg", "rarg"):
             yield from shown_selects({"SelectStmt": body[side]}, known)
@@ -33,7 +33,7 @@ def _only_shows(body: Node) -> bool:
     if any(items(body, name) or isinstance(body.get(name), dict) for name in _COMPUTING):
         return False
     shown = [kind(target)[1].get("val") for target in items(body, "targetList")]
-    ordered = [kind(each)[1].get("node") for each in items(body, "sortClause")]
+    ordered = [kind(sort_key)[1].get("node") for sort_key in items(body, "sortClause")]
     return len(items(body, "fromClause")) == 1 and all(map(_is_column, (*shown, *ordered)))
 
 
@@ -52,6 +52,6 @@ def source_of(body: Node, ctes: dict[str, Node]) -> Node | None:
         return None
     called = str(source.get("relname"))
     cte = ctes.get(called)
-    readers = sum(node.get("relname") == called for each in (body, *ctes.values()) for node in walk(each))
+    readers = sum(node.get("relname") == called for cte in (body, *ctes.values()) for node in walk(cte))
     inner = None if cte is None else cte.get("ctequery")
     return inner if isinstance(inner, dict) and readers <= 2 else None  # `body` holds the clause of its CTEs too

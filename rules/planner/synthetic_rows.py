@@ -37,59 +37,59 @@ def _expression(column: Column, place: int, *, is_key: bool) -> str:
     """The value in row i."""
     known = domain.intersect(column.domain, column.declared)
     turn = f"(g.i * {_PRIMES[place % len(_PRIMES)]} + {place})"
-    if is_key and (found := _numbered(column.type)):
-        return found
+    if is_key and (numbered := _numbered(column.type)):
+        return numbered
     items = domain.items_of(known, _LISTED)
     if items:
         return _pick(items, column.type, turn)
     return _between(known, column.type, turn) or _any(column, turn)
 
 
-def _numbered(given: Type) -> str:
+def _numbered(sql_type: Type) -> str:
     """A key's value: the number of the row."""
-    match given.kind:
+    match sql_type.kind:
         case "integer" | "numeric" | "text":
-            return f"g.i::{given.sql}"
+            return f"g.i::{sql_type.sql}"
         case "uuid":
             return "pg_catalog.md5(g.i::text)::uuid"
     return ""
 
 
-def _pick(items: tuple[Value, ...], given: Type, turn: str) -> str:
-    texts = [text_of(item, given) for item in items]
+def _pick(items: tuple[Value, ...], sql_type: Type, turn: str) -> str:
+    texts = [text_of(item, sql_type) for item in items]
     listed = ", ".join(f"'{text.replace(chr(39), chr(39) * 2)}'" for text in texts if text is not None)
-    return f"(ARRAY[{listed}]::{given.plain().sql}[])[1 + {turn} % {len(texts)}]::{given.sql}"
+    return f"(ARRAY[{listed}]::{sql_type.plain().sql}[])[1 + {turn} % {len(texts)}]::{sql_type.sql}"
 
 
-def _between(known: Domain, given: Type, turn: str) -> str:
+def _between(known: Domain, sql_type: Type, turn: str) -> str:
     """A value of a range, or nothing where it has no ends."""
-    found = domain.range_of(known)
-    if found.low is None or found.high is None:
+    span = domain.range_of(known)
+    if span.low is None or span.high is None:
         return ""
-    size = _step(found, given)
-    count = int((found.high - found.low) / size) + 1
-    low = text_of(size * -(-found.low // size) if given.kind in ("integer", "numeric") else found.low, given)
+    size = _step(span, sql_type)
+    count = int((span.high - span.low) / size) + 1
+    low = text_of(size * -(-span.low // size) if sql_type.kind in ("integer", "numeric") else span.low, sql_type)
     if low is None:
         return ""
-    match given.kind:
+    match sql_type.kind:
         case "integer" | "numeric" | "float":
-            return f"({low}::numeric + {turn} % {count} * {_decimal(size)})::{given.sql}"
+            return f"({low}::numeric + {turn} % {count} * {_decimal(size)})::{sql_type.sql}"
         case "date":
             return f"('{low}'::date + ({turn} % {count} * {int(size)})::integer)"
         case "timestamp" | "timestamptz":
-            return f"('{low}'::{given.sql} + {turn} % {count} * '{int(size) // _HOUR} hours'::interval)"
+            return f"('{low}'::{sql_type.sql} + {turn} % {count} * '{int(size) // _HOUR} hours'::interval)"
     return ""
 
 
-def _step(found: Range, given: Type) -> Fraction:
+def _step(span: Range, sql_type: Type) -> Fraction:
     """So large that there are some hundreds of values, and a multiple of what the type can hold."""
-    assert found.low is not None and found.high is not None
-    least = {"date": Fraction(1), "integer": Fraction(1)}.get(given.kind, Fraction(1, 100))
-    if given.kind in ("timestamp", "timestamptz"):
+    assert span.low is not None and span.high is not None
+    least = {"date": Fraction(1), "integer": Fraction(1)}.get(sql_type.kind, Fraction(1, 100))
+    if sql_type.kind in ("timestamp", "timestamptz"):
         least = Fraction(_HOUR)
-    elif given.kind == "numeric" and given.scale is not None:
-        least = Fraction(10) ** -given.scale
-    return least * max(1, int((found.high - found.low) / _STEPS / least))
+    elif sql_type.kind == "numeric" and sql_type.scale is not None:
+        least = Fraction(10) ** -sql_type.scale
+    return least * max(1, int((span.high - span.low) / _STEPS / least))
 
 
 def _decimal(number: Fraction) -> str:
@@ -97,16 +97,16 @@ def _decimal(number: Fraction) -> str:
 
 
 def _any(column: Column, turn: str) -> str:
-    given = column.type
-    match given.kind:
+    sql_type = column.type
+    match sql_type.kind:
         case "integer" | "numeric" | "float":
-            return f"(1 + {turn} % 100)::{given.sql}"
+            return f"(1 + {turn} % 100)::{sql_type.sql}"
         case "text":
-            return f"('{column.name.replace(chr(39), chr(39) * 2)} ' || g.i)::{given.sql}"
+            return f"('{column.name.replace(chr(39), chr(39) * 2)} ' || g.i)::{sql_type.sql}"
         case "date":
-            return f"('{_EXAMPLES[given.kind]}'::date + g.i)"
+            return f"('{_EXAMPLES[sql_type.kind]}'::date + g.i)"
         case "timestamp" | "timestamptz":
-            return f"('{_EXAMPLES[given.kind]}'::{given.sql} + {turn} * '1 hour'::interval)"
+            return f"('{_EXAMPLES[sql_type.kind]}'::{sql_type.sql} + {turn} * '1 hour'::interval)"
         case "uuid":
-            return _numbered(given)
-    return f"NULL::{given.sql}"
+            return _numbered(sql_type)
+    return f"NULL::{sql_type.sql}"

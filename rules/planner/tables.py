@@ -22,10 +22,10 @@ class Tables:
 
     def find(self, schema: str | None, name: str) -> Table | None:
         """Find a table that the rules name."""
-        for each in (schema,) if schema is not None else self.context.search_path:
-            if (table := self.context.catalog.find_table(TableName(each, name))) and self.context.policy.find_table(
-                table.name
-            ):
+        for schema_name in (schema,) if schema is not None else self.context.search_path:
+            if (
+                table := self.context.catalog.find_table(TableName(schema_name, name))
+            ) and self.context.policy.find_table(table.name):
                 return table
         return None
 
@@ -65,52 +65,52 @@ Find = Callable[[str | None, str], Node | None]  # what stands in place of a tab
 
 def tables_in(tree: Node) -> set[tuple[str | None, str]]:
     """Every table that a tree names, by schema and name; names of CTEs left out where they are in scope."""
-    found: set[tuple[str | None, str]] = set()
-    _note(tree, frozenset(), found)
-    return found
+    tables: set[tuple[str | None, str]] = set()
+    _note(tree, frozenset(), tables)
+    return tables
 
 
 def source(text: str) -> Node:
     """An item of FROM."""
     (piece,) = parse(f"SELECT FROM {text}")
-    (found,) = items(kind(piece.tree)[1], "fromClause")
-    assert isinstance(found, dict)
-    return found
+    (node,) = items(kind(piece.tree)[1], "fromClause")
+    assert isinstance(node, dict)
+    return node
 
 
-def _note(node: Json, hidden: frozenset[str], found: set[tuple[str | None, str]]) -> None:
+def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> None:
     """Tables, and those that columns name with their schema."""
     if isinstance(node, list):
         for child in node:
-            _note(child, hidden, found)
+            _note(child, hidden, tables)
     if not isinstance(node, dict):
         return
     name, body = kind(node)
     if name == "RangeVar":
         schema, relation = body.get("schemaname"), str(body.get("relname"))
         if schema is not None or relation not in hidden:
-            found.add((None if schema is None else str(schema), relation))
+            tables.add((None if schema is None else str(schema), relation))
         return
     if name == "ColumnRef":
         fields = strings(body.get("fields"))
-        found.update([(fields[-3], fields[-2])] if len(fields) > 2 else [])
+        tables.update([(fields[-3], fields[-2])] if len(fields) > 2 else [])
         return
     clause = node.get("withClause")
     if isinstance(clause, dict):
-        hidden = _note_ctes(clause, hidden, found)
+        hidden = _note_ctes(clause, hidden, tables)
     for key, value in node.items():
         if key != "withClause" and isinstance(value, TREES):
-            _note(value, hidden, found)
+            _note(value, hidden, tables)
 
 
-def _note_ctes(clause: Node, hidden: frozenset[str], found: set[tuple[str | None, str]]) -> frozenset[str]:
+def _note_ctes(clause: Node, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> frozenset[str]:
     """Those inside a WITH clause; returns the names that hide tables after it."""
     ctes = items(clause, "ctes")
     names = [str(kind(cte)[1].get("ctename")) for cte in ctes]
     if clause.get("recursive"):
         hidden = hidden.union(names)
     for cte, name in zip(ctes, names, strict=True):
-        _note(cte, hidden, found)
+        _note(cte, hidden, tables)
         hidden |= {name}
     return hidden
 

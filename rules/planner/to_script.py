@@ -44,7 +44,7 @@ def to_script(node: n.Node) -> k.Script:
         case n.Union():
             unit = None if node.facts.unit is None else node.facts.unit.column
             taken = tuple(zip(*node.sources, strict=True))
-            made = tuple((column.id, column.type, each) for column, each in zip(node.facts.columns, taken, strict=True))
+            made = tuple((column.id, column.type, pair) for column, pair in zip(node.facts.columns, taken, strict=True))
             return k.UnionAll(tuple(map(to_script, node.branches)), made, unit)
 
 
@@ -56,8 +56,8 @@ def _scan(node: n.Scan) -> k.Scan:
     return k.Scan(node.table, named, None if unit is None or unit in numbers else unit)
 
 
-def _bare(given: tuple[tuple[int, Expression], ...]) -> tuple[tuple[int, Expression], ...]:
-    return tuple((number, k.bare(each)) for number, each in given)
+def _bare(computed: tuple[tuple[int, Expression], ...]) -> tuple[tuple[int, Expression], ...]:
+    return tuple((number, k.bare(expression)) for number, expression in computed)
 
 
 def _keys(keys: tuple[tuple[int, Expression], ...], facts: n.Facts) -> tuple[tuple[int, Expression], ...]:
@@ -69,15 +69,17 @@ def _keys(keys: tuple[tuple[int, Expression], ...], facts: n.Facts) -> tuple[tup
     return ((unit, Column(unit, facts.column(unit).type)), *made)
 
 
-def _calls(given: tuple[tuple[int, n.Aggregate], ...], facts: n.Facts) -> tuple[tuple[int, k.Call], ...]:
+def _calls(calls: tuple[tuple[int, n.Aggregate], ...], facts: n.Facts) -> tuple[tuple[int, k.Call], ...]:
     return tuple(
-        (number, k.Call(each.sql, tuple(map(k.bare, each.arguments)), facts.column(number).type))
-        for number, each in given
+        (number, k.Call(aggregate.sql, tuple(map(k.bare, aggregate.arguments)), facts.column(number).type))
+        for number, aggregate in calls
     )
 
 
 def _window(node: n.Windowed) -> k.Window:
-    order = tuple(k.SortKey(k.bare(each.expression), each.descending, each.nulls_first) for each in node.window.order)
+    order = tuple(
+        k.SortKey(k.bare(order.expression), order.descending, order.nulls_first) for order in node.window.order
+    )
     calls = tuple((number, call.function) for number, call in node.computed)
     frames = [k.Frame(_mode(call.frame), call.frame) for _, call in node.computed]
     made = zip(_calls(calls, node.facts), frames, strict=True)
@@ -133,6 +135,6 @@ def bare_measure(measure: Measure) -> Measure:
             return replace(measure, summand=bare_summand(summand))
 
 
-def bare_summand(given: Summand) -> Summand:
+def bare_summand(summand: Summand) -> Summand:
     """A summand without what is inferred of its values."""
-    return Summand(k.bare(given.expression), given.lattice)
+    return Summand(k.bare(summand.expression), summand.lattice)

@@ -15,7 +15,7 @@ def with_typical_words(block: Block, group_size: int) -> Block:
         if isinstance(measure, Choice) and measure.blocks is not None and measure.end is None:
             notices += _notices(measure, measure.blocks, group_size)
             facts += _facts(measure.blocks)
-    if block.measures and all(isinstance(each, Choice) and each.blocks is not None for each in block.measures):
+    if block.measures and all(isinstance(measure, Choice) and measure.blocks is not None for measure in block.measures):
         facts = [(name, how) for name, how in facts if name != "rows per unit"]
     return replace(block, notices=tuple(dict.fromkeys(notices)), explanation=tuple(dict.fromkeys(facts)))
 

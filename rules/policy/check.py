@@ -19,21 +19,21 @@ from rules.policy.yaml_source import dotted
 
 def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
     """Everything worth saying about this policy over this catalog, errors first."""
-    found = [*_database(policy, catalog), *check_budgets(policy), *_unit(policy, catalog)]
+    findings = [*_database(policy, catalog), *check_budgets(policy), *_unit(policy, catalog)]
     exposure = exposure_of(policy, catalog)
     for text, rules in policy.tables.items():
         table = catalog.find_table(table_name(text))
         path = dotted(("tables", text))
         if table is None:
-            names = sorted(str(each.name) for each in catalog.tables)
-            found.append(error(path, "no such table in the database", nearest(text, names)))
+            names = sorted(str(table.name) for table in catalog.tables)
+            findings.append(error(path, "no such table in the database", nearest(text, names)))
         elif rules.view:
-            found.extend(_view(path, table))
+            findings.extend(_view(path, table))
         elif rules.public:
-            found.extend(check_public(path, table, rules, exposure, catalog))
+            findings.extend(check_public(path, table, rules, exposure, catalog))
         else:
-            found.extend(_protected(path, table, rules, policy, catalog))
-    return by_severity(found)
+            findings.extend(_protected(path, table, rules, policy, catalog))
+    return by_severity(findings)
 
 
 def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catal
         column = table.find_column(name)
         here = f"{path}.columns.{name}"
         if column is None:
-            names = sorted(each.name for each in table.columns)
+            names = sorted(column.name for column in table.columns)
             yield error(here, f"{table.name} has no such column", nearest(name, names))
         else:
             yield from _column(here, column, table, column_rules)
@@ -180,7 +180,7 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
     column = table.find_column(step.column)
     here = f"{path}.unit"
     if column is None:
-        names = sorted(each.name for each in table.columns)
+        names = sorted(column.name for column in table.columns)
         yield error(here, f'{table.name} has no column "{step.column}"', nearest(step.column, names))
         return
     if column.generated == "v":
@@ -275,36 +275,38 @@ _KINDS = {"k-ary": ("text", "enum", "integer"), "bit": ("boolean",), "mean": ("b
 _WANTED = {"k-ary": "a text, an enum or an integer", "bit": "boolean", "mean": "boolean"}
 
 
-def check_randomized(here: str, column: Column, table: Table, given: Randomized) -> Iterator[Finding]:
+def check_randomized(here: str, column: Column, table: Table, randomized: Randomized) -> Iterator[Finding]:
     """Types, values, and advice: k-ary reports have less error where k < 3·e^ε + 2 (Wang et al. 2017)."""
-    path, values = f"{here}.randomized", given.values or ()
-    if given.by == "unary":
+    path, values = f"{here}.randomized", randomized.values or ()
+    if randomized.by == "unary":
         if column.type.sql != f"bit({len(values)})":
             yield error(
                 path, f"unary reports of {len(values)} values are of type bit({len(values)}), not {column.type.sql}"
             )
-    elif given.by == "sketch":
-        yield from _sketch(path, column, table, given)
-    elif kind_of(column.type) not in _KINDS[given.by]:
-        yield error(path, f"{given.by} reports are {_WANTED[given.by]}, not {column.type.sql}")
-    elif given.by == "k-ary":
+    elif randomized.by == "sketch":
+        yield from _sketch(path, column, table, randomized)
+    elif kind_of(column.type) not in _KINDS[randomized.by]:
+        yield error(path, f"{randomized.by} reports are {_WANTED[randomized.by]}, not {column.type.sql}")
+    elif randomized.by == "k-ary":
         yield from (error(path, wrong) for value in values if (wrong := misfit(value, column.type)))
-    best = "k-ary" if len(values) < 3 * exp(float(given.epsilon)) + 2 else "unary"
-    if given.by in ("k-ary", "unary") and best != given.by:
-        words = f"for {len(values)} values at epsilon {given.epsilon:f} reports by {best} would have less error"
+    best = "k-ary" if len(values) < 3 * exp(float(randomized.epsilon)) + 2 else "unary"
+    if randomized.by in ("k-ary", "unary") and best != randomized.by:
+        words = f"for {len(values)} values at epsilon {randomized.epsilon:f} reports by {best} would have less error"
         yield note(path, words)
-    word = "'a word'" if given.by == "sketch" else "…"
+    word = "'a word'" if randomized.by == "sketch" else "…"
     yield note(
         path, f"what analysts count of it are reports; noisegate.estimate({column.name}, {word}) undoes the chance"
     )
 
 
-def _sketch(path: str, column: Column, table: Table, given: Randomized) -> Iterator[Finding]:
+def _sketch(path: str, column: Column, table: Table, randomized: Randomized) -> Iterator[Finding]:
     """The bits, and the column that says by which function they were set."""
-    if column.type.sql != f"bit({given.width})":
-        yield error(path, f"a sketch of {given.width} bits is of type bit({given.width}), not {column.type.sql}")
-    index = table.find_column(given.index or "")
+    if column.type.sql != f"bit({randomized.width})":
+        yield error(
+            path, f"a sketch of {randomized.width} bits is of type bit({randomized.width}), not {column.type.sql}"
+        )
+    index = table.find_column(randomized.index or "")
     if index is None:
-        yield error(f"{path}.index", f'{table.name} has no column "{given.index}"')
+        yield error(f"{path}.index", f'{table.name} has no column "{randomized.index}"')
     elif index.type.base not in ("int2", "int4"):
         yield error(f"{path}.index", f"the number of a hash function is smallint or integer, not {index.type.sql}")

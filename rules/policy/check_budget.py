@@ -75,7 +75,7 @@ def _whole(policy: Policy) -> Iterator[Finding]:
             words = f"{epsilon}: an analyst with this budget can learn most people's rows"
             buys = f"it buys {epsilon // most:,f} answers of ε {most}, each about people of their choice"
             yield warning(path, f"{words}: {buys}", "20 a month is a large budget")
-    free = [name for name, each in policy.analysts.items() if each.epsilon is None and each.role is None]
+    free = [name for name, analyst in policy.analysts.items() if analyst.epsilon is None and analyst.role is None]
     if free and len(policy.analysts) > 1:
         yield note("analysts", f"{', '.join(free)}: no epsilon of their own, so each can spend the whole budget")
 
@@ -123,7 +123,10 @@ def _analysts(policy: Policy) -> Iterator[Finding]:
 
 def _roles(policy: Policy) -> Iterator[Finding]:
     for name, role in policy.roles.items():
-        path, members = dotted(("roles", name)), [each for each in policy.analysts.values() if each.role == name]
+        path, members = (
+            dotted(("roles", name)),
+            [analyst for analyst in policy.analysts.values() if analyst.role == name],
+        )
         if not members:
             yield warning(path, "no analyst has this role", f"write role: {name} at analysts")
         if role.epsilon > policy.budget.epsilon:

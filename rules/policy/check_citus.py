@@ -35,21 +35,23 @@ def check_citus(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
 
 def _table(path: str, table: Table, policy: Policy, catalog: Catalog) -> Finding | None:
     """Explain what is slow about one protected table; None: each unit's rows lie on one node, with its others."""
-    found, anchor = table.distribution, _anchor(policy, catalog)
+    distribution, anchor = table.distribution, _anchor(policy, catalog)
     column = _unit_column(table, policy)
-    if found is None or found.kind == "local":
+    if distribution is None or distribution.kind == "local":
         words = "it is not distributed: one node reads it alone, and joins with distributed tables send its rows to all"
         return Finding(Severity.WARNING, path, words, _advice(table, column))
-    if found.kind == "reference":
+    if distribution.kind == "reference":
         return Finding(Severity.NOTE, path, "a reference table: each node has all of it, and one of them reads it")
     if column is None:
-        words = f"distributed by {found.column}, and its unit is found through another table: units' rows are gathered"
+        by = f"distributed by {distribution.column}, and its unit is found through another table"
+        words = f"{by}: units' rows are gathered by sending them between nodes"
         hint = "a column with the unit, and a distribution by it, would let each worker count its units alone"
-        return Finding(Severity.WARNING, path, f"{words} by sending them between nodes", hint)
-    if found.column != column:
-        words = f"distributed by {found.column}, not by its unit ({column}): rows are sent between nodes to find units"
+        return Finding(Severity.WARNING, path, words, hint)
+    if distribution.column != column:
+        by = f"distributed by {distribution.column}, not by its unit ({column})"
+        words = f"{by}: rows are sent between nodes to find units"
         return Finding(Severity.WARNING, path, words, _advice(table, column))
-    if anchor is not None and anchor.kind == "distributed" and anchor.colocation != found.colocation:
+    if anchor is not None and anchor.kind == "distributed" and anchor.colocation != distribution.colocation:
         words = f"not co-located with {policy.unit.rpartition('.')[0]}: joins by the unit send rows between nodes"
         return Finding(Severity.WARNING, path, words, _advice(table, column, policy.unit.rpartition(".")[0]))
     return None

@@ -25,9 +25,9 @@ def put(text: str, path: tuple[str, ...], value: str) -> str:
     """
     *above, name = path
     owner = _find(text, tuple(above))
-    found = next((pair for pair in owner.value if pair[0].value == name), None)
-    if found is not None:
-        made = _replaced(text, found, owner, f"{_key(name)}: {value}")
+    present = next((pair for pair in owner.value if pair[0].value == name), None)
+    if present is not None:
+        made = _replaced(text, present, owner, f"{_key(name)}: {value}")
     elif owner.flow_style:
         made = _into_flow(text, owner, f"{_key(name)}: {value}")
     else:
@@ -115,8 +115,8 @@ def _leaves(node: yaml.Node) -> Iterator[yaml.Node]:
         yield node
         return
     for child in node.value:
-        for each in child if isinstance(child, tuple) else (child,):
-            yield from _leaves(each)
+        for part in child if isinstance(child, tuple) else (child,):
+            yield from _leaves(part)
 
 
 def _read(text: str) -> object:

@@ -35,11 +35,11 @@ ALLOWED: Final[Mapping[str, re.Pattern[str]]] = {
 }
 
 
-def _settings(given: object) -> object:
+def _settings(written: object) -> object:
     """Names that are allowed, and values as SET takes them."""
-    if not isinstance(given, dict):
+    if not isinstance(written, dict):
         raise ValueError("must be a list of settings, as {citus.enable_repartition_joins: on}")
-    return {str(name): _value(str(name), value) for name, value in given.items()}
+    return {str(name): _value(str(name), value) for name, value in written.items()}
 
 
 def _value(name: str, value: object) -> str:

@@ -71,18 +71,18 @@ class Exposure:
         table = self._catalog.find_table(name)
         if table is None:
             return ()
-        found = [*self._links(table), *self._personal(table)]
-        if not found and table.kind in ("view", "materialized view"):
+        reasons = [*self._links(table), *self._personal(table)]
+        if not reasons and table.kind in ("view", "materialized view"):
             words = f"the rows of a {table.kind} may come from protected tables, by functions too"
-            found = [Reason(words)]
-        return tuple({each.words: each for each in found}.values())
+            reasons = [Reason(words)]
+        return tuple({reason.words: reason for reason in reasons}.values())
 
     def family(self, table: Table) -> list[Table]:
         """A table, all its partitions and children, and all that any of these is a part of: where its rows may be."""
         below = self._below(table)
-        above = {each.name: each for part in (table, *below) for each in self._above(part)}
-        known = {table.name, *(each.name for each in below)}
-        return [table, *below, *(each for name, each in above.items() if name not in known)]
+        above = {table.name: table for part in (table, *below) for table in self._above(part)}
+        known = {table.name, *(table.name for table in below)}
+        return [table, *below, *(table for name, table in above.items() if name not in known)]
 
     def find_link(self, table: Table) -> tuple[str, Pointer] | None:
         """A column that seems to hold the key of a protected table although no foreign key says so, and that key."""
@@ -94,51 +94,53 @@ class Exposure:
         return None
 
     def _above(self, table: Table) -> list[Table]:
-        found: dict[TableName, Table] = {}
+        tables: dict[TableName, Table] = {}
         waiting = list(table.parents)
         while waiting:
             parent = self._catalog.find_table(waiting.pop())
-            if parent is not None and parent.name not in found:
-                found[parent.name] = parent
+            if parent is not None and parent.name not in tables:
+                tables[parent.name] = parent
                 waiting += parent.parents
-        return list(found.values())
+        return list(tables.values())
 
     def _below(self, table: Table) -> list[Table]:
-        found: dict[TableName, Table] = {}
+        tables: dict[TableName, Table] = {}
         waiting = list(self._children.get(table.name, ()))
         while waiting:
             child = waiting.pop()
-            if child.name not in found:
-                found[child.name] = child
+            if child.name not in tables:
+                tables[child.name] = child
                 waiting += self._children.get(child.name, ())
-        return list(found.values())
+        return list(tables.values())
 
     def _find_telling(self) -> None:
         """Tables without rules count too, as long as they lead on: to whoever refers to them, they tell the same."""
-        waiting = [each for each in self._catalog.tables if each.name not in self._protected | self._public]
-        while found := {each.name: why.words for each in waiting if (why := next(self._links(each), None)) is not None}:
-            self._telling |= found
-            for name in found:
+        waiting = [table for table in self._catalog.tables if table.name not in self._protected | self._public]
+        while telling := {
+            table.name: why.words for table in waiting if (why := next(self._links(table), None)) is not None
+        }:
+            self._telling |= telling
+            for name in telling:
                 if (table := self._catalog.find_table(name)) is not None:
                     self._pointers += _pointers_to_keys(table)
-            waiting = [each for each in waiting if each.name not in found]
+            waiting = [table for table in waiting if table.name not in telling]
 
     def _links(self, table: Table) -> Iterator[Reason]:
         """All by which the rows of a table tell of protected ones."""
         if table.name in self._protected:
             return
-        found = [*self._same_rows(table), *self._references(table), *self._sources(table)]
-        found += [*self._names(table), *self._copies(table)]
-        if not found:
-            others = (each.name for each in self.family(table)[1:] if each.name in self._telling)
-            found = [Reason(f"it shares rows with {other}: {self._telling[other]}") for other in others]
-        yield from found
+        reasons = [*self._same_rows(table), *self._references(table), *self._sources(table)]
+        reasons += [*self._names(table), *self._copies(table)]
+        if not reasons:
+            others = (other.name for other in self.family(table)[1:] if other.name in self._telling)
+            reasons = [Reason(f"it shares rows with {other}: {self._telling[other]}") for other in others]
+        yield from reasons
 
     def _told_by(self, name: TableName) -> tuple[TableName, str] | None:
         """Find the protected table that a table tells of; or itself and why, where the rules say nothing of it."""
         table = self._catalog.find_table(name)
-        names = [name] if table is None else [each.name for each in self.family(table)]
-        protected = next((each for each in names if each in self._protected), None)
+        names = [name] if table is None else [member.name for member in self.family(table)]
+        protected = next((name for name in names if name in self._protected), None)
         if protected is not None:
             return protected, "which is protected"
         if name in self._telling:
@@ -159,7 +161,7 @@ class Exposure:
                 yield Pointer(table, column, frozenset(), frozenset({joined}))
 
     def _same_rows(self, table: Table) -> Iterator[Reason]:
-        above = {each.name for each in self._above(table)}
+        above = {other.name for other in self._above(table)}
         for other in self.family(table)[1:]:
             words = "its rows are" if other.name in above else "among its rows are"
             if other.name in self._protected:
@@ -169,13 +171,13 @@ class Exposure:
         for part in self.family(table):
             it = "it" if part is table else f"{part.name}, of which it has rows,"
             for key in part.foreign_keys:
-                if key.target not in self._public and (told := self._told_by(key.target)) is not None:
-                    yield Reason(f"{it} refers to {told[0]}, {told[1]}")
+                if key.target not in self._public and (telling := self._told_by(key.target)) is not None:
+                    yield Reason(f"{it} refers to {telling[0]}, {telling[1]}")
 
     def _sources(self, table: Table) -> Iterator[Reason]:
         for source in table.sources:
-            if source not in self._public and (told := self._told_by(source)) is not None:
-                yield Reason(f"it reads {told[0]}, {told[1]}")
+            if source not in self._public and (telling := self._told_by(source)) is not None:
+                yield Reason(f"it reads {telling[0]}, {telling[1]}")
 
     def _names(self, table: Table) -> Iterator[Reason]:
         for column in table.columns:
@@ -192,17 +194,17 @@ class Exposure:
             if other is None:
                 continue
             columns = (*(key.columns for key in other.keys), *(key.columns for key in other.foreign_keys))
-            linked = {column.lower() for each in columns for column in each}
+            linked = {column.lower() for texts in columns for column in texts}
             names = {
                 (column.name.lower(), column.type.base) for column in other.columns if column.name.lower() not in linked
             }
-            telling = {each for each in names if each[0] not in GENERIC and not each[0].endswith(_DULL)}
+            telling = {name for name in names if name[0] not in GENERIC and not name[0].endswith(_DULL)}
             common = sorted(shared for shared, _ in own & telling)
             if len(common) >= 3 and 2 * len(common) >= len(telling):
                 yield Reason(f"it has columns of {name} ({', '.join(common[:3])}), like a copy of it")
 
     def _personal(self, table: Table) -> Iterator[Reason]:
-        by = next((self._led_to[each.name] for each in self.family(table) if each.name in self._led_to), None)
+        by = next((self._led_to[member.name] for member in self.family(table) if member.name in self._led_to), None)
         shown = [column for column in table.columns if column.name not in self._hidden.get(table.name, frozenset())]
         columns = personal_columns(shown, table)
         if columns and (by := by or self._named_by(table)):
@@ -220,18 +222,18 @@ class Exposure:
 
     def _find_led_to(self) -> dict[TableName, TableName]:
         """Find the protected table that foreign keys lead to, straight or through tables that the rules leave out."""
-        found: dict[TableName, TableName] = {}
+        table_names: dict[TableName, TableName] = {}
         waiting = [(name, name) for name in sorted(self._protected)]
         while waiting:
             here, origin = waiting.pop(0)
             table = self._catalog.find_table(here)
             targets = [] if table is None else [key.target for part in self.family(table) for key in part.foreign_keys]
             for target in targets:
-                if target not in found and target not in self._protected:
-                    found[target] = origin
+                if target not in table_names and target not in self._protected:
+                    table_names[target] = origin
                     if target not in self._public:
                         waiting.append((target, origin))
-        return found
+        return table_names
 
 
 def _pointers_to_keys(table: Table) -> list[Pointer]:
@@ -241,7 +243,7 @@ def _pointers_to_keys(table: Table) -> list[Pointer]:
 
 def keys_with_partitions(table: Table, catalog: Catalog) -> tuple[ForeignKey, ...]:
     """The foreign keys of a table, and those that all its partitions have and it has not."""
-    children = [each for each in catalog.children_of(table.name) if each.kind == "partition"]
+    children = [child for child in catalog.children_of(table.name) if child.kind == "partition"]
     if table.partition_key is None or not children:
         return table.foreign_keys
     by_child = [
@@ -249,8 +251,8 @@ def keys_with_partitions(table: Table, catalog: Catalog) -> tuple[ForeignKey, ..
         for child in children
     ]
     own = {(key.columns, key.target, key.target_columns) for key in table.foreign_keys}
-    common = [each for each in by_child[0] if each not in own and all(each in keys for keys in by_child)]
-    joint = (replace(by_child[0][each], proves=all(keys[each].proves for keys in by_child)) for each in common)
+    common = [key for key in by_child[0] if key not in own and all(key in keys for keys in by_child)]
+    joint = (replace(by_child[0][key], proves=all(keys[key].proves for keys in by_child)) for key in common)
     return (*table.foreign_keys, *joint)
 
 
@@ -273,7 +275,7 @@ def exposure_of(policy: Policy, catalog: Catalog) -> Exposure:
         public=(name for name, rules in names.items() if rules.public),
         unit_columns={name: rules.unit_step().column for name, rules in names.items() if rules.unit},
         hidden={
-            name: frozenset(column for column, each in rules.columns.items() if each.hidden)
+            name: frozenset(column for column, column_rules in rules.columns.items() if column_rules.hidden)
             for name, rules in names.items()
         },
     )
@@ -285,13 +287,15 @@ _SAY_WHY = 'give it a unit, remove it from the rules, or give the reason why it 
 def check_public(path: str, table: Table, rules: TableRules, exposure: Exposure, catalog: Catalog) -> Iterator[Finding]:
     """Say what speaks against it, unless the rules say why it tells of nobody."""
     reasons = exposure.reasons(table.name)
-    told = "; ".join(reason.words for reason in reasons[:3]) + (f"; and {len(reasons) - 3} more" if reasons[3:] else "")
+    reasons_text = "; ".join(reason.words for reason in reasons[:3]) + (
+        f"; and {len(reasons) - 3} more" if reasons[3:] else ""
+    )
     if any(reason.same_rows for reason in reasons):
-        yield error(path, f"{told}: it cannot be public", "remove one of the two from the rules")
+        yield error(path, f"{reasons_text}: it cannot be public", "remove one of the two from the rules")
     elif reasons and rules.because is None:
-        yield error(path, told, _SAY_WHY)
+        yield error(path, reasons_text, _SAY_WHY)
     elif rules.because is not None:
-        yield note(path, f'public, because: "{rules.because}" ({told or "nothing seems to speak against it"})')
+        yield note(path, f'public, because: "{rules.because}" ({reasons_text or "nothing seems to speak against it"})')
     shown = [column for column in table.columns if not rules.hides(column)]
     if not reasons and rules.because is None and (personal := personal_columns(shown, table)):
         words = f"every row of it can be read, and {', '.join(personal[:4])} may be about people"

@@ -23,9 +23,9 @@ class Finding:
         return f"{self.severity}: {self.path}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
-def by_severity(found: Iterable[Finding]) -> tuple[Finding, ...]:
+def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Errors first."""
-    return tuple(sorted(found, key=lambda each: list(Severity).index(each.severity)))
+    return tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
 
 
 def nearest(word: str, names: list[str]) -> str:

@@ -60,15 +60,15 @@ class Unseen:
 
 def see(policy: Policy, catalog: Catalog) -> Seen:
     """Return what there is now of the tables that the rules name."""
-    found = ((text, catalog.find_table(table_name(text))) for text in sorted(policy.tables))
+    named_tables = ((text, catalog.find_table(table_name(text))) for text in sorted(policy.tables))
     others = sorted(str(table.name) for table in catalog.tables if policy.find_table(table.name) is None)
-    tables = {text: _seen(table, catalog) for text, table in found if table is not None}
+    tables = {text: _seen(table, catalog) for text, table in named_tables if table is not None}
     return Seen(tables=tables, others=tuple(others))
 
 
 def find_unseen(policy: Policy, catalog: Catalog, seen: Seen) -> tuple[Unseen, ...]:
     """All that is not as it was seen. A column that the rules name was seen by whoever wrote them."""
-    return tuple(found for text, rules in policy.tables.items() for found in _unseen(text, rules, catalog, seen))
+    return tuple(unseen for text, rules in policy.tables.items() for unseen in _unseen(text, rules, catalog, seen))
 
 
 def hide_unseen(policy: Policy, catalog: Catalog, seen: Seen) -> Policy:
@@ -76,13 +76,13 @@ def hide_unseen(policy: Policy, catalog: Catalog, seen: Seen) -> Policy:
     unseen = find_unseen(policy, catalog, seen)
     if not unseen:
         return policy
-    gone = _with_dependents({table_name(each.table) for each in unseen if not each.column}, policy, catalog)
+    gone = _with_dependents({table_name(late.table) for late in unseen if not late.column}, policy, catalog)
     tables = {text: rules for text, rules in policy.tables.items() if table_name(text) not in gone}
-    for each in unseen:
-        if each.column and each.table in tables:
-            rules = tables[each.table]
-            columns = rules.columns | {each.column: ColumnRules(hidden=True)}
-            tables[each.table] = rules.model_copy(update={"columns": columns})
+    for late in unseen:
+        if late.column and late.table in tables:
+            rules = tables[late.table]
+            columns = rules.columns | {late.column: ColumnRules(hidden=True)}
+            tables[late.table] = rules.model_copy(update={"columns": columns})
     return policy.model_copy(update={"tables": tables})
 
 
@@ -138,22 +138,22 @@ def _seen(table: Table, catalog: Catalog) -> SeenTable:
 def _children(table: Table, catalog: Catalog) -> Iterator[str]:
     """Name the tables that inherit from a plain table. Partitions hold rows that were inserted into their parent."""
     if table.kind == "table":
-        yield from sorted(str(each.name) for each in catalog.tables if table.name in each.parents)
+        yield from sorted(str(child.name) for child in catalog.tables if table.name in child.parents)
 
 
 def _definition(table: Table, catalog: Catalog) -> str | None:
     """The text of a view, and of all views that it reads: what it gives depends on all of them."""
     if table.kind not in _VIEWS:
         return None
-    found: dict[TableName, Table] = {}
+    tables: dict[TableName, Table] = {}
     waiting = [table]
     while waiting:
         view = waiting.pop()
-        if view.name not in found and view.kind in _VIEWS:
-            found[view.name] = view
+        if view.name not in tables and view.kind in _VIEWS:
+            tables[view.name] = view
             waiting += [source for name in view.sources if (source := catalog.find_table(name)) is not None]
-    below = sorted(name for name in found if name != table.name)
-    texts = [table.definition or "", *(f"-- {name}\n{found[name].definition or ''}" for name in below)]
+    below = sorted(name for name in tables if name != table.name)
+    texts = [table.definition or "", *(f"-- {name}\n{tables[name].definition or ''}" for name in below)]
     return "\n".join(line.rstrip() for text in texts for line in text.splitlines())
 
 

@@ -48,14 +48,14 @@ def words_of(name: str) -> tuple[str, ...]:
         >>> words_of("billing_CustomerIDs"), words_of("addresses"), words_of("CATEGORIES")
         (('billing', 'customer', 'id'), ('address',), ('category',))
     """
-    found = _WORD.findall(name.replace("IDs", "Ids"))
-    return tuple(_singular(word.lower()) for word in found)
+    words = _WORD.findall(name.replace("IDs", "Ids"))
+    return tuple(_singular(word.lower()) for word in words)
 
 
 def column_words(column: str, table: Table) -> tuple[str, ...]:
     """The words of a column, without the prefix that all columns of its table have: c_custkey is the custkey."""
     words = words_of(column)
-    firsts = {words_of(each.name)[:1] for each in table.columns}
+    firsts = {words_of(column.name)[:1] for column in table.columns}
     return words[1:] if len(table.columns) > 1 and len(firsts) == 1 and len(words) > 1 else words
 
 
@@ -69,7 +69,7 @@ def key_names(key: str, table: Table) -> tuple[frozenset[str], frozenset[str]]:
         (['customercode', 'customerfk', 'customerguid'], ['customer'])
     """
     noun, words = "".join(words_of(table.name.name)), column_words(key, table)
-    anywhere = {noun + each for each in _NUMBERS_OF} | {each + noun for each in ("id", "fk")}
+    anywhere = {noun + suffix for suffix in _NUMBERS_OF} | {suffix + noun for suffix in ("id", "fk")}
     joined = "".join(words)
     if joined in GENERIC:
         return frozenset(anywhere | {noun + joined}), frozenset({noun})

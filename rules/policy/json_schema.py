@@ -43,36 +43,36 @@ def rules_schema() -> dict[str, Json]:
     return head | schema
 
 
-def _tidy(given: object) -> Json:
+def _tidy(schema: object) -> Json:
     """Without titles, which repeat the names, and without what is no keyword of JSON Schema."""
-    match given:
+    match schema:
         case dict():
             return {
-                str(key): {str(name): _tidy(each) for name, each in value.items()}
+                str(key): {str(name): _tidy(part) for name, part in value.items()}
                 if key in ("properties", "$defs")
                 else _tidy(value)
-                for key, value in given.items()
+                for key, value in schema.items()
                 if key not in ("title", "ge", "format")
             }
         case list():
-            return [_tidy(each) for each in given]
+            return [_tidy(part) for part in schema]
         case str() | int() | float() | bool() | None:
-            return given
-    raise TypeError(given)
+            return schema
+    raise TypeError(schema)
 
 
 def _properties(schema: dict[str, Json], model: str) -> dict[str, Json]:
     definitions = schema["$defs"]
     assert isinstance(definitions, dict)
-    found = definitions[model]
-    assert isinstance(found, dict)
-    properties = found["properties"]
+    node = definitions[model]
+    assert isinstance(node, dict)
+    properties = node["properties"]
     assert isinstance(properties, dict)
     return properties
 
 
-def _or(*given: Json) -> dict[str, Json]:
-    return {"anyOf": list(given)}
+def _or(*schemas: Json) -> dict[str, Json]:
+    return {"anyOf": list(schemas)}
 
 
 def _named(values: Json) -> dict[str, Json]:

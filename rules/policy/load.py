@@ -65,8 +65,8 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
     else:
         problems |= {problem.path: {problem} for problem in _without_password(policy, source)}
     if problems:
-        found = (problem for path in problems.values() for problem in path)
-        raise RulesError(file, tuple(sorted(found, key=lambda each: (each.line, each.path, each.message))))
+        listed = (problem for path in problems.values() for problem in path)
+        raise RulesError(file, tuple(sorted(listed, key=lambda problem: (problem.line, problem.path, problem.message))))
     return policy
 
 
@@ -97,8 +97,8 @@ def _table(rules: Tree) -> Tree:
         rules = rules | {"public": True, "because": public["because"]}
     if isinstance(columns, dict):
         rules = rules | {"columns": {name: _column(column) for name, column in columns.items()}}
-    if isinstance(rows, str) and (found := AUTO.fullmatch(rows.strip())):
-        rules = rules | {"rows_per_unit": found["ceiling"] or AUTO_CEILING, "rows_auto": True}
+    if isinstance(rows, str) and (match := AUTO.fullmatch(rows.strip())):
+        rules = rules | {"rows_per_unit": match["ceiling"] or AUTO_CEILING, "rows_auto": True}
     return rules
 
 

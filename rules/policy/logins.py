@@ -28,10 +28,10 @@ def parse_duration(value: object) -> object:
     """Durations are written as people say them; 0 stands for none."""
     if value == 0 or isinstance(value, timedelta):
         return value or timedelta(0)
-    found = DURATION.fullmatch(str(value).strip())
-    if found is None or found[2] not in SECONDS:
+    match = DURATION.fullmatch(str(value).strip())
+    if match is None or match[2] not in SECONDS:
         raise ValueError('write a duration as a number and a unit: "1 day", "30 min", "100 ms"')
-    return timedelta(seconds=float(found[1]) * SECONDS[found[2]])
+    return timedelta(seconds=float(match[1]) * SECONDS[match[2]])
 
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]

@@ -15,7 +15,7 @@ from rules.policy.column_kind import kind_of
 from rules.policy.model import Bound, Policy
 
 _POWERS: Final = [Decimal(2) ** power for power in range(-7, 45)]
-NUMBERS: Final = [-each for each in reversed(_POWERS)] + [Decimal(0)] + _POWERS  # the edges of bins
+NUMBERS: Final = [-power for power in reversed(_POWERS)] + [Decimal(0)] + _POWERS  # the edges of bins
 YEARS: Final = range(1900, 2101)
 ROWS: Final = [2**power for power in range(17)]  # of one unit
 _TAIL: Final = 0.02  # of the rows, each unit's weighing 1 in all, that may lie below a range, and above
@@ -66,19 +66,19 @@ def rows_look(table: Table, policy: Policy) -> ColumnLook:
 def column_look(table: Table, column: Column) -> ColumnLook | None:
     """In which bins the values of a column are; None for a type without bins."""
     name, kind, edges = _quoted(column.name), kind_of(column.type), tuple[Decimal, ...]()
-    found: Kind = "numbers"
+    shape: Kind = "numbers"
     match kind:
         case "integer" | "number" | "float":
             edges = tuple(number for number in NUMBERS if kind != "integer" or number == int(number))
             bins, last = " ".join(f"WHEN {name} < {edge:f} THEN {n}" for n, edge in enumerate(edges)), len(edges)
         case "date" | "timestamp":
             bins, last = " ".join(f"WHEN {name} < DATE '{year}-01-01' THEN {year}" for year in YEARS), YEARS.stop
-            found = "years"
+            shape = "years"
         case _:
             return None
     case = f"CASE {bins} WHEN {name} IS NOT NULL THEN {last} END"
     return ColumnLook(
-        table.name, column.name, found, f"SELECT {case}, count(*) FROM {_name(table.name)} GROUP BY 1", edges
+        table.name, column.name, shape, f"SELECT {case}, count(*) FROM {_name(table.name)} GROUP BY 1", edges
     )
 
 
@@ -95,7 +95,7 @@ def found_rows(counts: Sequence[tuple[str | None, int]], reach: float) -> LookRe
     bins = {int(label or 0): count for label, count in counts if count > reach}
     whole = sum(bins.values())
     for number, most in enumerate(ROWS):
-        if whole and sum(count for each, count in bins.items() if each > number) <= _SHARE * whole:
+        if whole and sum(count for rows, count in bins.items() if rows > number) <= _SHARE * whole:
             return LookResult(rows=most)
     return LookResult()
 
@@ -123,13 +123,13 @@ def found_range(look: ColumnLook, counts: Sequence[tuple[str | None, int]], reac
 def _inner(bins: list[tuple[int, int]]) -> list[int]:
     """The bins between two quantiles."""
     tail = _TAIL * sum(count for _, count in bins)
-    below, above, found = 0, sum(count for _, count in bins), list[int]()
+    below, above, edges = 0, sum(count for _, count in bins), list[int]()
     for label, count in bins:
         above -= count
         if below + count > tail and above + count > tail:
-            found.append(label)
+            edges.append(label)
         below += count
-    return found
+    return edges
 
 
 def found_values(counts: Sequence[tuple[str | None, int]], most: int = 50) -> LookResult:

@@ -117,8 +117,8 @@ class TableRules(Model):
 
     def hides(self, column: Column) -> bool:
         """Whether a column does not exist for analysts: by its rules, or since reading it may fail on some row."""
-        given = self.columns.get(column.name)
-        return (given is not None and given.hidden) or (column.generated == "v" and not self.public)
+        column_rules = self.columns.get(column.name)
+        return (column_rules is not None and column_rules.hidden) or (column.generated == "v" and not self.public)
 
     def unit_step(self) -> UnitStep:
         """The first step from a row to its unit; the target table's own rules say the next."""
@@ -238,7 +238,7 @@ class Policy(Model):
 
     @model_validator(mode="after")
     def _known_roles(self) -> Self:
-        unknown = sorted(name for name, each in self.analysts.items() if each.role not in {None, *self.roles})
+        unknown = sorted(name for name, analyst in self.analysts.items() if analyst.role not in {None, *self.roles})
         if unknown:
             wanted = self.analysts[unknown[0]].role
             raise ValueError(f'the role "{wanted}" of {unknown[0]} is not in roles')
@@ -284,14 +284,14 @@ class Policy(Model):
             if column.bounds is not None
         )
 
-    def with_bounds(self, found: Mapping[tuple[TableName, str], tuple[Bound, Bound]]) -> "Policy":
+    def with_bounds(self, bounds: Mapping[tuple[TableName, str], tuple[Bound, Bound]]) -> "Policy":
         """The policy with what looks have found in place of bounds: auto."""
         tables = {
             text: rules.model_copy(
                 update={
                     "columns": {
                         name: column.model_copy(update={"bounds": None, "lower": ends[0], "upper": ends[1]})
-                        if column.bounds is not None and (ends := found.get((table_name(text), name)))
+                        if column.bounds is not None and (ends := bounds.get((table_name(text), name)))
                         else column
                         for name, column in rules.columns.items()
                     }
@@ -299,14 +299,14 @@ class Policy(Model):
             )
             for text, rules in self.tables.items()
         }
-        return self.model_copy(update={"tables": tables}) if found else self
+        return self.model_copy(update={"tables": tables}) if bounds else self
 
     def previews_of(self, name: str) -> Previews:
         """What an analyst's previews get, unless the session says: by the analyst's rules, the role's, those of all."""
         analyst = self.analysts.get(name)
         role = None if analyst is None or analyst.role is None else self.roles[analyst.role]
-        given = (None if each is None else each.previews for each in (analyst, role))
-        return next((each for each in given if each is not None), self.previews)
+        choices = (None if scope is None else scope.previews for scope in (analyst, role))
+        return next((choice for choice in choices if choice is not None), self.previews)
 
     def statement_delta(self) -> Decimal:
         """The share of δ that one statement with thresholds takes: half the budget's δ is kept for composition."""

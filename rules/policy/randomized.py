@@ -36,8 +36,8 @@ class Randomized(Model):
             raise ValueError("mean needs lower and upper; the others cannot have them")
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise ValueError(f"lower ({self.lower}) must be below upper ({self.upper})")
-        given = [each is not None for each in (self.hashes, self.width, self.key, self.index)]
-        if not all(given) if self.by == "sketch" else any(given):
+        is_set = [parameter is not None for parameter in (self.hashes, self.width, self.key, self.index)]
+        if not all(is_set) if self.by == "sketch" else any(is_set):
             raise ValueError("a sketch needs hashes, width, key and index; the others cannot have them")
         if self.hashes is not None and self.width is not None and self.key is not None:
             check_sketch(self.hashes, self.width, self.key)

@@ -75,19 +75,19 @@ def suggest_rules(catalog: Catalog, unit_table: TableName, looked: Looked = _UNS
 
 def looks_for(catalog: Catalog, policy: Policy, *, with_values: bool) -> list[ColumnLook]:
     """List what a private look would ask of the protected tables of a draft: wherever the draft itself has to ask."""
-    found: list[ColumnLook] = []
+    column_looks: list[ColumnLook] = []
     for text, rules in policy.tables.items():
         table = catalog.find_table(table_name(text))
         if table is None or rules.public or rules.view or rules.unit is None:
             continue
         unit, of_units = rules.unit_step().column, policy.unit.rpartition(".")[0] == text
         if not table.is_unique((unit,)):
-            found.append(rows_look(table, policy))
+            column_looks.append(rows_look(table, policy))
         for column in own_columns(table, unit):
             if is_asked(column, table, of_units=of_units):
                 values = values_look(table, column) if with_values else None
-                found += [each for each in (column_look(table, column), values) if each is not None]
-    return found
+                column_looks += [look for look in (column_look(table, column), values) if look is not None]
+    return column_looks
 
 
 def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> dict[TableName, Way]:
@@ -130,7 +130,7 @@ class RulesDraft:
         """Yield what a draft says of one table, and why."""
         name = as_key(str(table.name))
         if (way := self.ways.get(table.name)) is not None:
-            own = {column: each for (of, column), each in looked.items() if of == table.name}
+            own = {column: look_result for (of, column), look_result in looked.items() if of == table.name}
             yield from _protected(name, table, way, own)
         elif "." in table.name.name:
             yield f"  # {name} is left out: a table with a dot in its name cannot be named here\n"
@@ -173,7 +173,7 @@ class RulesDraft:
 
     def _is_part(self, table: Table) -> bool:
         """Return whether its rows are rows of a table that the draft speaks of already."""
-        return table.kind == "partition" or any(each.name in self.ways for each in self.exposure.family(table)[1:])
+        return table.kind == "partition" or any(member.name in self.ways for member in self.exposure.family(table)[1:])
 
 
 def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, LookResult]) -> Iterator[str]:
@@ -182,8 +182,8 @@ def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, Lo
         yield f"    rows_per_unit: {rows}   # by a private look: about 19 of 20 units have no more\n"
     elif not table.is_unique((way.unit,)):
         yield f"    rows_per_unit: {ROWS}   # how many rows of one unit count at most: chosen privately, or a number\n"
-    found = {column: each for column, each in looked.items() if column is not None}
-    lines, are_rules = column_lines(table, way.unit.partition(" ->")[0], of_units=way.is_unit, found=found)
+    look_results = {column: look_result for column, look_result in looked.items() if column is not None}
+    lines, are_rules = column_lines(table, way.unit.partition(" ->")[0], of_units=way.is_unit, found=look_results)
     if lines:
         yield f"    {'' if are_rules else '# '}columns:\n"
         yield from lines
@@ -240,12 +240,12 @@ def _gone(policy: Policy, catalog: Catalog) -> Iterator[str]:
 def _appeared(policy: Policy, catalog: Catalog, seen: Seen | None) -> Iterator[str]:
     """Columns that are hidden until the schema is locked again, and what may be said of them."""
     unseen = () if seen is None else find_unseen(policy, catalog, seen)
-    for text in dict.fromkeys(each.table for each in unseen):
+    for text in dict.fromkeys(late.table for late in unseen):
         table = catalog.find_table(table_name(text))
         yield f"  {as_key(text)}:\n"
-        for each in (each for each in unseen if each.table == text):
-            column = None if table is None else table.find_column(each.column)
-            yield f"      # {each.column or 'the whole table'} {each.change}: hidden until noisegate lock\n"
+        for late in (late for late in unseen if late.table == text):
+            column = None if table is None else table.find_column(late.column)
+            yield f"      # {late.column or 'the whole table'} {late.change}: hidden until noisegate lock\n"
             if table is not None and column is not None and not policy.tables[text].public:
                 yield column_line(column, table, of_units=policy.unit == f"{text}.{_unit_column(policy)}")
 

@@ -45,7 +45,7 @@ def column_lines(
     `found` is what a private look has told of columns.
     """
     columns = own_columns(table, unit)
-    rules = {name: text for name, each in found.items() if (text := _found(each))}
+    rules = {name: text for name, look_result in found.items() if (text := _found(look_result))}
     lines = [
         line for column in columns if (line := column_line(column, table, rules.get(column.name), of_units=of_units))
     ]
@@ -63,27 +63,27 @@ def is_asked(column: Column, table: Table, *, of_units: bool) -> bool:
     """Return whether a draft asks for a range or a list of a column, so that a look may answer."""
     if identifies(column, table, of_units=of_units) or column.generated == "v":
         return False
-    told = _told(column, table)
-    return "LEAST" in told or "FIRST-DAY" in told or "[A, B, C]" in told
+    comment = _told(column, table)
+    return "LEAST" in comment or "FIRST-DAY" in comment or "[A, B, C]" in comment
 
 
-def _found(found: LookResult) -> str:
-    if found.values:
-        return f"{{values: [{', '.join(json.dumps(each, ensure_ascii=False) for each in found.values)}]}}"
-    return "" if found.lower is None else f"{{lower: {found.lower}, upper: {found.upper}}}"
+def _found(look_result: LookResult) -> str:
+    if look_result.values:
+        return f"{{values: [{', '.join(json.dumps(value, ensure_ascii=False) for value in look_result.values)}]}}"
+    return "" if look_result.lower is None else f"{{lower: {look_result.lower}, upper: {look_result.upper}}}"
 
 
-def column_line(column: Column, table: Table, found: str | None = None, *, of_units: bool) -> str:
+def column_line(column: Column, table: Table, bounds: str | None = None, *, of_units: bool) -> str:
     """Return what a draft says of one column; "" where there is nothing to say."""
     name = as_key(column.name)
-    if found is not None:
-        return f"      {name}: {found}     # {column.type.sql}: by a private look{remark(column)}\n"
+    if bounds is not None:
+        return f"      {name}: {bounds}     # {column.type.sql}: by a private look{remark(column)}\n"
     if identifies(column, table, of_units=of_units):
         return f"      {name}: hidden     # seems to tell who somebody is{remark(column)}\n"
     if column.generated == "v":
         return f"      # {name} does not exist for analysts: it is computed when it is read, which can fail on a row\n"
-    told = _told(column, table)
-    return f"      # {name}{told}{remark(column)}\n" if told else ""
+    comment = _told(column, table)
+    return f"      # {name}{comment}{remark(column)}\n" if comment else ""
 
 
 def _told(column: Column, table: Table) -> str:
@@ -95,16 +95,16 @@ def _told(column: Column, table: Table) -> str:
     if column.type.labels:
         shown = ", ".join(column.type.labels[:8])
         return f": its groups are known: {shown}{', …' if len(column.type.labels) > 8 else ''}"
-    told = f"     # {type_name}{computed}"
+    comment = f"     # {type_name}{computed}"
     match kind:
         case "integer" | "number" | "float" if not numbers_something(column, table):
-            return f": {{lower: LEAST, upper: MOST}}{told}: a sum needs what is possible{by_check}"
+            return f": {{lower: LEAST, upper: MOST}}{comment}: a sum needs what is possible{by_check}"
         case "date" | "timestamp":
-            return f": {{lower: FIRST-DAY, upper: LAST-DAY}}{told}: groups by month need no δ then{by_check}"
+            return f": {{lower: FIRST-DAY, upper: LAST-DAY}}{comment}: groups by month need no δ then{by_check}"
         case "text" if listed := _listed(column, table):
-            return f": {{values: [{', '.join(map(as_key, listed))}]}}{told}: the values that its CHECK lets in"
+            return f": {{values: [{', '.join(map(as_key, listed))}]}}{comment}: the values that its CHECK lets in"
         case "text":
-            return f": {{values: [A, B, C]}}{told}: to group by it without δ; or hidden{by_check}"
+            return f": {{values: [A, B, C]}}{comment}: to group by it without δ; or hidden{by_check}"
     return ""
 
 
@@ -119,8 +119,8 @@ def _listed(column: Column, table: Table) -> list[str]:
         ['f', 'm']
     """
     for check in table.checks:
-        found = _IS_ONE_OF.fullmatch(check.definition) if check.proves and check.columns == (column.name,) else None
-        if found is not None:
-            texts = [text.replace("''", "'") for text in _TEXT.findall(found[1])]
+        match = _IS_ONE_OF.fullmatch(check.definition) if check.proves and check.columns == (column.name,) else None
+        if match is not None:
+            texts = [text.replace("''", "'") for text in _TEXT.findall(match[1])]
             return texts if len(texts) <= _MOST_LISTED else []
     return []

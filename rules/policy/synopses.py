@@ -47,15 +47,15 @@ def read_listed(text: str) -> Listed:
         >>> read_listed("count(orders) by 10").counts
         'orders'
     """
-    found = _LISTED.fullmatch(" ".join(text.split()))
-    if found is None:
+    match = _LISTED.fullmatch(" ".join(text.split()))
+    if match is None:
         raise ValueError(_WORDS)
-    by = found["by"] or ""
+    by = match["by"] or ""
     if by and not by.isdigit() and by not in GRAINS:
         raise ValueError(f'"by {by}" must be one of: by {", by ".join(GRAINS)}, or by a number of bins')
-    if found["child"] is not None:
-        return Listed(text, "", "", found["child"].strip(), by)
-    table, _, column = found["column"].rpartition(".")
+    if match["child"] is not None:
+        return Listed(text, "", "", match["child"].strip(), by)
+    table, _, column = match["column"].rpartition(".")
     return Listed(text, table, column, "", by)
 
 
@@ -124,7 +124,7 @@ class CubeRules(MadeOnce):
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
-        keys = [(each.table, each.column) for each in map(read_key, self.cube)]
+        keys = [(listed.table, listed.column) for listed in map(read_key, self.cube)]
         sums = [read_measure(text) for text in self.measures]
         if len(set(keys)) < len(keys):
             raise ValueError("a column is listed twice: coarser steps follow from the finest")
@@ -162,17 +162,17 @@ def read_measure(text: str) -> str:
         >>> read_measure("sum(amount)"), read_measure("count")
         ('amount', '')
     """
-    found = re.fullmatch(r"count(?:\(\*\))?|sum\(\s*(?P<column>[^\s().]+)\s*\)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"count(?:\(\*\))?|sum\(\s*(?P<column>[^\s().]+)\s*\)", text.strip())
+    if match is None:
         raise ValueError('write a measure as "count" or "sum(amount)"')
-    return found["column"] or ""
+    return match["column"] or ""
 
 
-def _kind_of(given: object) -> str:
+def _kind_of(written: object) -> str:
     """Which of the two an entry is, by the key that only a cube has."""
     return (
         "a cube"
-        if isinstance(given, CubeRules) or (isinstance(given, dict) and "cube" in given)
+        if isinstance(written, CubeRules) or (isinstance(written, dict) and "cube" in written)
         else "rows in a schema"
     )
 

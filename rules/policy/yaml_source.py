@@ -87,15 +87,15 @@ class Source:
         raise TypeError(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> Tree:
-        found: dict[str, Tree] = {}
+        mapping: dict[str, Tree] = {}
         for key, value in node.value:
             name = str(key.value)
             line = key.start_mark.line + 1
-            if name in found:
+            if name in mapping:
                 self.problems.append(Problem(line, dotted((*path, name)), "this key is repeated"))
             self.lines[(*path, name)] = line
-            found[name] = self._value(value, (*path, name))
-        return found
+            mapping[name] = self._value(value, (*path, name))
+        return mapping
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Tree:
         text: str = node.value
@@ -112,7 +112,7 @@ class Source:
         for name in VARIABLE.findall(text):
             if name not in self._environment:
                 self.problems.append(Problem(self.lines[path], dotted(path), f"the variable {name} is not set"))
-        return VARIABLE.sub(lambda found: self._environment.get(found[1], ""), text)
+        return VARIABLE.sub(lambda match: self._environment.get(match[1], ""), text)
 
 
 def _plain(text: str, expanded: str) -> Tree:

@@ -38,10 +38,10 @@ def rungs_to(ceiling: int, lowest: int = 1) -> tuple[int, ...]:
         (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40)
     """
     between = (rung for rung in _round_numbers() if rung > lowest)
-    found = [min(lowest, ceiling)]
-    while found[-1] < ceiling:
-        found.append(min(next(between), ceiling) if len(found) < MOST_STEPS else ceiling)
-    return tuple(found)
+    rungs = [min(lowest, ceiling)]
+    while rungs[-1] < ceiling:
+        rungs.append(min(next(between), ceiling) if len(rungs) < MOST_STEPS else ceiling)
+    return tuple(rungs)
 
 
 def _round_numbers() -> Iterator[int]:
@@ -104,10 +104,10 @@ def tallies(block: Block, rows: Iterable[Row]) -> tuple[list[int], ...]:
     parts = tuple([0] * len(ladder.rungs) for ladder in block.ladders)
     for row in rows:
         match [0 if cell is None else find_integer(cell) for cell in row]:
-            case [int(number), int(rung), int(found), int(some)] if (
-                0 <= number < len(units) and 0 <= rung < len(units[number]) and 0 <= some <= PARTS * found
+            case [int(number), int(rung), int(tally), int(some)] if (
+                0 <= number < len(units) and 0 <= rung < len(units[number]) and 0 <= some <= PARTS * tally
             ):
-                units[number][rung] += found
+                units[number][rung] += tally
                 parts[number][rung] += some
             case _:
                 raise MalformedRows
@@ -138,11 +138,11 @@ def _third(epsilon: Decimal) -> Decimal:
 
 def _one_sided(count: int, reach: int, epsilon: Decimal, noise: Noise) -> tuple[int, ...]:
     """Geometric draws with P(x or more) = exp(−x/scale): discrete Laplace draws, but those below 0 are drawn again."""
-    found: tuple[int, ...] = ()
-    while len(found) < count:
+    chosen: tuple[int, ...] = ()
+    while len(chosen) < count:
         drawn = noise.draw(2 * count, sensitivity=reach, epsilon=epsilon)
-        found += tuple(each for each in drawn if each >= 0)
-    return found[:count]
+        chosen += tuple(count for count in drawn if count >= 0)
+    return chosen[:count]
 
 
 def choose_bound(ladder: Ladder, heights: Sequence[int], drawn: Sequence[int]) -> int:
@@ -150,5 +150,5 @@ def choose_bound(ladder: Ladder, heights: Sequence[int], drawn: Sequence[int]) -
     lowered, *own = drawn
     steps = zip(ladder.rungs, heights, ladder.thresholds, own, strict=False)
     return next(
-        (rung for rung, height, threshold, each in steps if height - each < threshold - lowered), ladder.rungs[-1]
+        (rung for rung, height, threshold, step in steps if height - step < threshold - lowered), ladder.rungs[-1]
     )

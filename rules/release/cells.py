@@ -31,14 +31,14 @@ def places_of(
         return None
     readers = [_reader(key, released, cells.time_zone) for key in cells.keys]
     wanted = {group: place for place, group in enumerate(groups)}
-    found: list[list[int]] = [[] for _ in groups]
+    places: list[list[int]] = [[] for _ in groups]
     passes = [(place, passing(test, cells.time_zone)) for place, some in tests.items() for test in some]
     for number, cell in enumerate(known):
         if all(is_in(cell[place]) for place, is_in in passes):
             group = tuple(None if reader is None else reader(cell) for reader in readers)
             if None not in readers and (place := wanted.get(group)) is not None:
-                found[place].append(number)
-    return tuple(map(tuple, found)) if any(found) else None
+                places[place].append(number)
+    return tuple(map(tuple, places)) if any(places) else None
 
 
 def are_alike(places: Places, known: int, *, is_in_one: bool) -> bool:
@@ -58,13 +58,13 @@ def are_alike(places: Places, known: int, *, is_in_one: bool) -> bool:
 def tests_of(view: View, released: ReleasedCells) -> dict[int, list[Test]] | None:
     """Return what is left out of the relation as tests of the release's keys; None where one cannot tell it."""
     names = [key.name for key in released.keys]
-    found = dict[int, list[Test]]()
+    testses = dict[int, list[Test]]()
     for tests in view.left_out:
         known = next((test for test in tests if test.key in names), None)
         if known is None:
             return None
-        found.setdefault(names.index(known.key), []).append(known)
-    return found
+        testses.setdefault(names.index(known.key), []).append(known)
+    return testses
 
 
 def _is_covered(cells: Cells, tests: Mapping[int, Sequence[Test]], released: ReleasedCells) -> bool:
@@ -79,10 +79,10 @@ def _is_covered(cells: Cells, tests: Mapping[int, Sequence[Test]], released: Rel
 
 def span_asked(tests: Iterable[Test]) -> Span:
     """Return what conditions on the values of a key leave of them."""
-    asked = WHOLE
+    span = WHOLE
     for test in tests:
-        asked = asked if test.field else asked.met(test.span)
-    return asked
+        span = span if test.field else span.met(test.span)
+    return span
 
 
 def _reader(key: CellKey, released: ReleasedCells, zone: str) -> Callable[[Group], Label] | None:
@@ -91,7 +91,7 @@ def _reader(key: CellKey, released: ReleasedCells, zone: str) -> Callable[[Group
     if key.name in names:
         place = names.index(key.name)
         return lambda cell: cell[place]
-    finer = next((each for each in key.finer if each.name in names), None)
+    finer = next((finer for finer in key.finer if finer.name in names), None)
     if finer is None or key.clock is None:
         return None
     place, of, field = names.index(finer.name), finer.type, key.clock.field
@@ -102,10 +102,10 @@ def passing(test: Test, zone: str) -> Callable[[Label], bool]:
     """Return whether rows of a label of a key meet a condition."""
 
     def passes(label: Label) -> bool:
-        found = None if label is None else value.find_value(label, test.type, zone)
-        if test.field and isinstance(found, Fraction):
-            found = _cut(found, test.type, test.field, zone)
-        return (label is None or found is not None) and test.span.holds(found)
+        held = None if label is None else value.find_value(label, test.type, zone)
+        if test.field and isinstance(held, Fraction):
+            held = _cut(held, test.type, test.field, zone)
+        return (label is None or held is not None) and test.span.holds(held)
 
     return lru_cache(maxsize=None)(passes)
 
@@ -115,8 +115,8 @@ def coarser(label: Label, of: Type, to: Type, field: Field, zone: str) -> Label:
     """The label of the day, week, month … in which a finer one lies."""
     if label is None:
         return None
-    found = value.find_value(label, of, zone)
-    cut = _cut(found, of, field, zone) if isinstance(found, Fraction) else None
+    instant = value.find_value(label, of, zone)
+    cut = _cut(instant, of, field, zone) if isinstance(instant, Fraction) else None
     moved = cut if cut is None or field.startswith("of ") else value_of_local(int(cut), to, zone)
     return NOWHERE if moved is None else value.text_of(moved, to, zone)
 

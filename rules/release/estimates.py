@@ -24,33 +24,35 @@ PARTS = 10**6  # of a standard deviation, in which chance is counted
 
 def placed(outputs: Sequence[Output], measures: int) -> tuple[Output, ...]:
     """Outputs whose estimates know where their two numbers stand, behind those of the measures."""
-    place, found = measures, list[Output]()
+    place, placed_outputs = measures, list[Output]()
     for output in outputs:
-        found.append(replace(output, chance=place, others=place + 1) if isinstance(output, Estimate) else output)
+        placed_outputs.append(
+            replace(output, chance=place, others=place + 1) if isinstance(output, Estimate) else output
+        )
         place += 2 * isinstance(output, Estimate)
-    return tuple(found)
+    return tuple(placed_outputs)
 
 
 def values_of_chance(
     block: Block, groups: Sequence[Group], values: Mapping[int, tuple[int, ...]]
 ) -> dict[int, tuple[int, ...]]:
     """The numbers of all measures, and those that estimates have beside them."""
-    found = dict(values)
-    for each in (output for output in block.outputs if isinstance(output, Estimate)):
-        found[each.chance] = (0,) * len(groups)
-        found[each.others] = _others(each, groups, values[each.hits])
-    return found
+    estimated = dict(values)
+    for estimate in (output for output in block.outputs if isinstance(output, Estimate)):
+        estimated[estimate.chance] = (0,) * len(groups)
+        estimated[estimate.others] = _others(estimate, groups, values[estimate.hits])
+    return estimated
 
 
 def laws_of_chance(block: Block, laws: Mapping[int, Distribution]) -> dict[int, Distribution]:
     """The laws of what is noised, and those of chance; of exact numbers, as tests have them, chance is known too."""
-    found = dict(laws)
-    for each in (output for output in block.outputs if isinstance(output, Estimate)):
-        if each.hits in laws:
-            found[each.chance] = Distribution(variance=float(PARTS) ** 2)
-            if each.key is not None:
-                found[each.others] = laws[each.hits].repeated(each.groups - 1)
-    return found
+    estimated = dict(laws)
+    for estimate in (output for output in block.outputs if isinstance(output, Estimate)):
+        if estimate.hits in laws:
+            estimated[estimate.chance] = Distribution(variance=float(PARTS) ** 2)
+            if estimate.key is not None:
+                estimated[estimate.others] = laws[estimate.hits].repeated(estimate.groups - 1)
+    return estimated
 
 
 def _others(estimate: Estimate, groups: Sequence[Group], hits: Sequence[int]) -> tuple[int, ...]:
@@ -71,12 +73,12 @@ def compute(estimate: Estimate, numbers: Sequence[int]) -> Fraction | None:
     p, q = estimate.p, estimate.q
     if estimate.bounds is not None and reports <= 0:
         return None
-    found = _scaled(estimate, (hits - q * reports) / (p - q), reports)
+    scaled = _scaled(estimate, (hits - q * reports) / (p - q), reports)
     moved = numbers[estimate.chance]
     if not moved:
-        return found
+        return scaled
     deviation = math.sqrt(local_variance(estimate, hits, reports))
-    return found + Fraction(deviation) * Fraction(moved, PARTS)
+    return scaled + Fraction(deviation) * Fraction(moved, PARTS)
 
 
 def _scaled(estimate: Estimate, held: Fraction, reports: int) -> Fraction:
@@ -106,11 +108,11 @@ def law_of(estimate: Estimate, numbers: Sequence[int], laws: Mapping[int, Distri
     q, spread = float(estimate.q), float(estimate.p - estimate.q)
     if estimate.bounds is not None:
         spread = spread * max(reports, 1) / float(estimate.bounds[1] - estimate.bounds[0])
-    found = Distribution(variance=local_variance(estimate, numbers[estimate.hits], reports))
-    for each in {estimate.hits, *_reports(estimate)} & laws.keys():
-        weight = (each == estimate.hits) - q * (each in _reports(estimate))
-        found = found.plus(laws[each].times(weight / spread))
-    return found
+    law = Distribution(variance=local_variance(estimate, numbers[estimate.hits], reports))
+    for place in {estimate.hits, *_reports(estimate)} & laws.keys():
+        weight = (place == estimate.hits) - q * (place in _reports(estimate))
+        law = law.plus(laws[place].times(weight / spread))
+    return law
 
 
 def replicated(estimate: Estimate, measures: Sequence[Matrix]) -> Matrix:
@@ -125,11 +127,11 @@ def replicated(estimate: Estimate, measures: Sequence[Matrix]) -> Matrix:
         variance = (n * q * (1 - q) + inside * (p - q) * (1 - p - q)) / (p - q) ** 2
         return held + chance * np.sqrt(np.maximum(variance, 0.0))
     low, high = map(float, estimate.bounds)
-    found = low + (high - low) * held / reports + chance * (high - low) / (2 * (p - q) * np.sqrt(n))
-    return np.where(reports > 0, found, np.nan)
+    replicates = low + (high - low) * held / reports + chance * (high - low) / (2 * (p - q) * np.sqrt(n))
+    return np.where(reports > 0, replicates, np.nan)
 
 
 def missed_by(estimate: Estimate, numbers: Sequence[int], laws: Mapping[int, Distribution], missed: Decimal) -> bool:
     """Return whether noise and chance alone could have made it, but in so many of cases."""
-    found = compute(estimate, numbers)
-    return found is None or abs(found) <= law_of(estimate, numbers, laws).reach(missed)
+    error = compute(estimate, numbers)
+    return error is None or abs(error) <= law_of(estimate, numbers, laws).reach(missed)

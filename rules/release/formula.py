@@ -74,8 +74,8 @@ def evaluate(formula: Formula, outputs: dict[int, Matrix]) -> Matrix:
                 return _operated(operator, [evaluate(operand, outputs) for operand in operands])
 
 
-def _operated(operator: Operator, given: Sequence[Matrix]) -> Matrix:
-    first, *others = given
+def _operated(operator: Operator, arrays: Sequence[Matrix]) -> Matrix:
+    first, *others = arrays
     match operator:
         case "+" | "-" if not others:
             return first if operator == "+" else -first
@@ -90,11 +90,11 @@ def _operated(operator: Operator, given: Sequence[Matrix]) -> Matrix:
         case "nullif":
             return np.where(first == others[0], np.nan, first)
         case "coalesce":
-            return reduce(lambda known, other: np.where(np.isnan(known), other, known), given)
+            return reduce(lambda known, other: np.where(np.isnan(known), other, known), arrays)
         case "greatest":
-            return reduce(np.fmax, given)
+            return reduce(np.fmax, arrays)
         case "least":
-            return reduce(np.fmin, given)
+            return reduce(np.fmin, arrays)
         case "abs":
             return np.abs(first)
         case "sqrt":

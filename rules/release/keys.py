@@ -25,12 +25,12 @@ def keys_of(block: Block, groups: Sequence[Group], codec: str) -> list[Key | Non
     A key means one group, the first that has it: were it two, one unit would move both.
     """
     seen = set[Key]()
-    found = list[Key | None]()
+    keys = list[Key | None]()
     for key in _keys(block, groups, codec):
-        found.append(None if key in seen else key)
+        keys.append(None if key in seen else key)
         if key is not None:
             seen.add(key)
-    return found
+    return keys
 
 
 def _keys(block: Block, groups: Sequence[Group], codec: str) -> list[Key | None]:

@@ -57,21 +57,21 @@ class Agreed:
     nested: tuple[Level, ...]
 
 
-def agreed(observed: Sequence[Observation], asked: Places, groups: int, *, is_regular: bool) -> Agreed | None:
+def agreed(observed: Sequence[Observation], places: Places, groups: int, *, is_regular: bool) -> Agreed | None:
     """The least squares estimate of sums over atoms; None where it takes too long, or cannot be told exactly.
 
     Groups that nothing in the lists tells apart have one law: where lists are products or nest (`is_regular`), such are
     exchanged by a symmetry of the system. Elsewhere each group's law is computed by itself.
     """
-    system = _System(tuple((each, each.precisions) for each in observed), asked, groups)
+    system = _System(tuple((observation, observation.precisions) for observation in observed), places, groups)
     shifts = system.shifts()
     classes = system.classes() if is_regular else list(range(groups))
     leaders = {kind: group for group, kind in reversed(list(enumerate(classes)))}
-    if shifts is None or len(leaders) * len(asked) > _MOST_SOLVED:
+    if shifts is None or len(leaders) * len(places) > _MOST_SOLVED:
         return None
     laws = {kind: system.law(group) for kind, group in leaders.items()}
-    found = [laws[kind] for kind in classes]
-    known = tuple(each for each in found if each is not None)
+    class_laws = [laws[kind] for kind in classes]
+    known = tuple(distribution for distribution in class_laws if distribution is not None)
     if len(known) < groups:
         return None
     levels = system.levels()
@@ -93,12 +93,12 @@ class _System:
         """
         start = self._start()
         right = np.zeros(len(self.asked))
-        for each, precisions in self.observed:
-            rest = list(each.numbers)
-            for place, number in zip(each.places.tolist(), start, strict=True):
+        for observation, precisions in self.observed:
+            rest = list(observation.numbers)
+            for place, number in zip(observation.places.tolist(), start, strict=True):
                 if place >= 0:
                     rest[place] -= number
-            right += _spread(each, np.array(rest, dtype=np.float64) * precisions)
+            right += _spread(observation, np.array(rest, dtype=np.float64) * precisions)
         moved = self._solve(right)
         if moved is None:
             return None
@@ -108,8 +108,8 @@ class _System:
         return whole, _binned(self.asked, moved, self.groups)
 
     def _start(self) -> list[int]:
-        observed = (each for each, _ in self.observed)
-        finest = max(observed, key=lambda each: (int(np.all(each.places >= 0)), len(each.numbers)))
+        observed = (observation for observation, _ in self.observed)
+        finest = max(observed, key=lambda observation: (int(np.all(observation.places >= 0)), len(observation.numbers)))
         places = finest.places.tolist()
         counts, seen, start = Counter(places), Counter[int](), list[int]()
         for place in places:
@@ -120,10 +120,10 @@ class _System:
 
     def _normal(self, vector: Vector) -> Vector:
         """AᵀWA, as sums over cells and back."""
-        found = np.zeros_like(vector)
-        for each, precisions in self.observed:
-            found += _spread(each, _summed(each, vector) * precisions)
-        return found
+        product = np.zeros_like(vector)
+        for observation, precisions in self.observed:
+            product += _spread(observation, _summed(observation, vector) * precisions)
+        return product
 
     def _solve(self, right: Vector) -> Vector | None:
         return _conjugate_gradients(self._normal, right)
@@ -134,23 +134,23 @@ class _System:
         if solved is None:
             return None
         terms = Counter[tuple[int, int, float]]()  # of which noise, of how many draws, with which weight
-        for number, (each, precisions) in enumerate(self.observed):
-            weights = np.abs(_summed(each, solved) * precisions)
-            counts = each.cells or (1,) * len(weights)
+        for number, (observation, precisions) in enumerate(self.observed):
+            weights = np.abs(_summed(observation, solved) * precisions)
+            counts = observation.cells or (1,) * len(weights)
             for weight, count in zip(np.round(weights, _DIGITS).tolist(), counts, strict=True):
                 if weight and count:
                     terms[number, count, weight] += 1
-        ordered = sorted(terms.items(), key=lambda each: -each[0][2])
-        found = Distribution()
+        ordered = sorted(terms.items(), key=lambda part: -part[0][2])
+        distribution = Distribution()
         for place, ((number, count, weight), times) in enumerate(ordered):
             law = self.observed[number][0].noise.law.repeated(count).times(weight).repeated(times)
-            found = found.plus(law if place < _MOST_WEIGHTS else Distribution(variance=law.deviation**2))
-        return found.rounded() if found.roundings or len(ordered) > 1 else found
+            distribution = distribution.plus(law if place < _MOST_WEIGHTS else Distribution(variance=law.deviation**2))
+        return distribution.rounded() if distribution.roundings or len(ordered) > 1 else distribution
 
     def classes(self) -> list[int]:
         """Groups with equal numbers are those that colour refinement does not tell apart."""
         colors = np.zeros(len(self.asked), dtype=np.uint64)
-        maps = [(each.places, precisions) for each, precisions in self.observed]
+        maps = [(observation.places, precisions) for observation, precisions in self.observed]
         maps.append((self.asked, np.zeros(self.groups)))
         known = 0
         while (number := len(np.unique(colors))) > known:
@@ -161,49 +161,49 @@ class _System:
                 rows.append(_mixed(kinds, _sums(places, _hashed(colors), len(precisions)))[places])
                 rows[-1][places < 0] = 0
             colors = _mixed(*rows)
-        told = _sums(self.asked, _hashed(colors), self.groups).tolist()
-        numbers = {color: number for number, color in enumerate(sorted(set(told)))}
-        return [numbers[color] for color in told]
+        colors_seen = _sums(self.asked, _hashed(colors), self.groups).tolist()
+        numbers = {color: number for number, color in enumerate(sorted(set(colors_seen)))}
+        return [numbers[color] for color in colors_seen]
 
     def levels(self) -> list[Level]:
         """Releases with fewer cells, of which each has whole groups in it: by group the cell. The coarsest first."""
-        found = list[Level]()
-        for each, _ in self.observed:
+        levels = list[Level]()
+        for observation, _ in self.observed:
             cells = np.full(self.groups, -1, dtype=np.int64)
-            cells[self.asked] = each.places
-            if np.all(each.places >= 0) and np.array_equal(cells[self.asked], each.places):
-                found.append(cells.tolist())
-        return sorted((each for each in found if len(set(each)) < self.groups), key=lambda each: len(set(each)))
+            cells[self.asked] = observation.places
+            if np.all(observation.places >= 0) and np.array_equal(cells[self.asked], observation.places):
+                levels.append(cells.tolist())
+        return sorted((level for level in levels if len(set(level)) < self.groups), key=lambda level: len(set(level)))
 
 
-def _summed(each: Observation, vector: Vector) -> Vector:
+def _summed(observation: Observation, vector: Vector) -> Vector:
     """By cell the sum over its atoms."""
-    inside = each.places >= 0
-    return _binned(each.places[inside], vector[inside], len(each.numbers))
+    inside = observation.places >= 0
+    return _binned(observation.places[inside], vector[inside], len(observation.numbers))
 
 
 def _binned(places: Places, weights: Vector, number: int) -> Vector:
     return np.asarray(np.bincount(places, weights, minlength=number), dtype=np.float64)
 
 
-def _spread(each: Observation, cells: Vector) -> Vector:
+def _spread(observation: Observation, cells: Vector) -> Vector:
     """By atom the number of its cell, 0 where it is in none."""
-    return np.where(each.places >= 0, cells[each.places], 0.0)
+    return np.where(observation.places >= 0, cells[observation.places], 0.0)
 
 
 def _conjugate_gradients(normal: Callable[[Vector], Vector], right: Vector) -> Vector | None:
     """Solve a system that may leave directions open which the right side does not have; None if it does not end."""
-    found, rest = np.zeros_like(right), right.copy()
+    solution, rest = np.zeros_like(right), right.copy()
     turn, left = rest.copy(), float(rest @ rest)
     goal = left * _EXACT**2
     for _ in range(_MOST_STEPS):
         if left <= goal:
-            return found
+            return solution
         moved = normal(turn)
         if (along := float(turn @ moved)) <= 0:
             return None
         step = left / along
-        found, rest = found + step * turn, rest - step * moved
+        solution, rest = solution + step * turn, rest - step * moved
         left, before = float(rest @ rest), left
         turn = rest + left / before * turn
     return None
@@ -211,11 +211,11 @@ def _conjugate_gradients(normal: Callable[[Vector], Vector], right: Vector) -> V
 
 def _chain(levels: Sequence[Level], groups: Level) -> tuple[Level, ...]:
     """Levels that are coarser than these groups and each finer than the one before; the first is everything."""
-    found: list[Level] = [(0,) * len(groups)]
+    chain: list[Level] = [(0,) * len(groups)]
     for level in levels:
-        if _is_finer(groups, level) and _is_finer(level, found[-1]) and len(set(level)) > len(set(found[-1])):
-            found.append(level)
-    return tuple(found)
+        if _is_finer(groups, level) and _is_finer(level, chain[-1]) and len(set(level)) > len(set(chain[-1])):
+            chain.append(level)
+    return tuple(chain)
 
 
 def _is_finer(one: Level, other: Level) -> bool:
@@ -227,12 +227,12 @@ def _adding_up(
 ) -> tuple[int, ...]:  # fmt: skip
     """Whole numbers that add up to those of each level in the chain, and, where that can be, of one that crosses it."""
     moves = added.tolist()
-    found = _rounded(whole, moves, [*nested, range(len(whole))])
+    moved = _rounded(whole, moves, [*nested, range(len(whole))])
     crossing = next((level for level in reversed(levels) if level not in nested), None)
     if crossing is not None:
         totals = _rounded(whole, moves, [*_chain(levels, crossing), crossing])
-        _shift(found, nested[-1], crossing, totals)
-    return tuple(found[group] for group in range(len(whole)))
+        _shift(moved, nested[-1], crossing, totals)
+    return tuple(moved[group] for group in range(len(whole)))
 
 
 def _rounded(whole: Sequence[int], added: Sequence[float], levels: Sequence[Level]) -> dict[int, int]:
@@ -242,33 +242,33 @@ def _rounded(whole: Sequence[int], added: Sequence[float], levels: Sequence[Leve
         inside: dict[int, dict[int, list[int]]] = {}
         for group, (above, below) in enumerate(zip(outer, inner, strict=True)):
             inside.setdefault(above, {}).setdefault(below, []).append(group)
-        found: dict[int, int] = {}
+        rounded: dict[int, int] = {}
         for above, parts in inside.items():
             bases = [sum(whole[group] for group in groups) for groups in parts.values()]
             moves = [math.fsum(added[group] for group in groups) for groups in parts.values()]
             rest = _with_total(moves, totals[above] - sum(bases))
-            found |= {part: base + more for part, base, more in zip(parts, bases, rest, strict=True)}
-        totals = found
+            rounded |= {part: base + more for part, base, more in zip(parts, bases, rest, strict=True)}
+        totals = rounded
     return totals
 
 
-def _shift(found: dict[int, int], rows: Level, columns: Level, totals: dict[int, int]) -> None:
+def _shift(shifted: dict[int, int], rows: Level, columns: Level, totals: dict[int, int]) -> None:
     """Move ones within rows until columns have their totals too, or no row has both one that is too large and one that
     is too small.
     """
     excess = {column: -total for column, total in totals.items()}
     cells: dict[int, dict[int, int]] = {}
     for group, (row, column) in enumerate(zip(rows, columns, strict=True)):
-        excess[column] += found[group]
+        excess[column] += shifted[group]
         cells.setdefault(row, {}).setdefault(column, group)
     has_moved = True
     while has_moved:
         has_moved = False
         for known in cells.values():
-            more, less = ([each for each in known if sign * excess[each] > 0] for sign in (1, -1))
+            more, less = ([cell for cell in known if sign * excess[cell] > 0] for sign in (1, -1))
             for large, small in zip(more, less, strict=False):
-                found[known[large]] -= 1
-                found[known[small]] += 1
+                shifted[known[large]] -= 1
+                shifted[known[small]] += 1
                 excess[large] -= 1
                 excess[small] += 1
                 has_moved = True
@@ -276,7 +276,7 @@ def _shift(found: dict[int, int], rows: Level, columns: Level, totals: dict[int,
 
 def _with_total(numbers: Sequence[float], total: int) -> list[int]:
     """Whole numbers near these with exactly this sum: those with the largest remainders are rounded up."""
-    floors = [math.floor(each) for each in numbers]
+    floors = [math.floor(number) for number in numbers]
     every, rest = divmod(total - sum(floors), len(floors))
     order = sorted(range(len(floors)), key=lambda place: (floors[place] - numbers[place], place))
     up = set(order[:rest])
@@ -285,10 +285,10 @@ def _with_total(numbers: Sequence[float], total: int) -> list[int]:
 
 def _sums(places: Places, hashes: Hashes, cells: int) -> Hashes:
     """By cell a number for the multiset of its atoms' colours."""
-    found = np.zeros(cells, dtype=np.uint64)
+    sums = np.zeros(cells, dtype=np.uint64)
     inside = places >= 0
-    np.add.at(found, places[inside], hashes[inside])
-    return found
+    np.add.at(sums, places[inside], hashes[inside])
+    return sums
 
 
 def _hashed(colors: Hashes) -> Hashes:
@@ -301,7 +301,7 @@ def _hashed(colors: Hashes) -> Hashes:
 
 def _mixed(*rows: Hashes) -> Hashes:
     """One colour for equal rows of colours."""
-    found = np.zeros_like(rows[0])
+    mixed = np.zeros_like(rows[0])
     for row in rows:
-        found = _hashed(found ^ row) + found
-    return found
+        mixed = _hashed(mixed ^ row) + mixed
+    return mixed

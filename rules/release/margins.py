@@ -54,23 +54,23 @@ class Margin:
 
 def margins_of(results: Sequence[Result], number: int, block: Block, noised: Noised, group_size: int) -> list[Margin]:
     """The margins of the columns that this block of a plan answers."""
-    found = _Released(block, noised, group_size)
-    return [found.margin(each) for each in results if each.block == number]
+    released = _Released(block, noised, group_size)
+    return [released.margin(result) for result in results if result.block == number]
 
 
 def moving_outputs(block: Block) -> tuple[int, ...]:
     """The outputs whose margin depends on what is found."""
     moving = Average | Statistic | Estimate
-    return tuple(number for number, each in enumerate(block.outputs) if isinstance(each, moving))
+    return tuple(number for number, output in enumerate(block.outputs) if isinstance(output, moving))
 
 
 def rank_margin(output: Chosen | ChosenList, block: Block, group_size: int) -> float | None:
     """By how many rows the rank of a quantile may be off; the most frequent value has no rank."""
     places = (output.measure,) if isinstance(output, Chosen) else output.measures
-    choices = [each for place in places if isinstance(each := block.measures[place], Choice)]
-    if any(isinstance(each.target, MostFrequent) for each in choices):
+    choices = [mechanism for place in places if isinstance(mechanism := block.measures[place], Choice)]
+    if any(isinstance(choice.target, MostFrequent) for choice in choices):
         return None
-    return max(scale_of(each, group_size=group_size) for each in choices) * -math.log(1 - float(block.level))
+    return max(scale_of(choice, group_size=group_size) for choice in choices) * -math.log(1 - float(block.level))
 
 
 def rank_unit(output: Chosen | ChosenList, block: Block) -> str:
@@ -132,36 +132,36 @@ class _Released:
     def _static(self, output: Output) -> list[float]:
         """A total over more cells has more noise."""
         _, _, laws = shown_cells(self.block, self.noised)
-        found = []
+        margins = []
         for known in map(known_laws, places_by_laws(laws)):
             if not known:
                 continue
             margin = margin_of_output(output, known, self.block.level)
             assert margin is not None, "a count or a sum has a margin of its own"
-            found.append(float(margin))
-        return found
+            margins.append(float(margin))
+        return margins
 
     def _moving(self, formula: Formula) -> list[float]:
         """Of every group whose value is defined."""
-        if any(isinstance(self.block.outputs[each], Chosen | ChosenList) for each in outputs_in(formula)):
+        if any(isinstance(self.block.outputs[place], Chosen | ChosenList) for place in outputs_in(formula)):
             return []
         _, cells, laws = shown_cells(self.block, self.noised)
-        found: list[float] = []
+        spreads: list[float] = []
         places = places_by_laws(laws)
         for own, noise in noise_by_laws(self.block, places).items():
             mine = (cells[place] for place in places[own])
             alike = [cell for cell in mine if not is_about_few(self.block, cell, outputs_in(formula))]
             for start in range(0, len(alike), _TOGETHER):
-                found += self._distances(formula, alike[start : start + _TOGETHER], noise)
-        return found
+                spreads += self._distances(formula, alike[start : start + _TOGETHER], noise)
+        return spreads
 
     def _distances(
         self, formula: Formula, cells: Sequence[Sequence[int]], noise: Sequence[tuple[int, ...] | None]
     ) -> Iterator[float]:
         released = [np.array([[cell[place]] for cell in cells], dtype=np.float64) for place in range(len(noise))]
         moved = [
-            each if draws is None else each - np.array([draws], dtype=np.float64)
-            for each, draws in zip(released, noise, strict=True)
+            column if draws is None else column - np.array([draws], dtype=np.float64)
+            for column, draws in zip(released, noise, strict=True)
         ]
         middle, replicates = self._formula(formula, released), self._formula(formula, moved)
         if middle is None or replicates is None:
@@ -169,17 +169,17 @@ class _Released:
         rows = np.sort(np.abs(replicates - middle), axis=1)  # what is not defined comes last
         known = np.count_nonzero(~np.isnan(rows), axis=1)
         ranks = np.ceil(float(self.block.level) * known).astype(int) - 1
-        found = np.where(known > 0, np.take_along_axis(rows, np.maximum(ranks, 0)[:, None], axis=1)[:, 0], np.nan)
+        distances = np.where(known > 0, np.take_along_axis(rows, np.maximum(ranks, 0)[:, None], axis=1)[:, 0], np.nan)
         if isinstance(formula, Value) and isinstance(mean := self.block.outputs[formula.output], Average):
             nobody = released[mean.count][:, 0] <= 0  # then the middle of the bounds is shown, whatever the sum
-            found = np.where(nobody, float(mean.high - mean.low) / 2, found)
-        yield from found[~np.isnan(found)].tolist()
+            distances = np.where(nobody, float(mean.high - mean.low) / 2, distances)
+        yield from distances[~np.isnan(distances)].tolist()
 
     def _formula(self, formula: Formula, measures: list[Matrix]) -> Matrix | None:
         is_bare = isinstance(formula, Value)
-        shown = {each: self.block.outputs[each] for each in outputs_in(formula)}
-        outputs = {each: replicated(_centred(of) if is_bare else of, measures) for each, of in shown.items()}
-        known = {each: found for each, found in outputs.items() if found is not None}
+        shown = {place: self.block.outputs[place] for place in outputs_in(formula)}
+        outputs = {place: replicated(_centred(of) if is_bare else of, measures) for place, of in shown.items()}
+        known = {place: output for place, output in outputs.items() if output is not None}
         return evaluate(formula, known) if len(known) == len(outputs) else None
 
 
@@ -191,7 +191,7 @@ def _centred(output: Output) -> Output:
     return replace(output, low=-half, high=half)
 
 
-def _with(margin: Margin, found: Sequence[float], *, rank_of: str = "") -> Margin:
-    if not found:
+def _with(margin: Margin, values: Sequence[float], *, rank_of: str = "") -> Margin:
+    if not values:
         return margin
-    return Margin(margin.name, margin.kind, margin.level, min(found), max(found), rank_of)
+    return Margin(margin.name, margin.kind, margin.level, min(values), max(values), rank_of)

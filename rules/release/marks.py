@@ -77,7 +77,7 @@ class _Reach:
                 return self.holds(divisor, cell)
             case Operation(operands=operands):
                 noisy = [operand for operand in operands if outputs_in(operand)]
-                return bool(noisy) and all(self.holds(each, cell) for each in noisy)
+                return bool(noisy) and all(self.holds(formula, cell) for formula in noisy)
             case Number():
                 return False
 

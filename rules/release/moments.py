@@ -156,8 +156,8 @@ def compute(statistic: Statistic, measures: Sequence[int]) -> Fraction | Root | 
         return None
     both = x.variance * y.variance
     explained = min(Fraction(1), covariance**2 / both) if both else Fraction(1)
-    found = formula.of(Moments(rows, x, y, covariance, explained))
-    return Root(found, negative=covariance < 0) if formula.is_root else found
+    computed = formula.of(Moments(rows, x, y, covariance, explained))
+    return Root(computed, negative=covariance < 0) if formula.is_root else computed
 
 
 def replicated(statistic: Statistic, measures: list[Matrix]) -> Matrix | None:
@@ -173,13 +173,13 @@ def replicated(statistic: Statistic, measures: list[Matrix]) -> Matrix | None:
         products = measures[statistic.products.measure] * float(statistic.products.unit) / rows
         covariance = np.clip(products - offset_x * offset_y, -limit, limit)
     explained = np.minimum(covariance**2 / (x.variance * y.variance), 1.0)
-    found = formula.of(Moments(rows, x, y, covariance, np.where(y.variance > 0, explained, 1.0)))
+    statistics = formula.of(Moments(rows, x, y, covariance, np.where(y.variance > 0, explained, 1.0)))
     if formula.is_root:
-        found = np.where(covariance < 0, -1.0, 1.0) * np.sqrt(found)
+        statistics = np.where(covariance < 0, -1.0, 1.0) * np.sqrt(statistics)
     is_defined = rows >= formula.least_rows
     for name in formula.varying:
         is_defined &= {"x": x.variance, "y": y.variance}[name] > 0
-    return np.where(is_defined, found, np.nan)
+    return np.where(is_defined, statistics, np.nan)
 
 
 def _exact_column(spread: Spread, rows: Fraction, measures: Sequence[int]) -> tuple[ColumnMoments[Fraction], Fraction]:

@@ -56,4 +56,4 @@ def norm_sub(numbers: Sequence[int], total: int | None = None) -> tuple[int, ...
     cut, rest = divmod(above - total, kept)  # the first of them give one more
     for rank, place in enumerate(reversed(order[:kept])):
         shown[place] = numbers[place] - cut - (rank < rest)
-    return tuple(max(0, each) for each in shown)
+    return tuple(max(0, number) for number in shown)

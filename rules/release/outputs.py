@@ -149,8 +149,8 @@ def arrays(numbers: Matrix, digits: int) -> list[str]:
     """Every row as an array in PostgreSQL's text."""
     width = numbers.shape[1]
     row = "{" + ",".join([f"%.{digits}f"] * width) + "}"
-    written = (row % tuple(each) for each in numbers.tolist())
-    return [each.replace("nan", "NULL") for each in written] if np.isnan(numbers).any() else list(written)
+    written = (row % tuple(cells) for cells in numbers.tolist())
+    return [text.replace("nan", "NULL") for text in written] if np.isnan(numbers).any() else list(written)
 
 
 def _replicated_average(output: Average, measures: list[Matrix]) -> Matrix | None:

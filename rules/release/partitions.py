@@ -49,32 +49,34 @@ def asked_partition(cells: Cells, groups: Sequence[Group]) -> Partition | None:
 
 
 def partition_within(
-    cells: Cells, view: View, released: ReleasedCells, known: Sequence[Group], asked: Partition
+    cells: Cells, view: View, released: ReleasedCells, known: Sequence[Group], partition: Partition
 ) -> Partition | None:
     """The cells of a release that are within what is asked for; None where that cannot be told, or there are none."""
     tests = tests_of(view, released)
     rows = _spans(cells)
-    listed = {key.name: place for place, key in enumerate(asked.keys) if not _spans_all(key, rows)}
+    listed = {key.name: place for place, key in enumerate(partition.keys) if not _spans_all(key, rows)}
     names = [key.name for key in released.keys]
     if tests is None or not set(listed) <= set(names):
         return None  # a key leaves out rows by itself, and the release cannot tell these
-    shown = {name: {group[place] for group in asked.cells} for name, place in listed.items()}
+    shown = {name: {group[place] for group in partition.cells} for name, place in listed.items()}
     tested = [(place, passing(test, cells.time_zone)) for place, some in tests.items() for test in some]
     tested += [(place, shown[name].__contains__) for place, name in enumerate(names) if name in shown]
-    found = {group: place for place, group in enumerate(known) if all(is_in(group[number]) for number, is_in in tested)}
-    rows |= {key.name: rows.get(key.name, WHOLE).met(key.span) for key in asked.keys if key.name in listed}
+    places = {
+        group: place for place, group in enumerate(known) if all(is_in(group[number]) for number, is_in in tested)
+    }
+    rows |= {key.name: rows.get(key.name, WHOLE).met(key.span) for key in partition.keys if key.name in listed}
     is_whole = all(key.is_complete and _spans_all(key, rows) for key in released.keys)
-    return Partition(released.keys, found, is_whole, is_whole and len(found) == len(known)) if found else None
+    return Partition(released.keys, places, is_whole, is_whole and len(places) == len(known)) if places else None
 
 
 def _spans(cells: Cells) -> dict[str, Span]:
     """By key what the question's conditions leave of it."""
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     for tests in cells.views[-1].left_out:
         for test in tests:
             if test.field is None:
-                found[test.key] = found.get(test.key, WHOLE).met(test.span)
-    return found
+                spans[test.key] = spans.get(test.key, WHOLE).met(test.span)
+    return spans
 
 
 def _spans_all(key: ReleasedKey, rows: Mapping[str, Span]) -> bool:
@@ -95,7 +97,7 @@ def common_atoms(parts: Sequence[Partition], zone: str, *, most: int = MOST_ATOM
     joined, taken = _Joined((), [()]), set[int]()
     for number in sorted((n for n, part in enumerate(parts) if part.is_whole), key=lambda n: parts[n].order):
         wider = joined.with_cells(*_extended(parts[number], clocks, zone), most)
-        if wider is not None and all(wider.has_all(parts[each]) for each in (*taken, number)):
+        if wider is not None and all(wider.has_all(parts[part]) for part in (*taken, number)):
             joined = wider
             taken.add(number)
     fitting = (n for n, part in enumerate(parts) if not part.is_whole and set(part.names) <= set(joined.names))
@@ -118,12 +120,12 @@ class _Joined:
         alike: dict[Group, list[Group]] = {}
         for cell, key in zip(cells, _picked(cells, [names.index(name) for name in shared]), strict=True):
             alike.setdefault(key, []).append(tuple(cell[place] for place in new))
-        found: list[Group] = []
+        groups: list[Group] = []
         for row, key in zip(self.rows, _picked(self.rows, [self.names.index(name) for name in shared]), strict=True):
-            found += [(*row, *more) for more in alike.get(key, ())]
-            if len(found) > most:
+            groups += [(*row, *more) for more in alike.get(key, ())]
+            if len(groups) > most:
                 return None
-        return _Joined((*self.names, *(names[place] for place in new)), found)
+        return _Joined((*self.names, *(names[place] for place in new)), groups)
 
     def labels(self, part: Partition) -> Iterable[Group]:
         return _picked(self.rows, [self.names.index(name) for name in part.names])

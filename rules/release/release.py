@@ -61,7 +61,7 @@ def release(block: Block, groups: Sequence[Group], rows: Iterable[Row], draws: D
 
 
 def release_found(
-    block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
+    block: Block, groups: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
 ) -> Noised:
     """Noise all measures over the groups found in the rows, and keep those that reach the threshold.
 
@@ -71,36 +71,42 @@ def release_found(
     Keys stay bytes until they have passed. The other measures are drawn for the groups that are shown only: the time
     it takes tells no more than they do.
     """
-    exact, shown, listed = _find(block, found, rows, noise, group_size, codec)
-    others = [index for index in summed(block) if index != found.measure]
+    exact, shown, listed = _find(block, groups, rows, noise, group_size, codec)
+    others = [index for index in summed(block) if index != groups.measure]
     draws = draw(block, others, len(shown), noise, group_size=group_size)
     return replace(listed, values={**_noise(block, exact, shown, draws), **listed.values})
 
 
 def release_list(
-    block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
+    block: Block, groups: PrivateGroups, rows: Iterable[Row], noise: Noise, *, group_size: int, codec: str = UTF8
 ) -> Noised:
     """The same with the measure of units alone, by which groups are found: of others the bounds are chosen yet."""
-    _, _, listed = _find(block, found, rows, noise, group_size, codec)
+    _, _, listed = _find(block, groups, rows, noise, group_size, codec)
     return listed
 
 
 def _find(
-    block: Block, found: PrivateGroups, rows: Iterable[Row], noise: Noise, group_size: int, codec: str
+    block: Block, groups_found: PrivateGroups, rows: Iterable[Row], noise: Noise, group_size: int, codec: str
 ) -> tuple[Mapping[Key, Sequence[int]], list[Key], Noised]:
     """The rows by key, and the keys and groups that reach the threshold, with their noised units."""
-    exact, place = _tally(block, rows, is_known(block)), summed(block).index(found.measure)
+    exact, place = _tally(block, rows, is_known(block)), summed(block).index(groups_found.measure)
     candidates = sorted((key for key, numbers in exact.items() if numbers[place] > 0), key=in_bytes)
-    units_measure = plain_measure(block, found.measure)
-    threshold = find_threshold(units_measure, found.delta, group_size=group_size, at_least=found.at_least)
+    units_measure = plain_measure(block, groups_found.measure)
+    threshold = find_threshold(units_measure, groups_found.delta, group_size=group_size, at_least=groups_found.at_least)
     threshold = max(threshold, 0 if block.least_units is None else block.least_units.units)
-    drawn = _draw(block, found.measure, len(candidates), noise, group_size)
-    units = dict(zip(candidates, _noise(block, exact, candidates, {found.measure: drawn})[found.measure], strict=True))
+    drawn = _draw(block, groups_found.measure, len(candidates), noise, group_size)
+    units = dict(
+        zip(
+            candidates,
+            _noise(block, exact, candidates, {groups_found.measure: drawn})[groups_found.measure],
+            strict=True,
+        )
+    )
     passed = [(key, group_of(block, key, codec)) for key in candidates if units[key] >= threshold]
-    passed.sort(key=lambda each: in_order(block, *each))
+    passed.sort(key=lambda pair: in_order(block, *pair))
     shown = [key for key, _ in passed]
     groups = tuple(group for _, group in passed)
-    return exact, shown, Noised(groups, {found.measure: tuple(units[key] for key in shown)})
+    return exact, shown, Noised(groups, {groups_found.measure: tuple(units[key] for key in shown)})
 
 
 def release_top(
@@ -134,12 +140,12 @@ def release_choice(
 ) -> tuple[int, ...]:
     """Choose a candidate in every group of a known list, from the rows of the choice's own statement."""
     keys = keys_of(block, groups, codec)
-    found = {key: Counter[int]() for key in keys}  # most groups have few candidates
+    counters = {key: Counter[int]() for key in keys}  # most groups have few candidates
     for row in rows:
         key, numbers = _read(row, block.key_cells, 2)
-        if key in found and numbers is not None and 0 <= numbers[0] < choice.candidates:
-            found[key][numbers[0]] += numbers[1]
-    histograms = ([found[key][candidate] for candidate in range(choice.candidates)] for key in keys)
+        if key in counters and numbers is not None and 0 <= numbers[0] < choice.candidates:
+            counters[key][numbers[0]] += numbers[1]
+    histograms = ([counters[key][candidate] for candidate in range(choice.candidates)] for key in keys)
     return tuple(choose(choice, histogram, noise, group_size=group_size) for histogram in histograms)
 
 
@@ -194,7 +200,7 @@ def _not_below_zero(block: Block, noised: Noised, output: int) -> tuple[Text, ..
     values = values_of_chance(block, noised.groups, noised.values)
     finest = zip(*(values[index] for index in range(block.numbers)), strict=True)
     numbers = [lattice_number(of, cell) for cell in finest]
-    parts: list[tuple[int, ...]] = [(each,) for each in norm_sub_within(numbers, _nested(noised, of))]
+    parts: list[tuple[int, ...]] = [(total,) for total in norm_sub_within(numbers, _nested(noised, of))]
     if block.sets:
         _, parts = roll_up(noised.groups, parts, block.sets, keys=len(block.keys), measures=1)
     return tuple(show_number(of, number) for (number,) in parts)
@@ -204,7 +210,7 @@ def _nested(noised: Noised, output: Count | Sum | CentredSum) -> Sequence[Sequen
     """The coarser groups within which all measures of an output add up."""
     measures = (output.halves, output.count) if isinstance(output, CentredSum) else (output.measure,)
     first, *others = (noised.nested.get(measure, ()) for measure in measures)
-    return first if all(each == first for each in others) else ()
+    return first if all(other == first for other in others) else ()
 
 
 def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[Sequence[int]], list[Laws]]:
@@ -215,10 +221,10 @@ def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[S
     if not block.sets:
         return groups, list(zip(*columns, strict=True)) if columns else [()] * len(groups), laws
     kinds = tuple(places_by_laws(laws))
-    counts = [tuple(int(each is kind or each == kind) for each in laws) for kind in kinds]  # of cells, is one more sum
+    counts = [tuple(int(law is kind or law == kind) for law in laws) for kind in kinds]  # of cells, is one more sum
     cells = list(zip(*columns, *counts, strict=True))
     groups, cells = roll_up(groups, cells, block.sets, keys=len(block.keys), measures=numbers + len(kinds))
-    summed_laws = {each: _sum_of(kinds, each, numbers) for each in {cell[numbers:] for cell in cells}}
+    summed_laws = {cell_key: _sum_of(kinds, cell_key, numbers) for cell_key in {cell[numbers:] for cell in cells}}
     return groups, [cell[:numbers] for cell in cells], [summed_laws[cell[numbers:]] for cell in cells]
 
 
@@ -241,13 +247,13 @@ def _with_chance(block: Block, laws: Laws) -> Laws:
 
 def _sum_of(kinds: Sequence[Laws], counts: Sequence[int], numbers: int) -> Laws:
     """The laws of sums of so many cells of each kind; a sum of none has no noise."""
-    found: list[Distribution | None] = [None] * numbers
+    laws: list[Distribution | None] = [None] * numbers
     for kind, count in zip(kinds, counts, strict=True):
         for index, law in enumerate(kind):
             if law is not None and count:
-                before, more = found[index], law.repeated(count)
-                found[index] = more if before is None else before.plus(more)
-    return tuple(found)
+                before, more = laws[index], law.repeated(count)
+                laws[index] = more if before is None else before.plus(more)
+    return tuple(laws)
 
 
 def known_groups(block: Block) -> tuple[Group, ...] | None:
@@ -281,7 +287,7 @@ def _noise(
     for index, drawn in draws.items():
         place, factor = places.index(index), plain_measure(block, index).factor
         pairs = zip(integers, drawn, strict=True)
-        noised[index] = tuple(in_whole(add(numbers[place], each), factor) for numbers, each in pairs)
+        noised[index] = tuple(in_whole(add(numbers[place], scale), factor) for numbers, scale in pairs)
     return noised
 
 

@@ -51,13 +51,13 @@ def replicate_columns(block: Block, cells: Sequence[Cell], laws: Sequence[Laws])
 
 def places_by_laws(laws: Sequence[Laws]) -> dict[Laws, list[int]]:
     """The places of numbers whose noise has equal laws."""
-    found: dict[Laws, list[int]] = {}
+    places_of: dict[Laws, list[int]] = {}
     last, places = None, list[int]()
-    for place, each in enumerate(laws):
-        if each is not last:  # most are one and the same
-            last, places = each, found.setdefault(each, [])
+    for place, law in enumerate(laws):
+        if law is not last:  # most are one and the same
+            last, places = law, places_of.setdefault(law, [])
         places.append(place)
-    return found
+    return places_of
 
 
 def known_laws(laws: Laws) -> dict[int, Distribution]:
@@ -69,14 +69,14 @@ def noise_by_laws(block: Block, laws: Iterable[Laws]) -> dict[Laws, tuple[tuple[
     """By measure, the noise in each replicate of numbers with these laws."""
     different = tuple(dict.fromkeys(laws))
     turns = _turns(block, different)
-    return {each: _noise(block, each, turns) for each in different}
+    return {laws: _noise(block, laws, turns) for laws in different}
 
 
 def _turns(block: Block, laws: Iterable[Laws]) -> dict[int, int]:
     """Return which dimension of the lattice each measure has."""
     outputs = [block.outputs[bar.output] for bar in block.bars]
     centres = {output.measure for output in outputs if isinstance(output, Chosen)}
-    noisy = {measure for each in set(laws) for measure, law in enumerate(each) if law is not None}
+    noisy = {measure for group_laws in set(laws) for measure, law in enumerate(group_laws) if law is not None}
     moving = [measure for measure in range(block.numbers) if measure in noisy or measure in centres]
     return {measure: turn for turn, measure in enumerate(moving)}
 
@@ -119,7 +119,7 @@ def _order(turn: int, level: Decimal) -> tuple[int, ...]:
 def _quantiles(law: Distribution, number: int) -> tuple[int, ...]:
     """So many equally likely values of the noise, in order; as many below zero as above."""
     upper = law.quantiles(_upper_shares(number))
-    return (*(-each for each in reversed(upper)), *upper)
+    return (*(-bound for bound in reversed(upper)), *upper)
 
 
 def _upper_shares(number: int) -> list[float]:
@@ -150,10 +150,10 @@ class _Part:
     def _arrays(self, output: Output) -> list[Text]:
         if isinstance(output, Count):
             return [self._counts(output, cell) for cell in self.cells]
-        found = None if isinstance(output, Chosen | ChosenList) else replicated(output, self._matrices())
-        if found is None or isinstance(output, Chosen | ChosenList):
+        replicates = None if isinstance(output, Chosen | ChosenList) else replicated(output, self._matrices())
+        if replicates is None or isinstance(output, Chosen | ChosenList):
             return [f"{{{','.join(map(_element, self._exactly(output, cell)))}}}" for cell in self.cells]
-        return list[Text](arrays(found, output.digits))
+        return list[Text](arrays(replicates, output.digits))
 
     def _counts(self, output: Count, cell: Cell) -> Text:
         number, draws = cell[output.measure], self.noise[output.measure] or (0,)
@@ -162,12 +162,17 @@ class _Part:
 
     def _ends(self, output: Output, end: BarEnd) -> list[Text]:
         """The replicate at the bar's quantile, as percentile_disc finds it; what is shown of it is computed exactly."""
-        found, middles = replicated(output, self._matrices()), [[_number(show(output, cell))] for cell in self.cells]
-        distances = self._distances(output) if found is None else found - np.array(middles, dtype=np.float64)
-        if end == "margin" or found is None:
-            found = np.abs(distances) if end == "margin" else distances
-        ranks = [_rank(known, end, self.block.level) for known in np.count_nonzero(~np.isnan(found), axis=1).tolist()]
-        order = np.argsort(found, axis=1, kind="stable")  # what is not defined comes last
+        replicates, middles = (
+            replicated(output, self._matrices()),
+            [[_number(show(output, cell))] for cell in self.cells],
+        )
+        distances = self._distances(output) if replicates is None else replicates - np.array(middles, dtype=np.float64)
+        if end == "margin" or replicates is None:
+            replicates = np.abs(distances) if end == "margin" else distances
+        ranks = [
+            _rank(known, end, self.block.level) for known in np.count_nonzero(~np.isnan(replicates), axis=1).tolist()
+        ]
+        order = np.argsort(replicates, axis=1, kind="stable")  # what is not defined comes last
         known = [self._at_margin(output, cell) if end == "margin" else None for cell in self.cells]
         return [
             text or (None if rank is None else show(output, self._replicate(cell, int(row[rank]))))
@@ -189,7 +194,7 @@ class _Part:
         for cell in self.cells:
             middle = _number(show(output, cell))
             shown = [_number(text) for text in self._exactly(output, cell)]
-            rows.append([float(each if middle.is_nan() else each - middle) for each in shown])
+            rows.append([float(decimal if middle.is_nan() else decimal - middle) for decimal in shown])
         return np.array(rows)
 
     def _matrices(self) -> list[Matrix]:

@@ -20,13 +20,13 @@ def roll_up(
         ((('a', '1'), ('b', '1'), (None, '2')), [(3,), (4,), (7,)])
     """
     nothing = (0,) * measures
-    found: list[Group] = []
+    rolled_up: list[Group] = []
     totals: list[Cell] = []
     for number, places in enumerate(sets, start=1):
         level: dict[Group, Cell] = {} if places else {(None,) * keys: nothing}  # () has a row even over nothing
         for group, cell in zip(groups, cells, strict=True):
             name = tuple(text if place in places else None for place, text in enumerate(group))
             level[name] = tuple(map(add, level.get(name, nothing), cell))
-        found += [(*name, str(number)) for name in level]
+        rolled_up += [(*name, str(number)) for name in level]
         totals += level.values()
-    return tuple(found), totals
+    return tuple(rolled_up), totals

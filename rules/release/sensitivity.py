@@ -26,8 +26,10 @@ def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
     _check_keys(block, bounded)
     numbers = iter(bounded.measures)
     measures = tuple(
-        _enforced_choice(each, kernel) if isinstance(each, Choice) else _enforced(each, next(numbers, None), block.top)
-        for each in block.measures
+        _enforced_choice(measure, kernel)
+        if isinstance(measure, Choice)
+        else _enforced(measure, next(numbers, None), block.top)
+        for measure in block.measures
     )
     _check_vectors(block, bounded.measures)
     _check_threshold(block, bounded)
@@ -45,8 +47,8 @@ def _enforced_top(block: Block, bounded: Bounded) -> Top | None:
         return None
     match block.measures, bounded.measures, block.groups:
         case (Measure(at_most_one=True),), (measured,), PublicGroups(rows=rows) if len(rows) >= block.top.count >= 1:
-            found = measured.sensitivity
-            return replace(block.top, sensitivity=found.largest, factor=found.factor, listed=len(rows))
+            sensitivity = measured.sensitivity
+            return replace(block.top, sensitivity=sensitivity.largest, factor=sensitivity.factor, listed=len(rows))
     raise Mismatch("the plan chooses groups by what does not rank them")
 
 
@@ -66,7 +68,8 @@ def settled(block: Block, bounds: Sequence[int], kernel: Kernel, group_size: int
             case SumLadder(measure=total):
                 totals[total] = bound
     capped = tuple(
-        replace(each, total=totals.get(each)) if isinstance(each, Sum) else each for each in statement.measures
+        replace(measure, total=totals.get(measure)) if isinstance(measure, Sum) else measure
+        for measure in statement.measures
     )
     words = f" with at most {', '.join(named)}"
     made = replace(
@@ -74,7 +77,7 @@ def settled(block: Block, bounds: Sequence[int], kernel: Kernel, group_size: int
         canonical=f"{block.canonical}{words}",
         cells=None if block.cells is None else block.cells.bounded_by(words),
         statement=replace(statement, measures=capped, rows_per_unit=rows, groups_per_unit=groups),
-        measures=tuple(_settled(each, rows) for each in block.measures),
+        measures=tuple(_settled(measure, rows) for measure in block.measures),
         ladders=(),
         tally=None,
     )
@@ -93,10 +96,12 @@ def _enforced(measure: Measure, measured: Measured | None, top: Top | None) -> M
     """Of groups that are chosen a unit is in all at most, and adds to each no more than to any."""
     if measured is None:
         raise Mismatch("the plan has a measure that its statement does not have")
-    found = measured.sensitivity
-    most = found.l1 if top is None else min(found.l1, top.count * found.largest)
-    made = replace(measure, sensitivity=most, factor=found.factor)
-    if made.squared < (found.l2_squared if top is None else min(found.l2_squared, top.count * found.largest**2)):
+    sensitivity = measured.sensitivity
+    most = sensitivity.l1 if top is None else min(sensitivity.l1, top.count * sensitivity.largest)
+    made = replace(measure, sensitivity=most, factor=sensitivity.factor)
+    if made.squared < (
+        sensitivity.l2_squared if top is None else min(sensitivity.l2_squared, top.count * sensitivity.largest**2)
+    ):
         raise Mismatch("the plan claims less of a measure than its statement enforces")
     return made
 
@@ -105,11 +110,11 @@ def _enforced_choice(choice: Choice, kernel: Kernel) -> Choice:
     measured = kernel.bounded(choice.statement).measures
     if len(measured) != 1:
         raise Mismatch("the plan chooses by a statement that is no histogram")
-    found = measured[0].sensitivity
+    sensitivity = measured[0].sensitivity
     target = choice.target
     if isinstance(target, FromEnd):
-        target = replace(target, place=place_for_extreme(choice.candidates, found.l1, choice.epsilon))
-    return replace(choice, sensitivity=found.l1, factor=found.factor, target=target)
+        target = replace(target, place=place_for_extreme(choice.candidates, sensitivity.l1, choice.epsilon))
+    return replace(choice, sensitivity=sensitivity.l1, factor=sensitivity.factor, target=target)
 
 
 def _check_range(measure: Measure | Choice, group_size: int) -> None:
@@ -122,7 +127,10 @@ def _check_range(measure: Measure | Choice, group_size: int) -> None:
 
 def _check_tables(block: Block, kernel: Kernel) -> None:
     """The proofs of a block's tables are read in its snapshot, so none that is read may be left out."""
-    scripts = {block.statement.rows, *(each.statement.rows for each in block.measures if isinstance(each, Choice))}
+    scripts = {
+        block.statement.rows,
+        *(measure.statement.rows for measure in block.measures if isinstance(measure, Choice)),
+    }
     scripts |= set() if block.tally is None else {block.tally.rows}
     if not {str(name) for script in scripts for name in kernel.tables(script)} <= set(block.tables):
         raise Mismatch("the plan reads a table that it does not name")
@@ -130,28 +138,28 @@ def _check_tables(block: Block, kernel: Kernel) -> None:
 
 def _check_keys(block: Block, bounded: Bounded) -> None:
     """Keys that are found are let out by a threshold alone; listed ones are ordinals of as long a list."""
-    found = any(isinstance(key, Texts) for key in bounded.keys)
-    if found != isinstance(block.groups, PrivateGroups):
+    has_texts = any(isinstance(key, Texts) for key in bounded.keys)
+    if has_texts != isinstance(block.groups, PrivateGroups):
         raise Mismatch("the plan lists groups that its statement finds, or the other way round")
-    if found and len(bounded.keys) != len(block.keys):
+    if has_texts and len(bounded.keys) != len(block.keys):
         raise Mismatch("the plan has a key that its statement does not have")
 
 
 def _check_vectors(block: Block, measured: Sequence[Measured]) -> None:
     """Measures that pay one ε together are one vector of the kernel's."""
     vectors: dict[int, set[int | None]] = {}
-    summed = (each for each in block.measures if isinstance(each, Measure))
+    summed = (measure for measure in block.measures if isinstance(measure, Measure))
     for measure, made in zip(summed, measured, strict=False):
         if measure.vector is not None:
             vectors.setdefault(measure.vector, set()).add(made.vector)
-    if any(len(found) > 1 or None in found for found in vectors.values()):
+    if any(len(vector) > 1 or None in vector for vector in vectors.values()):
         raise Mismatch("the plan pays once for measures that are not one vector")
 
 
 def _check_threshold(block: Block, bounded: Bounded) -> None:
     match block.groups:
         case PrivateGroups(measure=index):
-            summed = [place for place, each in enumerate(block.measures) if isinstance(each, Measure)]
+            summed = [place for place, measure in enumerate(block.measures) if isinstance(measure, Measure)]
             place = None if bounded.threshold is None else bounded.threshold.measure
             if place is None or summed[place : place + 1] != [index]:
                 raise Mismatch("the plan has another count of units for its threshold than its statement")

@@ -69,7 +69,7 @@ class Needs:
 
     @property
     def can_be_met(self) -> bool:
-        return all(each.allowed > 0 and each.rows > 0 for each in self.needs)
+        return all(need.allowed > 0 and need.rows > 0 for need in self.needs)
 
 
 def demands_of(results: Sequence[Result], blocks: Sequence[Block]) -> tuple[Demand, ...]:
@@ -117,8 +117,8 @@ def needs_after(
 
     Numbers that are small beside the others are not promised: half of the mean of those above zero is asked for.
     """
-    found = [_probed(demand, *probed[demand.block], within, level) for demand in demands]
-    parts = list(zip(*found, strict=True))
+    probes = [_probed(demand, *probed[demand.block], within, level) for demand in demands]
+    parts = list(zip(*probes, strict=True))
     promised, numbers = (sum(part) for part in parts[2:])
     return Needs(tuple(parts[0]), promised, numbers), Needs(tuple(parts[1]), promised, numbers)
 
@@ -135,11 +135,13 @@ def _probed(
     chosen = [place for place, size in enumerate(sizes) if size >= least]
     if isinstance(output, Average):
         values = [float(show(output, cell) or 0) for cell in cells]
-        pairs = [_of_mean(demand, output, sizes[each], values[each], noised.laws, within, missed) for each in chosen]
+        pairs = [
+            _of_mean(demand, output, sizes[choice], values[choice], noised.laws, within, missed) for choice in chosen
+        ]
     else:
         known = margin_of_output(output, noised.laws, 1 - missed)
         assert known is not None, "a count or a sum has a margin of its own"
-        amounts = [(sizes[each] - float(known), sizes[each] + float(known)) for each in chosen]
+        amounts = [(sizes[choice] - float(known), sizes[choice] + float(known)) for choice in chosen]
         pairs = [(Need(demand, _allowed(within, low)), Need(demand, _allowed(within, high))) for low, high in amounts]
     if not pairs:  # no group was found
         pairs = [(Need(demand, 0.0), Need(demand, _allowed(within, 1.0)))]
@@ -188,7 +190,7 @@ def level_of_rest(level: Decimal) -> Decimal:
 
 def are_met(needs: Needs, blocks: Sequence[Block], laws: Laws, level: Decimal) -> bool:
     """Return whether noise of these laws moves every output no further than it may, at this level."""
-    return needs.can_be_met and all(_is_met(each, _output(each.demand, blocks), laws, level) for each in needs.needs)
+    return needs.can_be_met and all(_is_met(need, _output(need.demand, blocks), laws, level) for need in needs.needs)
 
 
 def _is_met(need: Need, output: Output, laws: Laws, level: Decimal) -> bool:
@@ -211,7 +213,7 @@ def least_epsilon(
 
     def is_enough(step: int) -> bool:
         factor = 1 / _STEP**step
-        scaled = [{place: law.times(factor) for place, law in each.items()} for each in laws]
+        scaled = [{place: law.times(factor) for place, law in of_block.items()} for of_block in laws]
         return are_met(needs, blocks, scaled, level)
 
     low, high = -_MOST_STEPS, _MOST_STEPS

@@ -63,7 +63,7 @@ def _item(item: s.Item) -> str:
 
 def _group(element: s.Expression | s.GroupingSets) -> str:
     if isinstance(element, s.GroupingSets):
-        return f"GROUPING SETS ({', '.join(f'({_list(each)})' for each in element.sets)})"
+        return f"GROUPING SETS ({', '.join(f'({_list(expressions)})' for expressions in element.sets)})"
     return print_expression(element)
 
 

@@ -92,15 +92,15 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     """Kind, text and end of each token; comments nest, a dollar quote ends with its own tag."""
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        assert found is not None, "the last alternative takes any character"
-        at = found.end()
-        if found.lastgroup == "comment":
+        match = _TOKEN.match(text, at)
+        assert match is not None, "the last alternative takes any character"
+        at = match.end()
+        if match.lastgroup == "comment":
             at = _comment_end(text, at)
-        elif found.lastgroup == "dollar":
-            end = text.find(found.group(), at)
-            at = len(text) if end < 0 else end + len(found.group())
-        yield found.lastgroup or "", found.group(), at
+        elif match.lastgroup == "dollar":
+            end = text.find(match.group(), at)
+            at = len(text) if end < 0 else end + len(match.group())
+        yield match.lastgroup or "", match.group(), at
 
 
 def _comment_end(text: str, at: int) -> int:

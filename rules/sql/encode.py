@@ -27,7 +27,7 @@ class _Message:
         return b"".join([fields[name](value) for name, value in node.items() if value is not None])
 
     def _look_up(self) -> dict[str, Callable[[Json], bytes]]:
-        self.fields = {each.json_name: _encoder(each) for each in self.descriptor.fields}
+        self.fields = {field.json_name: _encoder(field) for field in self.descriptor.fields}
         return self.fields
 
 
@@ -76,12 +76,12 @@ def _varint(number: int) -> bytes:
     if 0 <= number < 0x80:
         return SMALL[number]
     number &= 0xFFFF_FFFF_FFFF_FFFF
-    found = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 SMALL = [bytes((number,)) for number in range(0x80)]

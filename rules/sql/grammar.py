@@ -181,9 +181,9 @@ def fenced(node: Json) -> Json:
 def _cast(operand: Json) -> Json:
     name, body = kind(operand)
     if isinstance(operand, list):
-        return [_cast(each) for each in operand]
+        return [_cast(node) for node in operand]
     if name == "List":
-        return {"List": body | {"items": [_cast(each) for each in items(body, "items")]}}
+        return {"List": body | {"items": [_cast(node) for node in items(body, "items")]}}
     if name == "SubLink" and _is_condition(name, body):  # a cast of it is printed without parentheses too
         operand = {"BoolExpr": {"boolop": "AND_EXPR", "args": [operand, _TRUE]}}
     return {"TypeCast": {"arg": operand, "typeName": _BOOLEAN}} if _is_condition(name, body) else operand

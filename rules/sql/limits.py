@@ -36,8 +36,8 @@ def check_text(text: str) -> None:
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
     nesting = 0
-    for found in _tokens(text):
-        nesting += _step(found)
+    for token in _tokens(text):
+        nesting += _step(token)
         if nesting > DEEPEST_NESTING:
             raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} levels deep")
 
@@ -52,37 +52,37 @@ def check_size(text: str) -> None:
 
 def tokens(text: str) -> Iterator[tuple[str, int]]:
     """The words and signs of a text, and where each begins."""
-    for found in _tokens(text):
-        yield found.group(), found.start()
+    for token in _tokens(text):
+        yield token.group(), token.start()
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
     at = 0
     while at < len(text):
-        found = TOKEN.match(text, at)
-        assert found is not None, "the last alternative takes any character"
-        at = _end(text, found)
-        if found.lastgroup not in ("space", "comment"):
-            yield found
+        match = TOKEN.match(text, at)
+        assert match is not None, "the last alternative takes any character"
+        at = _end(text, match)
+        if match.lastgroup not in ("space", "comment"):
+            yield match
 
 
-def _step(found: re.Match[str]) -> int:
+def _step(match: re.Match[str]) -> int:
     """Return what a token does to the depth: brackets, and CASE … END."""
-    word = found.group()
-    if found.lastgroup == "open" or word.lower() == "case":
+    word = match.group()
+    if match.lastgroup == "open" or word.lower() == "case":
         return 1
-    return -1 if found.lastgroup == "close" or word.lower() == "end" else 0
+    return -1 if match.lastgroup == "close" or word.lower() == "end" else 0
 
 
-def _end(text: str, found: re.Match[str]) -> int:
+def _end(text: str, match: re.Match[str]) -> int:
     """Return where a token ends; comments nest, and a dollar quote ends with its own tag."""
-    if found.lastgroup == "comment":
-        depth, at = 1, found.end()
+    if match.lastgroup == "comment":
+        depth, at = 1, match.end()
         while depth and (edge := COMMENT_EDGE.search(text, at)):
             depth += 1 if edge.group() == "/*" else -1
             at = edge.end()
         return len(text) if depth else at
-    if found.group("dollar"):
-        end = text.find(found.group("dollar"), found.end())
-        return len(text) if end < 0 else end + len(found.group("dollar"))
-    return found.end()
+    if match.group("dollar"):
+        end = text.find(match.group("dollar"), match.end())
+        return len(text) if end < 0 else end + len(match.group("dollar"))
+    return match.end()

@@ -147,7 +147,7 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
         case "DeclareCursorStmt" | "FetchStmt" | "ClosePortalStmt":
             return replace(statement, name=_text(body, "portalname"))
         case "PrepareStmt":
-            types = tuple(_type_text(each) for each in items(body, "argtypes"))
+            types = tuple(_type_text(node) for node in items(body, "argtypes"))
             return replace(statement, name=_text(body, "name"), query=_inner(body), parameter_types=types)
         case "ExecuteStmt":
             return _executing(statement, body)
@@ -165,14 +165,14 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
             view = body.get("view")
             return replace(statement, name=_text(view, "relname") if isinstance(view, dict) else None)
         case "VariableSetStmt":
-            value = next((_constant(each) for each in items(body, "args")), None)
+            value = next((_constant(argument) for argument in items(body, "args")), None)
             return replace(statement, name=_text(body, "name"), settings=((_text(body, "name"), value),))
     return statement
 
 
 def _executing(statement: Statement, body: Node) -> Statement:
     """EXECUTE name(arguments), by itself or inside an EXPLAIN."""
-    arguments = tuple(deparse_expression(each) for each in items(body, "params"))
+    arguments = tuple(deparse_expression(node) for node in items(body, "params"))
     return replace(statement, name=_text(body, "name"), arguments=arguments)
 
 
@@ -217,8 +217,8 @@ def _text(body: Node, key: str) -> str:
 
 def _constant(node: Json) -> str:
     """The word, text or number that SET is given; PostgreSQL's tree leaves out a zero."""
-    given = [value for value in kind(node)[1].values() if isinstance(value, dict)]
-    return str(next(iter(given[0].values()), 0)) if given else ""
+    nodes = [value for value in kind(node)[1].values() if isinstance(value, dict)]
+    return str(next(iter(nodes[0].values()), 0)) if nodes else ""
 
 
 def _inner(body: Node) -> str:

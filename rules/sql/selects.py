@@ -46,10 +46,10 @@ def target_value(body: Node, index: int) -> Json:
 
 def group_columns(body: Node) -> list[Json]:
     """The expressions of GROUP BY one by one: (a, b) is two, and those of grouping sets may come again."""
-    found = grouping_sets(items(body, "groupClause"))
-    if len(found) == 1 and kind(found[0])[0] == "GroupingSet":
-        found = items(kind(found[0])[1], "content")
-    return [column for each in found for column in _columns(each)]
+    nodes = grouping_sets(items(body, "groupClause"))
+    if len(nodes) == 1 and kind(nodes[0])[0] == "GroupingSet":
+        nodes = items(kind(nodes[0])[1], "content")
+    return [column for node in nodes for column in _columns(node)]
 
 
 def _columns(node: Json) -> list[Json]:

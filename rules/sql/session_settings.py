@@ -175,18 +175,18 @@ def _cut(values: Mapping[str, str | None], limits: SettingLimits) -> bool:
 
 def _rows(text: str | None) -> tuple[int | None, bool | None]:
     """ "40", "auto" or "auto up to 40": how many rows of a unit count at most, and whether fewer may be chosen."""
-    found = _AUTO.fullmatch((text or "").strip().lower())
-    number = _whole(found["ceiling"] if found else text, "noisegate.rows_per_unit", ", auto, or auto up to 40")
-    return number, True if found else None if number is None else False
+    match = _AUTO.fullmatch((text or "").strip().lower())
+    number = _whole(match["ceiling"] if match else text, "noisegate.rows_per_unit", ", auto, or auto up to 40")
+    return number, True if match else None if number is None else False
 
 
 def _sums(text: str | None) -> bool | None:
     known = {"": None, "auto": True, "off": False}
-    given = (text or "").strip().lower()
-    if given not in known:
+    word = (text or "").strip().lower()
+    if word not in known:
         hint = "RESET noisegate.sum_per_unit restores the value of the rules file."
         raise BadSetting("noisegate.sum_per_unit must be auto or off", hint=hint)
-    return known[given]
+    return known[word]
 
 
 def _confidence(text: str) -> Decimal:
@@ -204,17 +204,17 @@ def _confidence(text: str) -> Decimal:
 
 def _within(text: str) -> Within | None:
     """ "5%" of the answer, or 50 in its own unit."""
-    given = text.strip()
-    if given.lower() in ("", "off"):
+    width = text.strip()
+    if width.lower() in ("", "off"):
         return None
-    number = given.removesuffix("%").rstrip()
-    is_relative, written = given.endswith("%"), _NUMBER.fullmatch(number)
+    number = width.removesuffix("%").rstrip()
+    is_relative, written = width.endswith("%"), _NUMBER.fullmatch(number)
     if written is None or not (amount := Fraction(Decimal(number))) > 0 or (is_relative and amount >= 100):
         raise BadSetting(
             "noisegate.within takes a number above 0, or a share of the answer below 100%",
             hint="SET noisegate.within = '5%' asks for answers that noise moves by at most a twentieth.",
         )
-    return Within(amount / 100 if is_relative else amount, is_relative, given)
+    return Within(amount / 100 if is_relative else amount, is_relative, width)
 
 
 def _progress(text: str) -> int | None:
@@ -231,25 +231,25 @@ def _progress(text: str) -> int | None:
 
 
 def _mark(text: str) -> MarkKind:
-    given = text.strip().lower() or "off"
-    if given in _MARKS:
-        return _MARKS[given]
+    word = text.strip().lower() or "off"
+    if word in _MARKS:
+        return _MARKS[word]
     raise BadSetting("noisegate.mark takes off, on, cell or rows", hint="RESET noisegate.mark turns it off.")
 
 
 def _previews(text: str, limits: SettingLimits) -> PreviewKind:
     """None of them gives out a row, so that each analyst may say which."""
-    given = text.strip().lower()
-    if not given:
+    word = text.strip().lower()
+    if not word:
         return limits.previews
-    if given in _PREVIEWS:
-        return _PREVIEWS[given]
+    if word in _PREVIEWS:
+        return _PREVIEWS[word]
     hint = "RESET noisegate.previews restores the value of the rules file."
     raise BadSetting("noisegate.previews takes refuse, empty, synthetic or synopsis", hint=hint)
 
 
-def _whole(given: str | None, name: str, more: str = "") -> int | None:
-    text = (given or "").strip()
+def _whole(written: str | None, name: str, more: str = "") -> int | None:
+    text = (written or "").strip()
     if not text:
         return None
     if _WHOLE.fullmatch(text) is None or not 1 <= int(text) <= MOST_ROWS:

@@ -29,10 +29,18 @@ class _Setting:
 def setting_rows(values: Mapping[str, str | None], limits: SettingLimits) -> tuple[str, ...]:
     """One row for each setting; `values` are those of the session, by full name."""
 
-    def row(each: _Setting) -> str:
-        given = (values.get(each.name) or "").strip()
+    def row(setting: _Setting) -> str:
+        value = (values.get(setting.name) or "").strip()
         return row_text(
-            (each.name, given or each.default, each.default, each.least, each.most, each.takes, each.meaning)
+            (
+                setting.name,
+                value or setting.default,
+                setting.default,
+                setting.least,
+                setting.most,
+                setting.takes,
+                setting.meaning,
+            )
         )
 
     return tuple(map(row, (*_settings_of_noise(limits), *_settings_of_answers(limits))))
@@ -40,7 +48,7 @@ def setting_rows(values: Mapping[str, str | None], limits: SettingLimits) -> tup
 
 def _settings_of_noise(limits: SettingLimits) -> Iterator[_Setting]:
     """Yield what decides how much noise an answer gets."""
-    epsilon = (f"{each:f}" for each in (limits.epsilon, limits.min_epsilon, limits.max_epsilon))
+    epsilon = (f"{decimal:f}" for decimal in (limits.epsilon, limits.min_epsilon, limits.max_epsilon))
     yield _Setting(PREFIX + "epsilon", "what a statement costs; more has less noise", *epsilon)
     yield _Setting(
         PREFIX + "rows_per_unit",

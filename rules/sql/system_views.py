@@ -149,7 +149,7 @@ REQUESTS: Final = _view(
     """,
 )
 
-VIRTUAL: Final = {each.name: each for each in (BUDGET, LEDGER, COLUMNS, LAST, SETTINGS, REQUESTS)}
+VIRTUAL: Final = {system_view.name: system_view for system_view in (BUDGET, LEDGER, COLUMNS, LAST, SETTINGS, REQUESTS)}
 
 
 def find_virtual(schema: str, name: str) -> SystemView | None:

@@ -45,7 +45,7 @@ def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
             yield error(refusal.path, refusal.message, refusal.hint)
             continue
         yield from _price(path, rules, policy)
-        made = [Kernel(Ground(policy, catalog)).marginals(each.statement) for each in plan.tables]
+        made = [Kernel(Ground(policy, catalog)).marginals(table.statement) for table in plan.tables]
         yield from _quality(path, plan, made, policy)
     yield from _cubes(policy, catalog)
 
@@ -63,9 +63,9 @@ def _cubes(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
             yield error(refusal.path, refusal.message, refusal.hint)
             continue
         yield from _price(path, rules, policy)
-        for each in plan.sets:
-            told = " and ".join(_margins(each.block, policy.group_size))
-            words = f"{' × '.join(each.keys)}: {each.cells:,} cells, each within {told} in 95% of draws"
+        for key_set in plan.sets:
+            margins = " and ".join(_margins(key_set.block, policy.group_size))
+            words = f"{' × '.join(key_set.keys)}: {key_set.cells:,} cells, each within {margins} in 95% of draws"
             yield note(f"{path}.cube", words)
 
 
@@ -143,8 +143,8 @@ def _quality(path: str, plan: SynopsisPlan, made: Sequence[Marginals], policy: P
     shares = shares_of_marginals(price, weighed, group_size=plan.group_size)
     for table in plan.tables:
         own = [
-            expected(each, share, price, plan.group_size)
-            for each, share, (of, _, _) in zip(weighed, shares, places, strict=True)
+            expected(marginal, share, price, plan.group_size)
+            for marginal, share, (of, _, _) in zip(weighed, shares, places, strict=True)
             if of is table
         ]
         yield _told(path, table, own)

@@ -133,11 +133,11 @@ def _calendar(column: Column, listed: Listed, known: Range) -> Binned:
 
 def _starts(first: int, last: int, grain: str) -> list[int]:
     """The first day, and each day on which a step begins up to the last one."""
-    found, day = [first], _following(day_at(first), grain)
-    while day is not None and days_of(day) <= last and len(found) <= MOST_BINS:
-        found.append(days_of(day))
+    starts, day = [first], _following(day_at(first), grain)
+    while day is not None and days_of(day) <= last and len(starts) <= MOST_BINS:
+        starts.append(days_of(day))
         day = _following(day, grain)
-    return found
+    return starts
 
 
 def _following(day: date, grain: str) -> date | None:
@@ -161,7 +161,7 @@ def _following(day: date, grain: str) -> date | None:
 def counted(number: Expression, most: int, buckets: int) -> Binned:
     """The bins of a number of rows: 0, 1, 2, and from there on wider ones, up to the most that count."""
     starts = sorted({0, 1, *(_bucket(place, most, buckets) for place in range(1, buckets - 1))} - {most + 1})
-    starts = [each for each in starts if each <= most]
+    starts = [start for start in starts if start <= most]
     lattice = Lattice(Fraction(1), 0, most)
     bins = EdgeBins(Summand(number, lattice), tuple(starts[1:]))
     ends = [*(start - 1 for start in starts[1:]), most]

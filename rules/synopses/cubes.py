@@ -60,7 +60,7 @@ class CubePlan:
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """What its draws cost: no more than the price."""
-        return tuple(cost for each in self.sets for cost in mechanisms_of(each.block))
+        return tuple(cost for key_set in self.sets for cost in mechanisms_of(key_set.block))
 
 
 def plan_cube(name: str, policy: Policy, catalog: Catalog, kernel: Kernel | None = None) -> CubePlan:
@@ -72,12 +72,12 @@ def plan_cube(name: str, policy: Policy, catalog: Catalog, kernel: Kernel | None
     table = _table(rules, policy, catalog, path)
     texts = list(_texts(rules, table, policy, catalog, path))
     drafts = [maker.planned(keys, text, _ONE, path) for keys, text in texts]
-    cells = sum(each.cells for each in drafts)
+    cells = sum(draft.cells for draft in drafts)
     if cells > MOST_IN_ALL:
         hint = "take coarser steps, fewer keys, or smaller sets by orders"
         raise NotPlanned(path, f"it has {cells:,} cells, and may have {MOST_IN_ALL:,}", hint)
-    shares = shares_of_cells(price, [(each.cells, mechanisms_of(each.block)) for each in drafts])
-    sets = (maker.planned(*each, share, path) for each, share in zip(texts, shares, strict=True))
+    shares = shares_of_cells(price, [(draft.cells, mechanisms_of(draft.block)) for draft in drafts])
+    sets = (maker.planned(*text, share, path) for text, share in zip(texts, shares, strict=True))
     made = CubePlan(name, rules, table.name, price, tuple(sets))
     _check_price(made)
     return made
@@ -113,48 +113,50 @@ def _table(rules: CubeRules, policy: Policy, catalog: Catalog, path: str) -> Tab
             return find_table(named(rules.table), policy, catalog)
         except NotAllowed as refusal:
             raise NotPlanned(f"{path}.table", refusal.message, refusal.hint) from None
-    wanted = {*rules.sums, *(each.column for each in rules.keys if not each.table)}
-    found = []
-    for text, each in policy.tables.items():
-        table = None if each.public or each.view else catalog.find_table(named(text))
+    wanted = {*rules.sums, *(key.column for key in rules.keys if not key.table)}
+    tables = []
+    for text, table_rules in policy.tables.items():
+        table = None if table_rules.public or table_rules.view else catalog.find_table(named(text))
         if table is not None and all(table.find_column(column) is not None for column in wanted):
-            found.append(table)
-    if len(found) != 1:
-        words = "several tables have all of its columns" if found else "no protected table has all of its columns"
+            tables.append(table)
+    if len(tables) != 1:
+        words = "several tables have all of its columns" if tables else "no protected table has all of its columns"
         raise NotPlanned(path, words, "name one: table: orders")
-    return found[0]
+    return tables[0]
 
 
 def _texts(
     rules: CubeRules, table: Table, policy: Policy, catalog: Catalog, path: str
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """The sets of keys, the smaller ones first, and a statement for each."""
-    sets = [each for size in sorted(set(rules.orders)) for each in combinations(rules.keys, size)]
+    sets = [combination for size in sorted(set(rules.orders)) for combination in combinations(rules.keys, size)]
     if not sets or len(sets) > MOST_SETS:
         words = f"it has {len(sets):,} sets of keys, and may have {MOST_SETS}" if sets else "it has fewer keys"
         raise NotPlanned(f"{path}.orders", words, "give other orders, or other keys")
     for keys in sets:
-        here = f"{path}.cube: {', '.join(each.text for each in keys)}"
+        here = f"{path}.cube: {', '.join(key.text for key in keys)}"
         try:
-            yield tuple(each.text for each in keys), _text(keys, rules, table, policy, catalog)
+            yield tuple(key.text for key in keys), _text(keys, rules, table, policy, catalog)
         except NotAllowed as refusal:
             raise NotPlanned(here, refusal.message, refusal.hint) from None
 
 
 def _text(keys: Sequence[Listed], rules: CubeRules, table: Table, policy: Policy, catalog: Catalog) -> str:
     names, joins = {table.name: "t0"}, [f"{_qualified(table.name)} AS t0"]
-    for each in keys:
+    for listed in keys:
         here = table
-        for key in path_to(table, named(each.table), policy, catalog) if each.table else ():
+        for key in path_to(table, named(listed.table), policy, catalog) if listed.table else ():
             if key.target not in names:
                 names[key.target] = f"t{len(names)}"
                 equal = f"{names[here.name]}.{_quoted(key.columns[0])}"
                 target = f"{names[key.target]}.{_quoted(key.target_columns[0])}"
                 joins.append(f"JOIN {_qualified(key.target)} AS {names[key.target]} ON {target} = {equal}")
             here = find_table(key.target, policy, catalog)
-    shown = [_key(each, named(each.table) if each.table else table.name, names, catalog) for each in keys]
-    counts = [f"count({name})" for name in (f"t0.{_quoted(each)}" for each in rules.sums if _is_nullable(table, each))]
-    sums = [f"sum(t0.{_quoted(each)})" for each in rules.sums]
+    shown = [_key(key, named(key.table) if key.table else table.name, names, catalog) for key in keys]
+    counts = [
+        f"count({name})" for name in (f"t0.{_quoted(total)}" for total in rules.sums if _is_nullable(table, total))
+    ]
+    sums = [f"sum(t0.{_quoted(total)})" for total in rules.sums]
     places = ", ".join(str(place) for place in range(1, len(shown) + 1))
     return f"SELECT {', '.join([*shown, 'count(*)', *counts, *sums])} FROM {' '.join(joins)} GROUP BY {places}"
 
@@ -181,7 +183,7 @@ def _is_nullable(table: Table, name: str) -> bool:
 def _check_price(made: CubePlan) -> None:
     """All draws together cost no more than what is charged; raises ValueError."""
     costs, price = made.mechanisms, made.price
-    rho, pure = sum((each.rho for each in costs), Decimal(0)), [each.epsilon or Decimal(0) for each in costs]
+    rho, pure = sum((cost.rho for cost in costs), Decimal(0)), [cost.epsilon or Decimal(0) for cost in costs]
     if rho > price.rho or (price.epsilon is not None and sum(pure, Decimal(0)) > price.epsilon):
         raise ValueError("the sets of a cube cost more than its price")
 

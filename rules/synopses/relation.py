@@ -38,10 +38,10 @@ class Rows:
         table, name = origin
         if table not in self._columns:
             self._join_to(table)
-        found = self._columns[table].get(name)
-        if found is None:
+        column = self._columns[table].get(name)
+        if column is None:
             raise NotAllowed("there is no such column")
-        return found
+        return column
 
     def count(self, child: TableName) -> Expression:
         """Count the rows of another table that refer to a row, by unit: a row has those of its unit."""
@@ -79,7 +79,7 @@ class Rows:
         stored = here.find_column(key.columns[0])
         has_partner = key.proves and stored is not None and stored.not_null and not mine.nullable
         if not has_partner:
-            self._columns[other.name] = {name: _nullable(each) for name, each in theirs.items()}
+            self._columns[other.name] = {name: _nullable(their) for name, their in theirs.items()}
         equal = ((mine.id, theirs[key.target_columns[0]].id),)
         self.script = k.Join("inner" if has_partner else "left", self.script, script, equal, TRUE)
 
@@ -114,12 +114,12 @@ def named(text: str) -> TableName:
 
 def link(table: Table, target: TableName) -> ForeignKey | None:
     """The foreign key of one column from a table to another one."""
-    found = (
+    foreign_keys = (
         key
         for key in table.foreign_keys
         if key.target == target and len(key.columns) == 1 and key.proves and target != table.name
     )
-    return next(found, None)
+    return next(foreign_keys, None)
 
 
 def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -> tuple[ForeignKey, ...]:

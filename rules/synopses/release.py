@@ -32,15 +32,17 @@ class Measured:
 def measured(table: PlannedTable, made: Marginals, rows: Rows) -> Measured:
     """The rows of a statement, as counts of all cells; one that is missing has none."""
     kept = [{number: place for place, number in enumerate(column.binned.kept)} for column in table.columns]
-    masks = {made.mask(each.columns): number for number, each in enumerate(made.marginals)}
-    found: list[dict[tuple[int, ...], int]] = [{} for _ in made.marginals]
+    masks = {made.mask(marginal.columns): number for number, marginal in enumerate(made.marginals)}
+    counts: list[dict[tuple[int, ...], int]] = [{} for _ in made.marginals]
     for mask, *bins, count in rows:
         number = masks[_whole(mask)]
         cell = tuple(kept[place].get(_whole(bins[place]), -1) for place in made.marginals[number].columns)
         if -1 not in cell:  # a bin that the catalog proves empty
-            found[number][cell] = _whole(count)
+            counts[number][cell] = _whole(count)
     return Measured(
-        table, made, tuple(_flat(each, cells, table) for each, cells in zip(made.marginals, found, strict=True))
+        table,
+        made,
+        tuple(_flat(marginal, cells, table) for marginal, cells in zip(made.marginals, counts, strict=True)),
     )
 
 
@@ -61,17 +63,19 @@ def release_synopsis(plan: SynopsisPlan, tables: Sequence[Measured], price: Mech
     first = shares_of_totals(price, len(tables))
     totals = [_noised(table, 0, first, price, noise, size) for table in tables]
     places = [(table, number) for table in tables for number in range(1, len(table.counts))]
-    rows = {id(each): max(1, total[0]) for each, total in zip(tables, totals, strict=True)}
+    rows = {id(table): max(1, total[0]) for table, total in zip(tables, totals, strict=True)}
     weighed = [
-        Weighed(each.made.marginals[number], len(each.counts[number]), rows[id(each)]) for each, number in places
+        Weighed(measured.made.marginals[number], len(measured.counts[number]), rows[id(measured)])
+        for measured, number in places
     ]
     shares = shares_of_marginals(price, weighed, group_size=size)
     check_sum(price, [first] * len(tables) + shares)
     noised = [
-        _noised(each, number, share, price, noise, size) for (each, number), share in zip(places, shares, strict=True)
+        _noised(measured, number, share, price, noise, size)
+        for (measured, number), share in zip(places, shares, strict=True)
     ]
     about = [_about(table, 0, first) for table in tables]
-    about += [_about(each, number, share) for (each, number), share in zip(places, shares, strict=True)]
+    about += [_about(measured, number, share) for (measured, number), share in zip(places, shares, strict=True)]
     values = tuple(value for part in (*totals, *noised) for value in part)
     return Release(account_name(plan.name), plan.digest, price, tuple(about), values)
 
@@ -93,7 +97,7 @@ def job_of(plan: SynopsisPlan, made: Sequence[Marginals], release: Release, limi
     if release.measure != plan.digest:
         raise Mismatch("the synopsis was made by other rules")
     noised: dict[tuple[str, int], model.Marginal] = {}
-    statements = {str(table.table.name): (table, each) for table, each in zip(plan.tables, made, strict=True)}
+    statements = {str(table.table.name): (table, marginals) for table, marginals in zip(plan.tables, made, strict=True)}
     start = 0
     for name, text, epsilon in release.groups:
         table, statement = statements[str(name)]

@@ -53,7 +53,7 @@ def shares_of_totals(price: Mechanism, tables: int) -> Decimal:
 def shares_of_marginals(price: Mechanism, weighed: Sequence[Weighed], *, group_size: int) -> list[Decimal]:
     """The ε of each of the other marginals of all tables."""
     power = 2 / 3 if price.epsilon is None else 1 / 2
-    weights = [_weight(each, price, group_size) ** power for each in weighed]
+    weights = [_weight(marginal, price, group_size) ** power for marginal in weighed]
     whole, rest = sum(weights), Decimal(1) - _TOTALS
     parts = [rest * Decimal(weight / whole) for weight in weights]
     if price.epsilon is None:
@@ -71,19 +71,19 @@ def shares_of_cells(price: Mechanism, drafts: Sequence[tuple[int, Sequence[Mecha
     weights = [float(cells) ** power for cells, _ in drafts]
     parts = [Decimal(weight / sum(weights)) for weight in weights]
     if price.epsilon is None:
-        ones = [sum((each.rho for each in costs), Decimal(0)) * 2 for _, costs in drafts]
+        ones = [sum((cost.rho for cost in costs), Decimal(0)) * 2 for _, costs in drafts]
         return [_root(price.rho * part / one) for part, one in zip(parts, ones, strict=True)]
-    spent = [sum((each.epsilon or Decimal(0) for each in costs), Decimal(0)) for _, costs in drafts]
+    spent = [sum((cost.epsilon or Decimal(0) for cost in costs), Decimal(0)) for _, costs in drafts]
     epsilon = price.epsilon
     return [_DOWN.multiply(epsilon * part / one, _JUST_BELOW) for part, one in zip(parts, spent, strict=True)]
 
 
 def noise_of(marginal: Marginal, epsilon: Decimal, price: Mechanism, *, group_size: int) -> AdditiveNoise:
     """The noise of a marginal at its share."""
-    given = marginal.sensitivity
+    sensitivity = marginal.sensitivity
     if price.epsilon is None:
-        return GaussianNoise(given.l2_squared * group_size**2, epsilon)
-    return LaplaceNoise(given.l1 * group_size, epsilon)
+        return GaussianNoise(sensitivity.l2_squared * group_size**2, epsilon)
+    return LaplaceNoise(sensitivity.l1 * group_size, epsilon)
 
 
 def cost_of(epsilon: Decimal, price: Mechanism) -> Mechanism:
@@ -93,17 +93,17 @@ def cost_of(epsilon: Decimal, price: Mechanism) -> Mechanism:
 
 def check_sum(price: Mechanism, epsilons: Sequence[Decimal]) -> None:
     """All shares together cost no more than what is charged; raises ValueError."""
-    costs = [cost_of(each, price) for each in epsilons]
-    rho = sum((each.rho for each in costs), Decimal(0))
-    spent = sum((each.epsilon or Decimal(0) for each in costs), Decimal(0))
+    costs = [cost_of(epsilon, price) for epsilon in epsilons]
+    rho = sum((cost.rho for cost in costs), Decimal(0))
+    spent = sum((cost.epsilon or Decimal(0) for cost in costs), Decimal(0))
     if rho > price.rho or (price.epsilon is not None and spent > price.epsilon):
         raise ValueError("the shares of a synopsis add up to more than its price")
 
 
-def _weight(each: Weighed, price: Mechanism, group_size: int) -> float:
-    given = each.marginal.sensitivity
-    reach = math.sqrt(given.l2_squared) if price.epsilon is None else float(given.l1)
-    return each.cells * reach * group_size / max(1, each.rows)
+def _weight(weighed: Weighed, price: Mechanism, group_size: int) -> float:
+    sensitivity = weighed.marginal.sensitivity
+    reach = math.sqrt(sensitivity.l2_squared) if price.epsilon is None else float(sensitivity.l1)
+    return weighed.cells * reach * group_size / max(1, weighed.rows)
 
 
 def _root(rho: Decimal) -> Decimal:

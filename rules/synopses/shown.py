@@ -38,11 +38,13 @@ def condition_of(definition: str) -> str:
 
 def domain_conditions(table: Table, catalog: Catalog) -> tuple[str, ...]:
     """Return what the domains of a table's columns ask of their values, domains below them included."""
-    return tuple(each for column in table.columns for each in _of_type(column.type, _quoted(column.name), catalog))
+    return tuple(
+        condition for column in table.columns for condition in _of_type(column.type, _quoted(column.name), catalog)
+    )
 
 
 def _of_type(kind: TypeName, name: str, catalog: Catalog) -> Iterator[str]:
-    domain = next((each for each in catalog.domains if each.name == TableName(kind.schema, kind.name)), None)
+    domain = next((domain for domain in catalog.domains if domain.name == TableName(kind.schema, kind.name)), None)
     if domain is None:
         return
     if domain.not_null:

@@ -56,13 +56,13 @@ def _rows(
     total, ones, goals = consistent(table)
     rows = max(1, round(total))
     pairs = [marginal for marginal in table.marginals if marginal.columns]
-    wanted = [(each.columns, goal) for each, goal in zip(pairs, goals, strict=True)]
-    found = fit_rows(ones, wanted, min(rows, most), random, is_late)
+    wanted = [(pair.columns, goal) for pair, goal in zip(pairs, goals, strict=True)]
+    rows_fitted = fit_rows(ones, wanted, min(rows, most), random, is_late)
     if rows > most:
         whole, rest = divmod(rows, most)
         times = np.full(most, whole) + (random.permutation(most) < rest)
-        found = np.repeat(found, times, axis=0)
-    return found, goals
+        rows_fitted = np.repeat(rows_fitted, times, axis=0)
+    return rows_fitted, goals
 
 
 def _linked(
@@ -84,21 +84,21 @@ def _reports(
     """Take the rows for the truth, noise their counts by the same law, fit again, and compare: five times."""
     pairs = [marginal for marginal in table.marginals if marginal.columns]
     truth = [counts_of(rows, pair) for pair in pairs]
-    told: list[list[float]] = [[] for _ in pairs]
+    reports: list[list[float]] = [[] for _ in pairs]
     most = min(len(rows), _MOST_TO_TELL)
     for _ in range(REPETITIONS):
-        if is_late() and told and told[0]:
+        if is_late() and reports and reports[0]:
             break
         again, _ = _rows(_noised_again(table, rows, random), most, random, is_late)
-        for number, each in enumerate(pairs):
-            told[number].append(distance(counts_of(again, each), truth[number]))
+        for number, marginal_pair in enumerate(pairs):
+            reports[number].append(distance(counts_of(again, marginal_pair), truth[number]))
     names = [tuple(table.columns[place].text for place in pair.columns) for pair in pairs]
     return [
         PairReport(
-            table.name, name, each.cells, each.variance**0.5, float(np.mean(found)), min(found), max(found),
-            distance(counts_of(rows, each), np.maximum(goal, 0)),
+            table.name, name, pair.cells, pair.variance**0.5, float(np.mean(report)), min(report), max(report),
+            distance(counts_of(rows, pair), np.maximum(goal, 0)),
         )
-        for name, each, found, goal in zip(names, pairs, told, goals, strict=True)
+        for name, pair, report, goal in zip(names, pairs, reports, goals, strict=True)
     ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def fit_rows(
     goals = [(list(places), goal * (rows / goal.sum())) for places, goal in marginals if len(places) > 1]
     alpha, errors = 1.0, list[float]()
     for sweep in range(1, _SWEEPS + 1):
-        turns = [goals[each] for each in random.permutation(len(goals))]
+        turns = [goals[row] for row in random.permutation(len(goals))]
         distances = [_update(table, places, goal, alpha, random) for places, goal in turns]
         errors.append(float(np.mean(distances)) if distances else 0.0)
         if sweep >= _STEADY:

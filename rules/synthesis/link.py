@@ -18,7 +18,7 @@ def link(
     shape = [len(columns[theirs].bins) for _, theirs in how.shared]
     of_children = _classes(children, [mine for mine, _ in how.shared], shape)
     of_parents = _classes(parents, [theirs for _, theirs in how.shared], shape)
-    found = np.full(len(children), -1, dtype=np.int64)
+    parents_of = np.full(len(children), -1, dtype=np.int64)
     room = np.where(want > 0, how.most, 0) if how.count is not None else np.full(len(parents), how.most)
     waiting = _grouped(of_children)
     for number, members in _grouped(of_parents).items():
@@ -26,9 +26,9 @@ def link(
         if mine is None:
             continue
         places = _places(members, want, room, mine.size, random)
-        found[random.permutation(mine)[: places.size]] = places
+        parents_of[random.permutation(mine)[: places.size]] = places
         room -= np.bincount(places, minlength=room.size)
-    return found, _move(found, of_children, of_parents, shape, room, random)
+    return parents_of, _move(parents_of, of_children, of_parents, shape, room, random)
 
 
 def _wanted(
@@ -39,11 +39,11 @@ def _wanted(
         share = len(children) / max(1, len(parents))
         return np.floor(share + random.random(len(parents))).astype(np.int64)
     lows, highs = [], []
-    for each in columns[how.count].bins:
-        if not isinstance(each, Between):
+    for bin_ in columns[how.count].bins:
+        if not isinstance(bin_, Between):
             raise TypeError("a number of rows has bins of numbers")
-        lows.append(each.low)
-        highs.append(min(each.high, how.most))
+        lows.append(bin_.low)
+        highs.append(min(bin_.high, how.most))
     buckets = parents[:, how.count]
     low, high = np.array(lows)[buckets], np.array(highs)[buckets]
     wanted: Whole = low + np.floor(random.random(buckets.size) * (high - low + 1)).astype(np.int64)
@@ -79,10 +79,10 @@ def _places(members: Whole, want: Whole, room: Whole, count: int, random: np.ran
 
 
 def _move(
-    found: Whole, of_children: Whole, of_parents: Whole, shape: list[int], room: Whole, random: np.random.Generator
+    parents: Whole, of_children: Whole, of_parents: Whole, shape: list[int], room: Whole, random: np.random.Generator
 ) -> int:
     """Give what is left to the nearest classes with room; returns how many rows were moved."""
-    left, moved = _grouped_rows(found, of_children), 0
+    left, moved = _grouped_rows(parents, of_children), 0
     members = _grouped(of_parents)
     numbers = np.array(list(members), dtype=np.int64)
     theirs = (
@@ -97,12 +97,12 @@ def _move(
                 break
             of_class = members[int(numbers[place])]
             free = random.permutation(np.repeat(of_class, room[of_class]))[: rows.size]
-            found[rows[: free.size]], rows = free, rows[free.size :]
+            parents[rows[: free.size]], rows = free, rows[free.size :]
             room -= np.bincount(free, minlength=room.size)
             moved += int(free.size)
     return moved
 
 
-def _grouped_rows(found: Whole, of_children: Whole) -> dict[int, Whole]:
-    rows = np.nonzero(found < 0)[0]
+def _grouped_rows(parents: Whole, of_children: Whole) -> dict[int, Whole]:
+    rows = np.nonzero(parents < 0)[0]
     return {number: rows[part] for number, part in _grouped(of_children[rows]).items()}

@@ -31,29 +31,29 @@ def rows_of(
     table: Table, fitted: FittedTable, parent_keys: Sequence[str] | None, random: np.random.Generator
 ) -> list[list[Text]]:  # fmt: skip
     """All values, column by column, in the order of `shown_columns`."""
-    found: dict[str, Sequence[Text]] = {**keys_of(table, fitted, parent_keys, random)}
+    columns: dict[str, Sequence[Text]] = {**keys_of(table, fitted, parent_keys, random)}
     for place, column in enumerate(table.columns):
         if column.shown_as is not None:
-            found[column.shown_as] = values_of(column.bins, fitted.bins[:, place], random)
-    return [list(found[name]) for name in shown_columns(table)]
+            columns[column.shown_as] = values_of(column.bins, fitted.bins[:, place], random)
+    return [list(columns[name]) for name in shown_columns(table)]
 
 
 def values_of(bins: Sequence[Bin], numbers: Whole, random: np.random.Generator) -> list[Text]:
     """The values of one column, as PostgreSQL reads them."""
-    found: list[Text] = [None] * len(numbers)
-    for number, given in enumerate(bins):
+    texts_of: list[Text] = [None] * len(numbers)
+    for number, bin_ in enumerate(bins):
         rows = np.nonzero(numbers == number)[0]
-        texts = [given.text] * rows.size if isinstance(given, Label) else _drawn(given, rows.size, random)
+        texts = [bin_.text] * rows.size if isinstance(bin_, Label) else _drawn(bin_, rows.size, random)
         for row, text in zip(rows.tolist(), texts, strict=True):
-            found[row] = text
-    return found
+            texts_of[row] = text
+    return texts_of
 
 
 def lost_rows(table: Table, rows: Whole) -> Whole:
     """Return which rows have a shown column with no value that could stand for their bin."""
     lost = np.zeros(len(rows), dtype=bool)
     for place, column in enumerate(table.columns):
-        numbers = [number for number, each in enumerate(column.bins) if isinstance(each, Lost)]
+        numbers = [number for number, bin_ in enumerate(column.bins) if isinstance(bin_, Lost)]
         if column.shown_as is not None and numbers:
             lost |= np.isin(rows[:, place], numbers)
     return np.nonzero(lost)[0]
@@ -64,13 +64,13 @@ def keys_of(
 ) -> dict[str, list[str]]:  # fmt: skip
     """The columns of a made-up primary key, and the one that refers to the parent."""
     count = len(fitted.bins)
-    found: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
     if table.parent is not None and parent_keys is not None and fitted.parents is not None:
-        found[table.parent.column] = [parent_keys[place] for place in fitted.parents.tolist()]
+        keys[table.parent.column] = [parent_keys[place] for place in fitted.parents.tolist()]
     for part in table.keys:
         if part.kind != "parent":
-            found[part.column] = _key(part, table.name, count, fitted.parents, random)
-    return found
+            keys[part.column] = _key(part, table.name, count, fitted.parents, random)
+    return keys
 
 
 def _key(
@@ -93,34 +93,34 @@ def _places(parents: Whole) -> list[int]:
     starts = np.searchsorted(ordered, ordered, side="left")
     places = np.empty(len(parents), dtype=np.int64)
     places[order] = np.arange(len(parents)) - starts + 1
-    found: list[int] = places.tolist()
-    return found
+    listed_places: list[int] = places.tolist()
+    return listed_places
 
 
-def _drawn(given: Bin, count: int, random: np.random.Generator) -> list[Text]:
-    if not isinstance(given, Between) or not count:
+def _drawn(bin_: Bin, count: int, random: np.random.Generator) -> list[Text]:
+    if not isinstance(bin_, Between) or not count:
         return [None] * count
-    low, high = -(-given.low // given.every), given.high // given.every
-    every = given.every if low <= high else 1
-    low, high = (low, high) if low <= high else (given.low, given.high)
+    low, high = -(-bin_.low // bin_.every), bin_.high // bin_.every
+    every = bin_.every if low <= high else 1
+    low, high = (low, high) if low <= high else (bin_.low, bin_.high)
     whole = random.integers(low, high, size=count, endpoint=True) * every
-    match given.type.kind:
+    match bin_.type.kind:
         case "date":
             return [str(day) for day in whole.astype("datetime64[D]")]
         case "timestamp" | "timestamptz":
-            zone = "+00" if given.type.kind == "timestamptz" else ""
+            zone = "+00" if bin_.type.kind == "timestamptz" else ""
             moments = whole.astype("datetime64[us]")
-            moments = moments.astype("datetime64[s]") if every == given.every and not every % _SECOND else moments
+            moments = moments.astype("datetime64[s]") if every == bin_.every and not every % _SECOND else moments
             return [f"{str(moment).replace('T', ' ')}{zone}" for moment in moments]
         case "float":
-            return [repr(float(number * given.step)) for number in whole.tolist()]
+            return [repr(float(number * bin_.step)) for number in whole.tolist()]
     known: dict[int, Text] = {}
-    return [known.setdefault(number, "") or _decimal(number, given, known) for number in whole.tolist()]
+    return [known.setdefault(number, "") or _decimal(number, bin_, known) for number in whole.tolist()]
 
 
-def _decimal(number: int, given: Between, known: dict[int, Text]) -> Text:
-    value = number * Fraction(given.step)
-    known[number] = text = decimal_text(value, given.type.scale) or decimal_text(value)
+def _decimal(number: int, bin_: Between, known: dict[int, Text]) -> Text:
+    value = number * Fraction(bin_.step)
+    known[number] = text = decimal_text(value, bin_.type.scale) or decimal_text(value)
     return text
 
 

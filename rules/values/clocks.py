@@ -38,20 +38,20 @@ def _stretches(first: int, last: int, zone: str) -> tuple[Stretch, ...] | None:
     if last - first > _MOST_DAYS * DAY:
         return None
     marks = [*range(first, last, DAY), last]
-    found = [_ahead(mark, zone) for mark in marks]
+    offsets = [_ahead(mark, zone) for mark in marks]
     made: list[Stretch] = []
     start = first
-    for place, ahead in enumerate(found):
+    for place, ahead in enumerate(offsets):
         if ahead is None:
             return None
-        following = found[place + 1] if place + 1 < len(found) else None
-        if following is None and place + 1 < len(found):
+        following = offsets[place + 1] if place + 1 < len(offsets) else None
+        if following is None and place + 1 < len(offsets):
             return None
         if following is not None and following != ahead:
             end = _last_with(ahead, marks[place], marks[place + 1], zone)
             made.append(Stretch(start, end, ahead))
             start = end + 1
-    made.append(Stretch(start, last, found[-1] or 0))
+    made.append(Stretch(start, last, offsets[-1] or 0))
     return tuple(made)
 
 
@@ -65,11 +65,11 @@ def find_bins(first: int, last: int, size: int, zone: str, limit: int) -> tuple[
     known = stretches(first, last, zone)
     if known is None:
         return None
-    found: set[int] = set()
-    for each in known:
-        start, end = ((bound + each.ahead) // size * size - each.ahead for bound in (each.first, each.last))
-        found.update(range(start, end + 1, size))
-    return tuple(sorted(found)) if len(found) <= limit else None
+    starts: set[int] = set()
+    for stretch in known:
+        start, end = ((bound + stretch.ahead) // size * size - stretch.ahead for bound in (stretch.first, stretch.last))
+        starts.update(range(start, end + 1, size))
+    return tuple(sorted(starts)) if len(starts) <= limit else None
 
 
 def find_shown(first: int, last: int, zone: str) -> tuple[int, int] | None:
@@ -77,7 +77,9 @@ def find_shown(first: int, last: int, zone: str) -> tuple[int, int] | None:
     known = stretches(first, last, zone)
     if known is None:
         return None
-    return min(each.first + each.ahead for each in known), max(each.last + each.ahead for each in known)
+    return min(stretch.first + stretch.ahead for stretch in known), max(
+        stretch.last + stretch.ahead for stretch in known
+    )
 
 
 def _ahead(instant: int, zone: str) -> int | None:

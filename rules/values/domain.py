@@ -48,11 +48,11 @@ TRUTHS = Values((False, True))
 
 
 def values(items: Iterable[Value]) -> Values:
-    found = set(items)
-    whole = {item.numerator: item for item in found if isinstance(item, Fraction) and item.denominator == 1}
-    if len(whole) == len(found):  # as days are, of which there may be thousands: integers are compared sooner
+    values = set(items)
+    whole = {item.numerator: item for item in values if isinstance(item, Fraction) and item.denominator == 1}
+    if len(whole) == len(values):  # as days are, of which there may be thousands: integers are compared sooner
         return Values(tuple(whole[number] for number in sorted(whole)))
-    return Values(tuple(sorted(found, key=lambda item: (isinstance(item, str), item))))
+    return Values(tuple(sorted(values, key=lambda item: (isinstance(item, str), item))))
 
 
 def range_of(domain: Domain) -> Range:
@@ -74,14 +74,14 @@ def range_of(domain: Domain) -> Range:
 
 def common_step(numbers: Iterable[Fraction | None]) -> Fraction | None:
     """The largest step of which all are multiples; None when one has no step."""
-    found = Fraction(0)
+    step = Fraction(0)
     for number in numbers:
         if number is None:
             return None
-        denominator = lcm(found.denominator, number.denominator)
-        numerator = gcd(int(found * denominator), int(abs(number) * denominator))
-        found = Fraction(numerator, denominator)
-    return found or ONE
+        denominator = lcm(step.denominator, number.denominator)
+        numerator = gcd(int(step * denominator), int(abs(number) * denominator))
+        step = Fraction(numerator, denominator)
+    return step or ONE
 
 
 def items_of(domain: Domain, limit: int) -> tuple[Value, ...] | None:
@@ -100,9 +100,9 @@ def items_of(domain: Domain, limit: int) -> tuple[Value, ...] | None:
 
 def union_of(domains: Sequence[Domain]) -> Domain:
     """The union of them all: of finite sets in one go."""
-    lists = [each for each in domains if isinstance(each, Values)]
-    found: Domain = values(chain.from_iterable(each.items for each in lists))
-    return reduce(union, (each for each in domains if not isinstance(each, Values)), found)
+    lists = [domain for domain in domains if isinstance(domain, Values)]
+    domain: Domain = values(chain.from_iterable(values.items for values in lists))
+    return reduce(union, (part for part in domains if not isinstance(part, Values)), domain)
 
 
 def union(left: Domain, right: Domain) -> Domain:
@@ -170,8 +170,8 @@ def is_within(inner: Domain, outer: Domain) -> bool:
 
 def clamped(domain: Domain, low: Fraction, high: Fraction) -> Range:
     """The image under least(greatest(x, low), high)."""
-    found = range_of(domain)
-    new_low = low if found.low is None else max(low, min(found.low, high))
-    new_high = high if found.high is None else min(high, max(found.high, low))
-    step = found.step if found.step and not (low % found.step or high % found.step) else None
+    span = range_of(domain)
+    new_low = low if span.low is None else max(low, min(span.low, high))
+    new_high = high if span.high is None else min(high, max(span.high, low))
+    step = span.step if span.step and not (low % span.step or high % span.step) else None
     return Range(new_low, new_high, step)

@@ -74,14 +74,14 @@ def times(left: Sure, right: Sure) -> Sure:
     return Sure(min(corners), max(corners), digits)
 
 
-def either(*given: Sure) -> Sure:
+def either(*facts: Sure) -> Sure:
     """One of several values, as CASE gives."""
-    found = given[0]
-    for each in given[1:]:
-        low = None if found.low is None or each.low is None else min(found.low, each.low)
-        high = None if found.high is None or each.high is None else max(found.high, each.high)
-        found = Sure(low, high, _more(found.digits, each.digits))
-    return found
+    sure = facts[0]
+    for other in facts[1:]:
+        low = None if sure.low is None or other.low is None else min(sure.low, other.low)
+        high = None if sure.high is None or other.high is None else max(sure.high, other.high)
+        sure = Sure(low, high, _more(sure.digits, other.digits))
+    return sure
 
 
 def between(sure: Sure, low: Fraction | None, high: Fraction | None) -> Sure:

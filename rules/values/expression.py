@@ -83,8 +83,8 @@ class Apply:
     def sure(self) -> Sure:
         """The width of a result's type is PostgreSQL's own, its precision is not."""
         by_type = of_type(self.type.plain())
-        found = between(self.held, by_type.low, by_type.high)
-        return found if by_type.digits is None else replace(found, digits=by_type.digits)
+        sure = between(self.held, by_type.low, by_type.high)
+        return sure if by_type.digits is None else replace(sure, digits=by_type.digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +165,5 @@ def has_column(expression: Expression) -> bool:
     return False
 
 
-def ids_in(*given: Expression) -> frozenset[int]:
-    return frozenset(column.id for each in given for column in columns_in(each))
+def ids_in(*expressions: Expression) -> frozenset[int]:
+    return frozenset(column.id for expression in expressions for column in columns_in(expression))

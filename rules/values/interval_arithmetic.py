@@ -83,12 +83,12 @@ def rounded(bounds: Range, step: Fraction) -> Range:
 
 def truncated_quotient(left: Range, right: Range) -> Range:
     """Integer division, which cuts towards zero."""
-    found = divide(left, right)
-    if found.low is None or found.high is None:
+    span = divide(left, right)
+    if span.low is None or span.high is None:
         # |a / b| ≤ |a| for whole b ≠ 0
         reach = absolute(left).high
         return Range(None if reach is None else -reach, reach, Fraction(1))
-    return Range(_cut(found.low), _cut(found.high), Fraction(1))
+    return Range(_cut(span.low), _cut(span.high), Fraction(1))
 
 
 def _cut(number: Fraction) -> Fraction:
@@ -110,19 +110,19 @@ def remainder(left: Range, right: Range) -> Range:
 
 
 def hull(*ranges: Range) -> Range:
-    low = None if any(each.low is None for each in ranges) else min(each.low for each in ranges if each.low is not None)
+    low = None if any(span.low is None for span in ranges) else min(span.low for span in ranges if span.low is not None)
     high = (
         None
-        if any(each.high is None for each in ranges)
-        else max(each.high for each in ranges if each.high is not None)
+        if any(span.high is None for span in ranges)
+        else max(span.high for span in ranges if span.high is not None)
     )
-    return Range(low, high, common_step(each.step for each in ranges))
+    return Range(low, high, common_step(span.step for span in ranges))
 
 
 def least(left: Range, right: Range) -> Range:
     """LEAST of two that are both there."""
     lows = None if left.low is None or right.low is None else min(left.low, right.low)
-    highs = [each.high for each in (left, right) if each.high is not None]
+    highs = [span.high for span in (left, right) if span.high is not None]
     return Range(lows, min(highs, default=None), common_step((left.step, right.step)))
 
 

@@ -31,13 +31,13 @@ class Notes:
 
     def uses(self, session_zone: str) -> tuple[ZoneUse, ...]:
         """All of them. UTC is UTC everywhere."""
-        found = []
+        uses = []
         for name, (first, last) in sorted(self.spans.items()):
             if name != "UTC" and name in self.named:
-                found.append(ZoneUse(name, True, first, last))
+                uses.append(ZoneUse(name, True, first, last))
             if name != "UTC" and (name == session_zone or name not in self.named):
-                found.append(ZoneUse(name, False, first, last))
-        return tuple(found)
+                uses.append(ZoneUse(name, False, first, last))
+        return tuple(uses)
 
 
 _notes: ContextVar[Notes | None] = ContextVar("zones of the plan that is being made", default=None)

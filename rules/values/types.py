@@ -113,10 +113,10 @@ TEXT, VARCHAR, UUID, UNKNOWN = Type("text"), Type("varchar"), Type("uuid"), Type
 
 def type_of(column: Column) -> Type:
     """The type of a real column; one whose equality is not that of its bytes is "other"."""
-    found = from_name(column.type)
-    if found.kind == "text" and not column.deterministic:
+    sql_type = from_name(column.type)
+    if sql_type.kind == "text" and not column.deterministic:
         return Type("other", name=column.type.sql)
-    return found
+    return sql_type
 
 
 def is_collated(column: Column) -> bool:
@@ -143,15 +143,15 @@ def from_name(name: TypeName) -> Type:
 
 def find_type(written: str) -> Type | None:
     """The type that a cast names, or None when the planner does not know it."""
-    found = _WRITTEN.fullmatch(written.strip().removeprefix("pg_catalog."))
-    base = _ALIASES.get((found[1] + (found[4] or "")).strip()) if found else None
-    if found is None or base is None or (base == "time" and found[2]):
+    match = _WRITTEN.fullmatch(written.strip().removeprefix("pg_catalog."))
+    base = _ALIASES.get((match[1] + (match[4] or "")).strip()) if match else None
+    if match is None or base is None or (base == "time" and match[2]):
         return None
-    size = int(found[2]) if found[2] else None
-    scale = int(found[3]) if found[3] else None
+    size = int(match[2]) if match[2] else None
+    scale = int(match[3]) if match[3] else None
     if base == "numeric" and size is not None:
         return Type(base, size=size, scale=scale or 0)
-    if base == "bpchar" and size is None and found[1] != "bpchar":
+    if base == "bpchar" and size is None and match[1] != "bpchar":
         return Type(base, size=1)
     return Type(base, size=size, scale=scale)
 
@@ -174,16 +174,16 @@ def wider_number(left: Type, right: Type) -> Type:
 
 def find_common(types: list[Type]) -> Type | None:
     """The type that CASE, COALESCE, UNION, GREATEST and IN make of several (select_common_type), or None."""
-    known = [each for each in types if each.kind != "unknown"]
+    known = [sql_type for sql_type in types if sql_type.kind != "unknown"]
     if not known:
         return TEXT
     chosen = known[0]
-    for each in known[1:]:
-        if each.base != chosen.base or each.name != chosen.name:
-            if not _same_category(chosen, each):
+    for sql_type in known[1:]:
+        if sql_type.base != chosen.base or sql_type.name != chosen.name:
+            if not _same_category(chosen, sql_type):
                 return None
-            chosen = each if _yields(chosen, each) else chosen
-    same = all(each == known[0] for each in known)
+            chosen = sql_type if _yields(chosen, sql_type) else chosen
+    same = all(sql_type == known[0] for sql_type in known)
     return known[0] if same and len(known) == len(types) else (chosen if chosen.name else chosen.plain())
 
 

@@ -73,11 +73,11 @@ _TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.
 
 def _time_of_day(text: str) -> str | None:
     """In the one spelling that PostgreSQL prints; of two times the later one has the larger text."""
-    found = _TIME_OF_DAY.fullmatch(text)
-    if found is None:
+    match = _TIME_OF_DAY.fullmatch(text)
+    if match is None:
         return "24:00:00" if text in ("24:00", "24:00:00") else None
-    fraction = (found[4] or "").rstrip("0")
-    return f"{found[1]}:{found[2]}:{found[3] or '00'}{f'.{fraction}' if fraction else ''}"
+    fraction = (match[4] or "").rstrip("0")
+    return f"{match[1]}:{match[2]}:{match[3] or '00'}{f'.{fraction}' if fraction else ''}"
 
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -179,8 +179,8 @@ def unevenness(instant: int, time_zone: str) -> int:
     back by more than a day.
     """
     around = (instant - 2 * DAY, instant, instant + 2 * DAY)
-    shown = [to_local(each, time_zone) for each in around]
-    shifts = {None if local is None else local - each for local, each in zip(shown, around, strict=True)}
+    shown = [to_local(number, time_zone) for number in around]
+    shifts = {None if local is None else local - number for local, number in zip(shown, around, strict=True)}
     return 0 if len(shifts) == 1 and None not in shifts else DAY
 
 
@@ -231,12 +231,12 @@ def round_half_away(number: Fraction) -> int:
 
 
 def _moment(text: str, sql_type: Type, time_zone: str) -> Fraction | None:
-    found = _TIMESTAMP.fullmatch(text.strip())
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
         return None
     try:
-        day = days_of(date(*map(int, found[1].split("-"))))
-        clock = _microseconds(found[2] or "00:00")
+        day = days_of(date(*map(int, match[1].split("-"))))
+        clock = _microseconds(match[2] or "00:00")
     except ValueError:
         return None
     local = day * DAY + clock
@@ -244,7 +244,7 @@ def _moment(text: str, sql_type: Type, time_zone: str) -> Fraction | None:
         return Fraction(day)
     if sql_type.kind == "timestamp":
         return Fraction(local)
-    instant = local - _offset(found[3]) if found[3] else to_instant(local, time_zone)
+    instant = local - _offset(match[3]) if match[3] else to_instant(local, time_zone)
     return None if instant is None else Fraction(instant)
 
 

@@ -135,12 +135,12 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "scaled before it is clamped": (
         (summand._from_numeric, "{clamp.format('({0})::numeric', low, high)}", "({{0}})::numeric"),
     ),
-    "products not clamped": ((source.Columns.summand, "clamped(product, given.lattice)", "product"),),
+    "products not clamped": ((source.Columns.summand, "clamped(product, summand.lattice)", "product"),),
     "columns clamped by their product alone": (
         (
             source.Columns.summand,
-            "each.sql(self.summand(each.summand))",
-            "each.sql(self.read(each.summand.expression, '({0} * 100)::int8'))",
+            "factor.sql(self.summand(factor.summand))",
+            "factor.sql(self.read(factor.summand.expression, '({0} * 100)::int8'))",
         ),
     ),
     "NaN not looked for": ((summand._seen, "CASE WHEN {there} THEN", "CASE WHEN true THEN"),),
@@ -166,8 +166,8 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "saturated before the correction": (
         (
             forms._corrected,
-            'f"{factors[each.number]}::numeric * {each.total}"',
-            'saturated(f"{factors[each.number]}::numeric * {each.total}")',
+            'f"{factors[term.number]}::numeric * {term.total}"',
+            'saturated(f"{factors[term.number]}::numeric * {term.total}")',
         ),
     ),
     "a unit's total not capped": ((forms._value, "if cap is None:", "if True:"),),
@@ -191,7 +191,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     # Blocks of units.
     "a unit in more groups of blocks than count": ((blocks.block_values, "rn <= {most}", "rn > 0"),),
     "a unit in several blocks": (
-        (blocks.block_values, "ARRAY[u], {asked.salt}", "ARRAY[u, length(v1::text)], {asked.salt}"),
+        (blocks.block_values, "ARRAY[u], {statement.salt}", "ARRAY[u, length(v1::text)], {statement.salt}"),
     ),
     "a block's value that comes or goes, and none that is replaced": (
         (blocks.block_values, "Sensitivity(1, 2 * most, 2 * most, 2)", "Sensitivity(1, most, most, 1)"),

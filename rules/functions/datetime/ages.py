@@ -24,11 +24,13 @@ _MOST_UNITS = 1_000_000  # of a made interval
 @function("age", arguments=(1, 2), examples="age(ts, ts_) | age(tz) | age(d, tz)")
 def age(operands: Operands, setting: EvalContext) -> Expression:
     """age(x, y), and age(x) from midnight of the current day; in years, months and days."""
-    given = [moment(operand, setting) for operand in operands]
-    target = TIMESTAMP if all(each.type.kind == "timestamp" for each in given) else TIMESTAMPTZ
-    if len(given) == 1:
-        given.insert(0, clock("current_date", setting))
-    later, earlier = (each if each.type.kind == target.kind else cast_to(each, target, setting) for each in given)
+    arguments = [moment(operand, setting) for operand in operands]
+    target = TIMESTAMP if all(argument.type.kind == "timestamp" for argument in arguments) else TIMESTAMPTZ
+    if len(arguments) == 1:
+        arguments.insert(0, clock("current_date", setting))
+    later, earlier = (
+        argument if argument.type.kind == target.kind else cast_to(argument, target, setting) for argument in arguments
+    )
     nullable = later.nullable or earlier.nullable
     return Apply("age", "age({0}, {1})", (later, earlier), INTERVAL, _ages(later, earlier), nullable)
 
@@ -40,8 +42,8 @@ def _ages(later: Expression, earlier: Expression) -> Domain:
     of a day in 128 years.
     """
     ranges = domain.range_of(later.domain), domain.range_of(earlier.domain)
-    found = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
-    low, high = (None if end is None else end + sign * _slack(end) for sign, end in ((-1, found.low), (1, found.high)))
+    image = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
+    low, high = (None if end is None else end + sign * _slack(end) for sign, end in ((-1, image.low), (1, image.high)))
     return Range(low, high)
 
 
@@ -61,22 +63,22 @@ def _slack(span: Fraction) -> Fraction:
 )
 def date_bin(operands: Operands, setting: EvalContext) -> Expression:
     """date_bin('15 minutes', x, origin) with a constant stride and origin, whose bins are counted out."""
-    stride, given = typed(operands[0], setting, INTERVAL), moment(operands[1], setting)
-    origin = typed(operands[2], setting, TIMESTAMPTZ if given.type.kind == "date" else given.type)
-    kinds = (given.type.kind, origin.type.kind)
+    stride, argument = typed(operands[0], setting, INTERVAL), moment(operands[1], setting)
+    origin = typed(operands[2], setting, TIMESTAMPTZ if argument.type.kind == "date" else argument.type)
+    kinds = (argument.type.kind, origin.type.kind)
     target = TIMESTAMP if "timestamp" in kinds and "timestamptz" not in kinds else TIMESTAMPTZ
-    given = given if given.type.kind == target.kind else cast_to(given, target, setting)
+    argument = argument if argument.type.kind == target.kind else cast_to(argument, target, setting)
     if isinstance(origin, Constant) and origin.type.is_time and origin.type.kind != target.kind:
         origin = cast_to(origin, target, setting)
     size = _size(stride)
     start = domain.items_of(origin.domain, 1) if not ids_in(origin) else None
-    if size is None or not start or not isinstance(start[0], Fraction) or origin.type.kind != given.type.kind:
+    if size is None or not start or not isinstance(start[0], Fraction) or origin.type.kind != argument.type.kind:
         hint = "Write it as date_bin('15 minutes', x, timestamp '2024-01-01')."
         raise NotSupported("date_bin needs a constant stride without months and a constant origin", hint=hint)
-    given = _with_room(given, size)
-    found = _bins(domain.range_of(given.domain), size, start[0])
-    arguments = (stride, given, origin)
-    return Apply("date_bin", "date_bin({0}, {1}, {2})", arguments, given.type.plain(), found, given.nullable)
+    argument = _with_room(argument, size)
+    image = _bins(domain.range_of(argument.domain), size, start[0])
+    arguments = (stride, argument, origin)
+    return Apply("date_bin", "date_bin({0}, {1}, {2})", arguments, argument.type.plain(), image, argument.nullable)
 
 
 def _with_room(expression: Expression, size: Fraction) -> Expression:
@@ -110,8 +112,8 @@ def make_date(operands: Operands, setting: EvalContext) -> Expression:
     if any(part.type.kind != "integer" for part in parts):
         raise NotSupported("make_date needs three integers")
     year, month, day = (
-        each if each.sure.is_within(low, high) else within(each, low, high)
-        for each, (low, high) in zip(parts, _CALENDAR, strict=True)
+        part if part.sure.is_within(low, high) else within(part, low, high)
+        for part, (low, high) in zip(parts, _CALENDAR, strict=True)
     )
     length = "make_date(({0})::integer, ({1})::integer, 1) + '1 month -1 day'::interval"
     sql = (
@@ -134,10 +136,10 @@ _CALENDAR = tuple((Fraction(1), Fraction(high)) for high in (9999, 12, 31))
 )
 def make_interval(operands: Operands, setting: EvalContext) -> Expression:
     """make_interval(days => 3): years, months, weeks, days, hours, minutes and seconds, all of them constants."""
-    given = [
+    constants = [
         whole_constant("make_interval", operand, setting, least=-_MOST_UNITS, most=_MOST_UNITS) for operand in operands
     ]
-    units = [int(each.text or 0) for each in given] + [0] * (7 - len(given))
+    units = [int(constant.text or 0) for constant in constants] + [0] * (7 - len(constants))
     years, months, weeks, days, hours, minutes, seconds = units
     span = Span(years * 12 + months, weeks * 7 + days, ((hours * 60 + minutes) * 60 + seconds) * 1_000_000)
     if max(abs(span.months), abs(span.days), abs(span.microseconds) // DAY) > 4_000_000:
@@ -160,13 +162,15 @@ def to_timestamp(operands: Operands, setting: EvalContext) -> Expression:
 def from_epoch(operands: Operands, setting: EvalContext) -> Expression:
     """to_timestamp(seconds since 1970)."""
     seconds = as_value(typed(operands[0], setting, FLOAT8), setting)
-    given = as_double(seconds)
-    if not given.type.is_number:
+    argument = as_double(seconds)
+    if not argument.type.is_number:
         raise NotSupported("to_timestamp over protected rows needs a number, or a constant text and its format")
     low, high = (bound / 1_000_000 for bound in year_limits(TIMESTAMPTZ))
-    known = domain.range_of(given.domain) if seconds.type.kind == "float" else Range()  # looked at, for it is not exact
+    known = (
+        domain.range_of(argument.domain) if seconds.type.kind == "float" else Range()
+    )  # looked at, for it is not exact
     low, high = max(low, known.low or low), min(high, known.high or high)
-    inside = within(given, low, high)
+    inside = within(argument, low, high)
     sql = "to_timestamp(({0})::double precision)"
     return Apply("to_timestamp", sql, (inside,), TIMESTAMPTZ, _moments(seconds, inside), inside.nullable)
 
@@ -177,8 +181,8 @@ def _moments(seconds: Expression, inside: Expression) -> Domain:
     bounds = domain.range_of(inside.domain)
     if bounds.low is None or bounds.high is None:
         return domain.UNBOUNDED
-    if listed and seconds.type.kind != "float" and all(each.denominator == 1 for each in listed):
-        return domain.values(each * 1_000_000 for each in listed if bounds.low <= each <= bounds.high)
+    if listed and seconds.type.kind != "float" and all(moment.denominator == 1 for moment in listed):
+        return domain.values(moment * 1_000_000 for moment in listed if bounds.low <= moment <= bounds.high)
     return Range(bounds.low * 1_000_000 - _INEXACT, bounds.high * 1_000_000 + _INEXACT)
 
 
@@ -187,10 +191,10 @@ _INEXACT = 1000  # microseconds: a double tells them not exactly
 
 @function("isfinite", arguments=1, examples="isfinite(d) | isfinite(tz)")
 def is_finite(operands: Operands, setting: EvalContext) -> Expression:
-    given = typed(operands[0], setting, TIMESTAMPTZ)
-    if not given.type.is_time:
-        raise NotSupported(f"isfinite needs a date or timestamp, not {given.type.sql}")
-    return Apply("isfinite", "isfinite({0})", (given,), BOOLEAN, domain.TRUTHS, given.nullable)
+    argument = typed(operands[0], setting, TIMESTAMPTZ)
+    if not argument.type.is_time:
+        raise NotSupported(f"isfinite needs a date or timestamp, not {argument.type.sql}")
+    return Apply("isfinite", "isfinite({0})", (argument,), BOOLEAN, domain.TRUTHS, argument.nullable)
 
 
 @function(
@@ -208,21 +212,21 @@ def overlaps(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _kind(operand: Operand) -> str:
-    given = getattr(operand, "type", None)
-    return given.kind if isinstance(given, Type) else ""
+    kind = getattr(operand, "type", None)
+    return kind.kind if isinstance(kind, Type) else ""
 
 
 def _ends(period: tuple[Operand, ...], kind: Type, setting: EvalContext) -> tuple[Expression, Expression]:
     start = _moment(period[0], kind, setting)
     if _kind(period[1]) == "interval":
-        found = shifted("+", start, period[1], setting)
-        assert found is not None, "a moment moves"
-        return start, found
+        argument = shifted("+", start, period[1], setting)
+        assert argument is not None, "a moment moves"
+        return start, argument
     return start, _moment(period[1], kind, setting)
 
 
 def _moment(operand: Operand, kind: Type, setting: EvalContext) -> Expression:
-    given = as_passed(typed(operand, setting, kind), setting)
-    if not given.type.is_time:
-        raise NotSupported(f"OVERLAPS of {given.type.sql} is not supported over protected rows")
-    return given if given.type.kind == kind.kind else cast_to(given, kind, setting)
+    argument = as_passed(typed(operand, setting, kind), setting)
+    if not argument.type.is_time:
+        raise NotSupported(f"OVERLAPS of {argument.type.sql} is not supported over protected rows")
+    return argument if argument.type.kind == kind.kind else cast_to(argument, kind, setting)

@@ -105,10 +105,10 @@ def _moved(known: Domain, move: Span, zone: str | None, *, days: bool) -> Domain
     if items is not None:
         moved = [shifted(item) for item in items if isinstance(item, Fraction)]
         if None not in moved:
-            return domain.values(each for each in moved if each is not None)
-    found = domain.range_of(known)
-    low = None if found.low is None or (end := shifted(found.low, -1)) is None else end - slack(found.low)
-    high = None if found.high is None or (end := shifted(found.high, 1)) is None else end + slack(found.high)
+            return domain.values(moment for moment in moved if moment is not None)
+    image = domain.range_of(known)
+    low = None if image.low is None or (end := shifted(image.low, -1)) is None else end - slack(image.low)
+    high = None if image.high is None or (end := shifted(image.high, 1)) is None else end + slack(image.high)
     return Range(low, high)
 
 
@@ -118,10 +118,10 @@ def mapped(known: Domain, move: Callable[[Fraction], Fraction | None], slack: Ca
     if items is not None:
         moved = [move(item) for item in items if isinstance(item, Fraction)]
         if None not in moved:
-            return domain.values(each for each in moved if each is not None)
-    found = domain.range_of(known)
-    low = None if found.low is None or (end := move(found.low)) is None else end - slack(found.low)
-    high = None if found.high is None or (end := move(found.high)) is None else end + slack(found.high)
+            return domain.values(moment for moment in moved if moment is not None)
+    image = domain.range_of(known)
+    low = None if image.low is None or (end := move(image.low)) is None else end - slack(image.low)
+    high = None if image.high is None or (end := move(image.high)) is None else end + slack(image.high)
     return Range(low, high)
 
 
@@ -132,28 +132,31 @@ def _by_days(expression: Expression, days: Expression, name: str) -> Expression:
     fitting = days if days.sure.is_within(-furthest, furthest) else within(days, -furthest, furthest)
     ranges = domain.range_of(expression.domain), domain.range_of(fitting.domain)
     moved = interval_arithmetic.add(ranges[0], ranges[1] if name == "+" else interval_arithmetic.negate(ranges[1]))
-    found = Range(moved.low, moved.high, Fraction(1))
+    image = Range(moved.low, moved.high, Fraction(1))
     held = enforced.plus(expression.sure, fitting.sure if name == "+" else enforced.negated(fitting.sure))
     if held.is_within(first, last):
         nullable = expression.nullable or fitting.nullable
-        return Apply("shift", f"({{0}} {name} {{1}})", (expression, fitting), DATE, found, nullable, held)
+        return Apply("shift", f"({{0}} {name} {{1}})", (expression, fitting), DATE, image, nullable, held)
     number = f"(({{0}} - '1970-01-01'::date) {name} {{1}})"
     sql = f"CASE WHEN {number} BETWEEN {int(first)} AND {int(last)} THEN ({{0}} {name} {{1}}) END"
     limits = Range(first, last)
-    nullable = expression.nullable or fitting.nullable or not domain.is_within(found, limits)
+    nullable = expression.nullable or fitting.nullable or not domain.is_within(image, limits)
     held = enforced.between(held, first, last)
-    return Apply("shift", sql, (expression, fitting), DATE, domain.intersect(found, limits), nullable, held)
+    return Apply("shift", sql, (expression, fitting), DATE, domain.intersect(image, limits), nullable, held)
 
 
 def _difference(first: Expression, second: Expression, setting: EvalContext) -> Expression:
     nullable = first.nullable or second.nullable
     if first.type.kind == second.type.kind == "date":
         ranges = domain.range_of(first.domain), domain.range_of(second.domain)
-        found = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
-        days = Range(found.low, found.high, Fraction(1))
+        image = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
+        days = Range(image.low, image.high, Fraction(1))
         return Apply("-", "({0} - {1})", (first, second), INT4, days, nullable, enforced.minus(first.sure, second.sure))
     target = TIMESTAMPTZ if "timestamptz" in (first.type.kind, second.type.kind) else TIMESTAMP
-    both = tuple(each if each.type.kind == target.kind else cast_to(each, target, setting) for each in (first, second))
+    both = tuple(
+        argument if argument.type.kind == target.kind else cast_to(argument, target, setting)
+        for argument in (first, second)
+    )
     ranges = domain.range_of(both[0].domain), domain.range_of(both[1].domain)
-    found = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
-    return Apply("-", "({0} - {1})", both, INTERVAL, Range(found.low, found.high), nullable)
+    image = interval_arithmetic.add(ranges[0], interval_arithmetic.negate(ranges[1]))
+    return Apply("-", "({0} - {1})", both, INTERVAL, Range(image.low, image.high), nullable)

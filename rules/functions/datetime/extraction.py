@@ -78,31 +78,31 @@ def _part(operands: Operands, setting: EvalContext, result: Type) -> Expression:
     second = typed(operands[1], setting, TIMESTAMPTZ)
     if second.type.kind == "interval":
         return part_of_span(field, second, result)
-    given = moment(second, setting)
-    if field not in FIELDS or (given.type.kind == "date" and field in _CLOCK):
+    argument = moment(second, setting)
+    if field not in FIELDS or (argument.type.kind == "date" and field in _CLOCK):
         raise NotSupported(
-            f"extract({field} from {given.type.sql}) is not supported",
+            f"extract({field} from {argument.type.sql}) is not supported",
             hint=f"The supported fields are {', '.join(FIELDS)}.",
         )
     # What PostgreSQL 14 and later type as numeric was double precision before; the outer cast says which.
     sql = f"extract({field} from {{0}})::{result.sql}"
-    image = _part_image(field, given, setting)
-    return Apply("extract", sql, (given,), result, image, given.nullable)
+    image = _part_image(field, argument, setting)
+    return Apply("extract", sql, (argument,), result, image, argument.nullable)
 
 
 def _part_image(field: str, expression: Expression, setting: EvalContext) -> Domain:
     low, high, step = FIELDS[field]
     whole = Range(Fraction(low), Fraction(high), step)
     zone = setting.time_zone if expression.type.kind == "timestamptz" else None
-    found = domain.range_of(expression.domain)
-    if field not in ("year", "epoch") or found.low is None or found.high is None:
+    image = domain.range_of(expression.domain)
+    if field not in ("year", "epoch") or image.low is None or image.high is None:
         return whole
     if field == "epoch" and expression.type.kind == "date":
-        return Range(found.low * 86_400, found.high * 86_400, Fraction(86_400))
+        return Range(image.low * 86_400, image.high * 86_400, Fraction(86_400))
     if field == "epoch":
         slack = Fraction(0) if setting.server_version >= 140000 else _INEXACT
-        return Range(found.low / 10**6 - slack, found.high / 10**6 + slack, step)
-    years = [_year(int(bound), expression.type, zone) for bound in (found.low, found.high)]
+        return Range(image.low / 10**6 - slack, image.high / 10**6 + slack, step)
+    years = [_year(int(bound), expression.type, zone) for bound in (image.low, image.high)]
     if years[0] is None or years[1] is None:
         return whole
     return Range(Fraction(years[0]), Fraction(years[1]), step if years[1] - years[0] < _MOST_YEARS else None)
@@ -127,20 +127,20 @@ def _year(bound: int, sql_type: Type, zone: str | None) -> int | None:
 def at_time_zone(operands: Operands, setting: EvalContext) -> Expression:
     """timezone('zone', x), spelled x AT TIME ZONE 'zone'; the zone is a constant that is known here and there."""
     zone = constant_zone(operands[0], setting)
-    given = moment(operands[1], setting)
-    if given.type.kind == "date":
-        given = cast_to(given, TIMESTAMPTZ, setting)
+    argument = moment(operands[1], setting)
+    if argument.type.kind == "date":
+        argument = cast_to(argument, TIMESTAMPTZ, setting)
     name = zone.text or "UTC"
-    to_local = given.type.kind == "timestamptz"
+    to_local = argument.type.kind == "timestamptz"
 
     def change(item: Fraction) -> Fraction | None:
-        found = value.to_local(int(item), name) if to_local else value.to_instant(int(item), name)
-        return None if found is None else Fraction(found)
+        changed = value.to_local(int(item), name) if to_local else value.to_instant(int(item), name)
+        return None if changed is None else Fraction(changed)
 
-    moved = _shown(given.domain, name) if to_local else None
-    moved = moved or mapped(given.domain, change, slack=lambda bound: value.unevenness(int(bound), name))
+    moved = _shown(argument.domain, name) if to_local else None
+    moved = moved or mapped(argument.domain, change, slack=lambda bound: value.unevenness(int(bound), name))
     result = TIMESTAMP if to_local else TIMESTAMPTZ
-    return Apply("timezone", "timezone({1}, {0})", (given, zone), result, moved, given.nullable)
+    return Apply("timezone", "timezone({1}, {0})", (argument, zone), result, moved, argument.nullable)
 
 
 def _shown(known: Domain, zone: str) -> Domain | None:

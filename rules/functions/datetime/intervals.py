@@ -55,8 +55,8 @@ def over(left: Operand, right: Operand, setting: EvalContext) -> Expression | No
         raise NotSupported(
             "division of an interval over protected rows needs a constant divisor of at least 1", hint=hint
         )
-    found = interval_arithmetic.multiply(domain.range_of(left.domain), Range(1 / number, 1 / number))
-    low, high = (None if bound is None else bound + way for bound, way in ((found.low, -1), (found.high, 1)))
+    image = interval_arithmetic.multiply(domain.range_of(left.domain), Range(1 / number, 1 / number))
+    low, high = (None if bound is None else bound + way for bound, way in ((image.low, -1), (image.high, 1)))
     return Apply("over", "({0} / {1}::double precision)", (left, divisor), INTERVAL, Range(low, high), left.nullable)
 
 
@@ -87,14 +87,14 @@ def moved_by_times(expression: Expression, span: Expression, name: str, setting:
     low, high = first + max(-steps.low, Fraction(0)), last - max(steps.high, Fraction(0))
     if not start.sure.is_within(low, high):
         start = within(start, low, high)
-    found = (
+    image = (
         _bins(start, span, name, setting)
         or _sums(start, span, name)
         or interval_arithmetic.add(domain.range_of(start.domain), _steps(span, name))
     )
     nullable = start.nullable or span.nullable
     held = Sure(first, last)
-    return Apply("shift", f"({{0}} {name} {{1}})", (start, span), start.type.plain(), found, nullable, held)
+    return Apply("shift", f"({{0}} {name} {{1}})", (start, span), start.type.plain(), image, nullable, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +150,11 @@ def _bins(start: Expression, span: Apply, name: str, setting: EvalContext) -> Do
     size, (moment,) = value.microseconds, start.arguments if isinstance(start, Apply) else ()
     if size <= 0 or (60 * unit) % size or not _is_counted(count, part, moment, Fraction(size, unit)):
         return None
-    found = domain.range_of(moment.domain)
-    if found.low is None or found.high is None:
+    image = domain.range_of(moment.domain)
+    if image.low is None or image.high is None:
         return None
     zone = setting.time_zone if start.type.kind == "timestamptz" else "UTC"
-    starts = find_bins(int(found.low), int(found.high), size, zone, LISTED)
+    starts = find_bins(int(image.low), int(image.high), size, zone, LISTED)
     return None if starts is None else domain.values(map(Fraction, starts))
 
 
@@ -166,7 +166,7 @@ def _truncated_to(start: Expression) -> str:
     return ""
 
 
-def _is_counted(count: Expression, part: str, moment: Expression, each: Fraction) -> bool:
+def _is_counted(count: Expression, part: str, moment: Expression, number: Fraction) -> bool:
     """floor(extract(part FROM moment) / each), as a double."""
     match _unguarded(count):
         case Apply(name="floor", arguments=(Apply(name="/", arguments=(counted, Constant(value=divisor))),)):
@@ -175,7 +175,7 @@ def _is_counted(count: Expression, part: str, moment: Expression, each: Fraction
                 isinstance(counted, Apply)
                 and counted.sql.startswith(f"extract({part} from")
                 and counted.arguments == (moment,)
-                and divisor == each
+                and divisor == number
             )
     return False
 
@@ -192,7 +192,7 @@ def _sums(start: Expression, span: Apply, name: str) -> Domain | None:
     value, count = _parts(span)
     if value.days and start.type.kind == "timestamptz":
         return None
-    starts, counts = (domain.items_of(each.domain, LISTED) for each in (start, count))
+    starts, counts = (domain.items_of(argument.domain, LISTED) for argument in (start, count))
     if not starts or not counts or len(starts) * len(counts) > LISTED:
         return None
     length = _length(value) if name == "+" else -_length(value)
@@ -226,9 +226,9 @@ _MICROSECONDS = {"-": {"epoch": 1_000_000, "day": DAY}, "age": {"epoch": 1_000_0
 
 def _within(whole: Range, span: Expression, unit: int) -> Range:
     """Bound a part of a span by the bounds of the span, in microseconds; parts are cut towards zero, or rounded."""
-    found = domain.range_of(span.domain)
-    low = whole.low if found.low is None else Fraction(floor(found.low / unit))
-    high = whole.high if found.high is None else Fraction(ceil(found.high / unit))
+    image = domain.range_of(span.domain)
+    low = whole.low if image.low is None else Fraction(floor(image.low / unit))
+    high = whole.high if image.high is None else Fraction(ceil(image.high / unit))
     return Range(low, high, whole.step)
 
 
@@ -237,8 +237,8 @@ def _seconds(expression: Expression, result: Type) -> Expression:
     limit, step = _LIMITS["-"]["epoch"], Fraction(1, 10**6)
     part = "extract(epoch from {0})"
     sql = f"CASE WHEN {part} BETWEEN -{limit} AND {limit} THEN {part}::{result.sql} END"
-    found = _within(Range(Fraction(-limit), Fraction(limit), step), expression, _MICROSECONDS["-"]["epoch"])
-    return Apply("extract", sql, (expression,), result, found, nullable=True)
+    image = _within(Range(Fraction(-limit), Fraction(limit), step), expression, _MICROSECONDS["-"]["epoch"])
+    return Apply("extract", sql, (expression,), result, image, nullable=True)
 
 
 def _years(age: Apply) -> Range | None:

@@ -20,10 +20,10 @@ _SPOKEN = {
 
 
 def moment(operand: Operand, setting: EvalContext, sql_type: Type = TIMESTAMPTZ) -> Expression:
-    found = as_value(typed(operand, setting, sql_type), setting)
-    if not found.type.is_time:
-        raise NotSupported(f"the argument must be a date or timestamp, not {found.type.sql}")
-    return _dated(found)
+    argument = as_value(typed(operand, setting, sql_type), setting)
+    if not argument.type.is_time:
+        raise NotSupported(f"the argument must be a date or timestamp, not {argument.type.sql}")
+    return _dated(argument)
 
 
 def _dated(expression: Expression) -> Expression:
@@ -38,8 +38,8 @@ def _dated(expression: Expression) -> Expression:
 
 
 def constant_field(name: str, operand: Operand, setting: EvalContext) -> str:
-    found = operand.text if isinstance(operand, Literal) else typed(operand, setting, TEXT)
-    text = found.text if isinstance(found, Constant) else found
+    field = operand.text if isinstance(operand, Literal) else typed(operand, setting, TEXT)
+    text = field.text if isinstance(field, Constant) else field
     if not isinstance(text, str):
         raise NotSupported(f"{name} needs a constant field, as in {name}('month', …)")
     plain = text.strip().lower()
@@ -63,7 +63,7 @@ def clock(name: str, setting: EvalContext) -> Expression:
     if setting.now is None:
         raise NotSupported(f"{name} has no value in this context")
     instant = setting.now.isoformat(sep=" ")
-    found = literal(instant, TIMESTAMPTZ, setting)
+    constant = literal(instant, TIMESTAMPTZ, setting)
     if name == "current_date":
-        return cast_to(found, DATE, setting)
-    return cast_to(found, TIMESTAMP, setting) if name == "localtimestamp" else found
+        return cast_to(constant, DATE, setting)
+    return cast_to(constant, TIMESTAMP, setting) if name == "localtimestamp" else constant

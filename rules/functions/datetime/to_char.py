@@ -61,14 +61,14 @@ _EXAMPLE = "to_timestamp('2025-01-31 13:45:00', 'YYYY-MM-DD HH24:MI:SS')"
 )
 def to_char(operands: Operands, setting: EvalContext) -> Expression:
     """to_char(moment, 'pattern') with a constant pattern."""
-    given = moment(operands[0], setting)
+    argument = moment(operands[0], setting)
     pattern = typed(operands[1], setting, TEXT)
     if not isinstance(pattern, Constant) or pattern.text is None or len(pattern.text) > 100:
         raise NotSupported("to_char needs a constant pattern of at most 100 characters")
-    if given.type.kind == "date":
-        given = cast_to(given, TIMESTAMP, setting)
-    image, nullable = _texts(given, pattern.text, setting), given.nullable or not pattern.text
-    return Apply("to_char", "to_char({0}, {1})", (given, pattern), TEXT, image, nullable)
+    if argument.type.kind == "date":
+        argument = cast_to(argument, TIMESTAMP, setting)
+    image, nullable = _texts(argument, pattern.text, setting), argument.nullable or not pattern.text
+    return Apply("to_char", "to_char({0}, {1})", (argument, pattern), TEXT, image, nullable)
 
 
 def _texts(expression: Expression, pattern: str, setting: EvalContext) -> Domain:
@@ -85,7 +85,7 @@ def _texts(expression: Expression, pattern: str, setting: EvalContext) -> Domain
     if items is None:
         return ANYTHING
     local = [_local(item, zone) for item in items if isinstance(item, Fraction)]
-    return domain.values(text(value.moment_at(each)) for each in local if each is not None)
+    return domain.values(text(value.moment_at(instant)) for instant in local if instant is not None)
 
 
 def _local(instant: Fraction, zone: str | None) -> int | None:
@@ -94,15 +94,15 @@ def _local(instant: Fraction, zone: str | None) -> int | None:
 
 def _read(pattern: str) -> tuple[str, Callable[[datetime], str]] | None:
     """Return how fine a pattern is, and what it makes of a moment; None for one with parts that are not followed."""
-    found, at = list[re.Match[str]](), 0
+    matches, at = list[re.Match[str]](), 0
     while at < len(pattern):
         part = _PART.match(pattern, at)
         if part is None:
             return None
-        found.append(part)
+        matches.append(part)
         at = part.end()
-    finest = max((_FINER.index(_PARTS[each["part"]][0]) for each in found if each["part"]), default=0)
-    return _FINER[finest], lambda moment_: "".join(_shown(each, moment_) for each in found)
+    finest = max((_FINER.index(_PARTS[match["part"]][0]) for match in matches if match["part"]), default=0)
+    return _FINER[finest], lambda moment_: "".join(_shown(match, moment_) for match in matches)
 
 
 def _shown(part: re.Match[str], at: datetime) -> str:
@@ -113,10 +113,10 @@ def _shown(part: re.Match[str], at: datetime) -> str:
 
 def moment_by_format(operands: Operands, setting: EvalContext) -> Expression:
     """to_timestamp(text, format): a moment of the session's time zone."""
-    found = _fields(operands)
-    clock = f"{found.get('HH24', '00')}:{found.get('MI', '00')}:{found.get('SS', '00')}"
-    fraction = found.get("US") or found.get("MS") or "0"
-    return _known(f"{_day(found)} {clock}.{fraction}", TIMESTAMPTZ, setting)
+    fields = _fields(operands)
+    clock = f"{fields.get('HH24', '00')}:{fields.get('MI', '00')}:{fields.get('SS', '00')}"
+    fraction = fields.get("US") or fields.get("MS") or "0"
+    return _known(f"{_day(fields)} {clock}.{fraction}", TIMESTAMPTZ, setting)
 
 
 @function("to_date", arguments=2, examples="to_date('20240229', 'YYYYMMDD')")
@@ -131,22 +131,22 @@ def _known(text: str, sql_type: Type, setting: EvalContext) -> Constant:
     return literal(text, sql_type, setting)
 
 
-def _day(found: dict[str, str]) -> str:
-    return f"{found['YYYY']}-{found.get('MM', '01')}-{found.get('DD', '01')}"
+def _day(fields: dict[str, str]) -> str:
+    return f"{fields['YYYY']}-{fields.get('MM', '01')}-{fields.get('DD', '01')}"
 
 
 def _fields(operands: tuple[Operand, ...]) -> dict[str, str]:
     """The digits of each field. PostgreSQL forgives much where text and format differ; here they have to agree."""
-    given, pattern = map(_constant, operands)
+    constant, pattern = map(_constant, operands)
     parts = _FIELD.findall(pattern)
     names = [part.upper() for part in parts if part.upper() in _DIGITS]
     if "".join(parts) != pattern or "YYYY" not in names or len(set(names)) < len(names):
         raise NotSupported(
             f"the format '{pattern[:60]}' is not supported over protected rows", hint=f"Write it as {_EXAMPLE}."
         )
-    read = re.fullmatch("".join(map(_read_part, parts)), given)
+    read = re.fullmatch("".join(map(_read_part, parts)), constant)
     if read is None:
-        shown = f"'{given[:60]}' does not match the format '{pattern[:60]}'"
+        shown = f"'{constant[:60]}' does not match the format '{pattern[:60]}'"
         raise NotSupported(shown, hint=f"Write it as {_EXAMPLE}.")
     return dict(zip(names, read.groups(), strict=True))
 

@@ -46,20 +46,20 @@ TRUNCATIONS = (
 def date_trunc(operands: Operands, setting: EvalContext) -> Expression:
     """date_trunc('month', x), whose values are counted out when x has bounds."""
     field = constant_field("date_trunc", operands[0], setting)
-    given = moment(operands[1], setting)
+    argument = moment(operands[1], setting)
     if field not in TRUNCATIONS:
         raise NotSupported(
             f"date_trunc('{field}', …) is not supported", hint=f"The supported fields are {', '.join(TRUNCATIONS)}."
         )
-    if given.type.kind == "date" or len(operands) == 3:
+    if argument.type.kind == "date" or len(operands) == 3:
         # PostgreSQL converts a date to timestamp with time zone here.
-        given = given if given.type.kind == "timestamptz" else cast_to(given, TIMESTAMPTZ, setting)
+        argument = argument if argument.type.kind == "timestamptz" else cast_to(argument, TIMESTAMPTZ, setting)
     if len(operands) == 3:
-        return _truncated_in(constant_zone(operands[2], setting), field, given)
-    zone = setting.time_zone if given.type.kind == "timestamptz" else None
-    image = truncated(given.domain, field, zone)
+        return _truncated_in(constant_zone(operands[2], setting), field, argument)
+    zone = setting.time_zone if argument.type.kind == "timestamptz" else None
+    image = truncated(argument.domain, field, zone)
     result = TIMESTAMPTZ if zone else TIMESTAMP
-    return Apply("date_trunc", f"date_trunc('{field}', {{0}})", (given,), result, image, given.nullable)
+    return Apply("date_trunc", f"date_trunc('{field}', {{0}})", (argument,), result, image, argument.nullable)
 
 
 def _truncated_in(zone: Constant, field: str, expression: Expression) -> Expression:
@@ -71,22 +71,22 @@ def _truncated_in(zone: Constant, field: str, expression: Expression) -> Express
 
 def truncated(known: Domain, field: str, zone: str | None) -> Domain:
     """All starts of months (days, weeks …) from the one that holds the low bound to the high bound."""
-    found = domain.range_of(known)
-    if found.low is None or found.high is None:
+    image = domain.range_of(known)
+    if image.low is None or image.high is None:
         return domain.UNBOUNDED
     if zone is not None and (size := _SIZES.get(field, DAY)) < DAY:
-        return bins(found, size, zone)
+        return bins(image, size, zone)
     first, last = (
-        int(bound) if zone is None else value.to_local(int(bound), zone) for bound in (found.low, found.high)
+        int(bound) if zone is None else value.to_local(int(bound), zone) for bound in (image.low, image.high)
     )
     if first is None or last is None:
         return domain.UNBOUNDED
-    earliest = first - _put_back(found.low, zone)
+    earliest = first - _put_back(image.low, zone)
     if not value.is_dated(earliest) or (field == "decade" and earliest < _YEAR_TEN):
         return domain.UNBOUNDED
-    starts = _starts(truncate(earliest, field), last + _put_back(found.high - DAY, zone), field)
+    starts = _starts(truncate(earliest, field), last + _put_back(image.high - DAY, zone), field)
     if starts is None:
-        return Range(None, found.high)
+        return Range(None, image.high)
     instants = [start if zone is None else value.to_instant(start, zone) for start in starts]
     kept = [Fraction(instant) for instant in instants if instant is not None]
     if len(kept) < len(starts):
@@ -98,10 +98,10 @@ def bins(bounds: Range, size: int, zone: str) -> Domain:
     """The instants at which bins of some hours, minutes or seconds begin by a zone's clock, between bounds."""
     if bounds.low is None or bounds.high is None:
         return domain.UNBOUNDED
-    found = find_bins(int(bounds.low), int(bounds.high), size, zone, LIMIT)
-    if found is None:
+    bins = find_bins(int(bounds.low), int(bounds.high), size, zone, LIMIT)
+    if bins is None:
         return Range(bounds.low - size, bounds.high)
-    return domain.values(map(Fraction, found))
+    return domain.values(map(Fraction, bins))
 
 
 def _put_back(instant: Fraction, zone: str | None) -> int:
@@ -113,12 +113,12 @@ def _put_back(instant: Fraction, zone: str | None) -> int:
 
 
 def _starts(start: int, last: int, field: str) -> list[int] | None:
-    found = [start]
-    while (following := following_start(found[-1], field)) is not None and following <= last:
-        found.append(following)
-        if len(found) > LIMIT:
+    starts = [start]
+    while (following := following_start(starts[-1], field)) is not None and following <= last:
+        starts.append(following)
+        if len(starts) > LIMIT:
             return None
-    return found
+    return starts
 
 
 def truncate(local: int, field: str) -> int:

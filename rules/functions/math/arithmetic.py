@@ -46,51 +46,51 @@ def arithmetic(name: str, left: Operand, right: Operand, setting: EvalContext) -
 
 def negative(operand: Operand, setting: EvalContext) -> Expression:
     """- x; of a constant it is a constant, so that bounds may be negative."""
-    given = as_value(typed(operand, setting, FLOAT8), setting)
-    if isinstance(given, Constant) and isinstance(given.value, Fraction) and given.text is not None:
-        text = given.text.removeprefix("-") if given.text.startswith("-") else f"-{given.text}"
-        if not enforced.of_type(given.type).has(-given.value):
-            raise NotSupported(f"-{given.text} is out of range for type {given.type.sql}")
-        return Constant(given.type, text, -given.value)
-    if not given.type.is_number:
-        raise _no_operator("-", given.type)
-    found, held = interval_arithmetic.negate(domain.range_of(given.domain)), enforced.negated(given.sure)
-    if given.type.kind == "integer":
-        return _fitted("negative", "-{0}", (given,), given.type.plain(), found, held)
-    return Apply("negative", "(-{0})", (given,), given.type.plain(), found, given.nullable, held)
+    argument = as_value(typed(operand, setting, FLOAT8), setting)
+    if isinstance(argument, Constant) and isinstance(argument.value, Fraction) and argument.text is not None:
+        text = argument.text.removeprefix("-") if argument.text.startswith("-") else f"-{argument.text}"
+        if not enforced.of_type(argument.type).has(-argument.value):
+            raise NotSupported(f"-{argument.text} is out of range for type {argument.type.sql}")
+        return Constant(argument.type, text, -argument.value)
+    if not argument.type.is_number:
+        raise _no_operator("-", argument.type)
+    image, held = interval_arithmetic.negate(domain.range_of(argument.domain)), enforced.negated(argument.sure)
+    if argument.type.kind == "integer":
+        return _fitted("negative", "-{0}", (argument,), argument.type.plain(), image, held)
+    return Apply("negative", "(-{0})", (argument,), argument.type.plain(), image, argument.nullable, held)
 
 
 def absolute(expression: Expression) -> Expression:
-    found, held = (
+    image, held = (
         interval_arithmetic.absolute(domain.range_of(expression.domain)),
         enforced.either(expression.sure, enforced.negated(expression.sure)),
     )
     if expression.type.kind == "integer":
-        return _fitted("abs", "abs({0})", (expression,), expression.type.plain(), found, held)
-    return Apply("abs", "abs({0})", (expression,), expression.type.plain(), found, expression.nullable, held)
+        return _fitted("abs", "abs({0})", (expression,), expression.type.plain(), image, held)
+    return Apply("abs", "abs({0})", (expression,), expression.type.plain(), image, expression.nullable, held)
 
 
 def _numbers(name: str, left: Operand, right: Operand, setting: EvalContext) -> tuple[Expression, Expression]:
     first = typed(left, setting, right.type if isinstance(right, Apply | Constant) else _type_of(right))
     second = typed(right, setting, first.type)
-    for each in (first, second):
-        if not each.type.is_number:
+    for argument in (first, second):
+        if not argument.type.is_number:
             raise _no_operator(name, first.type, second.type)
     return as_value(first, setting), as_value(second, setting)
 
 
 def _type_of(operand: Operand) -> Type:
-    given = getattr(operand, "type", None)
-    return given if isinstance(given, Type) else NUMERIC
+    kind = getattr(operand, "type", None)
+    return kind if isinstance(kind, Type) else NUMERIC
 
 
 def _no_operator(name: str, *types: Type) -> NotSupported:
-    written = f" {name} ".join(each.sql for each in types) if len(types) > 1 else f"{name} {types[0].sql}"
+    written = f" {name} ".join(sql_type.sql for sql_type in types) if len(types) > 1 else f"{name} {types[0].sql}"
     return NotSupported(f"the operator {written} is not supported over protected rows")
 
 
-def _nullable(*given: Expression) -> bool:
-    return any(each.nullable for each in given)
+def _nullable(*arguments: Expression) -> bool:
+    return any(argument.nullable for argument in arguments)
 
 
 def _float(name: str, left: Expression, right: Expression) -> Expression:
@@ -103,12 +103,12 @@ def _float(name: str, left: Expression, right: Expression) -> Expression:
         first, second = finite(left), finite(right)
     ranges = domain.range_of(first.domain), domain.range_of(second.domain)
     if name == "/":
-        found = interval_arithmetic.divide(Range(ranges[0].low, ranges[0].high), Range(ranges[1].low, ranges[1].high))
+        image = interval_arithmetic.divide(Range(ranges[0].low, ranges[0].high), Range(ranges[1].low, ranges[1].high))
         return Apply(
-            "/", "({0} / nullif({1}, 0))", (first, second), FLOAT8, Range(found.low, found.high), nullable=True
+            "/", "({0} / nullif({1}, 0))", (first, second), FLOAT8, Range(image.low, image.high), nullable=True
         )
-    found = _IMAGES[name](*ranges)
-    return Apply(name, f"({{0}} {name} {{1}})", (first, second), FLOAT8, Range(found.low, found.high), nullable=True)
+    image = _IMAGES[name](*ranges)
+    return Apply(name, f"({{0}} {name} {{1}})", (first, second), FLOAT8, Range(image.low, image.high), nullable=True)
 
 
 def _numeric(name: str, left: Expression, right: Expression) -> Expression:
@@ -124,9 +124,9 @@ def _numeric(name: str, left: Expression, right: Expression) -> Expression:
 
 
 def _quotient(left: Expression, right: Expression, result: Type) -> Expression:
-    found = interval_arithmetic.divide(domain.range_of(left.domain), domain.range_of(right.domain))
-    low = None if found.low is None else found.low - _rounding(found.low)
-    high = None if found.high is None else found.high + _rounding(found.high)
+    image = interval_arithmetic.divide(domain.range_of(left.domain), domain.range_of(right.domain))
+    low = None if image.low is None else image.low - _rounding(image.low)
+    high = None if image.high is None else image.high + _rounding(image.high)
     return _by_nonzero("/", left, right, result, Range(low, high), Sure(digits=MOST_DIGITS))
 
 
@@ -144,12 +144,12 @@ def _remainder(left: Expression, right: Expression, result: Type) -> Expression:
 
 
 def _by_nonzero(
-    name: str, left: Expression, right: Expression, result: Type, found: Range, held: Sure
+    name: str, left: Expression, right: Expression, result: Type, image: Range, held: Sure
 ) -> Expression:  # fmt: skip
     """x / 0 is NULL here, not an error."""
     divisor, nullable = _divisor(right)
     sql = f"({{0}} {name} {divisor})"
-    return Apply(name, sql, (left, right), result, found, nullable or _nullable(left, right), held)
+    return Apply(name, sql, (left, right), result, image, nullable or _nullable(left, right), held)
 
 
 def _divisor(right: Expression) -> tuple[str, bool]:
@@ -168,8 +168,8 @@ def _integer(name: str, left: Expression, right: Expression, result: Type) -> Ex
         held = enforced.either(
             left.sure, enforced.negated(left.sure)
         )  # a whole quotient is no larger than what is divided
-        found = interval_arithmetic.truncated_quotient(*ranges)
-        return _fitted(name, f"{{0}} / {divisor}", (left, right), result, found, held, maybe_null=nullable)
+        image = interval_arithmetic.truncated_quotient(*ranges)
+        return _fitted(name, f"{{0}} / {divisor}", (left, right), result, image, held, maybe_null=nullable)
     exact = _listed(name, left, right) or _IMAGES[name](*ranges)
     return _fitted(name, f"{{0}} {name} {{1}}", (left, right), result, exact, _SURE[name](left.sure, right.sure))
 
@@ -178,7 +178,7 @@ def _listed(name: str, left: Expression, right: Expression) -> Values | None:
     """Each value of a short list with a constant: bins that begin at 25 lie 50 apart, and not at every 25."""
     if not (isinstance(left, Constant) or isinstance(right, Constant)):
         return None
-    first, second = (domain.items_of(each.domain, _LISTED) for each in (left, right))
+    first, second = (domain.items_of(argument.domain, _LISTED) for argument in (left, right))
     if not first or not second:
         return None
     operation = _EXACT[name]
@@ -193,7 +193,7 @@ def _fitted(
     sql: str,
     expressions: tuple[Expression, ...],
     result: Type,
-    found: Domain,
+    image: Domain,
     held: Sure,
     *,
     maybe_null: bool = False,
@@ -207,12 +207,12 @@ def _fitted(
     limits = Range(Fraction(first), Fraction(last))
     if held.is_within(Fraction(first), Fraction(last)):
         nullable = _nullable(*expressions) or maybe_null
-        return Apply(name, f"({sql})", expressions, result, domain.intersect(found, limits), nullable, held)
+        return Apply(name, f"({sql})", expressions, result, domain.intersect(image, limits), nullable, held)
     wide = "numeric" if result.base == "int8" else "bigint"
     widened = sql.replace("{0}", f"{{0}}::{wide}")
     if name == "/" and wide == "numeric":
         widened = sql.replace(" / ", ", ").join(("div(", ")")).replace("{0}", "{0}::numeric")
     below, above = f"({first - 1})::{wide}", f"{last + 1}::{wide}"
     text = f"nullif(nullif(least(greatest({widened}, {below}), {above}), {below}), {above})::{result.sql}"
-    nullable = _nullable(*expressions) or maybe_null or not domain.is_within(found, limits)
-    return Apply(name, text, expressions, result, domain.intersect(found, limits), nullable)
+    nullable = _nullable(*expressions) or maybe_null or not domain.is_within(image, limits)
+    return Apply(name, text, expressions, result, domain.intersect(image, limits), nullable)

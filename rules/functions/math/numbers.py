@@ -19,10 +19,10 @@ SIGNS = frozenset(("&", "|", "#"))
 
 
 def number(operand: Operand, setting: EvalContext, sql_type: Type = FLOAT8) -> Expression:
-    found = as_value(typed(operand, setting, sql_type), setting)
-    if not found.type.is_number:
-        raise NotSupported(f"the argument must be a number, not {found.type.sql}")
-    return found
+    argument = as_value(typed(operand, setting, sql_type), setting)
+    if not argument.type.is_number:
+        raise NotSupported(f"the argument must be a number, not {argument.type.sql}")
+    return argument
 
 
 def as_numeric_or_float(expression: Expression) -> Expression:
@@ -58,11 +58,11 @@ def absolute_of(operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("ceiling", arguments=1, same_as="ceil", examples="ceiling(f8)")
 def rounding(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """floor, ceil, round and trunc to whole numbers; round and trunc of numeric also to n digits."""
-    given = as_numeric_or_float(number(operands[0], setting))
+    argument = as_numeric_or_float(number(operands[0], setting))
     if len(operands) == 2:
-        return _to_digits(name, given, operands[1], setting)
-    found, held = _rounded_range(name, given), _rounded(given.sure, 0)
-    return Apply(name, f"{name}({{0}})", (given,), given.type.plain(), found, given.nullable, held)
+        return _to_digits(name, argument, operands[1], setting)
+    image, held = _rounded_range(name, argument), _rounded(argument.sure, 0)
+    return Apply(name, f"{name}({{0}})", (argument,), argument.type.plain(), image, argument.nullable, held)
 
 
 def _rounded(sure: Sure, places: int) -> Sure:
@@ -74,11 +74,11 @@ def _rounded(sure: Sure, places: int) -> Sure:
 
 def _rounded_range(name: str, expression: Expression) -> Range:
     """Return what is known of a double is not exact, so it is taken outward."""
-    found = domain.range_of(expression.domain)
+    image = domain.range_of(expression.domain)
     if expression.type.kind == "float" or name not in ("floor", "ceil", "ceiling"):
-        return interval_arithmetic.rounded(found, Fraction(1))
+        return interval_arithmetic.rounded(image, Fraction(1))
     move = math.floor if name == "floor" else math.ceil
-    low, high = (None if bound is None else Fraction(move(bound)) for bound in (found.low, found.high))
+    low, high = (None if bound is None else Fraction(move(bound)) for bound in (image.low, image.high))
     return Range(low, high, domain.ONE)
 
 
@@ -91,17 +91,17 @@ def _to_digits(name: str, expression: Expression, digits: Operand, setting: Eval
         if not isinstance(expression, Apply) or expression.name != "cast":
             raise NotSupported(f"{name}(double precision, integer) does not exist", hint="Cast to numeric first.")
         number = expression.arguments[0]  # an integer becomes numeric here, not double precision
-    found = interval_arithmetic.rounded(domain.range_of(number.domain), Fraction(10) ** -int(places.value))
+    image = interval_arithmetic.rounded(domain.range_of(number.domain), Fraction(10) ** -int(places.value))
     held = _rounded(number.sure, int(places.value))
-    return Apply(name, f"{name}({{0}}::numeric, {{1}})", (number, places), NUMERIC, found, number.nullable, held)
+    return Apply(name, f"{name}({{0}}::numeric, {{1}})", (number, places), NUMERIC, image, number.nullable, held)
 
 
 @function("sign", arguments=1, examples="sign(n) | sign(i4)")
 def sign(operands: Operands, setting: EvalContext) -> Expression:
-    given = as_numeric_or_float(number(operands[0], setting))
-    found = domain.values((Fraction(-1), Fraction(0), Fraction(1)))
+    argument = as_numeric_or_float(number(operands[0], setting))
+    values = domain.values((Fraction(-1), Fraction(0), Fraction(1)))
     held = Sure(-domain.ONE, domain.ONE, 0)
-    return Apply("sign", "sign({0})", (given,), given.type.plain(), found, given.nullable, held)
+    return Apply("sign", "sign({0})", (argument,), argument.type.plain(), values, argument.nullable, held)
 
 
 @function("mod", arguments=2, examples="mod(i8, i8_) | mod(n, n_)")
@@ -115,11 +115,11 @@ def whole_quotient(operands: Operands, setting: EvalContext) -> Expression:
     first, second = (finite(number(operand, setting, NUMERIC)) for operand in operands)
     if "float" in (first.type.kind, second.type.kind):
         raise NotSupported("div of double precision does not exist", hint="Cast to numeric first.")
-    found = interval_arithmetic.rounded(
+    image = interval_arithmetic.rounded(
         interval_arithmetic.divide(domain.range_of(first.domain), domain.range_of(second.domain)), Fraction(1)
     )
     return Apply(
-        "div", "div({0}::numeric, nullif({1}::numeric, 0))", (first, second), NUMERIC, found, held=Sure(digits=0)
+        "div", "div({0}::numeric, nullif({1}::numeric, 0))", (first, second), NUMERIC, image, held=Sure(digits=0)
     )
 
 
@@ -137,10 +137,10 @@ def width_bucket(operands: Operands, setting: EvalContext) -> Expression:
     Before PostgreSQL 16 differences of doubles overflow in it, and the bin is any number. Those of numbers and bounds
     that are far from the largest double do not.
     """
-    given = as_numeric_or_float(number(operands[0], setting))
-    low, high = (typed(operand, setting, given.type) for operand in operands[1:3])
+    argument = as_numeric_or_float(number(operands[0], setting))
+    low, high = (typed(operand, setting, argument.type) for operand in operands[1:3])
     count = typed(operands[3], setting, INT4)
-    bounds = [each.value for each in (low, high, count) if isinstance(each, Constant)]
+    bounds = [bound.value for bound in (low, high, count) if isinstance(bound, Constant)]
     if len(bounds) < 3 or not all(isinstance(bound, Fraction) for bound in bounds):
         raise NotSupported("width_bucket needs constant bounds and a constant number of buckets")
     first, last, buckets = (Fraction(bound) for bound in bounds if isinstance(bound, Fraction))
@@ -148,13 +148,13 @@ def width_bucket(operands: Operands, setting: EvalContext) -> Expression:
         raise NotSupported("width_bucket needs two different bounds and 1 to 100000 buckets")
     if max(abs(first), abs(last)) > LARGEST_FLOAT:
         raise NotSupported("width_bucket needs bounds of at most 150 digits")
-    found: Domain = Range(Fraction(0), buckets + 1, Fraction(1))
-    cast = "double precision" if "float" in (given.type.kind, low.type.kind, high.type.kind) else "numeric"
-    if given.type.kind == "float" and isinstance(given, Apply) and given.name == "cast" and cast == "numeric":
-        given = given.arguments[0]
-    fitting = finite(as_double(given) if cast == "double precision" else given)
+    image: Domain = Range(Fraction(0), buckets + 1, Fraction(1))
+    cast = "double precision" if "float" in (argument.type.kind, low.type.kind, high.type.kind) else "numeric"
+    if argument.type.kind == "float" and isinstance(argument, Apply) and argument.name == "cast" and cast == "numeric":
+        argument = argument.arguments[0]
+    fitting = finite(as_double(argument) if cast == "double precision" else argument)
     sql = f"width_bucket({{0}}::{cast}, {{1}}::{cast}, {{2}}::{cast}, {{3}})"
-    return Apply("width_bucket", sql, (fitting, low, high, count), INT4, found, fitting.nullable)
+    return Apply("width_bucket", sql, (fitting, low, high, count), INT4, image, fitting.nullable)
 
 
 def combined(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
@@ -166,7 +166,7 @@ def combined(name: str, left: Operand, right: Operand, setting: EvalContext) -> 
 
 def _combined_image(name: str, one: Range, other: Range, result: Type) -> Range:
     """Of numbers that are not negative no bit is set that is higher than all of theirs."""
-    lows, highs = [each.low for each in (one, other)], [each.high for each in (one, other)]
+    lows, highs = [image.low for image in (one, other)], [image.high for image in (one, other)]
     known = [high for low, high in zip(lows, highs, strict=True) if low is not None and low >= 0 and high is not None]
     if name == "&" and known:
         return Range(Fraction(0), min(known), domain.ONE)
@@ -180,28 +180,28 @@ def _combined_image(name: str, one: Range, other: Range, result: Type) -> Range:
 @function_of_name("lcm", arguments=2, examples="lcm(i2, i4)")
 def divisor(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """gcd and lcm, computed wider: NULL where the result does not fit."""
-    given, result = _whole(name, operands, setting)
+    arguments, result = _whole(name, operands, setting)
     last = integer_range(result.base)[1]
     wide = f"{name}({{0}}::numeric, {{1}}::numeric)"
     sql = f"CASE WHEN {wide} <= {last} THEN {wide}::{result.sql} END"
-    return Apply(name, sql, given, result, Range(Fraction(0), Fraction(last), domain.ONE), nullable=True)
+    return Apply(name, sql, arguments, result, Range(Fraction(0), Fraction(last), domain.ONE), nullable=True)
 
 
 @function("to_hex", arguments=1, examples="to_hex(i4) | to_hex(i8)")
 def to_hex(operands: Operands, setting: EvalContext) -> Expression:
-    (given,), kind = _whole("to_hex", operands, setting)
+    (argument,), kind = _whole("to_hex", operands, setting)
     if kind.base == "int2":  # PostgreSQL has no such function either
         raise NotSupported("to_hex of smallint is not supported", hint="Cast it: to_hex(x::integer).")
-    return Apply("to_hex", "to_hex({0})", (given,), TEXT, nullable=given.nullable)
+    return Apply("to_hex", "to_hex({0})", (argument,), TEXT, nullable=argument.nullable)
 
 
 def _whole(name: str, operands: Operands, setting: EvalContext) -> tuple[tuple[Expression, ...], Type]:
     kinds = [operand.type for operand in operands if not isinstance(operand, str) and hasattr(operand, "type")]
     known = next((kind for kind in kinds if isinstance(kind, Type) and kind.kind == "integer"), INT4)
-    given = tuple(as_value(typed(operand, setting, known), setting) for operand in operands)
-    result = given[0].type
-    for each in given:
-        if each.type.kind != "integer":
-            raise NotSupported(f"{name} needs integers, not {each.type.sql}", hint="Cast it: x::bigint.")
-        result = wider_number(result, each.type)
-    return given, result.plain()
+    arguments = tuple(as_value(typed(operand, setting, known), setting) for operand in operands)
+    result = arguments[0].type
+    for argument in arguments:
+        if argument.type.kind != "integer":
+            raise NotSupported(f"{name} needs integers, not {argument.type.sql}", hint="Cast it: x::bigint.")
+        result = wider_number(result, argument.type)
+    return arguments, result.plain()

@@ -40,8 +40,8 @@ def power(operands: Operands, setting: EvalContext) -> Expression:
     is_numeric = base.type.kind != "float" and "numeric" in (base.type.kind, exponent.type.kind)
     if not is_numeric:
         return _inside(_double(as_double(base)), exponent.value, LARGEST_FLOAT)
-    given, is_plain = _as_numeric(base), exponent.value >= 0 and exponent.value.denominator == 1
-    return _whole_power(given, exponent.value) if is_plain else _inside(given, exponent.value, LARGEST_NUMERIC)
+    argument, is_plain = _as_numeric(base), exponent.value >= 0 and exponent.value.denominator == 1
+    return _whole_power(argument, exponent.value) if is_plain else _inside(argument, exponent.value, LARGEST_NUMERIC)
 
 
 def _whole_power(base: Expression, exponent: Fraction) -> Expression:
@@ -73,11 +73,11 @@ def _root(number_: Fraction, exponent: Fraction) -> Fraction:
 
 def _raised(bounds: Range, exponent: Fraction) -> Range:
     """The range of a whole power, with room for the rounding of the last digits."""
-    found = Range(Fraction(1), Fraction(1))
+    image = Range(Fraction(1), Fraction(1))
     for _ in range(int(exponent)):
-        found = interval_arithmetic.multiply(found, bounds)
-    low = Fraction(0) if exponent % 2 == 0 and (found.low is None or found.low < 0) else found.low
-    return Range(_outward(low, -1), _outward(found.high, 1))
+        image = interval_arithmetic.multiply(image, bounds)
+    low = Fraction(0) if exponent % 2 == 0 and (image.low is None or image.low < 0) else image.low
+    return Range(_outward(low, -1), _outward(image.high, 1))
 
 
 def _outward(bound: Fraction | None, side: int) -> Fraction | None:
@@ -86,11 +86,11 @@ def _outward(bound: Fraction | None, side: int) -> Fraction | None:
 
 @function("sqrt", arguments=1, examples="sqrt(n) | sqrt(f8) | sqrt(i8)")
 def square_root(operands: Operands, setting: EvalContext) -> Expression:
-    given = as_numeric_or_float(number(operands[0], setting))
-    fitting = within(given, Fraction(0), Fraction(10) ** 100)
+    argument = as_numeric_or_float(number(operands[0], setting))
+    fitting = within(argument, Fraction(0), Fraction(10) ** 100)
     high = domain.range_of(fitting.domain).high
-    found = Range(Fraction(0), None if high is None else _outward(_root_above(high), 1))
-    return Apply("sqrt", "sqrt({0})", (fitting,), given.type.plain(), found, nullable=True)
+    image = Range(Fraction(0), None if high is None else _outward(_root_above(high), 1))
+    return Apply("sqrt", "sqrt({0})", (fitting,), argument.type.plain(), image, nullable=True)
 
 
 def _root_above(number: Fraction) -> Fraction:
@@ -107,8 +107,8 @@ def _root_above(number: Fraction) -> Fraction:
 
 @function("cbrt", arguments=1, examples="cbrt(n) | cbrt(f8)")
 def cube_root(operands: Operands, setting: EvalContext) -> Expression:
-    given = as_double(number(operands[0], setting))
-    fitting = within(_double(given), -LARGEST_FLOAT, LARGEST_FLOAT)
+    argument = as_double(number(operands[0], setting))
+    fitting = within(_double(argument), -LARGEST_FLOAT, LARGEST_FLOAT)
     reach = Fraction(10) ** 50
     return Apply("cbrt", "cbrt({0})", (fitting,), FLOAT8, Range(-reach, reach), nullable=True)
 
@@ -126,8 +126,8 @@ def logarithm(name: str, operands: Operands, setting: EvalContext) -> Expression
     """ln, log and log10 of numbers above zero; log(b, x) of numeric for a constant base."""
     if len(operands) == 2:
         return _to_base(operands, setting)
-    given = as_numeric_or_float(number(operands[0], setting))
-    return Apply(name, f"{name}({{0}})", (_above_zero(given),), given.type.plain(), _LOGARITHMS, nullable=True)
+    argument = as_numeric_or_float(number(operands[0], setting))
+    return Apply(name, f"{name}({{0}})", (_above_zero(argument),), argument.type.plain(), _LOGARITHMS, nullable=True)
 
 
 _LOGARITHMS = Range(Fraction(-231), Fraction(231))  # ln(10^100) = 230.26
@@ -138,14 +138,14 @@ def _above_zero(expression: Expression) -> Expression:
 
 
 def _to_base(operands: Operands, setting: EvalContext) -> Expression:
-    base, given = number(operands[0], setting, NUMERIC), number(operands[1], setting, NUMERIC)
+    base, argument = number(operands[0], setting, NUMERIC), number(operands[1], setting, NUMERIC)
     if not isinstance(base, Constant) or not isinstance(base.value, Fraction) or not 2 <= base.value <= 1_000_000:
         raise NotSupported("log(b, x) needs a constant base from 2 to 1000000")
-    if given.type.kind == "float":
+    if argument.type.kind == "float":
         raise NotSupported("log(b, x) of double precision does not exist", hint="Cast to numeric first.")
-    found = Range(Fraction(-333), Fraction(333))  # log2(10^100) = 332.2
-    arguments = (base, _above_zero(_as_numeric(given)))
-    return Apply("log", "log({0}::numeric, {1})", arguments, NUMERIC, found, nullable=True)
+    image = Range(Fraction(-333), Fraction(333))  # log2(10^100) = 332.2
+    arguments = (base, _above_zero(_as_numeric(argument)))
+    return Apply("log", "log({0}::numeric, {1})", arguments, NUMERIC, image, nullable=True)
 
 
 def _as_numeric(expression: Expression) -> Expression:
@@ -156,10 +156,10 @@ def _as_numeric(expression: Expression) -> Expression:
 
 @function("exp", arguments=1, examples="exp(n) | exp(f8) | exp(i4)")
 def exponential(operands: Operands, setting: EvalContext) -> Expression:
-    given = as_numeric_or_float(number(operands[0], setting))
-    fitting = within(given, Fraction(-200), Fraction(200))
-    found = Range(Fraction(0), Fraction(10) ** 87)
-    return Apply("exp", "exp({0})", (fitting,), given.type.plain(), found, nullable=True)
+    argument = as_numeric_or_float(number(operands[0], setting))
+    fitting = within(argument, Fraction(-200), Fraction(200))
+    image = Range(Fraction(0), Fraction(10) ** 87)
+    return Apply("exp", "exp({0})", (fitting,), argument.type.plain(), image, nullable=True)
 
 
 @function("pi", arguments=0, examples="pi() * f8")
@@ -188,8 +188,8 @@ def curve(name: str, operands: Operands, setting: EvalContext) -> Expression:
 @function("atan2", arguments=2, examples="atan2(f8, n)")
 def direction(operands: Operands, setting: EvalContext) -> Expression:
     """atan2(y, x), of numbers whose quotient is no number that is too small."""
-    given = tuple(safe_factor(_double(as_double(number(operand, setting)))) for operand in operands)
-    return Apply("atan2", "atan2({0}, {1})", given, FLOAT8, Range(-_CIRCLE, _CIRCLE))
+    arguments = tuple(safe_factor(_double(as_double(number(operand, setting)))) for operand in operands)
+    return Apply("atan2", "atan2({0}, {1})", arguments, FLOAT8, Range(-_CIRCLE, _CIRCLE))
 
 
 @function_of_name("degrees", arguments=1, examples="degrees(f8)")

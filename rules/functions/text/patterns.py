@@ -26,9 +26,9 @@ def matches(name: str, operand: Operand, pattern: Operand, setting: EvalContext)
 
 
 def _matches(operator: str, operand: Operand, pattern: Operand, setting: EvalContext) -> Expression:
-    found = _pattern(pattern, setting)
-    shape_of(_plain(found))
-    return condition("~", f"({{0}} {operator} {{1}})", text(operand, setting), found)
+    constant = _pattern(pattern, setting)
+    shape_of(_plain(constant))
+    return condition("~", f"({{0}} {operator} {{1}})", text(operand, setting), constant)
 
 
 @function("regexp_like", arguments=(2, 3), examples="regexp_like(t, '(?:ab){2,3}') | regexp_like(t, 'b', 'i')")
@@ -98,8 +98,8 @@ def similar_to_escape(operands: Operands, setting: EvalContext) -> Expression:
     escape = _plain(_pattern(operands[1], setting)) if len(operands) > 1 else "\\"
     if len(escape) != 1 or not escape.isascii() or escape.isalnum():
         raise NotSupported("the ESCAPE of SIMILAR TO must be a single character")
-    found = f"^(?:{_as_regex(_plain(pattern), escape)})$"
-    return Constant(TEXT, found, found)
+    regex = f"^(?:{_as_regex(_plain(pattern), escape)})$"
+    return Constant(TEXT, regex, regex)
 
 
 @function("like_escape", arguments=2, examples=r"t LIKE 'a!%' ESCAPE '!' | t NOT ILIKE '\_x' ESCAPE ''")
@@ -108,23 +108,23 @@ def like_escape(operands: Operands, setting: EvalContext) -> Expression:
     pattern, escape = (_plain(_pattern(operand, setting)) for operand in operands)
     if len(escape) > 1:
         raise NotSupported("the ESCAPE of LIKE must be empty or a single character")
-    found = _escaped_by_backslash(pattern, escape)
-    return Constant(TEXT, found, found)
+    escaped = _escaped_by_backslash(pattern, escape)
+    return Constant(TEXT, escaped, escaped)
 
 
 def _escaped_by_backslash(pattern: str, escape: str) -> str:
     """As like_escape in PostgreSQL's like.c; that nothing is left behind an escape is seen by LIKE."""
     if escape == "\\":
         return pattern
-    found, is_escaped = list[str](), False
+    pieces, is_escaped = list[str](), False
     for letter in pattern:
         if letter == escape and not is_escaped:
-            found.append("\\")
+            pieces.append("\\")
             is_escaped = True
             continue
-        found.append("\\\\" if letter == "\\" and not is_escaped else letter)
+        pieces.append("\\\\" if letter == "\\" and not is_escaped else letter)
         is_escaped = False
-    return "".join(found)
+    return "".join(pieces)
 
 
 @function("regexp_count", arguments=2, since=15, examples="regexp_count(t, 'a+')")
@@ -132,9 +132,9 @@ def regexp_count(operands: Operands, setting: EvalContext) -> Expression:
     """regexp_count(x, pattern): how often it is found."""
     pattern = _pattern(operands[1], setting)
     _check_groups(shape_of(_plain(pattern)))
-    given = _seen(operands[0], setting)
-    found = Range(Fraction(0), Fraction(_SEEN + 1), ONE)
-    return Apply("regexp_count", "regexp_count({0}, {1})", (given, pattern), INT4, found, given.nullable)
+    argument = _seen(operands[0], setting)
+    image = Range(Fraction(0), Fraction(_SEEN + 1), ONE)
+    return Apply("regexp_count", "regexp_count({0}, {1})", (argument, pattern), INT4, image, argument.nullable)
 
 
 def _as_regex(pattern: str, escape: str) -> str:
@@ -143,17 +143,17 @@ def _as_regex(pattern: str, escape: str) -> str:
         raise NotSupported(
             "SIMILAR TO with [ inside a bracket list is not supported", hint="Escape the bracket, or use x ~ '…'."
         )
-    found, in_list, rest = list[str](), False, iter(pattern)
+    pieces, in_list, rest = list[str](), False, iter(pattern)
     for letter in rest:
         if letter == escape:
-            found.append("\\" + _escaped(next(rest, "")))
+            pieces.append("\\" + _escaped(next(rest, "")))
         elif in_list:
             in_list = letter != "]"
-            found.append("\\\\" if letter == "\\" else letter)
+            pieces.append("\\\\" if letter == "\\" else letter)
         else:
             in_list = letter == "["
-            found.append({"%": ".*", "_": ".", "(": "(?:"}.get(letter) or _quoted(letter))
-    return "".join(found)
+            pieces.append({"%": ".*", "_": ".", "(": "(?:"}.get(letter) or _quoted(letter))
+    return "".join(pieces)
 
 
 def _escaped(letter: str) -> str:
@@ -167,11 +167,11 @@ def _quoted(letter: str) -> str:
 
 
 def _pattern(operand: Operand, setting: EvalContext) -> Constant:
-    found = typed(operand, setting, TEXT)
-    if not isinstance(found, Constant) or found.text is None or found.type.kind != "text":
+    argument = typed(operand, setting, TEXT)
+    if not isinstance(argument, Constant) or argument.text is None or argument.type.kind != "text":
         hint = "Use a constant or a parameter as the pattern."
         raise NotSupported("a pattern that is not constant is not supported over protected rows", hint=hint)
-    return found
+    return argument
 
 
 def _plain(pattern: Constant) -> str:
@@ -186,16 +186,18 @@ def _check_groups(shape: PatternShape) -> None:
 
 
 def _seen(operand: Operand, setting: EvalContext) -> Expression:
-    given = text(operand, setting)
-    return Apply("left", f'"left"({{0}}, {_SEEN})', (given,), TEXT, given.domain, given.nullable, is_short=True)
+    argument = text(operand, setting)
+    return Apply(
+        "left", f'"left"({{0}}, {_SEEN})', (argument,), TEXT, argument.domain, argument.nullable, is_short=True
+    )
 
 
 def _flags(name: str, operands: Operands, setting: EvalContext, *, known: str) -> str:
     if not operands:
         return ""
-    found = _plain(constant_text(name, operands[0], setting))
-    if set(found) - set(known):
+    flags = _plain(constant_text(name, operands[0], setting))
+    if set(flags) - set(known):
         raise NotSupported(
-            f"{name} with the flags '{found}' is not supported", hint=f"The supported flags are {', '.join(known)}."
+            f"{name} with the flags '{flags}' is not supported", hint=f"The supported flags are {', '.join(known)}."
         )
-    return found
+    return flags

@@ -17,7 +17,7 @@ _MOST_COPIES = 100
 
 @function("reverse", arguments=1, examples="reverse(t) | reverse(m::text)")
 def reverse(operands: Operands, setting: EvalContext) -> Expression:
-    return made("reverse", "reverse({0})", (text(operands[0], setting),), lambda each: each[::-1])
+    return made("reverse", "reverse({0})", (text(operands[0], setting),), lambda text: text[::-1])
 
 
 @function(
@@ -29,7 +29,7 @@ def reverse(operands: Operands, setting: EvalContext) -> Expression:
 )
 def split_part(operands: Operands, setting: EvalContext) -> Expression:
     """split_part(x, ',', n): older servers know no n below zero, and none knows 0."""
-    given, delimiter = text(operands[0], setting), constant_text("split_part", operands[1], setting)
+    argument, delimiter = text(operands[0], setting), constant_text("split_part", operands[1], setting)
     place = whole_constant("split_part", operands[2], setting, least=1)
     index = int(place.text or 1) - 1
 
@@ -37,18 +37,18 @@ def split_part(operands: Operands, setting: EvalContext) -> Expression:
         parts = item.split(delimiter.text) if delimiter.text else [item]
         return parts[index] if index < len(parts) else ""
 
-    return made("split_part", "split_part({0}, {1}, {2})", (given, delimiter, place), change)
+    return made("split_part", "split_part({0}, {1}, {2})", (argument, delimiter, place), change)
 
 
 @function("translate", arguments=3, examples="translate(t, 'aba', 'xy') | translate(m::text, 'adda', 'x')")
 def translate(operands: Operands, setting: EvalContext) -> Expression:
     """translate(x, 'abc', 'AB'): a sign without partner is taken out; of a sign that comes twice the first counts."""
-    given = text(operands[0], setting)
+    argument = text(operands[0], setting)
     old, new = (constant_text("translate", operand, setting) for operand in operands[1:])
     partners = dict(reversed([*zip(old.text or "", [*(new.text or ""), *[""] * len(old.text or "")], strict=False)]))
-    arguments = (given, old, new)
+    arguments = (argument, old, new)
     return made(
-        "translate", "translate({0}, {1}, {2})", arguments, lambda each: each.translate(str.maketrans(partners))
+        "translate", "translate({0}, {1}, {2})", arguments, lambda text: text.translate(str.maketrans(partners))
     )
 
 
@@ -56,7 +56,7 @@ def translate(operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("rpad", arguments=(2, 3), examples="rpad(m::text, 4, 'xy')")
 def padded(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """lpad(x, n) and rpad(x, n, filling), which also cut."""
-    given, length = text(operands[0], setting), whole_constant(name, operands[1], setting)
+    argument, length = text(operands[0], setting), whole_constant(name, operands[1], setting)
     filling = tuple(constant_text(name, operand, setting) for operand in operands[2:])
     size, signs = int(length.text or 0), (filling[0].text or "") if filling else " "
 
@@ -65,14 +65,14 @@ def padded(name: str, operands: Operands, setting: EvalContext) -> Expression:
         return f"{more}{item[:size]}" if name == "lpad" else f"{item[:size]}{more}"
 
     holes = ", ".join(f"{{{place}}}" for place in range(2 + len(filling)))
-    return made(name, f"{name}({holes})", (given, length, *filling), change)
+    return made(name, f"{name}({holes})", (argument, length, *filling), change)
 
 
 @function("repeat", arguments=2, examples="repeat(t, 3) | repeat(m::text, 2) | repeat(t, 0)")
 def repeat(operands: Operands, setting: EvalContext) -> Expression:
     times = whole_constant("repeat", operands[1], setting, most=_MOST_COPIES)
     return made(
-        "repeat", "repeat({0}, {1})", (text(operands[0], setting), times), lambda each: each * int(times.text or 0)
+        "repeat", "repeat({0}, {1})", (text(operands[0], setting), times), lambda text: text * int(times.text or 0)
     )
 
 
@@ -86,14 +86,14 @@ def repeat(operands: Operands, setting: EvalContext) -> Expression:
 )
 def overlay(operands: Operands, setting: EvalContext) -> Expression:
     """overlay(x PLACING 'new' FROM 2 FOR 3)."""
-    given, new = text(operands[0], setting), constant_text("overlay", operands[1], setting)
+    argument, new = text(operands[0], setting), constant_text("overlay", operands[1], setting)
     start = whole_constant("overlay", operands[2], setting, least=1)
     lengths = tuple(whole_constant("overlay", operand, setting) for operand in operands[3:])
     first, put = int(start.text or 1) - 1, new.text or ""
     size = int(lengths[0].text or 0) if lengths else len(put)
     holes = ", ".join(f"{{{place}}}" for place in range(3 + len(lengths)))
-    arguments = (given, new, start, *lengths)
-    return made("overlay", f'"overlay"({holes})', arguments, lambda each: each[:first] + put + each[first + size :])
+    arguments = (argument, new, start, *lengths)
+    return made("overlay", f'"overlay"({holes})', arguments, lambda text: text[:first] + put + text[first + size :])
 
 
 @function("ascii", arguments=1, examples="ascii(t)")
@@ -108,6 +108,6 @@ def bit_length(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _counted(name: str, operand: Operand, setting: EvalContext, *, most: int) -> Expression:
-    given = text(operand, setting)
-    found = Range(Fraction(0), Fraction(most), Fraction(1))
-    return Apply(name, f"{name}({{0}})", (given,), INT4, found, given.nullable)
+    argument = text(operand, setting)
+    image = Range(Fraction(0), Fraction(most), Fraction(1))
+    return Apply(name, f"{name}({{0}})", (argument,), INT4, image, argument.nullable)

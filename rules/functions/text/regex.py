@@ -64,10 +64,10 @@ def shape_of(pattern: str) -> PatternShape:
     if not pattern.isprintable():
         raise _refused("has non-printable characters")
     reader = _Reader(pattern.removeprefix("(?i)"))
-    found = reader.branches(0)
+    pattern_shape = reader.branches(0)
     if not reader.is_at_end:
         raise _refused("has an unmatched closing bracket")
-    return found
+    return pattern_shape
 
 
 def _refused(why: str) -> NotSupported:
@@ -87,9 +87,9 @@ class _Reader:
         return self._at == len(self._text)
 
     def _take(self, part: str) -> bool:
-        found = self._text.startswith(part, self._at)
-        self._at += len(part) if found else 0
-        return found
+        is_there = self._text.startswith(part, self._at)
+        self._at += len(part) if is_there else 0
+        return is_there
 
     def _next(self) -> str:
         if self.is_at_end:
@@ -100,18 +100,18 @@ class _Reader:
     def branches(self, depth: int) -> PatternShape:
         if depth > _DEEPEST:
             raise _refused("is nested too deeply")
-        found = self._pieces(depth)
+        pattern_shape = self._pieces(depth)
         while self._take("|"):
-            found = found.instead(self._pieces(depth))
-        return found
+            pattern_shape = pattern_shape.instead(self._pieces(depth))
+        return pattern_shape
 
     def _pieces(self, depth: int) -> PatternShape:
-        found = PatternShape()
+        pattern_shape = PatternShape()
         while not self.is_at_end and self._text[self._at] not in "|)":
-            found = found.then(self._repeated(self._atom(depth)))
-            if found.size > _LARGEST:
+            pattern_shape = pattern_shape.then(self._repeated(self._atom(depth)))
+            if pattern_shape.size > _LARGEST:
                 raise _refused("is too large")
-        return found
+        return pattern_shape
 
     def _atom(self, depth: int) -> PatternShape:
         match self._next():
@@ -159,12 +159,12 @@ class _Reader:
         for sign, times in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self._take(sign):
                 return times
-        found = _BOUND.match(self._text, self._at)
-        if found is None:
+        match = _BOUND.match(self._text, self._at)
+        if match is None:
             return None
-        self._at = found.end()
-        least = int(found[1])
-        most = least if not found[2] else int(found[3]) if found[3] else None
+        self._at = match.end()
+        least = int(match[1])
+        most = least if not match[2] else int(match[3]) if match[3] else None
         if most == 0 or max(least, most or 0) > _MOST_TIMES or (most is not None and least > most):
             raise _refused(f"has a repetition count outside 1 to {_MOST_TIMES}")
         return least, most

@@ -21,10 +21,10 @@ _MOST_JOINED = 10_000
 
 
 def text(operand: Operand, setting: EvalContext) -> Expression:
-    given = as_value(typed(operand, setting, TEXT), setting)
-    if given.type.kind != "text":
-        raise NotSupported(f"the argument must be of type text, not {given.type.sql}", hint="Cast it: x::text.")
-    return short(given)
+    argument = as_value(typed(operand, setting, TEXT), setting)
+    if argument.type.kind != "text":
+        raise NotSupported(f"the argument must be of type text, not {argument.type.sql}", hint="Cast it: x::text.")
+    return short(argument)
 
 
 def made(
@@ -63,10 +63,10 @@ def upper(operands: Operands, setting: EvalContext) -> Expression:
 def _cased(name: str, operands: Operands, setting: EvalContext, change: Callable[[str], str]) -> Expression:
     """Change the case of listed texts in the C locale alone: to a Turkish one, I is no capital of i."""
     check_unicode(name, setting)
-    given = text(operands[0], setting)
-    is_listed = _each(given, change) != ANYTHING
+    argument = text(operands[0], setting)
+    is_listed = _each(argument, change) != ANYTHING
     sql = f'({name}({{0}} COLLATE "C") COLLATE "default")' if is_listed else f"{name}({{0}})"
-    return made(name, sql, (given,), change)
+    return made(name, sql, (argument,), change)
 
 
 @function("initcap", arguments=1, examples="initcap(t)")
@@ -86,13 +86,13 @@ def initcap(operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("rtrim", arguments=(1, 2), examples="rtrim(t) | rtrim(t, ' b')")
 def trim(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """btrim, ltrim and rtrim, of blanks or of the characters of a constant."""
-    given = text(operands[0], setting)
+    argument = text(operands[0], setting)
     cut = {"btrim": str.strip, "ltrim": str.lstrip, "rtrim": str.rstrip}[name]
     if len(operands) == 1:
-        return made(name, f"{name}({{0}})", (given,), lambda each: cut(each, " "), is_short=True)
+        return made(name, f"{name}({{0}})", (argument,), lambda text: cut(text, " "), is_short=True)
     signs = constant_text(name, operands[1], setting)
     return made(
-        name, f"{name}({{0}}, {{1}})", (given, signs), lambda each: cut(each, signs.text or "\0"), is_short=True
+        name, f"{name}({{0}}, {{1}})", (argument, signs), lambda text: cut(text, signs.text or "\0"), is_short=True
     )
 
 
@@ -100,35 +100,35 @@ def trim(name: str, operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("right", arguments=2, examples="right(t, 2) | right(t, -2) | right(m::text, 0)")
 def ends(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """left(x, n) and right(x, n)."""
-    given, count = text(operands[0], setting), whole_constant(name, operands[1], setting, least=-LONGEST_TEXT)
+    argument, count = text(operands[0], setting), whole_constant(name, operands[1], setting, least=-LONGEST_TEXT)
     size = int(count.text or 0)
-    cut = (lambda each: each[:size]) if name == "left" else (lambda each: each[-size:] if size else "")
-    return made(name, f'"{name}"({{0}}, {{1}})', (given, count), cut if size >= 0 else None, is_short=True)
+    cut = (lambda length: length[:size]) if name == "left" else (lambda length: length[-size:] if size else "")
+    return made(name, f'"{name}"({{0}}, {{1}})', (argument, count), cut if size >= 0 else None, is_short=True)
 
 
 @function("substr", arguments=(2, 3), examples="substr(t, 2)")
 def substring(operands: Operands, setting: EvalContext) -> Expression:
     """substring(x, start, length) with constants: a negative length would be an error."""
-    given = text(operands[0], setting)
+    argument = text(operands[0], setting)
     start = whole_constant("substring", operands[1], setting, least=-LONGEST_TEXT)
     lengths = tuple(whole_constant("substring", operand, setting) for operand in operands[2:])
     first = int(start.text or 0) - 1
     last = first + int(lengths[0].text or 0) if lengths else LONGEST_TEXT
     holes = ", ".join(f"{{{place}}}" for place in range(2 + len(lengths)))
-    arguments = (given, start, *lengths)
+    arguments = (argument, start, *lengths)
     sql = f'"substring"({holes})'
-    return made("substring", sql, arguments, lambda each: each[max(first, 0) : max(last, 0)], is_short=True)
+    return made("substring", sql, arguments, lambda text: text[max(first, 0) : max(last, 0)], is_short=True)
 
 
 @function("replace", arguments=3, examples="replace(t, 'a', 'bcd') | replace(t, '', 'x') | replace(m::text, 'a', 'oo')")
 def replace(operands: Operands, setting: EvalContext) -> Expression:
-    given = text(operands[0], setting)
+    argument = text(operands[0], setting)
     old, new = (constant_text("replace", operand, setting) for operand in operands[1:])
 
     def change(item: str) -> str:
         return item.replace(old.text, new.text or "") if old.text else item
 
-    return made("replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (given, old, new), change)
+    return made("replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (argument, old, new), change)
 
 
 @function_of_name("length", arguments=1, examples="length(t)")
@@ -138,10 +138,10 @@ def replace(operands: Operands, setting: EvalContext) -> Expression:
 def length(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """Return how many characters, or octets: of a character(n) those that fill it up are octets, and no characters."""
     operand = typed(operands[0], setting, TEXT)
-    given = text(padded(operand) if name == "octet_length" else operand, setting)
-    longest = 4 * LONGEST_TEXT if name == "octet_length" else given.type.size or LONGEST_TEXT
+    argument = text(padded(operand) if name == "octet_length" else operand, setting)
+    longest = 4 * LONGEST_TEXT if name == "octet_length" else argument.type.size or LONGEST_TEXT
     return Apply(
-        name, f"{name}({{0}})", (given,), INT4, Range(Fraction(0), Fraction(longest), Fraction(1)), given.nullable
+        name, f"{name}({{0}})", (argument,), INT4, Range(Fraction(0), Fraction(longest), Fraction(1)), argument.nullable
     )
 
 
@@ -149,9 +149,9 @@ def length(name: str, operands: Operands, setting: EvalContext) -> Expression:
 @function("position", arguments=2, examples="position('a' IN t)")
 def position(operands: Operands, setting: EvalContext) -> Expression:
     """strpos(x, part)."""
-    given, part = text(operands[0], setting), text(operands[1], setting)
-    found = Range(Fraction(0), Fraction(LONGEST_TEXT), Fraction(1))
-    return Apply("strpos", "strpos({0}, {1})", (given, part), INT4, found, given.nullable or part.nullable)
+    argument, part = text(operands[0], setting), text(operands[1], setting)
+    image = Range(Fraction(0), Fraction(LONGEST_TEXT), Fraction(1))
+    return Apply("strpos", "strpos({0}, {1})", (argument, part), INT4, image, argument.nullable or part.nullable)
 
 
 @function("starts_with", arguments=2, examples="starts_with(t, vc)")
@@ -161,12 +161,12 @@ def starts_with(operands: Operands, setting: EvalContext) -> Expression:
 
 def joined(operands: Operands, setting: EvalContext) -> Expression:
     """a || b, where at least one is a text."""
-    given = tuple(as_value(typed(operand, setting, TEXT), setting) for operand in operands)
-    if not any(each.type.kind == "text" for each in given):
-        raise NotSupported(f"the operator {' || '.join(each.type.sql for each in given)} is not supported")
-    texts = tuple(_as_text(each, setting) for each in given)
+    arguments = tuple(as_value(typed(operand, setting, TEXT), setting) for operand in operands)
+    if not any(argument.type.kind == "text" for argument in arguments):
+        raise NotSupported(f"the operator {' || '.join(argument.type.sql for argument in arguments)} is not supported")
+    texts = tuple(_as_text(argument, setting) for argument in arguments)
     image = _joined_image("", texts, with_nulls=False)
-    return Apply("||", "({0} || {1})", texts, TEXT, image, any(each.nullable for each in texts))
+    return Apply("||", "({0} || {1})", texts, TEXT, image, any(text.nullable for text in texts))
 
 
 def _as_text(expression: Expression, setting: EvalContext) -> Expression:
@@ -203,8 +203,8 @@ def concat_ws(operands: Operands, setting: EvalContext) -> Expression:
 
 def _printed(operand: Operand, setting: EvalContext) -> Expression:
     """As concat prints it: a boolean is t or f."""
-    given = as_value(typed(operand, setting, TEXT), setting)
-    return given if given.type.kind == "boolean" else _as_text(given, setting)
+    argument = as_value(typed(operand, setting, TEXT), setting)
+    return argument if argument.type.kind == "boolean" else _as_text(argument, setting)
 
 
 def _joined_image(separator: str, expressions: tuple[Expression, ...], *, with_nulls: bool) -> Domain:
@@ -226,21 +226,21 @@ def _choices(expression: Expression, *, with_nulls: bool) -> list[str | None] | 
 
 
 def constant_text(name: str, operand: Operand, setting: EvalContext) -> Constant:
-    found = typed(operand, setting, TEXT)
-    if not isinstance(found, Constant) or found.text is None or len(found.text) > _LONGEST_CONSTANT:
+    argument = typed(operand, setting, TEXT)
+    if not isinstance(argument, Constant) or argument.text is None or len(argument.text) > _LONGEST_CONSTANT:
         raise NotSupported(f"{name} over protected rows needs constants of at most {_LONGEST_CONSTANT} characters")
-    return found
+    return argument
 
 
 def whole_constant(
     name: str, operand: Operand, setting: EvalContext, *, least: int = 0, most: int = LONGEST_TEXT
 ) -> Constant:
     """A constant whole number, as a count of characters is."""
-    found = typed(operand, setting, INT4)
+    argument = typed(operand, setting, INT4)
     if (
-        not isinstance(found, Constant)
-        or found.type.kind != "integer"
-        or not least <= int(found.text or most + 1) <= most
+        not isinstance(argument, Constant)
+        or argument.type.kind != "integer"
+        or not least <= int(argument.text or most + 1) <= most
     ):
         raise NotSupported(f"{name} over protected rows needs a constant integer from {least} to {most}")
-    return found
+    return argument

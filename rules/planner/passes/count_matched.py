@@ -26,8 +26,8 @@ def count_matched(tree: Node, tables: Tables) -> Node:
         return tree
     made = copied(tree)
     for body in list(_selects(made)):
-        if (found := _found(body, tables, ctes)) is not None:
-            (piece,) = parse(found.sql())
+        if (matched := _found(body, tables, ctes)) is not None:
+            (piece,) = parse(matched.sql())
             body.clear()
             body.update(kind(piece.tree)[1])
     return made
@@ -44,12 +44,12 @@ class _Matched:
     name: str
 
     def sql(self) -> str:
-        where = " AND ".join(f"({each})" for each in (*self.rest, *self.matching))
+        where = " AND ".join(f"({condition})" for condition in (*self.rest, *self.matching))
         number = f"count(DISTINCT {self.key})"
         joined = f"FROM {_sources((self.source, *self.partners))} WHERE {where}"
         if not self.negated:
             return f"SELECT {number} AS {self.name} {joined}"
-        test = f" WHERE {' AND '.join(f'({each})' for each in self.rest)}" if self.rest else ""
+        test = f" WHERE {' AND '.join(f'({condition})' for condition in self.rest)}" if self.rest else ""
         every = f"SELECT count(*) FROM {_sources((self.source,))}{test}"
         return f"SELECT GREATEST(({every}) - GREATEST((SELECT {number} {joined}), 0), 0) AS {self.name}"
 
@@ -58,10 +58,10 @@ def _selects(tree: Node) -> Iterator[Node]:
     return (body for name, body in map(kind, walk(tree)) if name == "SelectStmt")
 
 
-def _sources(given: tuple[Json, ...]) -> str:
+def _sources(nodes: tuple[Json, ...]) -> str:
     select: Node = {
         "targetList": [{"ResTarget": {"val": {"A_Const": {"ival": {"ival": 1}}}}}],
-        "fromClause": list(given),
+        "fromClause": list(nodes),
         "limitOption": "LIMIT_OPTION_DEFAULT",
         "op": "SETOP_NONE",
     }
@@ -84,13 +84,13 @@ def _found(body: Node, tables: Tables, ctes: frozenset[str]) -> _Matched | None:
     rules = tables.context.policy.find_table(table.name)
     if rules is None or not rules.public or table.definition is not None:
         return None
-    tested = [(each, _subquery(each)) for each in _conjuncts(body.get("whereClause"))]
+    tested = [(conjunct, _subquery(conjunct)) for conjunct in _conjuncts(body.get("whereClause"))]
     links = [link for _, link in tested if link is not None]
-    others = [each for each, link in tested if link is None]
-    if len(links) != 1 or any("SubLink" in part for each in others for part in walk(each)):
+    others = [node for node, link in tested if link is None]
+    if len(links) != 1 or any("SubLink" in part for other in others for part in walk(other)):
         return None
     public = _Read(_alias(_body(sources[0])), table)
-    rest = tuple(deparse_expression(public.qualified(each)) for each in others)
+    rest = tuple(deparse_expression(public.qualified(other)) for other in others)
     return _matched(sources[0], public, links[0], rest, str(target.get("name") or "count"), tables, ctes)
 
 
@@ -106,20 +106,20 @@ def _matched(
     sublink, negated = link
     inner = kind(sublink.get("subselect"))[1]
     partners = items(inner, "fromClause")
-    is_read = any(tables.find_protected(*each) is not None for each in tables_in(inner))
+    is_read = any(tables.find_protected(*table) is not None for table in tables_in(inner))
     if not (_is_plain(inner) and _shows_rows(inner)) or not partners or not is_read or public.alias in _aliases(inner):
         return None
     table = _table(partners[0], tables, ctes) if len(partners) == 1 else None
     partner = None if table is None else _Read(_alias(_body(partners[0])), table)
     matching = _conjuncts(inner.get("whereClause"))
     if partner is not None:  # its names hide those around it
-        matching = [public.qualified(partner.qualified(each)) for each in matching]
+        matching = [public.qualified(partner.qualified(node)) for node in matching]
     if sublink.get("subLinkType") == "ANY_SUBLINK":
         equal = _listed(sublink, inner, public, partner, negated=negated)
         if equal is None:
             return None
         matching = [*matching, equal]
-    sides = (side for each in matching for side in _equated(each))
+    sides = (side for node in matching for side in _equated(node))
     key = next((side for side in sides if side[:-1] == (public.alias,) and _tells(public.table, side[-1])), None)
     if key is None:
         return None
@@ -137,12 +137,12 @@ class _Read:
     def qualified(self, condition: Json) -> Json:
         """A condition in which the table's columns have its name before theirs; subqueries are left as they are."""
         if isinstance(condition, list):
-            return [self.qualified(each) for each in condition]
+            return [self.qualified(node) for node in condition]
         if not isinstance(condition, dict) or "SubLink" in condition:
             return condition
         if (column := self.column(_column(condition))) is not None:
             return _reference(self.alias, column.name)
-        return {clause: self.qualified(each) for clause, each in condition.items()}
+        return {clause: self.qualified(node) for clause, node in condition.items()}
 
     def column(self, written: tuple[str, ...]) -> Column | None:
         """The table's own column of this name, which has no other table's before it."""
@@ -164,17 +164,17 @@ def _table(source: Json, tables: Tables, ctes: frozenset[str]) -> Table | None:
     rules = None if table is None else tables.context.policy.find_table(table.name)
     if table is None or rules is None:
         return None
-    return replace(table, columns=tuple(each for each in table.columns if not rules.hides(each)))
+    return replace(table, columns=tuple(column for column in table.columns if not rules.hides(column)))
 
 
 def _shows_rows(inner: Node) -> bool:
     """Whether a subquery has a row for each that it reads: no aggregate makes one of all, no function some or none."""
-    shown = (kind(kind(each)[1].get("val"))[0] for each in items(inner, "targetList"))
+    shown = (kind(kind(target)[1].get("val"))[0] for target in items(inner, "targetList"))
     return all(name in ("ColumnRef", "A_Const") for name in shown)
 
 
 def _aliases(inner: Node) -> set[str]:
-    sources = (kind(node) for each in items(inner, "fromClause") for node in walk(each))
+    sources = (kind(node) for source in items(inner, "fromClause") for node in walk(source))
     return {_alias(body) for name, body in sources if name.startswith("Range") or name == "JoinExpr"}
 
 

@@ -15,11 +15,11 @@ from rules.sql.tree import copied
 _NAME = "_ng_by"
 
 
-def decorrelate(tree: Node, found: Correlated) -> Node:
+def decorrelate(tree: Node, correlated: Correlated) -> Node:
     """Rewrite one subquery: the first that binding met."""
     made = copied(tree)
     query = query_of(made)
-    body = None if query is None else numbered(query)[found.select]
+    body = None if query is None else numbered(query)[correlated.select]
     link = next((node for node in map(_scalar, walk(made)) if node and kind(node["subselect"])[1] is body), None)
     if link is None or body is None:
         raise NotSupported(
@@ -27,7 +27,7 @@ def decorrelate(tree: Node, found: Correlated) -> Node:
         )
     for target in walk(made):
         _keep_name(target, link)
-    inner, outside = grouped(body, found.links)
+    inner, outside = grouped(body, correlated.links)
     keys = [f"_ng_k{place}" for place in range(1, len(outside) + 1)]
     answer = "_ng_v"
     if _is_count(target_value(body, 0)):  # of no rows it is 0, and an aggregate without groups always has a row
@@ -46,7 +46,7 @@ def grouped(body: Node, links: Links) -> tuple[Node, list[Json]]:
     """
     kept = list[Json]()
     sides: dict[int, tuple[Json, Json]] = {}
-    written = [each for each, _ in links]
+    written = [expression for expression, _ in links]
     for condition in _conjuncts(body.get("whereClause")):
         read = expression_from(condition)
         if read in written:

@@ -50,12 +50,12 @@ def _with_keys(node: Json, written: dict[int, list[Json]]) -> Json:
 
 
 def _dependent_keys(body: Node, tables: Tables) -> list[Json]:
-    groups = [_resolved(each, body) for each in items(body, "groupClause")]
+    groups = [_resolved(group_key, body) for group_key in items(body, "groupClause")]
     if any(kind(group)[0] == "GroupingSet" for group in groups):
         return []
     grouped = [strings(kind(group)[1].get("fields")) for group in groups]
     found = list(_tables(items(body, "fromClause"), tables))
-    alone = [item for item in found if [each.name for each in found].count(item.name) == 1]
+    alone = [item for item in found if [item.name for item in found].count(item.name) == 1]
     return [key for item in alone for key in _keys_of(body, item, grouped)]
 
 
@@ -63,11 +63,11 @@ def _keys_of(body: Node, item: _Item, grouped: list[tuple[str, ...]]) -> Iterato
     own = {fields[-1] for fields in grouped if fields and item.has(fields)}
     if not item.key or not item.key <= own:
         return
-    sorted_by = [kind(each)[1].get("node") for each in items(body, "sortClause")]
+    sorted_by = [kind(sort_key)[1].get("node") for sort_key in items(body, "sortClause")]
     clauses = [
         body.get("targetList"),
         body.get("havingClause"),
-        *(each for each in sorted_by if not _is_alias(each, body)),
+        *(node for node in sorted_by if not _is_alias(node, body)),
     ]
     for node in [node for clause in clauses for node in _columns(clause)]:
         fields = strings(kind(node)[1].get("fields"))
@@ -78,9 +78,9 @@ def _keys_of(body: Node, item: _Item, grouped: list[tuple[str, ...]]) -> Iterato
 
 def _resolved(group: Json, body: Node) -> Json:
     """GROUP BY 1 is the first select item, and GROUP BY name one of that alias."""
-    name, given = kind(group)
-    targets = [kind(each)[1] for each in items(body, "targetList")]
-    if name == "A_Const" and isinstance(value := given.get("ival"), dict):
+    name, node = kind(group)
+    targets = [kind(target)[1] for target in items(body, "targetList")]
+    if name == "A_Const" and isinstance(value := node.get("ival"), dict):
         place = int(str(value.get("ival", 0)))
         return targets[place - 1].get("val") if 0 < place <= len(targets) else group
     return group
@@ -89,16 +89,16 @@ def _resolved(group: Json, body: Node) -> Json:
 def _is_alias(ordered: Json, body: Node) -> bool:
     """A bare name in ORDER BY is an alias first, which needs no key."""
     fields = strings(kind(ordered)[1].get("fields")) if kind(ordered)[0] == "ColumnRef" else ()
-    return len(fields) == 1 and fields[0] in [kind(each)[1].get("name") for each in items(body, "targetList")]
+    return len(fields) == 1 and fields[0] in [kind(target)[1].get("name") for target in items(body, "targetList")]
 
 
-def _tables(given: Json, tables: Tables) -> Iterator[_Item]:
+def _tables(node: Json, tables: Tables) -> Iterator[_Item]:
     """Tables in FROM, in joins too; what is in a subquery there is not."""
-    if isinstance(given, list):
-        for each in given:
-            yield from _tables(each, tables)
+    if isinstance(node, list):
+        for part in node:
+            yield from _tables(part, tables)
         return
-    name, body = kind(given)
+    name, body = kind(node)
     if name == "JoinExpr" and not body.get("alias"):
         yield from _tables([body.get("larg"), body.get("rarg")], tables)
     elif name == "RangeVar":
@@ -111,8 +111,8 @@ def _tables(given: Json, tables: Tables) -> Iterator[_Item]:
 def _columns(node: Json) -> Iterator[Node]:
     """The columns outside of aggregates and of subqueries."""
     if isinstance(node, list):
-        for each in node:
-            yield from _columns(each)
+        for part in node:
+            yield from _columns(part)
     elif isinstance(node, dict):
         name, body = kind(node)
         if name == "ColumnRef" and all(kind(field)[0] == "String" for field in items(body, "fields")):

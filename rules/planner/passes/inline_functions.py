@@ -38,9 +38,9 @@ class _Inline:
     result: Node
     is_strict: bool
 
-    def takes(self, given: int) -> bool:
+    def takes(self, arguments: int) -> bool:
         """Return whether a call has so many arguments, or leaves out those that have defaults."""
-        return given <= len(self.types) and all(default is not None for default in self.defaults[given:])
+        return arguments <= len(self.types) and all(default is not None for default in self.defaults[arguments:])
 
 
 def inline_functions(tree: Node, tables: Tables) -> Node:
@@ -67,8 +67,8 @@ class _Inliner:
         if not isinstance(node, dict):
             return node
         name, body = kind(node)
-        if (found := self.find(node)) is not None:
-            return self.replaced(self._expression(found, body, depth), depth + 1)
+        if (inline := self.find(node)) is not None:
+            return self.replaced(self._expression(inline, body, depth), depth + 1)
         made = {key: self.replaced(child, depth) for key, child in node.items()}
         if name == "ResTarget" and "val" in body and "name" not in body:
             value = kind(made)[1].get("val")
@@ -81,27 +81,27 @@ class _Inliner:
         name, call = kind(node)
         if name != "FuncCall" or not call.keys() <= _PLAIN_CALL:
             return None
-        if any(kind(each)[0] == "NamedArgExpr" for each in items(call, "args")):
+        if any(kind(argument)[0] == "NamedArgExpr" for argument in items(call, "args")):
             return None
         *schema, name = strings(call.get("funcname"))
-        for each in schema or self._search_path:
-            routine = self._routines.get(TableName(each, name))
+        for schema_name in schema or self._search_path:
+            routine = self._routines.get(TableName(schema_name, name))
             if routine is not None and not routine.is_overloaded:
                 if routine.name not in self._read:
                     self._read[routine.name] = _inline_of(routine)
-                found = self._read[routine.name]
-                return found if found is not None and found.takes(len(items(call, "args"))) else None
+                inline = self._read[routine.name]
+                return inline if inline is not None and inline.takes(len(items(call, "args"))) else None
         return None
 
     def _expression(self, function: _Inline, call: Node, depth: int) -> Node:
         if depth == _MOST_NESTED:
             raise TooComplex(f"functions are nested more than {_MOST_NESTED} levels deep")
-        location, given = call.get("location", -1), items(call, "args")
-        given = [*given, *(_filled(default, (), (), location) for default in function.defaults[len(given) :])]
-        arguments = [_cast(each, to) for each, to in zip(given, function.types, strict=True)]
+        location, nodes = call.get("location", -1), items(call, "args")
+        nodes = [*nodes, *(_filled(default, (), (), location) for default in function.defaults[len(nodes) :])]
+        arguments = [_cast(node, to) for node, to in zip(nodes, function.types, strict=True)]
         made = _cast(_filled(function.expression, arguments, function.names, location), function.result)
         if function.is_strict and arguments:
-            made = _unless_null(made, given)
+            made = _unless_null(made, nodes)
         self._nodes += sum(1 for _ in walk(made))
         if self._nodes > _MOST_NODES:
             raise TooComplex("the functions of the statement are too long where they are written out")
@@ -116,10 +116,10 @@ def _inline_of(routine: Routine) -> _Inline | None:
         expression = _expression_of(function)
     except (Unreadable, ValueError):
         return None
-    parameters = [kind(each)[1] for each in items(function, "parameters")]
+    parameters = [kind(node)[1] for node in items(function, "parameters")]
     types = [parameter.get("argType") for parameter in parameters] + [function.get("returnType")]
     is_plain = all(parameter.get("mode") in ("FUNC_PARAM_DEFAULT", "FUNC_PARAM_IN") for parameter in parameters)
-    fit = [each for each in types if isinstance(each, dict) and _is_fit(each)]
+    fit = [node for node in types if isinstance(node, dict) and _is_fit(node)]
     if expression is None or not is_plain or len(fit) < len(types):
         return None
     return _Inline(
@@ -160,7 +160,7 @@ def _statement_of(function: Node) -> Json:
 
 
 def _option(function: Node, name: str) -> Json:
-    options = [kind(each)[1] for each in items(function, "options")]
+    options = [kind(node)[1] for node in items(function, "options")]
     return next((option.get("arg") for option in options if option.get("defname") == name), None)
 
 

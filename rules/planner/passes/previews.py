@@ -102,8 +102,8 @@ def _reads_units(body: Node, tables: Tables) -> bool:
 
 def _have_rows(tree: Node, tables: Tables) -> bool:
     """Return whether each protected table that is read has synthetic rows that this analyst may read."""
-    found = (tables.find_protected(schema, name) for schema, name in tables_in(tree))
-    return all(tables.find_preview(table) is not None for table in found if table is not None)
+    protected = (tables.find_protected(schema, name) for schema, name in tables_in(tree))
+    return all(tables.find_preview(table) is not None for table in protected if table is not None)
 
 
 def _shown(table: Table, rows: PreviewRows, context: PlannerContext) -> str:
@@ -124,6 +124,6 @@ def _made_up(table: Table, context: PlannerContext) -> str:
     rules = context.policy.find_table(table.name)
     assert rules is not None, "only tables that the rules name are found"
     numbers = count(1)
-    found, shown = scan(table, rules, context.policy, context.catalog, lambda: next(numbers))
-    columns = {column.id: column for column in found.facts.columns}
+    made, shown = scan(table, rules, context.policy, context.catalog, lambda: next(numbers))
+    columns = {column.id: column for column in made.facts.columns}
     return made_up(table, tuple(columns[number] for _, number in shown))

@@ -42,7 +42,7 @@ def push_error_bars(tree: Node, _: Tables) -> Node:
 
 def _push_one(query: Node, name: str) -> bool:
     for body in [node for node in walk(query) if "targetList" in node and "fromClause" in node]:
-        if items(body, "groupClause") or any(is_aggregate(each) for each in _own(body)):
+        if items(body, "groupClause") or any(is_aggregate(node) for node in _own(body)):
             continue
         for bar in [node for node in _own(body) if bar_name(node)]:
             entry = _entry_of(bar, body, query)
@@ -68,8 +68,8 @@ def _entry_of(bar: Node, body: Node, query: Node) -> _Entry | None:
     columns = [strings(kind(node)[1].get("fields")) for node in walk(argument_of(bar)) if kind(node)[0] == "ColumnRef"]
     if not columns or any("SelectStmt" in node for node in walk(argument_of(bar))):
         return None
-    found = [entry for source in items(body, "fromClause") for entry in _entries(source, body, query)]
-    fitting = [entry for entry in found if all(_has(entry, fields) for fields in columns)]
+    entries = [entry for source in items(body, "fromClause") for entry in _entries(source, body, query)]
+    fitting = [entry for entry in entries if all(_has(entry, fields) for fields in columns)]
     return fitting[0] if len(fitting) == 1 else None
 
 
@@ -111,8 +111,8 @@ def _cte(name: str, query: Node) -> Node | None:
     if any(isinstance(clause, dict) and clause.get("recursive") for clause in clauses):
         return None
     ctes = [kind(cte)[1] for clause in clauses if isinstance(clause, dict) for cte in items(clause, "ctes")]
-    found = [cte for cte in ctes if cte.get("ctename") == name]
-    return found[0] if len(found) == 1 else None
+    nodes = [cte for cte in ctes if cte.get("ctename") == name]
+    return nodes[0] if len(nodes) == 1 else None
 
 
 def _readers(name: str, query: Node) -> Iterator[Node]:
@@ -157,7 +157,9 @@ def _move(bar: Node, body: Node, entry: _Entry, name: str) -> None:
         if any(node is bar for node in walk(target)):
             item = kind(target)[1]
             item.setdefault("name", column_name(item.get("val")))
-    values = dict(zip(entry.names, (kind(each)[1].get("val") for each in items(entry.body, "targetList")), strict=True))
+    values = dict(
+        zip(entry.names, (kind(target)[1].get("val") for target in items(entry.body, "targetList")), strict=True)
+    )
     inner = _within(bar, values)
     items(entry.body, "targetList").append({"ResTarget": {"name": name, "val": inner}})
     bar.clear()

@@ -34,7 +34,7 @@ def _is_wrapped(item: Json) -> bool:
     name, body = kind(item)
     is_values = name == "RangeSubselect" and bool(items(kind(body.get("subquery"))[1], "valuesLists"))
     is_bare = (is_values or name == "RangeFunction") and not body.get("lateral")
-    return is_bare and not any("ColumnRef" in each for each in walk(body))
+    return is_bare and not any("ColumnRef" in node for node in walk(body))
 
 
 def _as_query(item: Json) -> Json:

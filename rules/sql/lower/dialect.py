@@ -36,8 +36,10 @@ def parsed(text: str) -> exp.Expression:
 
 def take(node: exp.Expression, *names: str) -> list[Any]:
     """The named arguments of a node; any other that is set is not understood."""
-    given = {name for name, value in node.args.items() if value is not None and value is not False and value != []}
-    if not given <= set(names):
+    set_arguments = {
+        name for name, value in node.args.items() if value is not None and value is not False and value != []
+    }
+    if not set_arguments <= set(names):
         raise strange(node)
     return [node.args.get(name) for name in names]
 

@@ -117,7 +117,7 @@ class Expressions(ABC):
             node, within = take(node, "this", "expression")
         schema, name, call = bare_call(node)
         arguments, distinct, order = call
-        found = s.Call(
+        written = s.Call(
             name=name,
             arguments=tuple(self.expression(argument) for argument in arguments if not isinstance(argument, exp.Star)),
             schema=schema,
@@ -128,7 +128,7 @@ class Expressions(ABC):
             within_group=self.order(within),
             over=None if window is None else self._over(window),
         )
-        return special(found) if schema == RESERVED else found
+        return special(written) if schema == RESERVED else written
 
     def _over(self, node: exp.Window) -> s.Window:
         """The first entries of PARTITION BY are the frame's text and its offsets (`rules.sql.normalize`)."""

@@ -77,12 +77,12 @@ class Queries(Expressions):
         if node is None:
             return (), False
         ctes, recursive = take(node, "expressions", "recursive")
-        found = []
+        lowered = []
         for cte in ctes:
             query, alias = take(cte, "this", "alias")
             name, columns = take(alias, "this", "columns")
-            found.append(s.Cte(identifier(name), self.query(query), tuple(map(identifier, listed(columns)))))
-        return tuple(found), bool(recursive)
+            lowered.append(s.Cte(identifier(name), self.query(query), tuple(map(identifier, listed(columns)))))
+        return tuple(lowered), bool(recursive)
 
     def _distinct(self, node: exp.Distinct | None) -> tuple[bool, tuple[s.Expression, ...]]:
         if node is None:
@@ -166,14 +166,14 @@ class Queries(Expressions):
         if node is None:
             return ()
         plain, sets = take(node, "expressions", "grouping_sets")
-        found: list[s.Expression | s.GroupingSets] = []
-        for each in (*listed(plain), *listed(sets)):
-            if isinstance(each, exp.GroupingSets):
-                (inner,) = take(each, "expressions")
-                found.append(s.GroupingSets(tuple(map(self._columns, inner))))
+        expressions: list[s.Expression | s.GroupingSets] = []
+        for item in (*listed(plain), *listed(sets)):
+            if isinstance(item, exp.GroupingSets):
+                (inner,) = take(item, "expressions")
+                expressions.append(s.GroupingSets(tuple(map(self._columns, inner))))
             else:
-                found.append(self.expression(each))
-        return tuple(found)
+                expressions.append(self.expression(item))
+        return tuple(expressions)
 
     def _columns(self, node: exp.Expression) -> tuple[s.Expression, ...]:
         if isinstance(node, exp.Tuple):

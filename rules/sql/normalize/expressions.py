@@ -73,7 +73,7 @@ class NormalExpressions(ABC):
         return self.expression(body[key]) if key in body else None
 
     def all(self, body: Node, key: str) -> list[Json]:
-        return [self.expression(each) for each in items(body, key)]
+        return [self.expression(item) for item in items(body, key)]
 
     def listed(self, node: Json) -> Node:
         return {"List": {"items": self.all(kind(node)[1], "items")}}
@@ -99,7 +99,7 @@ class NormalExpressions(ABC):
             case "BoolExpr" if body["boolop"] == "NOT_EXPR":
                 return negation(self.expression(items(body, "args")[0]))
             case "BoolExpr":
-                parts = [part for each in self.all(body, "args") for part in flat(each, body["boolop"])]
+                parts = [part for node in self.all(body, "args") for part in flat(node, body["boolop"])]
                 return {"BoolExpr": {"boolop": body["boolop"], "args": parts}}
             case "NullTest":
                 is_null: Node = {"NullTest": {"arg": self.expression(body["arg"]), "nulltesttype": "IS_NULL"}}
@@ -258,7 +258,7 @@ class NormalExpressions(ABC):
             partitionClause=[
                 text(frame_text(frame)),
                 *(self.expression(offset) for offset in frame_offsets(frame)),
-                *(self.expression(each) for each in partition),
+                *(self.expression(node) for node in partition),
             ],
             orderClause=self.order(order),
             frameOptions=DEFAULT_FRAME,
@@ -279,8 +279,8 @@ def by_columns(expression_kind: str, name: str, body: Node) -> Node | None:
         rows = [_columns(item) for item in items(kind(body["rexpr"])[1], "items")]
         if not left or any(len(row) != len(left) for row in rows):
             return None
-        found = _joined("OR_EXPR", [_compared("=", left, row) for row in rows])
-        return found if name == "=" else negation(found)
+        node = _joined("OR_EXPR", [_compared("=", left, row) for row in rows])
+        return node if name == "=" else negation(node)
     right = _columns(body.get("rexpr"))
     if not left or len(left) != len(right) or name not in ("=", "<>", *_STRICT):
         return None
@@ -298,11 +298,11 @@ def _compared(name: str, left: list[Json], right: list[Json]) -> Node:
     pairs = list(zip(left, right, strict=True))
     if name not in _STRICT:
         return _joined("AND_EXPR" if name == "=" else "OR_EXPR", [_operation(name, *pair) for pair in pairs])
-    found = _operation(name, *pairs[-1])
+    node = _operation(name, *pairs[-1])
     for pair in reversed(pairs[:-1]):  # the first pair that differs decides
-        further = _joined("AND_EXPR", [_operation("=", *pair), found])
-        found = _joined("OR_EXPR", [_operation(_STRICT[name], *pair), further])
-    return found
+        further = _joined("AND_EXPR", [_operation("=", *pair), node])
+        node = _joined("OR_EXPR", [_operation(_STRICT[name], *pair), further])
+    return node
 
 
 def _operation(name: str, left: Json, right: Json) -> Node:

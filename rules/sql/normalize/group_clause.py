@@ -15,12 +15,12 @@ def grouping_sets(elements: list[Json]) -> list[Json]:
 
     Elements are spelled but for GroupingSet and RowExpr nodes.
     """
-    if not any(kind(each)[0] == "GroupingSet" for each in elements):
-        return [column for each in elements for column in _columns(each)]
+    if not any(kind(element)[0] == "GroupingSet" for element in elements):
+        return [column for element in elements for column in _columns(element)]
     sets: Sets = [[]]
     for element in elements:
         sets = _bounded([left + right for left, right in product(sets, _sets(element))])
-    return [{"GroupingSet": {"kind": "GROUPING_SET_SETS", "content": [_set(each) for each in sets]}}]
+    return [{"GroupingSet": {"kind": "GROUPING_SET_SETS", "content": [_set(nodes) for nodes in sets]}}]
 
 
 def _sets(element: Json) -> Sets:
@@ -35,7 +35,7 @@ def _sets(element: Json) -> Sets:
             return _bounded([_all_columns(content[:length]) for length in range(len(content), -1, -1)])
         case "GROUPING_SET_CUBE":
             return _cube(content)
-    return _bounded([each for inner in content for each in _sets(inner)])
+    return _bounded([nodes for inner in content for nodes in _sets(inner)])
 
 
 def _cube(content: list[Json]) -> Sets:

@@ -155,11 +155,13 @@ def _builtin(name: str, modified: bool) -> str:
 
 def _modifiers(node: Node) -> str | None:
     """(10,2); nothing for a type without."""
-    found = items(node, "typmods")
-    constants = [kind(each)[1] for each in found]
-    if not all("ival" in each for each in constants) or (found and strings(node.get("names"))[-1] == "interval"):
+    nodes = items(node, "typmods")
+    constants = [kind(node)[1] for node in nodes]
+    if not all("ival" in constant for constant in constants) or (
+        nodes and strings(node.get("names"))[-1] == "interval"
+    ):
         return None
-    numbers = [kind({"ival": each["ival"]})[1].get("ival", 0) for each in constants]
+    numbers = [kind({"ival": constant["ival"]})[1].get("ival", 0) for constant in constants]
     return f"({','.join(map(str, numbers))})" if numbers else ""
 
 

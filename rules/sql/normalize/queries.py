@@ -51,7 +51,7 @@ class _Spelling(NormalExpressions):
         self.selects.append(body)
         if body.get("groupDistinct"):
             raise NotSupported("GROUP BY DISTINCT is not supported over protected tables")
-        self._windows.append({str(each["name"]): each for _, each in map(kind, items(body, "windowClause"))})
+        self._windows.append({str(node["name"]): node for _, node in map(kind, items(body, "windowClause"))})
         clauses = self._clauses(body, number)
         whole = self._around(body, clauses)
         self._windows.pop()
@@ -59,11 +59,11 @@ class _Spelling(NormalExpressions):
 
     def _clauses(self, body: Node, number: int) -> Node:
         return some(
-            distinctClause=[each and self.expression(each) for each in items(body, "distinctClause")],
-            targetList=[numbered(number), *(self._target(each) for each in items(body, "targetList"))],
+            distinctClause=[node and self.expression(node) for node in items(body, "distinctClause")],
+            targetList=[numbered(number), *(self._target(target) for target in items(body, "targetList"))],
             fromClause=self._from(items(body, "fromClause")),
             whereClause=self.optional(body, "whereClause"),
-            groupClause=grouping_sets([self._group(each) for each in items(body, "groupClause")]),
+            groupClause=grouping_sets([self._group(group_key) for group_key in items(body, "groupClause")]),
             havingClause=self.optional(body, "havingClause"),
             op="SETOP_NONE",
         )
@@ -119,9 +119,9 @@ class _Spelling(NormalExpressions):
         """An element of GROUP BY; sets are spelled out later."""
         name, body = kind(node)
         if name == "GroupingSet":
-            return {"GroupingSet": body | {"content": [self._group(each) for each in items(body, "content")]}}
+            return {"GroupingSet": body | {"content": [self._group(node) for node in items(body, "content")]}}
         if name == "RowExpr":
-            return {"RowExpr": body | {"args": [self.expression(each) for each in items(body, "args")]}}
+            return {"RowExpr": body | {"args": [self.expression(argument) for argument in items(body, "args")]}}
         return self.expression(node)
 
     # FROM

@@ -100,7 +100,7 @@ def _is_chain(node: Json, name: str) -> bool:
 
 
 def _boolean(body: Node) -> str:
-    parts = [spell(each) for each in items(body, "args")]
+    parts = [spell(argument) for argument in items(body, "args")]
     if body["boolop"] == "NOT_EXPR":
         return f"(NOT {parts[0]})"
     return f"({(' AND ' if body['boolop'] == 'AND_EXPR' else ' OR ').join(parts)})"
@@ -142,8 +142,8 @@ def _over(window: Json) -> str:
 
 
 def _order(body: Node, key: str) -> str:
-    found = [kind(each)[1] for each in items(body, key)]
-    return f" ORDER BY {', '.join(map(_order_item, found))}" if found else ""
+    nodes = [kind(item)[1] for item in items(body, key)]
+    return f" ORDER BY {', '.join(map(_order_item, nodes))}" if nodes else ""
 
 
 def _order_item(body: Node) -> str:
@@ -162,7 +162,7 @@ def _query(body: Node) -> str:
 
 
 def _with(clause: Node) -> str:
-    ctes = [kind(each)[1] for each in items(clause, "ctes")]
+    ctes = [kind(cte)[1] for cte in items(clause, "ctes")]
     texts = [
         f"{quoted(str(cte['ctename']))}{_columns(items(cte, 'aliascolnames'))} AS ({spell_query(cte['ctequery'])})"
         for cte in ctes
