@@ -114,10 +114,7 @@ class Console:
                 return await self._analysts()
             case "SESSIONS":
                 now = asyncio.get_running_loop().time()
-                return [
-                    (str(number), each.analyst, each.peer, each.activity, f"{now - each.since:.0f}")
-                    for number, each in self._sessions()
-                ]
+                return [_session_row(number, each, now) for number, each in self._sessions()]
             case "BUDGETS":
                 balances = await self._balances()
                 roles = [(f"role {name}", each) for name, each in balances.roles.items()]
@@ -173,6 +170,13 @@ class Console:
             ("budget", budget),
             ("noise", policy.noise),
         ]
+
+
+def _session_row(number: int, session: Session, now: float) -> tuple[str | None, ...]:
+    since, statement = session.running or (None, "")
+    runs = None if since is None else f"{now - since:.0f}"
+    seconds = f"{now - session.since:.0f}"
+    return str(number), session.analyst, session.peer, session.activity, seconds, runs, statement or None
 
 
 def _check(is_done: bool, words: str) -> None:

@@ -12,7 +12,7 @@ _TOKEN: Final = re.compile(
 
 SHOWN: Final[dict[str, tuple[str, ...]]] = {
     "ANALYSTS": ("analyst", "sessions", "epsilon_left", "stopped"),
-    "SESSIONS": ("id", "analyst", "peer", "state", "seconds"),
+    "SESSIONS": ("id", "analyst", "peer", "state", "seconds", "running_seconds", "statement"),
     "BUDGETS": ("account", "epsilon", "spent", "left", "ever_spent"),
     "POOL": ("limit", "in_use", "idle", "waiting", "paused"),
     "TWINS": ("twin", "running", "closed_tables"),
@@ -24,7 +24,7 @@ SHOWN: Final[dict[str, tuple[str, ...]]] = {
 }
 HELP: Final = (
     ("SHOW ANALYSTS", "analysts of the rules: their sessions, what is left to them, whether a fault stops them"),
-    ("SHOW SESSIONS", "sessions that are open, with the id that KILL takes"),
+    ("SHOW SESSIONS", "sessions that are open, with the id that KILL takes, and for how long what runs has run"),
     ("SHOW BUDGETS", "what is spent and left in the running period"),
     ("SHOW POOL", "connections to the real database"),
     ("SHOW TWINS", "the twins, and public tables that could not be copied"),

@@ -6,7 +6,7 @@ client's implicit transaction; in the simple protocol each ends with one.
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
@@ -46,6 +46,14 @@ _SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-out
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """A statement that is being answered, for operators."""
+
+    since: float  # on the event loop's clock
+    shape: str  # its text without constants
+
+
 class Private(Accuracy):
     """Answers the private statements of one session."""
 
@@ -55,6 +63,7 @@ class Private(Accuracy):
         self._timeout_seconds = timeout_seconds
         self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
         self._running: asyncio.Task[Any] | None = None
+        self.at_work: AtWork | None = None
         self._synthetic = SyntheticRows(service, analyst)
         self._last: tuple[str, ...] = ()  # the rows of noisegate.last
 
@@ -204,6 +213,7 @@ class Private(Accuracy):
         work = self._service.answer(
             plan, analyst=self._analyst, session=self._session, timeout_seconds=left, reuse=reuse, own=run.own
         )
+        self.at_work = AtWork(asyncio.get_running_loop().time(), plan.shape)
         try:
             async with asyncio.timeout(left + _SPARE_SECONDS) as limit:
                 return await self._interruptible(work)
@@ -211,6 +221,8 @@ class Private(Accuracy):
             if not limit.expired():
                 raise
             raise Interrupted("canceling statement due to statement timeout") from None
+        finally:
+            self.at_work = None
 
     async def _interruptible(self, work: Coroutine[Any, Any, Result]) -> Result:
         self._running = task = asyncio.ensure_future(work)

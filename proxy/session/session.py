@@ -247,6 +247,13 @@ class Session:
             return "active"
         return "idle" if self._relay.state == IDLE else "idle in transaction"
 
+    @property
+    def running(self) -> tuple[float, str] | None:
+        """Since when something runs, and the text without constants of what reads protected rows."""
+        if (work := self._parts.private.at_work) is not None:
+            return work.since, work.shape
+        return None if self._relay.busy_since is None else (self._relay.busy_since, "")
+
     def terminate(self) -> None:
         """End the session from outside, as pg_terminate_backend does."""
         self._client.close(fatal(*SHUTDOWN))

@@ -66,8 +66,9 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
             answers: list[object] = []
             waiting = threading.Thread(target=lambda: answers.append(ada.execute(OTHER).fetchone()))
             waiting.start()
-            assert eventually(lambda: ("ada", "active") in {(row[1], row[3]) for row in ask("SHOW SESSIONS")}, 30)
-            assert not answers
+            shown = ("ada", "active", "SELECT count(*) FROM orders")
+            assert eventually(lambda: shown in {(row[1], row[3], row[6]) for row in ask("SHOW SESSIONS")}, 30)
+            assert not answers and all(row[5] is None or int(row[5]) < 60 for row in ask("SHOW SESSIONS"))
             assert bob.execute(b"SELECT 1").fetchone() == (1,)  # the twin is not paused
             assert ask("SHOW POOL")[0][4] == "yes"
             root.execute(b"RESUME")
