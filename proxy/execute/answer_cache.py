@@ -57,9 +57,8 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, context: State
             return question
         question = question.settled({}, context)
     if block.report is not None:
-        (found,) = await _find(
-            [ReleaseQuery(question.key, report_name(question.block), block.report, NO_GROUPS)], ledger, context, now
-        )
+        asked = ReleaseQuery(question.key, report_name(question.block), block.report, NO_GROUPS, question.charges)
+        (found,) = await _find([asked], ledger, context, now)
         question = replace(question, known_report=next(iter(one_of(found, block.report)), None))
     return await _find_measures(question, ledger, context, now)
 
@@ -67,18 +66,17 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, context: State
 async def _find_measures(question: Question, ledger: LedgerStore, context: StatementContext, now: datetime) -> Question:
     block, groups = question.block, question.groups
     if block.top is not None:
-        asked = ReleaseQuery(question.key, top_key(block.top), block.top.epsilon, None)
+        asked = ReleaseQuery(question.key, top_key(block.top), block.top.epsilon, None, question.charges)
         (found,) = await _find([asked], ledger, context, now)
         top = next(iter(one_of(found, block.top.epsilon)), None)
         if top is None:
             return question
         question, groups = replace(question, known_top=top), top.release.groups
-    known = dict[int, Kept]()
     others = await find_readings(block, groups, ledger, context, now, may_be_cut=question.may_be_cut)
     cells = others.readings
 
-    async def find(indexes: Sequence[int]) -> dict[int, Kept]:
-        wanted = [_wanted(block.measures[index], question.key, groups) for index in indexes]
+    async def find(indexes: Sequence[int], charges: frozenset[int] | None) -> dict[int, Kept]:
+        wanted = [_wanted(block.measures[index], question.key, groups, charges) for index in indexes]
         found = await _find(wanted, ledger, context, now)
         besides = {index: precision_of(alike(cells).get(index, ()), len(groups or ())) for index in indexes}
         pairs = zip(indexes, found, strict=True)
@@ -87,18 +85,22 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
         return {index: kept for index, kept in served.items() if kept is not None}
 
     if isinstance(block.groups, PrivateGroups):
-        known = await find([block.groups.measure])
-        if not known:
+        listed = await find([block.groups.measure], question.charges)
+        if not listed:
             return question
-        groups = known[block.groups.measure][0].release.groups
-    unknown = [index for index in range(len(block.measures)) if index not in known]
-    known = {**known, **await find(unknown)}
+        groups = listed[block.groups.measure][0].release.groups
+        question = replace(question, known=listed, groups=groups)
+    charges = question.charges
+    unknown = [index for index in range(len(block.measures)) if index not in question.known]
+    known = {**question.known, **await find(unknown, charges)}
     beside = {i: each for i, each in alike(cells).items() if not context.is_inner or known.get(i) == ()}
     served = replace(question, groups=groups, known=known, cells=beside, relatives=others.relatives)
     served = _from_one(served, cells)
     if not served.fresh or block.cells is None:
         return served
-    paid = await find_readings(block, groups, ledger, context, now, may_be_cut=question.may_be_cut, of_others=True)
+    paid = await find_readings(
+        block, groups, ledger, context, now, may_be_cut=question.may_be_cut, of_others=True, charges=charges
+    )
     seen = _from_one(served, alike(paid.readings))
     return seen if _price(seen) <= _price(served) else served
 
@@ -184,5 +186,7 @@ def fresh_since(context: StatementContext, now: datetime) -> datetime:
     return now - context.rulebook.policy.fresh_for
 
 
-def _wanted(measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None) -> ReleaseQuery:
-    return ReleaseQuery(key, measure_key(measure), measure.epsilon, groups)
+def _wanted(
+    measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None, charges: frozenset[int] | None = None
+) -> ReleaseQuery:
+    return ReleaseQuery(key, measure_key(measure), measure.epsilon, groups, charges)

@@ -122,14 +122,15 @@ def _cube(question: Question, released: Noised | None, context: StatementContext
 
 def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
     whole = kept + len(question.mechanisms)
-    since = min(each.time for each in question.kept)
+    unpaid = _unpaid([question])  # what is on the account besides is over the same groups by chance, or is not
+    since = min(each.time for each in unpaid or question.kept)
     yield f"all, as noised at {since:%Y-%m-%d %H:%M} UTC" if kept == whole else f"{kept} of {whole} draws of noise"
-    if question.combined > 1:
+    if question.combined > 1 and not unpaid:
         most = "up to " if len(set(map(len, question.known.values()))) > 1 else ""
         yield f"combined from {most}{question.combined} releases"
     if question.summed > 1:
         yield f"as sums of up to {question.summed:,} cells"
-    if unpaid := _unpaid([question]):
+    if unpaid:
         cost = Totals().plus(each.release.mechanism for each in unpaid)
         yield f"which are not on your account yet and cost {_price(cost)} at first sight"
     if kept < whole:

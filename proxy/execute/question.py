@@ -28,7 +28,7 @@ from rules.mechanisms.additive import (
 )
 from rules.mechanisms.cost import Mechanism, mechanism_of, mechanism_of_ladder, mechanism_of_top
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure
+from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups
 from rules.mechanisms.top_groups import Top
 from rules.release.cut_report import report_name, report_statement
 from rules.release.keys import Group
@@ -77,6 +77,17 @@ class Question:
     def is_fresh(self) -> bool:
         """Whether anything is to be drawn."""
         return bool(self.fresh) or self.asks_report
+
+    @property
+    def charges(self) -> frozenset[int] | None:
+        """Return the charges that drew all on which a release of others may rest: bounds and lists of groups.
+
+        Equal bounds or lists of other charges would tell, by a price, what nobody paid for. None: it rests on nothing.
+        """
+        chosen: list[Kept] = [(kept,) for kept in (*self.known_bounds.values(), self.known_top) if kept is not None]
+        if isinstance(self.block.groups, PrivateGroups) and self.groups is not None:
+            chosen.append(self.known[self.block.groups.measure])
+        return frozenset.intersection(*map(_charges, chosen)) if chosen else None
 
     @property
     def may_be_cut(self) -> bool:
@@ -267,6 +278,12 @@ def top_key(top: Top) -> str:
 def ladder_key(ladder: Ladder) -> str:
     """Name the choice of a bound, as the ledger keeps it."""
     return f"bound of {ladder.name} up to {ladder.rungs[-1]}"
+
+
+def _charges(kept: Sequence[KeptRelease]) -> frozenset[int]:
+    """Of what is not paid, if anything is: that an own list is equal to it is not known before."""
+    unpaid = [each for each in kept if not each.paid]
+    return frozenset(each.charge for each in unpaid or kept)
 
 
 def _reading(release: Release, measure: Measure, group_size: int) -> NoisedMeasure:

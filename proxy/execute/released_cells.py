@@ -134,7 +134,7 @@ def block_key(block: Block, rulebook: Rulebook) -> str:
     Before that stands what the groups are cells of, by which releases of other blocks are found.
     """
     whole = _digest(rulebook, block.canonical)
-    text = None if block.cells is None else block.cells.text
+    text = None if block.cells is None else block.cells.text(is_chosen=block.top is not None)
     return whole if block.cells is None or text is None else f"{_digest(rulebook, block.cells.family)} {text} {whole}"
 
 
@@ -165,8 +165,12 @@ async def find_readings(
     *,
     may_be_cut: bool,
     of_others: bool = False,
+    charges: frozenset[int] | None = None,
 ) -> Known:
-    """What other questions on the analyst's account, or on others', say of a block with a known list of groups."""
+    """What other questions on the analyst's account, or on others', say of a block with a known list of groups.
+
+    Those of others have to be of one of the charges, if any are named: see `Question.charges`.
+    """
     if block.cells is None or groups is None:
         return NOTHING
     rulebook = context.rulebook
@@ -176,7 +180,8 @@ async def find_readings(
     find = ledger.find_other_cells if of_others else partial(ledger.find_cells, lasting=cubes)
     kept = await find(tuple(views), analyst=context.analyst, budgets=rulebook.budgets, now=now, since=since)
     if of_others:  # a cube is paid as a whole, by those whom it is for
-        kept = [each for each in kept if each.id not in cubes]
+        kept = [each for each in kept if each.id not in cubes and (charges is None or each.charge in charges)]
+        kept = [each for each in kept if (cells := _cells_of(each)) is not None and not cells.is_chosen]
     known = _Matching(block, block_key(block, rulebook), block.cells, groups, views, may_be_cut).known(kept)
     return replace(known, relatives=Relatives()) if context.is_inner else known
 
@@ -198,7 +203,7 @@ class _Matching:
         for each in kept:
             lists.setdefault((each.release.block, each.release.groups), []).append(each)
         for (block, groups), alike in lists.items():
-            released = ReleasedCells.read(block[_DIGITS + 1 : -_DIGITS - 1])
+            released = _cells_of(alike[0])
             if released is None or any(len(group) != len(released.keys) for group in groups):
                 continue  # a bound, or a report of what is cut, is one for all groups
             view = self.views[block[:_DIGITS]]
@@ -253,6 +258,10 @@ class _Matching:
                 for centred in _bounded(kept, halves.centred, measure):
                     if (count := counts.get(_source(centred.kept))) is not None:
                         yield index, centred, count, halves.middle
+
+
+def _cells_of(kept: KeptRelease) -> ReleasedCells | None:
+    return ReleasedCells.read(kept.release.block[_DIGITS + 1 : -_DIGITS - 1])
 
 
 def _bounded(kept: Iterable[KeptRelease], name: str, measure: Measure) -> Iterator[Bounded]:

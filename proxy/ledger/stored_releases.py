@@ -227,13 +227,15 @@ def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, account:
     """Of equally cheap ones the newest. What lasts is on the accounts that it is for."""
     age = alike.age
     rows = connection.execute(
-        f"SELECT r.id, r.cost FROM releases r WHERE {alike.condition} AND NOT {age.is_lasting} AND r.epsilon >= ?"
+        f"SELECT r.id, r.charge, r.cost FROM releases r WHERE {alike.condition} AND NOT {age.is_lasting}"
+        " AND r.epsilon >= ?"
         " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
         " ORDER BY r.epsilon, r.id DESC",
         (*alike.parameters, *age.lasting, float(wanted.epsilon) * _CLOSE, *account),
     )
-    for number, cost in rows:
-        if chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
+    for number, charge, cost in rows:
+        is_of_one = wanted.charges is None or charge in wanted.charges
+        if is_of_one and chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
             return _one(connection, number, account)
     return None
 
@@ -294,7 +296,7 @@ def _read(row: Sequence[Any], settled: str | None, *, paid: bool, shared: bool) 
     if checked is None:
         checked = _checked(row, settled)
         _CHECKED.keep(texts, checked, _OBJECTS * sum(len(text) for text in texts if isinstance(text, str)))
-    return KeptRelease(row[0], *checked, paid, shared)
+    return KeptRelease(row[0], *checked, paid, shared, charge=row[1])
 
 
 def _checked(row: Sequence[Any], settled: str | None) -> tuple[datetime, Release]:

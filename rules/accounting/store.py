@@ -126,6 +126,7 @@ class ReleaseQuery:
     measure: str
     epsilon: Decimal
     groups: tuple[tuple[Text, ...], ...] | None
+    charges: frozenset[int] | None = None  # of which one has to be, if others alone have paid for it (None: of any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ class KeptRelease:
     release: Release
     paid: bool  # it is on the asking analyst's account of this period already
     shared: bool  # and on the dataset's: it was made in this period, or somebody has seen it again
+    charge: int = 0  # the charge that it was drawn for
     is_lasting: bool = False  # it is of a cube, and on the analyst's account of this period or an earlier one
 
 

@@ -205,12 +205,14 @@ class Cells:
     time_zone: str
     halves: tuple[Halves | None, ...]  # by measure: what tells it besides
 
-    @property
-    def text(self) -> str | None:
-        """What releases of the block are kept under, besides the family and the block itself."""
-        keys: Json = [_key_plain(key) for key in self.keys]
-        text = json.dumps([self.is_in_one, keys], separators=(",", ":"))
-        return text if len(text) <= _LONGEST else None
+    def text(self, *, is_chosen: bool = False) -> str | None:
+        """Write what releases of the block are kept under, besides the family and the block itself.
+
+        Groups that were `chosen` tell which are the largest: nobody is to learn from a price which these are.
+        """
+        keys: Json = [_key_plain(each) for each in self.keys]
+        written = json.dumps([self.is_in_one, keys, *([True] if is_chosen else [])], separators=(",", ":"))
+        return written if len(written) <= _LONGEST else None
 
     def bounded_by(self, words: str) -> "Cells":
         """The same with bounds that were chosen."""
@@ -250,6 +252,7 @@ class ReleasedCells:
 
     is_in_one: bool
     keys: tuple[ReleasedKey, ...]
+    is_chosen: bool = False  # the groups are those that a private choice named
 
     @classmethod
     def read(cls, text: str) -> "ReleasedCells | None":
@@ -258,6 +261,8 @@ class ReleasedCells:
             match json.loads(text):
                 case [bool() as is_in_one, list() as keys]:
                     return cls(is_in_one, tuple(map(ReleasedKey.read, keys)))
+                case [bool() as is_in_one, list() as keys, True]:
+                    return cls(is_in_one, tuple(map(ReleasedKey.read, keys)), is_chosen=True)
         except (ValueError, KeyError):
             return None
         return None

@@ -42,7 +42,8 @@ class Partition:
 
 def asked_partition(cells: Cells, groups: Sequence[Group]) -> Partition | None:
     """The groups of the question itself; None where rows within what is asked for may be in none of them."""
-    own = None if cells.text is None else ReleasedCells.read(cells.text)
+    text = cells.text()
+    own = None if text is None else ReleasedCells.read(text)
     if own is None or not all(key.is_complete for key in own.keys):
         return None
     return Partition(own.keys, {group: place for place, group in enumerate(groups)}, is_whole=True, is_exact=True)

@@ -98,3 +98,18 @@ def test_elsewhere_all_groups_are_noised(session: Session, sql: str) -> None:
 
 def test_groups_that_are_skipped_are_chosen_too(session: Session) -> None:
     assert "4 of 30 chosen privately" in explained(session, f"{TOP.format(30, 3)} OFFSET 1")
+
+
+def test_a_price_does_not_tell_which_groups_were_chosen_for_others(session: Session, proxy: Noisegate) -> None:
+    rows = "FROM order_items i JOIN orders o ON o.id = i.order_id"
+    counts = "count(*) AS n, count(DISTINCT o.customer_id) AS people"
+    listed = f"SELECT i.product_id, {counts} {rows} WHERE i.product_id BETWEEN 1 AND 27 GROUP BY i.product_id"
+    chosen = {product for product, *_ in session.execute(f"{listed} ORDER BY people DESC LIMIT 3")}
+    products = (min(chosen), min(set(range(1, 28)) - chosen))
+
+    with psycopg.connect(proxy.dsn("bob"), autocommit=True) as other:
+        other.execute("SET noisegate.epsilon = 0.5")
+        asked = f"SELECT count(*) {rows} WHERE i.product_id = {{}}"
+        prices = [explained(other, asked.format(product)).partition("tables")[0] for product in products]
+
+    assert prices[0] == prices[1]

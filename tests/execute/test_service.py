@@ -316,6 +316,30 @@ async def test_what_others_paid_for_costs_the_analyst_once_and_the_dataset_nothi
     assert len(desk.engine.seen) == 1
 
 
+@pytest.mark.parametrize("noise_of_the_other", [100, -1000])  # it finds the same cities, or none
+async def test_a_price_does_not_tell_whether_lists_that_others_found_are_equal(
+    desk: Desk, noise_of_the_other: int
+) -> None:
+    desk.noise.constant = 100
+    await desk.ask(block_of(UNITS, groups=FOUND))
+    desk.noise.constant = noise_of_the_other
+    await desk.ask(block_of(replace(UNITS, epsilon=Decimal(2)), IDS, groups=FOUND))
+    desk.noise.constant = 100
+
+    await desk.ask(block_of(UNITS, IDS, groups=FOUND), analyst="bob")
+
+    assert await desk.spent("bob") == (2, 5)  # the count of the first, and a sum of his own
+
+
+async def test_what_others_drew_at_once_is_shown_at_once(desk: Desk) -> None:
+    desk.noise.constant = 100
+    await desk.ask(block_of(UNITS, IDS, groups=FOUND))
+
+    await desk.ask(block_of(UNITS, IDS, groups=FOUND), analyst="bob")
+
+    assert await desk.spent("bob") == (2, 2)
+
+
 async def test_a_first_sight_that_does_not_fit_is_refused(desk: Desk) -> None:
     await desk.ask(block_of(replace(UNITS, epsilon=Decimal(501))))
     with pytest.raises(BudgetSpent) as caught:

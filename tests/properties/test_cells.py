@@ -74,9 +74,9 @@ def questions(draw: st.DrawFn, kind: str) -> str:
 
 def sums(asked: Block, known: Block) -> Iterator[sums_of_cells.Places]:
     """Each way in which the groups of a question are sums of the cells of another."""
-    if asked.cells is None or known.cells is None or known.cells.text is None:
+    if asked.cells is None or known.cells is None or (text := known.cells.text()) is None:
         return
-    released = ReleasedCells.read(known.cells.text)
+    released = ReleasedCells.read(text)
     assert released is not None and isinstance(asked.groups, PublicGroups) and isinstance(known.groups, PublicGroups)
     for view in asked.cells.views:
         if view.family == known.cells.family:
@@ -129,10 +129,10 @@ class Asking:
     def check_atoms(self, asked: str, known: str) -> bool:
         """Whether both divide the same rows; where they do, what is the same rows in both has the same numbers."""
         one, other = self.block(asked), self.block(known)
-        if one.cells is None or other.cells is None or other.cells.text is None:
+        if one.cells is None or other.cells is None or (text := other.cells.text()) is None:
             return False
         assert isinstance(one.groups, PublicGroups) and isinstance(other.groups, PublicGroups)
-        released, mine = ReleasedCells.read(other.cells.text), asked_partition(one.cells, one.groups.rows)
+        released, mine = ReleasedCells.read(text), asked_partition(one.cells, one.groups.rows)
         assert released is not None
         for view in one.cells.views:
             if mine is None or view.family != other.cells.family:
