@@ -1,27 +1,15 @@
 """The life of cubes over a real database and a real ledger: what is planned, who is charged when, and what serves."""
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.engines.postgres.snapshots import PostgresEngine
-from proxy.execute.cubes import CubeBook
-from proxy.execute.rulebook import Rulebook
-from proxy.ledger.sqlite import SqliteLedger
-from proxy.synopses.cube_shelf import CubeShelf
-from proxy.synopses.cubes import CubeMaker
-from proxy.twin.synthetic import SyntheticSchema
-from rules.accounting.store import PastCharge
 from rules.catalog import Catalog
-from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.yaml_source import RulesError
 from rules.refusal import BudgetSpent
 from rules.synopses.check import check_synopses
@@ -30,68 +18,9 @@ from rules.synopses.plan import NotPlanned
 from tests import shop as shop_data
 from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
-from tests.synopses.test_life import RULES
+from tests.synopses.stage import CUBE, RULES, CubeStage, cube_stage
 
-CUBE = (
-    "synopses: {daily: {epsilon: 10, refresh: month, cube: [customers.city, status], measures: [count, sum(amount)],"
-    " table: orders}}\n"
-)
-
-
-@dataclass
-class Registry:
-    """What the twins would list."""
-
-    listed: dict[str, SyntheticSchema] = field(default_factory=dict)
-
-    async def show_synopsis(self, schema: SyntheticSchema) -> None:
-        self.listed[schema.name] = schema
-
-    async def drop_synopsis(self, name: str) -> None:
-        self.listed.pop(name, None)
-
-
-@dataclass
-class Place:
-    """A proxy without clients, whose clock tests turn."""
-
-    engine: PostgresEngine
-    ledger: SqliteLedger
-    catalog: Catalog
-    now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    registry: Registry = field(default_factory=Registry)
-    book: CubeBook = field(default_factory=CubeBook)
-
-    def __post_init__(self) -> None:
-        self.maker = CubeMaker(self.engine, self.ledger, OpenDPNoise(), lambda: self.now)
-        self.shelf = self.started()
-
-    def started(self) -> CubeShelf:
-        return CubeShelf(self.maker, self.registry, self.book.tell)
-
-    def rulebook(self, rules: str = RULES + CUBE) -> Rulebook:
-        return Rulebook.of(shop_data.policy(rules=rules), self.catalog, 0)
-
-    async def make(self, rulebook: Rulebook) -> None:
-        await self.maker.make(await self.maker.plan("daily", rulebook), rulebook)
-
-    async def charges(self, who: str = "synopsis daily") -> Sequence[PastCharge]:
-        review = await self.ledger.review(who, self.rulebook().budgets, self.now, most_charges=100)
-        return review.charges
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        return self.registry.listed["daily"].readers
-
-
-@pytest.fixture
-async def place(shop: RealDatabase, tmp_path: Path) -> AsyncIterator[Place]:
-    SqliteLedger.create(tmp_path / "ledger", "1/shop")
-    ledger = await SqliteLedger.open(tmp_path / "ledger", "1/shop")
-    engine = PostgresEngine(shop.reader_dsn)
-    yield Place(engine, ledger, await engine.catalog())
-    await engine.close()
-    await ledger.close()
+place = pytest.fixture(cube_stage)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +28,7 @@ def catalog(shop: RealDatabase) -> Catalog:
     return catalog_of(shop.dsn)
 
 
-async def test_it_is_made_once_paid_once_by_each_and_a_restart_costs_nothing(place: Place) -> None:
+async def test_it_is_made_once_paid_once_by_each_and_a_restart_costs_nothing(place: CubeStage) -> None:
     await place.shelf.follow(place.rulebook())
     await place.shelf.follow(place.rulebook())
     await place.started().follow(place.rulebook())
@@ -109,12 +38,12 @@ async def test_it_is_made_once_paid_once_by_each_and_a_restart_costs_nothing(pla
     (ada, shared, _), (bob, _, _) = balances["ada"], balances["bob"]
     assert ada.spent == bob.spent == shared.spent
     assert Decimal("9.9") < shared.spent <= 10
-    (state,), listed = place.book.standing, place.registry.listed["daily"]
+    (state,), listed = place.book.standing, place.schema
     assert state.readers == listed.readers == ("ada", "bob")
     assert (listed.state, listed.cube_of, listed.cells) == ("ready", "orders", 2 * (5 + 4 + 20))
 
 
-async def test_a_new_period_makes_it_anew_and_what_is_not_refreshed_is_paid_for_ever(place: Place) -> None:
+async def test_a_new_period_makes_it_anew_and_what_is_not_refreshed_is_paid_for_ever(place: CubeStage) -> None:
     await place.shelf.follow(place.rulebook())
     (first,) = place.book.standing
     place.now += timedelta(days=20)
@@ -130,7 +59,7 @@ async def test_a_new_period_makes_it_anew_and_what_is_not_refreshed_is_paid_for_
     assert [len(await place.charges(who)) for who in ("synopsis daily", "ada")] == [2, 2]
 
 
-async def test_who_cannot_pay_may_not_use_it_and_who_comes_later_pays_first(place: Place) -> None:
+async def test_who_cannot_pay_may_not_use_it_and_who_comes_later_pays_first(place: CubeStage) -> None:
     await place.shelf.follow(place.rulebook((RULES + CUBE).replace("epsilon: 12", "epsilon: 3")))
     assert list(place.readers) == ["ada"]
     assert not await place.charges("bob")
@@ -140,7 +69,7 @@ async def test_who_cannot_pay_may_not_use_it_and_who_comes_later_pays_first(plac
     assert len(await place.charges("bob")) == len(await place.charges()) == 1
 
 
-async def test_a_budget_that_does_not_hold_it_runs_nothing(place: Place) -> None:
+async def test_a_budget_that_does_not_hold_it_runs_nothing(place: CubeStage) -> None:
     rules = place.rulebook((RULES + CUBE).replace("epsilon: 10,", "epsilon: 31,"))
 
     with pytest.raises(BudgetSpent):
@@ -151,16 +80,16 @@ async def test_a_budget_that_does_not_hold_it_runs_nothing(place: Place) -> None
     assert not await place.charges()
 
 
-async def test_other_keys_leave_it_as_outdated_and_without_its_rules_it_is_gone(place: Place) -> None:
+async def test_other_keys_leave_it_as_outdated_and_without_its_rules_it_is_gone(place: CubeStage) -> None:
     await place.shelf.follow(place.rulebook())
     await place.shelf.follow(place.rulebook((RULES + CUBE).replace("customers.city, ", "")))
-    assert place.registry.listed["daily"].state == "outdated"
+    assert place.schema.state == "outdated"
 
     await place.shelf.follow(place.rulebook(RULES))
-    assert not place.registry.listed and not place.book.standing
+    assert not place.shown.schemas and not place.book.standing
 
 
-async def test_nobody_is_charged_for_an_outdated_cube(place: Place) -> None:
+async def test_nobody_is_charged_for_an_outdated_cube(place: CubeStage) -> None:
     """By other rules of its tables its cells answer nothing any more."""
     of_ada = (RULES + CUBE).replace("table: orders}", "table: orders, analysts: [ada]}")
     other = "rows_per_unit: 41"
@@ -170,7 +99,7 @@ async def test_nobody_is_charged_for_an_outdated_cube(place: Place) -> None:
     for shelf in (place.shelf, place.started()):
         await shelf.follow(place.rulebook(changed))
 
-    assert (place.registry.listed["daily"].state, place.readers) == ("outdated", ("ada",))
+    assert (place.schema.state, place.readers) == ("outdated", ("ada",))
     assert not await place.charges("bob")
     assert len(await place.charges("ada")) == 1
 

@@ -1,33 +1,15 @@
 """The life of synopses over a real database and a real ledger: who is charged when, and what is shown then."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
-from proxy.engines.postgres.snapshots import PostgresEngine
-from proxy.execute.rulebook import Rulebook
-from proxy.ledger.sqlite import SqliteLedger
-from proxy.synopses.make import Maker
-from proxy.synopses.shelf import Shelf
-from proxy.twin.synthetic import SyntheticSchema
-from rules.accounting.store import PastCharge
-from rules.catalog import Catalog
 from rules.mechanisms.draw import OpenDPNoise
-from rules.policy.model import Policy
 from rules.refusal import BudgetSpent, InnerFailure
-from tests import shop as shop_data
-from tests.conftest import RealDatabase
-
-RULES = shop_data.RULES.replace(
-    "budget: {epsilon: 1000, delta: 1e-6}", "budget: {epsilon: 30, delta: 1e-6, per: month}"
-)
-RULES = RULES.replace("epsilon: 500", "epsilon: 12")
-SYNOPSIS = "synopses: {explore: {epsilon: 10, refresh: month, tables: {customers: [city, segment, is_vip]}}}\n"
+from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage
 
 
 class BrokenNoise(OpenDPNoise):
@@ -37,65 +19,10 @@ class BrokenNoise(OpenDPNoise):
         raise MemoryError
 
 
-@dataclass
-class Shown:
-    """What would be in the twins."""
-
-    schemas: dict[str, SyntheticSchema] = field(default_factory=dict)
-    times: int = 0
-
-    async def show_synopsis(self, schema: SyntheticSchema) -> None:
-        self.schemas[schema.name] = schema
-        self.times += 1
-
-    async def drop_synopsis(self, name: str) -> None:
-        self.schemas.pop(name, None)
+place = pytest.fixture(synopsis_stage)
 
 
-@dataclass
-class Place:
-    """A proxy without clients, whose clock tests turn."""
-
-    engine: PostgresEngine
-    ledger: SqliteLedger
-    catalog: Catalog
-    now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    shown: Shown = field(default_factory=Shown)
-
-    def __post_init__(self) -> None:
-        self.maker = Maker(self.engine, self.ledger, OpenDPNoise(), lambda: self.now)
-        self.shelf = self.started()
-
-    def started(self) -> Shelf:
-        """Another life of the proxy."""
-        return Shelf(self.maker, self.shown, lambda _: None)
-
-    def rulebook(self, rules: str = RULES + SYNOPSIS) -> Rulebook:
-        return Rulebook.of(self.policy(rules), self.catalog, 0)
-
-    def policy(self, rules: str) -> Policy:
-        return shop_data.policy(rules=rules)
-
-    async def charges(self, who: str = "synopsis explore") -> Sequence[PastCharge]:
-        review = await self.ledger.review(who, self.rulebook().budgets, self.now, most_charges=100)
-        return review.charges
-
-    @property
-    def schema(self) -> SyntheticSchema:
-        return self.shown.schemas["explore"]
-
-
-@pytest.fixture
-async def place(shop: RealDatabase, tmp_path: Path) -> AsyncIterator[Place]:
-    SqliteLedger.create(tmp_path / "ledger", "1/shop")
-    ledger = await SqliteLedger.open(tmp_path / "ledger", "1/shop")
-    engine = PostgresEngine(shop.reader_dsn)
-    yield Place(engine, ledger, await engine.catalog())
-    await engine.close()
-    await ledger.close()
-
-
-async def test_it_is_made_once_and_a_restart_shows_the_same_for_nothing(place: Place) -> None:
+async def test_it_is_made_once_and_a_restart_shows_the_same_for_nothing(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
     first = place.schema
     await place.shelf.follow(place.rulebook())
@@ -107,7 +34,7 @@ async def test_it_is_made_once_and_a_restart_shows_the_same_for_nothing(place: P
     assert place.schema.readers == ("ada", "bob")
 
 
-async def test_accounts_pay_the_same_and_the_budget_of_all_once(place: Place) -> None:
+async def test_accounts_pay_the_same_and_the_budget_of_all_once(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
 
     balances = {who: await place.ledger.balances(who, place.rulebook().budgets, place.now) for who in ("ada", "bob")}
@@ -117,7 +44,7 @@ async def test_accounts_pay_the_same_and_the_budget_of_all_once(place: Place) ->
     assert Decimal("9.9") < bob.spent <= 10
 
 
-async def test_a_new_period_makes_it_anew_and_the_old_rows_stay_until_then(place: Place) -> None:
+async def test_a_new_period_makes_it_anew_and_the_old_rows_stay_until_then(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
     first = place.schema
     place.now += timedelta(days=20)
@@ -128,7 +55,7 @@ async def test_a_new_period_makes_it_anew_and_the_old_rows_stay_until_then(place
     assert place.schema.shape == first.shape
 
 
-async def test_without_a_refresh_a_new_period_charges_nobody(place: Place) -> None:
+async def test_without_a_refresh_a_new_period_charges_nobody(place: SynopsisStage) -> None:
     rules = place.rulebook(RULES + SYNOPSIS.replace("refresh: month, ", ""))
     await place.shelf.follow(rules)
     place.now += timedelta(days=40)
@@ -139,7 +66,7 @@ async def test_without_a_refresh_a_new_period_charges_nobody(place: Place) -> No
     assert place.schema.readers == ("ada", "bob")
 
 
-async def test_a_reader_who_comes_later_pays_before_it_is_readable(place: Place) -> None:
+async def test_a_reader_who_comes_later_pays_before_it_is_readable(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook(RULES + SYNOPSIS.replace("refresh:", "analysts: [ada], refresh:")))
     assert list(place.schema.readers) == ["ada"]
     assert not await place.charges("bob")
@@ -151,14 +78,14 @@ async def test_a_reader_who_comes_later_pays_before_it_is_readable(place: Place)
     assert len(await place.charges()) == 1
 
 
-async def test_who_cannot_pay_is_left_out_and_the_others_read(place: Place) -> None:
+async def test_who_cannot_pay_is_left_out_and_the_others_read(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook((RULES + SYNOPSIS).replace("epsilon: 12", "epsilon: 3")))
 
     assert place.schema.readers == ("ada",)
     assert not await place.charges("bob")
 
 
-async def test_a_budget_that_does_not_hold_it_runs_nothing(place: Place) -> None:
+async def test_a_budget_that_does_not_hold_it_runs_nothing(place: SynopsisStage) -> None:
     rules = place.rulebook((RULES + SYNOPSIS).replace("epsilon: 10,", "epsilon: 31,"))
 
     with pytest.raises(BudgetSpent):
@@ -169,7 +96,7 @@ async def test_a_budget_that_does_not_hold_it_runs_nothing(place: Place) -> None
     assert not await place.charges()
 
 
-async def test_what_fails_after_its_charge_stays_charged_and_is_not_tried_again(place: Place) -> None:
+async def test_what_fails_after_its_charge_stays_charged_and_is_not_tried_again(place: SynopsisStage) -> None:
     place.maker = replace(place.maker, noise=BrokenNoise())
     with pytest.raises(InnerFailure):
         await place.maker.make("explore", place.rulebook())
@@ -184,7 +111,7 @@ async def test_what_fails_after_its_charge_stays_charged_and_is_not_tried_again(
     assert not await place.charges("ada")
 
 
-async def test_two_makes_at_once_are_two_charges_and_the_newest_is_shown(place: Place) -> None:
+async def test_two_makes_at_once_are_two_charges_and_the_newest_is_shown(place: SynopsisStage) -> None:
     one, two = await asyncio.gather(*(place.maker.make("explore", place.rulebook()) for _ in range(2)))
     await place.shelf.follow(place.rulebook())
 
@@ -193,7 +120,7 @@ async def test_two_makes_at_once_are_two_charges_and_the_newest_is_shown(place: 
     assert place.shelf.shown["explore"].release == max(one.id, two.id)
 
 
-async def test_other_columns_leave_the_rows_as_outdated_until_the_next_make(place: Place) -> None:
+async def test_other_columns_leave_the_rows_as_outdated_until_the_next_make(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
     first = place.schema
     other = place.rulebook(RULES + SYNOPSIS.replace("is_vip", "country"))
@@ -207,7 +134,7 @@ async def test_other_columns_leave_the_rows_as_outdated_until_the_next_make(plac
     assert "country" in place.schema.tables[0].columns
 
 
-async def test_another_protection_takes_the_rows_away_at_once(place: Place) -> None:
+async def test_another_protection_takes_the_rows_away_at_once(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
     await place.shelf.withdraw(place.policy(RULES + SYNOPSIS))
     assert place.shown.schemas
@@ -219,14 +146,14 @@ async def test_another_protection_takes_the_rows_away_at_once(place: Place) -> N
     assert len(await place.charges()) == 1
 
 
-async def test_without_its_rules_it_is_gone(place: Place) -> None:
+async def test_without_its_rules_it_is_gone(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook())
     await place.shelf.follow(place.rulebook(RULES))
 
     assert not place.shown.schemas
 
 
-async def test_without_delta_it_is_paid_as_epsilon(place: Place) -> None:
+async def test_without_delta_it_is_paid_as_epsilon(place: SynopsisStage) -> None:
     rules = (RULES + SYNOPSIS).replace(", delta: 1e-6", "").replace(", delta: 1e-9", "")
     await place.shelf.follow(place.rulebook(rules))
 
