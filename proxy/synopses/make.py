@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 
 from proxy.engines.engine import Engine, EngineError, Snapshot
 from proxy.execute.clock import Clock
@@ -15,14 +16,17 @@ from proxy.execute.faults import Faults, failures_of
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.statement_context import StatementContext
 from rules.accounting.store import Charge, KeptRelease, LedgerStore, ReleaseQuery
+from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import Noise
 from rules.policy.synopses import account_name
 from rules.refusal import AnalystStopped, BudgetSpent
+from rules.synopses.labels import LabelSearch, plan_labels, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
-from rules.synopses.release import Measured, measured, release_synopsis
-from rules.synopses.shares import price_of
+from rules.synopses.relation import Origin
+from rules.synopses.release import Labels, Measured, measured, release_synopsis
+from rules.synopses.shares import price_of_counts, price_of_synopsis
 
 SECONDS = 3600.0  # that the database may take for one synopsis
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
@@ -42,20 +46,23 @@ class Maker:
     async def make(self, name: str, rulebook: Rulebook) -> KeptRelease:
         """Measure a synopsis, and keep its noised counts; raises a Refusal or an EngineError."""
         plan = plan_synopsis(name, rulebook.policy, rulebook.catalog)
-        price = price_of(plan.rules.epsilon, rulebook.policy)
-        statements = [rulebook.kernel.marginals(table.statement) for table in plan.tables]
+        price, kernel = price_of_synopsis(plan, rulebook.policy), rulebook.kernel
+        searches = plan_labels(plan, rulebook.policy, rulebook.catalog, kernel)
         faults, context = Faults(self.ledger, self.clock), _context(plan, rulebook)
         found = [rulebook.catalog.find_table(each) for each in plan.reads]
         async with self.engine.snapshot(
             time_zone="UTC",
             timeout_seconds=SECONDS,
             tables=[table for table in found if table is not None],
-            statements=statements,
+            statements=[*(kernel.bounded(each.block.statement) for each in searches), *_statements(plan, kernel)],
         ) as snapshot:
             receipt = await self.ledger.charge(self._charge(plan, price), rulebook.budgets)
             try:
-                tables = await _look(plan, statements, snapshot)
-                release = await asyncio.to_thread(release_synopsis, plan, tables, price, self.noise)
+                labels = Labels(price, await self._find_labels(searches, snapshot, rulebook))
+                measured_plan = with_labels(plan, labels.found, rulebook.policy, rulebook.catalog)
+                tables = await _look(measured_plan, _statements(measured_plan, kernel), snapshot)
+                rest = price_of_counts(plan, rulebook.policy)
+                release = await asyncio.to_thread(release_synopsis, measured_plan, tables, rest, self.noise, labels)
                 await self.ledger.settle(receipt.charge, [release])
             except Exception as error:  # noqa: BLE001 - after the charge whatever it is
                 raise await faults.note(receipt, context, error) from None
@@ -63,6 +70,19 @@ class Maker:
         if kept is None:
             raise EngineError("the synopsis was not kept")
         return kept
+
+    async def _find_labels(
+        self, searches: Sequence[LabelSearch], snapshot: Snapshot, rulebook: Rulebook
+    ) -> dict[Origin, tuple[str, ...]]:
+        """Run the statements that find labels, and noise what they say."""
+        found, size = {}, rulebook.policy.group_size
+        for search in searches:
+            statement = rulebook.kernel.bounded(search.block.statement)
+            with failures_of(statement.sql):
+                rows, codec = await snapshot.run(statement), snapshot.codec
+                find = partial(search.find, rows, self.noise, group_size=size, codec=codec)
+                found[search.origin] = await asyncio.to_thread(find)
+        return found
 
     async def find(self, plan: SynopsisPlan, rulebook: Rulebook) -> KeptRelease | None:
         """The newest release of a plan."""
@@ -105,6 +125,10 @@ class Maker:
             statement=name,
             shape=name,
         )
+
+
+def _statements(plan: SynopsisPlan, kernel: Kernel) -> list[Marginals]:
+    return [kernel.marginals(table.statement) for table in plan.tables]
 
 
 async def _look(plan: SynopsisPlan, statements: Sequence[Marginals], snapshot: Snapshot) -> list[Measured]:

@@ -29,6 +29,7 @@ from rules.catalog import Table
 from rules.planner.plan import PreviewRows
 from rules.policy.model import Policy
 from rules.refusal import Refusal
+from rules.synopses.labels import labels_in, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.release import job_of
 from rules.synopses.shown import domain_conditions, links_of, shown_tables
@@ -174,6 +175,7 @@ async def fitted_schema(
     plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook
 ) -> SyntheticSchema:  # fmt: skip
     """The rows of a release, as the twin takes them."""
+    plan = with_labels(plan, labels_in(kept.release, plan), rulebook.policy, rulebook.catalog)
     job = job_for(plan, kept, rulebook)
     report, texts = await run_fit(job)
     tables = tuple(

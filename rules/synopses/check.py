@@ -13,15 +13,18 @@ from rules.kernel.statement import Marginals
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Count, margin_of_output
-from rules.mechanisms.release_plan import Block
+from rules.mechanisms.release_plan import Block, Measure
+from rules.mechanisms.threshold import find_threshold
 from rules.planner.check_views import check_all
 from rules.policy.finding import Finding, by_severity, error, note, warning
 from rules.policy.model import Policy
 from rules.policy.synopses import CubeRules, MadeOnce, account_name
 from rules.policy.yaml_source import dotted
+from rules.refusal import Refusal
 from rules.synopses.cubes import plan_cube
+from rules.synopses.labels import plan_labels
 from rules.synopses.plan import NotPlanned, PlannedTable, SynopsisPlan, plan_synopsis
-from rules.synopses.shares import Weighed, noise_of, price_of, shares_of_marginals
+from rules.synopses.shares import Weighed, noise_of, price_of, price_of_counts, shares_of_marginals
 
 _TAKEN = ("public", "noisegate", "information_schema")
 _ROWS = 10_000  # for which expected errors are told: nobody has looked at how many there are
@@ -45,6 +48,11 @@ def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
             yield error(refusal.path, refusal.message, refusal.hint)
             continue
         yield from _price(path, rules, policy)
+        try:
+            yield from _labels(path, plan, policy, catalog)
+        except Refusal as refusal:
+            yield error(path, refusal.message, refusal.hint)
+            continue
         made = [Kernel(Ground(policy, catalog)).marginals(table.statement) for table in plan.tables]
         yield from _quality(path, plan, made, policy)
     yield from _cubes(policy, catalog)
@@ -128,9 +136,23 @@ def _price(path: str, rules: MadeOnce, policy: Policy) -> Iterator[Finding]:
         yield warning(path, words)
 
 
+def _labels(path: str, plan: SynopsisPlan, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """Which labels will be found, and what that costs."""
+    for search in plan_labels(plan, policy, catalog, Kernel(Ground(policy, catalog))):
+        units = search.block.measures[search.groups.measure]
+        assert isinstance(units, Measure), "a threshold looks at a number of units"
+        least = find_threshold(units, search.groups.delta, group_size=policy.group_size)
+        (table, name), delta = search.origin, search.groups.delta
+        words = (
+            f"{table}.{name}: its labels are found in the data, those that some {least:,} units have or more, for a "
+            f"part of the price and δ {delta.normalize()}"
+        )
+        yield note(f"{path}.tables", words, "listed values are free: values: [a, b, c]")
+
+
 def _quality(path: str, plan: SynopsisPlan, made: Sequence[Marginals], policy: Policy) -> Iterator[Finding]:
     """The expected distance of pairs, for a number of rows that is not looked at."""
-    price = price_of(plan.rules.epsilon, policy)
+    price = price_of_counts(plan, policy)
     places = [
         (table, statement, number)
         for table, statement in zip(plan.tables, made, strict=True)

@@ -1,5 +1,6 @@
 """The bins of a listed column: numbers that the database gives to every row, and what stands for each in the end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
@@ -19,6 +20,7 @@ from rules.values.types import INT8
 from rules.values.value import DAY, day_at, days_of, text_of
 
 MOST_BINS = 64
+MOST_LABELS = MOST_BINS - 2  # that are found in the data: others, and NULL, have bins too
 _OTHER = "other"
 _SECOND = 1_000_000
 _BY_VALUE = ("text", "enum", "boolean", "uuid")
@@ -38,9 +40,20 @@ class Binned:
         return len(self.kept)
 
 
-def binned(column: Column, listed: Listed, rows: int) -> Binned:
-    """The bins of a column, whose NULLs and other values have bins of their own; raises NotAllowed with the reason."""
+def is_open(column: Column) -> bool:
+    """Whether it is text whose values nobody lists: its labels are found in the data, for a price of their own."""
     known = domain.intersect(column.domain, column.declared)
+    return column.type.kind == "text" and isinstance(known, domain.Anything)
+
+
+def binned(column: Column, listed: Listed, rows: int, labels: Sequence[str] | None = None) -> Binned:
+    """The bins of a column, whose NULLs and other values have bins of their own; raises NotAllowed with the reason.
+
+    Of an open column `labels` are its values, or None where they cannot be found.
+    """
+    known = domain.intersect(column.domain, column.declared)
+    if labels is not None and is_open(column):
+        return _labels(column, Values(tuple(labels) or (_OTHER,)))
     if column.type.kind in _TIMES:
         return _calendar(column, listed, domain.range_of(known))
     items = domain.items_of(known, MOST_BINS) if not listed.by else None

@@ -18,14 +18,15 @@ from rules.policy.model import Policy
 from rules.policy.synopses import Listed, SynopsisRules
 from rules.policy.yaml_source import dotted
 from rules.refusal import NotAllowed, Refusal
-from rules.synopses.column_bins import Binned, binned, counted
+from rules.synopses.column_bins import MOST_LABELS, Binned, binned, counted, is_open
 from rules.synopses.keys import keys_of
-from rules.synopses.relation import Rows, find_table, is_unique, link, named
+from rules.synopses.relation import Origin, Rows, find_table, is_unique, link, named
 from rules.synthesis.model import KeyPart
 from rules.values.expression import Column
 
 MOST_COLUMNS, MOST_CELLS, MOST_MARGINALS, MOST_IN_ALL = 12, 4096, 66, 200_000
 _CELL_FACTOR = 8  # a cell counts so many times the rows that a unit has there on average
+_PLACEHOLDERS = tuple(map(str, range(MOST_LABELS)))
 _DEPTH = 3  # a table, its rows' rows, and theirs
 
 
@@ -37,6 +38,7 @@ class PlannedColumn:
     origin: tuple[TableName, str]  # whose column it is; a count's is the table that is counted
     binned: Binned
     shown_as: str | None
+    is_open: bool = False  # its labels are found in the data; until then others stand for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,19 @@ class SynopsisPlan:
     group_size: int
     tables: tuple[PlannedTable, ...]
     reads: tuple[TableName, ...]
+    before_labels: "SynopsisPlan | None" = None
+
+    @property
+    def open(self) -> tuple[Origin, ...]:
+        """The columns whose labels are found in the data, each once."""
+        columns = (column for table in self.tables for column in table.columns)
+        return tuple(dict.fromkeys(column.origin for column in columns if column.is_open))
 
     @property
     def digest(self) -> str:
-        """Equal where what is measured means the same."""
+        """Equal where what is measured means the same, whatever labels were found."""
+        if self.before_labels is not None:
+            return self.before_labels.digest
         parts = [repr((self.unit, self.group_size))]
         parts += [repr((str(each.table.name), each.statement, each.columns, each.link)) for each in self.tables]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
@@ -94,8 +105,13 @@ class NotPlanned(NotAllowed):
         self.path = path
 
 
-def plan_synopsis(name: str, policy: Policy, catalog: Catalog) -> SynopsisPlan:
-    """The plan of a synopsis; raises NotPlanned with the first thing that is wrong with it."""
+def plan_synopsis(
+    name: str, policy: Policy, catalog: Catalog, labels: Mapping[Origin, tuple[str, ...]] | None = None
+) -> SynopsisPlan:
+    """The plan of a synopsis; raises NotPlanned with the first thing that is wrong with it.
+
+    Until the labels of open columns are found, as many as there may be stand for them.
+    """
     rules = policy.schemas[name]
     path = dotted(("synopses", name))
     planned: list[PlannedTable] = []
@@ -103,7 +119,7 @@ def plan_synopsis(name: str, policy: Policy, catalog: Catalog) -> SynopsisPlan:
     for text in _in_order(rules.listed, policy, catalog, path):
         here = dotted(("synopses", name, "tables", text))
         wanted = [rules.places(text, columns) for columns in rules.marginals.get(text, ())]
-        made = _table(named(text), rules.listed, wanted, planned, policy, catalog, here)
+        made = _table(named(text), rules.listed, wanted, planned, policy, catalog, here, labels or {})
         planned.append(made)
         reads |= _read(made, policy, catalog)
     cells = sum(each.cells(marginal) for each in planned for marginal in each.statement.counted)
@@ -144,7 +160,7 @@ def _parents(
 
 def _table(
     name: TableName, listed: Mapping[str, tuple[Listed, ...]], wanted: Sequence[tuple[int, ...]],
-    before: list[PlannedTable], policy: Policy, catalog: Catalog, path: str,
+    before: list[PlannedTable], policy: Policy, catalog: Catalog, path: str, labels: Mapping[Origin, tuple[str, ...]],
 ) -> PlannedTable:  # fmt: skip
     table, rules = find_table(name, policy, catalog), policy.find_table(name)
     assert rules is not None
@@ -161,7 +177,8 @@ def _table(
         words = "a synopsis of it needs a number of rows_per_unit in its own rules"
         raise NotPlanned(path, words, f"write rows_per_unit: 40 under tables.{table.name}")
     columns = tuple(
-        _column(each, rows, listed, policy, f"{path}[{place}]", most) for place, each in enumerate(columns_listed)
+        _column(each, rows, listed, policy, f"{path}[{place}]", most, labels)
+        for place, each in enumerate(columns_listed)
     )
     marginals = tuple(_marginals(columns, wanted, rows, policy, catalog, most, path))
     statement = MarginalsStatement(rows.script, tuple(each.binned.bins for each in columns), marginals, most)
@@ -172,8 +189,9 @@ def _table(
 
 
 def _column(
-    listed: Listed, rows: Rows, tables: Mapping[str, tuple[Listed, ...]], policy: Policy, path: str, most: int
-) -> PlannedColumn:
+    listed: Listed, rows: Rows, tables: Mapping[str, tuple[Listed, ...]], policy: Policy, path: str, most: int,
+    labels: Mapping[Origin, tuple[str, ...]],
+) -> PlannedColumn:  # fmt: skip
     """One listed column; whatever is wrong with it is told with its place."""
     try:
         if listed.counts:
@@ -182,8 +200,9 @@ def _column(
         table = find_table(owner, policy, rows.catalog)
         _check_column(table, listed.column, policy)
         column = rows.column((owner, listed.column))
-        shown_as = listed.column if owner == rows.table.name else None
-        return PlannedColumn(listed, (owner, listed.column), binned(column, listed, most), shown_as)
+        shown_as, origin = listed.column if owner == rows.table.name else None, (owner, listed.column)
+        known = labels.get(origin, _PLACEHOLDERS) if policy.budget.delta else None
+        return PlannedColumn(listed, origin, binned(column, listed, most, known), shown_as, is_open(column))
     except Refusal as refusal:
         raise NotPlanned(path, f'"{listed.text}": {refusal.message}', refusal.hint) from None
 

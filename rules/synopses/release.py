@@ -13,11 +13,21 @@ from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import Noise, add
 from rules.policy.synopses import account_name
 from rules.refusal import Mismatch
+from rules.synopses.labels import as_groups, is_label
 from rules.synopses.plan import PlannedTable, SynopsisPlan
+from rules.synopses.relation import Origin
 from rules.synopses.shares import Weighed, check_sum, noise_of, shares_of_marginals, shares_of_totals
 from rules.synthesis import model
 
 Rows = Sequence[tuple[bytes | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of open columns, and what they and the counts cost together."""
+
+    price: Mechanism
+    found: Mapping[Origin, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +67,13 @@ def _whole(cell: bytes | None) -> int:
     return int(cell)
 
 
-def release_synopsis(plan: SynopsisPlan, tables: Sequence[Measured], price: Mechanism, noise: Noise) -> Release:
-    """All noised counts as one release. First the rows of each table, by which the rest of the price is shared."""
+def release_synopsis(
+    plan: SynopsisPlan, tables: Sequence[Measured], price: Mechanism, noise: Noise, labels: Labels | None = None
+) -> Release:
+    """All noised counts as one release. First the rows of each table, by which the rest of the price is shared.
+
+    Labels that were found before stand in the same release, and have had their part of a price beside this one.
+    """
     size = plan.group_size
     first = shares_of_totals(price, len(tables))
     totals = [_noised(table, 0, first, price, noise, size) for table in tables]
@@ -77,7 +92,8 @@ def release_synopsis(plan: SynopsisPlan, tables: Sequence[Measured], price: Mech
     about = [_about(table, 0, first) for table in tables]
     about += [_about(measured, number, share) for (measured, number), share in zip(places, shares, strict=True)]
     values = tuple(value for part in (*totals, *noised) for value in part)
-    return Release(account_name(plan.name), plan.digest, price, tuple(about), values)
+    known = Labels(price, {}) if labels is None else labels
+    return Release(account_name(plan.name), plan.digest, known.price, (*as_groups(known.found), *about), values)
 
 
 def _noised(
@@ -99,7 +115,7 @@ def job_of(plan: SynopsisPlan, made: Sequence[Marginals], release: Release, limi
     noised: dict[tuple[str, int], model.Marginal] = {}
     statements = {str(table.table.name): (table, marginals) for table, marginals in zip(plan.tables, made, strict=True)}
     start = 0
-    for name, text, epsilon in release.groups:
+    for name, text, epsilon in (group for group in release.groups if not is_label(group)):
         table, statement = statements[str(name)]
         marginal = statement.marginals[int(str(text))]
         shape = tuple(table.columns[place].binned.count for place in marginal.columns)

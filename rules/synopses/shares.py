@@ -1,5 +1,6 @@
 """What a synopsis costs, and which share of it each marginal gets.
 
+Text without a list of values takes a tenth of ρ first, and a δ a column, to find its labels.
 With δ the price is ρ, the largest that still means the synopsis' ε at the budget's own conversion, and noise is
 Gaussian; without δ it is ε, and noise is Laplace. A fiftieth goes to the number of rows of each table. The rest is
 shared so that the expected distance of all pairs together is least: marginal i with c cells, a reach of Δ and N rows
@@ -12,7 +13,7 @@ N is the noised number of rows, so the shares are a function of what is released
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from rules.accounting.accountant import Limit, largest_rho
@@ -20,8 +21,10 @@ from rules.kernel.statement import Marginal
 from rules.mechanisms.additive import AdditiveNoise, GaussianNoise, LaplaceNoise
 from rules.mechanisms.cost import Mechanism
 from rules.policy.model import Policy
+from rules.synopses.plan import SynopsisPlan
 
 _TOTALS = Decimal("0.02")
+_LABELS = Decimal("0.1")  # of ρ, for the labels of all text without a list
 _DOWN = Context(prec=12, rounding=ROUND_FLOOR)
 _JUST_BELOW = Decimal("0.999999999")  # so that rounded shares never add up to more than the whole
 
@@ -41,6 +44,23 @@ def price_of(epsilon: Decimal, policy: Policy) -> Mechanism:
     if not limit.conversion_delta:
         return Mechanism.pure(epsilon)
     return Mechanism(None, Decimal(0), largest_rho(epsilon, limit.conversion_delta))
+
+
+def price_of_synopsis(plan: SynopsisPlan, policy: Policy) -> Mechanism:
+    """What a synopsis costs in all: with the δ of the thresholds by which labels are found."""
+    price = price_of(plan.rules.epsilon, policy)
+    return replace(price, delta=policy.statement_delta() * len(plan.open)) if plan.open else price
+
+
+def share_of_labels(plan: SynopsisPlan, policy: Policy) -> Decimal:
+    """The ε of the statement that finds the labels of one column, whose draws are ε²/2-zCDP."""
+    return _root(price_of(plan.rules.epsilon, policy).rho * _LABELS / len(plan.open))
+
+
+def price_of_counts(plan: SynopsisPlan, policy: Policy) -> Mechanism:
+    """What is left for counts where labels have their part."""
+    price = price_of(plan.rules.epsilon, policy)
+    return replace(price, rho=_DOWN.multiply(price.rho, 1 - _LABELS)) if plan.open else price
 
 
 def shares_of_totals(price: Mechanism, tables: int) -> Decimal:
