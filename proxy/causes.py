@@ -159,7 +159,7 @@ def ledger_cause(error: LedgerError) -> Cause:
             return ledger_cause(inner)
         case sqlite3.Error() as failure:
             return Cause(getattr(failure, "sqlite_errorname", error.reason))
-        case BaseException() as failure if (found := cause_of(failure)) != UNKNOWN:
-            return found
+        case BaseException() as failure if (cause := cause_of(failure)) != UNKNOWN:
+            return cause
         case _:
             return Cause(error.reason)

@@ -36,9 +36,9 @@ class Freeze:
     def told(self, policy: Policy, catalog: Catalog, before: Sequence[Unseen]) -> "Freeze":
         """Say what is hidden now and was not before."""
         unseen = () if self.seen is None else find_unseen(policy, catalog, self.seen)
-        for each in unseen:
-            if each not in before:
-                finding = each.finding(lock_of(self.rules).name, str(self.rules))
+        for late in unseen:
+            if late not in before:
+                finding = late.finding(lock_of(self.rules).name, str(self.rules))
                 tell(str(finding))
-                warn("hidden_until_locked", place=each.place)
+                warn("hidden_until_locked", place=late.place)
         return replace(self, unseen=unseen)

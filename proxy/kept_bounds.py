@@ -19,8 +19,8 @@ async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> 
     if not policy.auto_columns:
         return policy
     with told_to_the_dba():
-        found = await ledger.bounds()
-    made = put_bounds(policy, catalog, found)
+        kept_boundses = await ledger.bounds()
+    made = put_bounds(policy, catalog, kept_boundses)
     if made.auto_columns:
         names = ", ".join(f"{table}.{column}" for table, column in made.auto_columns)
         raise ConfigurationError(
@@ -30,9 +30,9 @@ async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> 
     return made
 
 
-def put_bounds(policy: Policy, catalog: Catalog, found: Sequence[KeptBounds]) -> Policy:
+def put_bounds(policy: Policy, catalog: Catalog, kept_boundses: Sequence[KeptBounds]) -> Policy:
     """The policy with what was found, as far as there is something."""
-    kept = {(table_name(each.table), each.column): each for each in found}
+    kept = {(table_name(bounds.table), bounds.column): bounds for bounds in kept_boundses}
     known = {
         place: (_value(kept[place].lower, place, catalog), _value(kept[place].upper, place, catalog))
         for place in policy.auto_columns

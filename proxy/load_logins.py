@@ -32,25 +32,29 @@ def load_accounts(policy: Policy, rules: Path, secret: bytes) -> Accounts:
             raise ConfigurationError(
                 f"{name} has a password in the rules and one in the file of verifiers: remove one of them"
             )
-    accounts = {name: _account(name, each, filed.get(name, ())) for name, each in policy.accounts.items()}
+    accounts = {name: _account(name, account, filed.get(name, ())) for name, account in policy.accounts.items()}
     return Accounts(accounts, secret, _auth_query(policy, accounts))
 
 
 def find_oddities(policy: Policy, rules: Path, accounts: Accounts) -> list[str]:
     """Return what a DBA should know of logins that work as they were written."""
     path = verifiers_path(policy, rules)
-    found = []
+    oddities = []
     if path is not None:
         strangers = sorted(read_filed(policy, rules).keys() - policy.accounts.keys())
-        found += [f'{path}: the rules do not name "{name}"' for name in strangers]
+        oddities += [f'{path}: the rules do not name "{name}"' for name in strangers]
         if path.stat().st_mode & 0o004:
-            found.append(f"{path}: every user of this machine can read it (chmod o-r)")
+            oddities.append(f"{path}: every user of this machine can read it (chmod o-r)")
         needless = sorted(name for name in read_filed(policy, rules) if not _needs_password(policy, name))
-        found += [f'{path}: "{name}" logs in with a certificate alone; this password is not used' for name in needless]
+        oddities += [
+            f'{path}: "{name}" logs in with a certificate alone; this password is not used' for name in needless
+        ]
     if accounts.auth_query is None:
-        lacking = sorted(name for name, each in accounts.accounts.items() if each.needs_password and not each.verifiers)
-        found += [f"{name} has no password yet, and cannot log in" for name in lacking]
-    return [*found, *_expired(accounts)]
+        lacking = sorted(
+            name for name, account in accounts.accounts.items() if account.needs_password and not account.verifiers
+        )
+        oddities += [f"{name} has no password yet, and cannot log in" for name in lacking]
+    return [*oddities, *_expired(accounts)]
 
 
 def _expired(accounts: Accounts) -> Iterator[str]:
@@ -96,7 +100,7 @@ def verifiers_path(policy: Policy, rules: Path) -> Path | None:
 
 def check_authorities(policy: Policy, settings: ServerSettings) -> None:
     """Certificates of clients need somebody who signs them."""
-    named = sorted(name for name, each in policy.accounts.items() if each.certificate is not None)
+    named = sorted(name for name, account in policy.accounts.items() if account.certificate is not None)
     if named and settings.client_authorities is None:
         raise ConfigurationError(f"the certificate of {named[0]} cannot be checked: give --tls-client-ca")
 
@@ -115,10 +119,10 @@ async def follow_file(path: Callable[[], Path | None], reload: Callable[[], Awai
 def _signature(path: Path | None) -> tuple[int, ...]:
     """Return what differs when a file was changed or replaced; nothing where there is none."""
     try:
-        found = None if path is None else path.stat()
+        status = None if path is None else path.stat()
     except OSError:
         return ()
-    return () if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return () if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _account(name: str, rules: LoginRules, filed: tuple[DatedVerifier, ...]) -> Account:

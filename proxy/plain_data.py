@@ -145,16 +145,16 @@ class _Compiler:
         def encode(value: Any) -> Json:
             if type(value) is not kind:
                 raise Malformed(f"not a {kind.__name__}")
-            given = value.model_fields_set
-            return [[name, each.encode(getattr(value, name))] for name, each in fields.items() if name in given]
+            set_fields = value.model_fields_set
+            return [[name, field.encode(getattr(value, name))] for name, field in fields.items() if name in set_fields]
 
         def decode(data: Any, depth: int) -> Any:
-            given = {}
+            arguments = {}
             for name, item in _pairs(data):
-                if type(name) is not str or name not in fields or name in given or depth >= MOST_DEPTH:
+                if type(name) is not str or name not in fields or name in arguments or depth >= MOST_DEPTH:
                     raise Malformed(f"not a {kind.__name__}")
-                given[name] = fields[name].decode(item, depth + 1)
-            return kind(**given)
+                arguments[name] = fields[name].decode(item, depth + 1)
+            return kind(**arguments)
 
         return Shape(frozenset((list,)), encode, decode)
 
@@ -222,7 +222,7 @@ def _formed(form: Form, inner: Shape) -> Shape:
 
 
 def _pairs(data: Any) -> list[tuple[Any, Any]]:
-    if type(data) is not list or not all(type(each) is list and len(each) == 2 for each in data):
+    if type(data) is not list or not all(type(pair) is list and len(pair) == 2 for pair in data):
         raise Malformed("not a list of pairs")
     return [(name, item) for name, item in data]
 
@@ -232,8 +232,8 @@ def _runtime_type(hint: Any) -> type:
     origin = get_origin(hint)
     if origin is Literal:
         (kind,) = set(map(type, get_args(hint)))
-        found: type = kind
-        return found
+        type_: type = kind
+        return type_
     made: type = hint if origin is None else origin
     return made
 

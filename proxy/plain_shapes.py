@@ -62,12 +62,12 @@ def tuple_of(items: Sequence[Shape]) -> Shape:
     def encode(value: Any) -> Json:
         if type(value) is not tuple or len(value) != len(encoders):
             raise Malformed("not such a tuple")
-        return [encoder(each) for encoder, each in zip(encoders, value, strict=True)]
+        return [encoder(item) for encoder, item in zip(encoders, value, strict=True)]
 
     def decode(data: Any, depth: int) -> Any:
         if type(data) is not list or len(data) != len(decoders):
             raise Malformed("not such a tuple")
-        return tuple([decoder(each, depth) for decoder, each in zip(decoders, data, strict=True)])
+        return tuple([decoder(item, depth) for decoder, item in zip(decoders, data, strict=True)])
 
     return Shape(frozenset((list,)), encode, decode)
 
@@ -79,9 +79,9 @@ def set_of(items: Shape) -> Shape:
         return items.encode(tuple(value))
 
     def decode(data: Any, depth: int) -> Any:
-        found = items.decode(data, depth)
-        made = frozenset(found)
-        if len(made) < len(found):
+        decoded = items.decode(data, depth)
+        made = frozenset(decoded)
+        if len(made) < len(decoded):
             raise Malformed("twice in a set")
         return made
 
@@ -95,9 +95,9 @@ def mapping_of(pairs: Shape) -> Shape:
         return pairs.encode(tuple(value.items()))
 
     def decode(data: Any, depth: int) -> Any:
-        found = pairs.decode(data, depth)
-        made = dict(found)
-        if len(made) < len(found):
+        decoded = pairs.decode(data, depth)
+        made = dict(decoded)
+        if len(made) < len(decoded):
             raise Malformed("twice in a mapping")
         return made
 
@@ -136,20 +136,20 @@ def _listed(members: Mapping[Any, Any], kinds: frozenset[type]) -> Shape:
 
 def bare(*kinds: type) -> Shape:
     """Return what stands in JSON as it is; texts hold whole characters only, which UTF-8 sees to."""
-    found = frozenset(kinds)
+    types = frozenset(kinds)
 
     def encode(value: Any) -> Json:
-        if type(value) not in found:
+        if type(value) not in types:
             raise Malformed("of another type")
         plain: Json = value
         return plain
 
     def decode(data: Any, _: int) -> Any:
-        if type(data) not in found:
+        if type(data) not in types:
             raise Malformed("of another type")
         return data
 
-    return Shape(found, encode, decode, is_bare=True)
+    return Shape(types, encode, decode, is_bare=True)
 
 
 def _as_text(kind: type, write: Callable[[Any], str], read: Callable[[str], Any]) -> Shape:

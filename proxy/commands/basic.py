@@ -67,17 +67,17 @@ def password(beside: str | None = None, name: str | None = None) -> int:
     except ValueError as error:
         raise ConfigurationError(f"--beside: {error}") from None
     if sys.stdin.isatty():
-        given = getpass("Password: ")
-        if given != getpass("Again: "):
+        typed_password = getpass("Password: ")
+        if typed_password != getpass("Again: "):
             raise ConfigurationError("the two passwords differ")
     else:
-        given = sys.stdin.readline().rstrip("\n")
-    if not given:
+        typed_password = sys.stdin.readline().rstrip("\n")
+    if not typed_password:
         raise ConfigurationError("the password must not be empty")
     try:
         salt = secrets.token_bytes(16) if other is None else other.salt
         iterations = USUAL_ITERATIONS if other is None else other.iterations
-        verifier = Verifier.of_password(given, salt, iterations)
+        verifier = Verifier.of_password(typed_password, salt, iterations)
         say(str(verifier) if name is None else line_of(name, verifier))
     except ValueError as error:
         raise ConfigurationError(str(error)) from None

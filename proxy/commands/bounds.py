@@ -35,35 +35,39 @@ def look_for_bounds(settings: Settings, epsilon: Decimal | None, *, again: bool)
         return list(await ledger.bounds())
 
     try:
-        found = run(with_ledger(settings, policy, look))
+        kept_boundses = run(with_ledger(settings, policy, look))
     except Refusal as refusal:
         raise ConfigurationError(f"{refusal}. {refusal.detail} {refusal.hint}".rstrip(". ")) from None
-    for line in lines(policy, found):
+    for line in lines(policy, kept_boundses):
         say(line)
     return 0
 
 
-def lines(policy: Policy, found: list[KeptBounds]) -> list[str]:
+def lines(policy: Policy, kept_boundses: list[KeptBounds]) -> list[str]:
     """Return what is kept of the columns of the rules."""
     named = {(str(table), column) for table, column in policy.auto_columns}
-    return [f"{each.table}.{each.column}: {as_words(each)}" for each in found if (each.table, each.column) in named]
+    return [
+        f"{bounds.table}.{bounds.column}: {as_words(bounds)}"
+        for bounds in kept_boundses
+        if (bounds.table, bounds.column) in named
+    ]
 
 
 def _question(table: TableName, column: str, catalog: Catalog) -> ColumnLook:
-    found = catalog.find_table(table)
-    known = None if found is None else found.find_column(column)
-    look = None if found is None or known is None else column_look(found, known)
+    known_table = catalog.find_table(table)
+    known = None if known_table is None else known_table.find_column(column)
+    look = None if known_table is None or known is None else column_look(known_table, known)
     if look is None:
         raise ConfigurationError(f"bounds: auto is for columns of numbers and dates, which {table}.{column} is not")
     return look
 
 
 async def _look(looking: PrivateLook, look: ColumnLook, share: Share) -> KeptBounds:
-    found = await looking.find(look, share)
-    if found.lower is None or found.upper is None or look.column is None:
+    look_result = await looking.find(look, share)
+    if look_result.lower is None or look_result.upper is None or look.column is None:
         raise ConfigurationError(
             f"{look.table}.{look.column}: noise hides all at ε {share.epsilon}, which was charged; --epsilon takes more"
         )
     return KeptBounds(
-        system_clock(), str(look.table), look.column, str(found.lower), str(found.upper), share.epsilon
+        system_clock(), str(look.table), look.column, str(look_result.lower), str(look_result.upper), share.epsilon
     )  # fmt: skip

@@ -37,7 +37,7 @@ class CheckReport:
             if finding.severity is Severity.NOTE:
                 notes.setdefault((finding.message, finding.hint), []).append(finding)
         for (message, hint), alike in notes.items():
-            paths = ", ".join(_short(each.path) for each in alike)
+            paths = ", ".join(_short(finding.path) for finding in alike)
             yield f"{self._place(alike[0])}: note: {paths}: {message}" + (f" ({hint})" if hint else "")
         if self.uses:
             yield ""
@@ -94,7 +94,7 @@ class CheckReport:
             if not use.public:
                 yield f"  {use.table.name}"
                 yield from (f"    {line}" for line in map(_line, use.questions))
-                yield from (f"    not: {each}" for each in use.not_covered)
+                yield from (f"    not: {column}" for column in use.not_covered)
         yield "  Averages, quantiles and shares: noisegate.margin(…) around one shows its error with the answer."
 
 

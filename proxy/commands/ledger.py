@@ -68,7 +68,7 @@ def show_ledger(settings: Settings, show: Show) -> int:
             for name, balance in zip(names, own, strict=True)
         ]
         accounts += [
-            AccountLine(f"role {name}", each) for name, each in (await ledger.role_balances(budgets, now)).items()
+            AccountLine(f"role {name}", balance) for name, balance in (await ledger.role_balances(budgets, now)).items()
         ]
         charges = history.charges if show.lists_charges else None
         return LedgerSummary(
@@ -167,8 +167,10 @@ def compact(settings: Settings, before: datetime | None) -> int:
 async def _made_at(ledger: Ledger, policy: Policy) -> list[datetime]:
     """When the synopses of the rules were made last: what they are shown from has to stay."""
     budgets, now = budgets_of(policy), system_clock()
-    found = [await ledger.review(account_name(name), budgets, now, most_charges=100) for name in policy.synopses]
-    settled = [[charge.time for charge in review.charges if charge.state == "settled"] for review in found]
+    ledger_reviews = [
+        await ledger.review(account_name(name), budgets, now, most_charges=100) for name in policy.synopses
+    ]
+    settled = [[charge.time for charge in review.charges if charge.state == "settled"] for review in ledger_reviews]
     return [max(times).astimezone(UTC) for times in settled if times]
 
 

@@ -25,7 +25,7 @@ def add_to(
     for add in (_show, _verify, _backup, _restore, _move, _compact):
         parser, run = add(actions, add_rules)
         add_place(parser)
-        parser.set_defaults(run=lambda given, run=run: run(settings(given), given))
+        parser.set_defaults(run=lambda arguments, run=run: run(settings(arguments), arguments))
 
 
 def _show(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
@@ -50,9 +50,9 @@ def _show(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
     return parser, _run_show
 
 
-def _run_show(settings: Settings, given: argparse.Namespace) -> int:
-    wish = Wish(given.analyst, given.since, given.until, given.statement, given.last)
-    shown = ledger_commands.Show(wish, given.charges or wish != Wish(), given.format)
+def _run_show(settings: Settings, namespace: argparse.Namespace) -> int:
+    wish = Wish(namespace.analyst, namespace.since, namespace.until, namespace.statement, namespace.last)
+    shown = ledger_commands.Show(wish, namespace.charges or wish != Wish(), namespace.format)
     return ledger_commands.show_ledger(settings, shown)
 
 
@@ -64,7 +64,7 @@ def _verify(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made
         "it serves. This verifies all of it at once. Proxies that use the ledger do not wait.",
     )
     add_rules(parser)
-    return parser, lambda settings, given: ledger_commands.verify(settings)
+    return parser, lambda settings, arguments: ledger_commands.verify(settings)
 
 
 def _backup(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
@@ -76,7 +76,7 @@ def _backup(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made
     )
     add_rules(parser)
     parser.add_argument("copy", type=Path, metavar="FILE", help="the new file")
-    return parser, lambda settings, given: ledger_commands.backup(settings, given.copy)
+    return parser, lambda settings, namespace: ledger_commands.backup(settings, namespace.copy)
 
 
 def _restore(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
@@ -91,7 +91,7 @@ def _restore(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Mad
     parser.add_argument(
         "--missing", type=int, metavar="N", help="go on though the anchor knows of N entries that the copy has not"
     )
-    return parser, lambda settings, given: ledger_commands.restore(settings, given.copy, given.missing)
+    return parser, lambda settings, namespace: ledger_commands.restore(settings, namespace.copy, namespace.missing)
 
 
 def _move(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
@@ -106,7 +106,7 @@ def _move(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
     parser.add_argument(
         "--from", dest="before", required=True, metavar="IDENTITY", help="the database before, as the refusal names it"
     )
-    return parser, lambda settings, given: ledger_commands.move(settings, given.before)
+    return parser, lambda settings, namespace: ledger_commands.move(settings, namespace.before)
 
 
 def _compact(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
@@ -121,7 +121,7 @@ def _compact(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Mad
     parser.add_argument(
         "--before", type=_moment, metavar="TIME", help="close entries before then (default: before the running period)"
     )
-    return parser, lambda settings, given: ledger_commands.compact(settings, given.before)
+    return parser, lambda settings, namespace: ledger_commands.compact(settings, namespace.before)
 
 
 def _moment(text: str) -> datetime:

@@ -62,20 +62,20 @@ def as_text(report: LedgerSummary, phrase: str) -> str:
 def as_json(report: LedgerSummary, phrase: str) -> str:
     """One document; ε, δ and ρ are texts: of charges exact, of accounts with twelve digits."""
     stops = [
-        {"analyst": each.analyst, "time": each.time.isoformat(), "charge": each.charge, "cause": each.cause}
-        for each in report.stops
+        {"analyst": stop.analyst, "time": stop.time.isoformat(), "charge": stop.charge, "cause": stop.cause}
+        for stop in report.stops
     ]
-    accounts = [account_fields(each) for each in report.accounts]
+    accounts = [account_fields(account) for account in report.accounts]
     document = {"period": phrase, "accounts": accounts, "stops": stops, "closed_charges": report.closed}
-    charges = {} if report.charges is None else {"charges": [charge_fields(each) for each in report.charges]}
+    charges = {} if report.charges is None else {"charges": [charge_fields(charge) for charge in report.charges]}
     return json.dumps(document | charges, indent=1, ensure_ascii=False)
 
 
 def as_csv(report: LedgerSummary, _: str) -> str:
     """The charges where they are asked for, else the accounts; a line of names first."""
     if report.charges is None:
-        return _csv([account_fields(each) for each in report.accounts], list(account_fields(report.accounts[-1])))
-    return _csv([charge_fields(each) for each in report.charges], CHARGE_FIELDS)
+        return _csv([account_fields(account) for account in report.accounts], list(account_fields(report.accounts[-1])))
+    return _csv([charge_fields(charge) for charge in report.charges], CHARGE_FIELDS)
 
 
 def account_fields(account: AccountLine) -> dict[str, Cell]:
@@ -83,7 +83,7 @@ def account_fields(account: AccountLine) -> dict[str, Cell]:
     balance = account.balance
     numbers = {"spent": balance.spent, "left": balance.left, "budget": balance.limit, "ever_spent": balance.lifetime}
     contexts = {name: _DOWN if name == "left" else _UP for name in numbers}
-    texts: dict[str, Cell] = {name: f"{contexts[name].plus(each).normalize():f}" for name, each in numbers.items()}
+    texts: dict[str, Cell] = {name: f"{contexts[name].plus(amount).normalize():f}" for name, amount in numbers.items()}
     return {"account": account.name, **texts, "removed": account.is_removed}
 
 
@@ -100,13 +100,13 @@ def charge_fields(charge: PastCharge) -> dict[str, Cell]:
 
 def _charge_lines(charges: Sequence[PastCharge]) -> list[str]:
     lines = [f"{'charge':>8}  {'time (UTC)':19}  {'analyst':16}{'ε':>10}{'ρ':>12}  {'state':8} {'statement':16}  shape"]
-    for each in charges:
-        paid = Totals().plus((*each.fresh, *each.seen))
+    for charge in charges:
+        paid = Totals().plus((*charge.fresh, *charge.seen))
         epsilon = f"{paid.epsilon:.4g}" if paid.pure else "-"
-        shape = each.shape if len(each.shape) <= _SHOWN else f"{each.shape[:_SHOWN]}…"
+        shape = charge.shape if len(charge.shape) <= _SHOWN else f"{charge.shape[:_SHOWN]}…"
         lines.append(
-            f"{each.number:>8}  {each.time:{_TIME}}  {each.analyst:16}{epsilon:>10}{paid.rho:>12.4g}  {each.state:8} "
-            f"{each.statement or '-':16}  {shape or ' '.join(each.tables)}"
+            f"{charge.number:>8}  {charge.time:{_TIME}}  {charge.analyst:16}{epsilon:>10}{paid.rho:>12.4g}  "
+            f"{charge.state:8} {charge.statement or '-':16}  {shape or ' '.join(charge.tables)}"
         )
     return lines
 

@@ -24,7 +24,7 @@ def check_parquet() -> None:
 
 def write_parquet(path: Path, csv: bytes, columns: Sequence[Column]) -> None:
     """Write one table. Types that Parquet does not have are texts, as PostgreSQL writes them."""
-    arrow, reader, writer = (_pyarrow(each) for each in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"))
+    arrow, reader, writer = (_pyarrow(module) for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"))
     options = reader.ConvertOptions(
         column_types={column.name: _type(arrow, column) for column in columns},
         null_values=[""],
@@ -39,13 +39,13 @@ def write_parquet(path: Path, csv: bytes, columns: Sequence[Column]) -> None:
 
 
 def _type(arrow: ModuleType, column: Column) -> Any:
-    found = type_of(column)
-    if found.base in _TYPES:
-        return getattr(arrow, _TYPES[found.base])()
-    if found.base in ("timestamp", "timestamptz"):
-        return arrow.timestamp("us", tz="UTC" if found.base == "timestamptz" else None)
-    is_precise = found.base == "numeric" and found.size is not None and found.size <= _PRECISE
-    return arrow.decimal128(found.size, found.scale or 0) if is_precise else arrow.string()
+    sql_type = type_of(column)
+    if sql_type.base in _TYPES:
+        return getattr(arrow, _TYPES[sql_type.base])()
+    if sql_type.base in ("timestamp", "timestamptz"):
+        return arrow.timestamp("us", tz="UTC" if sql_type.base == "timestamptz" else None)
+    is_precise = sql_type.base == "numeric" and sql_type.size is not None and sql_type.size <= _PRECISE
+    return arrow.decimal128(sql_type.size, sql_type.scale or 0) if is_precise else arrow.string()
 
 
 def _pyarrow(name: str) -> ModuleType:

@@ -35,16 +35,16 @@ def list_requests(settings: Settings, *, lists_all: bool, as_json: bool) -> int:
     async def read(ledger: Ledger) -> Sequence[FiledRequest]:
         return await ledger.requests(budgets_of(policy), system_clock())
 
-    found = [each for each in run(with_ledger(settings, policy, read)) if lists_all or each.state == "open"]
+    requests = [request for request in run(with_ledger(settings, policy, read)) if lists_all or request.state == "open"]
     if as_json:
-        say(json.dumps([_fields(each) for each in found], ensure_ascii=False, indent=1))
+        say(json.dumps([_fields(request) for request in requests], ensure_ascii=False, indent=1))
         return 0
-    if not found:
+    if not requests:
         say("no request" if lists_all else "no request is open")
         return 0
     say(f"{'request':>8}  {'time (UTC)':16}  {'analyst':16}{'ε':>8}  {'state':8}  reason")
-    for each in found:
-        say(_line(each))
+    for request in requests:
+        say(_line(request))
     return 0
 
 
@@ -81,23 +81,27 @@ def _within(analyst: str, balances: Balances, budgets: Budgets) -> str:
     return f"left now: ε {own.left:.4g}; {of_role}all analysts together have {shared.left:.4g}"
 
 
-def _line(each: FiledRequest) -> str:
-    granted = "" if each.granted is None or each.granted == each.asked.epsilon else f" (ε {each.granted:f})"
-    answer = f" → {each.state}{granted} by {each.operator}: {each.answer}".removesuffix(": ") if each.operator else ""
-    head = f"{each.number:>8}  {each.time:%Y-%m-%d %H:%M}  {each.analyst:16}{each.asked.epsilon.normalize():>8f}"
-    return f"{head}  {each.state:8}  {each.asked.reason}{answer}"
+def _line(request: FiledRequest) -> str:
+    granted = "" if request.granted is None or request.granted == request.asked.epsilon else f" (ε {request.granted:f})"
+    answer = (
+        f" → {request.state}{granted} by {request.operator}: {request.answer}".removesuffix(": ")
+        if request.operator
+        else ""
+    )
+    head = f"{request.number:>8}  {request.time:%Y-%m-%d %H:%M}  {request.analyst:16}"
+    return f"{head}{request.asked.epsilon.normalize():>8f}  {request.state:8}  {request.asked.reason}{answer}"
 
 
-def _fields(each: FiledRequest) -> dict[str, str | int | None]:
+def _fields(request: FiledRequest) -> dict[str, str | int | None]:
     return {
-        "request": each.number,
-        "time": each.time.isoformat(),
-        "analyst": each.analyst,
-        "period": each.period,
-        "epsilon": f"{each.asked.epsilon:f}",
-        "reason": each.asked.reason,
-        "state": each.state,
-        "granted": None if each.granted is None else f"{each.granted:f}",
-        "operator": each.operator or None,
-        "answer": each.answer or None,
+        "request": request.number,
+        "time": request.time.isoformat(),
+        "analyst": request.analyst,
+        "period": request.period,
+        "epsilon": f"{request.asked.epsilon:f}",
+        "reason": request.asked.reason,
+        "state": request.state,
+        "granted": None if request.granted is None else f"{request.granted:f}",
+        "operator": request.operator or None,
+        "answer": request.answer or None,
     }

@@ -52,16 +52,16 @@ def check(
     policy = put_bounds(policy, look.catalog, bounds)
     shown = policy if seen is None else hide_unseen(policy, look.catalog, seen)
     ours = [*_findings(rules, policy, look, seen), *looks]
-    told = {each.path for each in ours if each.path != "database"}  # what is hidden, and why
+    paths = {finding.path for finding in ours if finding.path != "database"}  # what is hidden, and why
     meant = check_whole(shown, look.catalog)
-    kept = (each for each in meant if each.severity is not Severity.NOTE or each.path not in told)
+    kept = (finding for finding in meant if finding.severity is not Severity.NOTE or finding.path not in paths)
     later = () if shown is policy else _once_locked(policy, look.catalog, meant)
     source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
-    findings = by_severity(sorted([*ours, *kept, *later], key=lambda each: source.line_of(each.path)))
+    findings = by_severity(sorted([*ours, *kept, *later], key=lambda finding: source.line_of(finding.path)))
     can_start = not any(finding.severity is Severity.ERROR for finding in findings)
-    asked = tuple(sorted({*(epsilons or (policy.defaults.epsilon, policy.defaults.max_epsilon))}))
-    uses = tuple(expected_errors(shown, look.catalog, asked)) if can_start else ()
-    report = CheckReport(rules, source, policy, findings, uses, asked)
+    epsilons_shown = tuple(sorted({*(epsilons or (policy.defaults.epsilon, policy.defaults.max_epsilon))}))
+    uses = tuple(expected_errors(shown, look.catalog, epsilons_shown)) if can_start else ()
+    report = CheckReport(rules, source, policy, findings, uses, epsilons_shown)
     for line in (report.as_json(),) if as_json else report.as_text():
         say(line)
     return 1 if not can_start else 3 if is_strict and report.count(Severity.WARNING) else 0
@@ -69,16 +69,16 @@ def check(
 
 def _looks(rules: Path, policy: Policy, kept: Sequence[KeptBounds]) -> Iterator[Finding]:
     """Yield what private looks have found of columns that say bounds: auto."""
-    known = {(table_name(each.table), each.column): each for each in kept}
+    known = {(table_name(bounds.table), bounds.column): bounds for bounds in kept}
     for text, of in policy.tables.items():
         for name in (name for name, column in of.columns.items() if column.bounds is not None):
-            found, path = known.get((table_name(text), name)), dotted(("tables", text, "columns", name, "bounds"))
-            if found is None:
+            bounds, path = known.get((table_name(text), name)), dotted(("tables", text, "columns", name, "bounds"))
+            if bounds is None:
                 yield error(
                     path, "auto: no bounds are known yet", f"run noisegate bounds {rules}, which charges the ledger"
                 )
             else:
-                yield note(path, f"auto: {as_words(found)}")
+                yield note(path, f"auto: {as_words(bounds)}")
 
 
 def _check_epsilons(epsilons: Sequence[Decimal], policy: Policy) -> None:
@@ -101,15 +101,17 @@ def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None) -> Ite
         words = f"there is no {lock_of(rules).name}: the next start will show columns that were added since"
         yield warning("database", words, f"noisegate lock {rules} records the current schema")
     else:
-        yield from (each.finding(lock_of(rules).name, str(rules)) for each in find_unseen(policy, look.catalog, seen))
+        yield from (
+            unseen.finding(lock_of(rules).name, str(rules)) for unseen in find_unseen(policy, look.catalog, seen)
+        )
 
 
 def _once_locked(policy: Policy, catalog: Catalog, now: Sequence[Finding]) -> Iterator[Finding]:
     """Yield what is no error only because what is new is hidden."""
-    known = {(each.path, each.message) for each in now if each.severity is Severity.ERROR}
-    for each in check_whole(policy, catalog):
-        if each.severity is Severity.ERROR and (each.path, each.message) not in known:
-            yield warning(each.path, f"an error once the schema is locked again: {each.message}", each.hint)
+    known = {(finding.path, finding.message) for finding in now if finding.severity is Severity.ERROR}
+    for finding in check_whole(policy, catalog):
+        if finding.severity is Severity.ERROR and (finding.path, finding.message) not in known:
+            yield warning(finding.path, f"an error once the schema is locked again: {finding.message}", finding.hint)
 
 
 def _unreadable(missing: tuple[TableName, str]) -> Finding:
@@ -121,7 +123,7 @@ def lock(rules: Path, *, is_forced: bool = False) -> int:
     policy = read_rules(rules)
     catalog = run(look_at(policy.database)).catalog
     before, now, path = read_lock(rules), see(policy, catalog), lock_of(rules)
-    errors = [each for each in check_whole(policy, catalog) if each.severity is Severity.ERROR]
+    errors = [finding for finding in check_whole(policy, catalog) if finding.severity is Severity.ERROR]
     if errors and not is_forced:
         lines = map(str, (f"{path} is not written: the proxy would not start with it", *errors))
         raise ConfigurationError("\n".join((*lines, "correct the rules, or write it anyway with --force")))
@@ -179,7 +181,7 @@ def schema() -> int:
 def grants(rules: Path, role: str | None) -> int:
     """Print the SQL of the role that the proxy needs."""
     policy = read_rules(rules)
-    given = conninfo_to_dict(policy.database)
-    named = role or str(given.get("user") or READER)
+    parameters = conninfo_to_dict(policy.database)
+    named = role or str(parameters.get("user") or READER)
     say(grants_of(policy, database_of(policy), named).rstrip("\n"))
     return 0

@@ -19,46 +19,50 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     _add_load_limits(parser)
 
 
-def server_settings(given: argparse.Namespace) -> ServerSettings:
+def server_settings(namespace: argparse.Namespace) -> ServerSettings:
     """Return where clients come in."""
     return ServerSettings(
-        host=given.host,
-        port=given.port,
-        certificate=given.tls_certificate,
-        private_key=given.tls_key,
-        client_authorities=given.tls_client_ca,
-        plaintext_from=given.plaintext,
-        gateways=tuple(ip_network(each) for each in given.proxy_protocol_from),
-        max_logins_per_address=given.max_logins_per_address,
-        max_connections=given.max_connections,
-        max_connections_per_analyst=given.max_connections_per_analyst,
+        host=namespace.host,
+        port=namespace.port,
+        certificate=namespace.tls_certificate,
+        private_key=namespace.tls_key,
+        client_authorities=namespace.tls_client_ca,
+        plaintext_from=namespace.plaintext,
+        gateways=tuple(ip_network(network) for network in namespace.proxy_protocol_from),
+        max_logins_per_address=namespace.max_logins_per_address,
+        max_connections=namespace.max_connections,
+        max_connections_per_analyst=namespace.max_connections_per_analyst,
     )
 
 
-def session_settings(given: argparse.Namespace) -> SessionSettings:
+def session_settings(namespace: argparse.Namespace) -> SessionSettings:
     """Deadlines and sizes of sessions."""
     return SessionSettings(
-        statement_timeout_seconds=given.statement_timeout,
-        inner_timeout_seconds=given.answer_timeout,
-        reading_timeout_seconds=given.reading_timeout,
-        idle_transaction_seconds=given.idle_transaction_timeout or None,
-        idle_session_seconds=given.idle_session_timeout or None,
+        statement_timeout_seconds=namespace.statement_timeout,
+        inner_timeout_seconds=namespace.answer_timeout,
+        reading_timeout_seconds=namespace.reading_timeout,
+        idle_transaction_seconds=namespace.idle_transaction_timeout or None,
+        idle_session_seconds=namespace.idle_session_timeout or None,
         usage=UsageLimits(
-            given.memory_per_analyst * MEGABYTE,
-            given.memory * MEGABYTE,
-            given.temporary_files_per_analyst * MEGABYTE,
-            given.temporary_files * MEGABYTE,
+            namespace.memory_per_analyst * MEGABYTE,
+            namespace.memory * MEGABYTE,
+            namespace.temporary_files_per_analyst * MEGABYTE,
+            namespace.temporary_files * MEGABYTE,
         ),
-        most_views=given.max_views_per_session,
-        most_frame_bytes=given.max_message_megabytes * MEGABYTE,
+        most_views=namespace.max_views_per_session,
+        most_frame_bytes=namespace.max_message_megabytes * MEGABYTE,
     )
 
 
-def web_settings(given: argparse.Namespace) -> WebSettings:
+def web_settings(namespace: argparse.Namespace) -> WebSettings:
     """Return where the web console is. An option of it does nothing without its port, so it is a mistake."""
-    networks = tuple(given.console_trusted_from)
+    networks = tuple(namespace.console_trusted_from)
     wanted = WebSettings(
-        given.console_host, given.console_port, given.console_trusted_header, networks, given.console_edit_rules
+        namespace.console_host,
+        namespace.console_port,
+        namespace.console_trusted_header,
+        networks,
+        namespace.console_edit_rules,
     )
     if wanted.port is None and wanted != WebSettings():
         raise ConfigurationError("options of the web console do nothing without --console-port")

@@ -54,9 +54,9 @@ class Wishes:
             raise ConfigurationError("the input ended before this was answered; use --yes to accept the proposals")
         return line.strip() or proposed
 
-    def is_so(self, given: bool | None, question: str, *, proposed: bool) -> bool:
-        if given is not None:
-            return given
+    def is_so(self, answer: bool | None, question: str, *, proposed: bool) -> bool:
+        if answer is not None:
+            return answer
         return self.ask(question, "yes" if proposed else "no").lower().startswith("y")
 
 

@@ -46,10 +46,10 @@ def suggest_privately(wanted: Wanted) -> int:
         make_ledger(settings, catalog)
         tell(f"made the ledger {wanted.ledger}: keep it, for it belongs to this database from now on")
     try:
-        found, paid = run(_look(wanted, policy, catalog, settings))
+        results, paid = run(_look(wanted, policy, catalog, settings))
     except Refusal as refusal:
         raise ConfigurationError(f"{refusal}. {refusal.detail} {refusal.hint}".rstrip(". ")) from None
-    draft = suggest_rules(catalog, table_name(wanted.unit), found, paid).rstrip("\n")
+    draft = suggest_rules(catalog, table_name(wanted.unit), results, paid).rstrip("\n")
     say(draft.replace("delta: 0  ", f"delta: {_budget_delta(wanted):f}  ") if wanted.delta else draft)
     return 0
 
@@ -77,21 +77,21 @@ async def _look(
     ledger = await open_ledger(settings, ledger_identity(catalog))
     try:
         async with PrivateLook.opened(policy, catalog, ledger) as looking:
-            asked = looks_for(catalog, policy, with_values=wanted.delta > 0)
+            column_looks = looks_for(catalog, policy, with_values=wanted.delta > 0)
             whole = Share(wanted.epsilon, wanted.delta)
-            looks = [each for each in asked if await looking.is_possible(each, whole)]
+            looks = [look for look in column_looks if await looking.is_possible(look, whole)]
             if not looks:
                 raise ConfigurationError("nothing to look at: the draft asks for no range")
             await _check_left(wanted, policy, ledger)
             share = shares_of(wanted.epsilon, wanted.delta, looks)
             tell(f"{len(looks)} looks, each charged with ε {share.epsilon.normalize():f} before it is made")
-            found = [(each, await looking.find(each, share)) for each in looks]
+            results = [(look, await looking.find(look, share)) for look in looks]
     finally:
         await ledger.close()
     spent = share.epsilon * len(looks)
     of_delta = f" and δ {wanted.delta.normalize()}" if wanted.delta else ""
     paid = f"looked at privately for ε {spent.normalize():f}{of_delta}, charged to {_shown(wanted.ledger)}"
-    return _together(found), paid
+    return _together(results), paid
 
 
 async def _check_left(wanted: Wanted, policy: Policy, ledger: Ledger) -> None:
@@ -103,8 +103,8 @@ async def _check_left(wanted: Wanted, policy: Policy, ledger: Ledger) -> None:
         )
 
 
-def _together(found: Sequence[tuple[ColumnLook, LookResult]]) -> dict[tuple[TableName, str | None], LookResult]:
-    return {(look.table, look.column): each for look, each in found if each != LookResult()}
+def _together(results: Sequence[tuple[ColumnLook, LookResult]]) -> dict[tuple[TableName, str | None], LookResult]:
+    return {(look.table, look.column): result for look, result in results if result != LookResult()}
 
 
 def _shown(ledger: Path | str) -> str:

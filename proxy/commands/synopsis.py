@@ -59,11 +59,11 @@ def make(settings: Settings, name: str) -> int:
     """Measure a synopsis, charge it, and keep it for all proxies with this ledger."""
 
     async def work() -> str:
-        async with _opened(settings, name) as found:
-            if name in found.rulebook.policy.cubes:
-                return await _make_cube(name, found)
-            kept = await found.maker.make(name, found.rulebook)
-            epsilon, cost = told_epsilon(kept, found.rulebook), kept.release.mechanism
+        async with _opened(settings, name) as open_:
+            if name in open_.rulebook.policy.cubes:
+                return await _make_cube(name, open_)
+            kept = await open_.maker.make(name, open_.rulebook)
+            epsilon, cost = told_epsilon(kept, open_.rulebook), kept.release.mechanism
             words = f"ε {price(epsilon)}" + (f", paid as ρ {price(cost.rho)}" if cost.epsilon is None else "")
             return f"made {name}: {len(kept.release.values):,} counts, charged to the budget of all ({words})"
 
@@ -72,11 +72,11 @@ def make(settings: Settings, name: str) -> int:
     return 0
 
 
-async def _make_cube(name: str, found: Open) -> str:
-    plan = await found.cubes.plan(name, found.rulebook)
-    kept = await found.cubes.make(plan, found.rulebook)
-    cells = sum(each.cells for each in plan.sets)
-    schema = listing_of(plan, kept, (), found.rulebook)
+async def _make_cube(name: str, open_: Open) -> str:
+    plan = await open_.cubes.plan(name, open_.rulebook)
+    kept = await open_.cubes.make(plan, open_.rulebook)
+    cells = sum(key_set.cells for key_set in plan.sets)
+    schema = listing_of(plan, kept, (), open_.rulebook)
     words = f"ε {price(schema.epsilon)}" + (f", paid as ρ {price(schema.rho)}" if schema.rho else "")
     return f"made {name}: {len(plan.sets)} sets of keys, {cells:,} cells, charged to the budget of all ({words})"
 
@@ -85,9 +85,9 @@ def report(settings: Settings, name: str) -> int:
     """Print how far each pair of columns may be from the data."""
 
     async def work() -> SyntheticSchema:
-        async with _opened(settings, name) as found:
-            plan, kept = await found.newest(name)
-            return await fitted_schema(plan, kept, (), found.rulebook)
+        async with _opened(settings, name) as open_:
+            plan, kept = await open_.newest(name)
+            return await fitted_schema(plan, kept, (), open_.rulebook)
 
     for line in report_lines(run(work())):
         say(line)
@@ -104,7 +104,7 @@ def report_lines(schema: SyntheticSchema) -> list[str]:
         f"{'table':16}{'columns':44}{'cells':>7}{'noise':>9}{'distance':>10}  {'from':>6} {'to':>6}",
     ]
     for pair in schema.pairs:
-        columns = " × ".join(str(each) for each in map(pair.get, _COLUMNS) if each is not None)
+        columns = " × ".join(str(column) for column in map(pair.get, _COLUMNS) if column is not None)
         lines.append(
             f"{pair['table']!s:16}{columns:44}{pair['cells']!s:>7}{_number(pair['noise_sd']):9.1f}"
             f"{_number(pair['expected_distance']):10.3f}  {_number(pair['low']):6.3f} {_number(pair['high']):6.3f}"
@@ -125,12 +125,12 @@ def export(settings: Settings, name: str, folder: Path, *, as_parquet: bool) -> 
         check_parquet()
 
     async def work() -> None:
-        async with _opened(settings, name) as found:
-            plan, kept = await found.newest(name)
-            schema = await fitted_schema(plan, kept, (), found.rulebook)
+        async with _opened(settings, name) as open_:
+            plan, kept = await open_.newest(name)
+            schema = await fitted_schema(plan, kept, (), open_.rulebook)
             _make_folder(folder)
-            policy, catalog = found.rulebook.policy, found.rulebook.catalog
-            twin = await Twin.open(catalog, policy, found.engine)
+            policy, catalog = open_.rulebook.policy, open_.rulebook.catalog
+            twin = await Twin.open(catalog, policy, open_.engine)
             try:
                 await twin.show_synopsis(schema)
                 await _write_tables(twin, schema, folder, as_parquet=as_parquet)
@@ -146,15 +146,15 @@ def export(settings: Settings, name: str, folder: Path, *, as_parquet: bool) -> 
 async def _write_tables(twin: Twin, schema: SyntheticSchema, folder: Path, *, as_parquet: bool) -> None:
     async with await psycopg.AsyncConnection.connect(twin.owner_dsn, autocommit=True) as owner:
         await owner.execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'")
-        for each in schema.tables:
+        for table in schema.tables:
             pieces: list[bytes] = []
-            async with owner.cursor() as cursor, cursor.copy(_copy_of(each.table.name)) as copy:
+            async with owner.cursor() as cursor, cursor.copy(_copy_of(table.table.name)) as copy:
                 async for piece in copy:
                     pieces.append(bytes(piece))
-            path = folder / f"{each.table.name.name}.{'parquet' if as_parquet else 'csv'}"
+            path = folder / f"{table.table.name.name}.{'parquet' if as_parquet else 'csv'}"
             if as_parquet:
                 path.touch(mode=0o600)
-                await asyncio.to_thread(write_parquet, path, b"".join(pieces), each.table.columns)
+                await asyncio.to_thread(write_parquet, path, b"".join(pieces), table.table.columns)
             else:
                 _write(path, b"".join(pieces))
 

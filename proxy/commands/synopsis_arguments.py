@@ -43,11 +43,11 @@ def add_to(
         action.add_argument("name", metavar="NAME", help="of the synopsis")
         add_place(action)
     _add_files(export)
-    make.set_defaults(run=lambda given: synopsis_commands.make(settings(given), given.name))
-    report.set_defaults(run=lambda given: synopsis_commands.report(settings(given), given.name))
+    make.set_defaults(run=lambda arguments: synopsis_commands.make(settings(arguments), arguments.name))
+    report.set_defaults(run=lambda arguments: synopsis_commands.report(settings(arguments), arguments.name))
     export.set_defaults(
-        run=lambda given: synopsis_commands.export(
-            settings(given), given.name, given.folder, as_parquet=given.format == "parquet"
+        run=lambda arguments: synopsis_commands.export(
+            settings(arguments), arguments.name, arguments.folder, as_parquet=arguments.format == "parquet"
         )
     )
 

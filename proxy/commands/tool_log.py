@@ -83,19 +83,19 @@ class Findings:
 
 def statements_in(text: str) -> list[tuple[Statement | None, str]]:
     """The statements of a text, each with its own text; None for one that PostgreSQL's grammar cannot read."""
-    found: list[tuple[Statement | None, str]] = []
+    statements: list[tuple[Statement | None, str]] = []
     pieces, place = _END.split(text), 0
     while place < len(pieces):
         reading, taken = _read_one(pieces, place)
         if reading.unreadable:
-            found.append((None, pieces[place].strip()))
-        found += [
+            statements.append((None, pieces[place].strip()))
+        statements += [
             (statement, statement.text.rstrip().rstrip(";"))
             for statement in reading.statements
             if statement.text.strip()
         ]
         place += taken
-    return found
+    return statements
 
 
 def _read_one(pieces: Sequence[str], place: int) -> tuple[Reading, int]:
@@ -128,8 +128,8 @@ async def _session(rules: Path, folder: Path, catalog: Catalog, kept: Sequence[K
     settings = _settings(rules, folder, password, catalog)
     make_ledger(settings, catalog)
     ledger = await open_ledger(settings, ledger_identity(catalog))
-    for each in kept:  # of bounds: auto: nothing is looked at here
-        await ledger.keep_bounds(each)
+    for bounds in kept:  # of bounds: auto: nothing is looked at here
+        await ledger.keep_bounds(bounds)
     await ledger.close()
     ready = asyncio.Event()
     app = App(settings, on_ready=ready.set, warns_of_zones=False)
@@ -211,8 +211,8 @@ def _query_in(statement: Statement, own: str) -> str | None:
     if statement.kind in (Kind.PREPARE, Kind.EXPLAIN):
         return statement.query or None
     if statement.kind is Kind.COPY_OUT:
-        found = re.match(r"\s*copy\s*\((.*)\)\s*to\s+stdout", own, re.IGNORECASE | re.DOTALL)
-        return own if found is None else found[1]
+        match = re.match(r"\s*copy\s*\((.*)\)\s*to\s+stdout", own, re.IGNORECASE | re.DOTALL)
+        return own if match is None else match[1]
     return own if statement.kind in _EXPLAINED else None
 
 
@@ -227,7 +227,7 @@ async def _explained(session: Session, query: str) -> str:
         )
         (types,) = await cursor.fetchone() or ([],)
         assert isinstance(types, list), "an array comes as a list"
-        values = ", ".join(f"{_EXAMPLES.get(str(each), 'NULL')}::{each}" for each in types)
+        values = ", ".join(f"{_EXAMPLES.get(str(type_), 'NULL')}::{type_}" for type_ in types)
         return await _first(session, f"EXPLAIN EXECUTE shadowed{f' ({values})' if values else ''}")
     finally:
         await session.execute("DEALLOCATE shadowed")
@@ -257,4 +257,4 @@ def _opening(text: str) -> str:
 
 def most_frequent(refused: dict[RefusedStatement, Counter[str]]) -> Sequence[tuple[RefusedStatement, Counter[str]]]:
     """Kinds of refusal, the most frequent first."""
-    return sorted(refused.items(), key=lambda each: (-each[1].total(), each[0].message))
+    return sorted(refused.items(), key=lambda counted: (-counted[1].total(), counted[0].message))

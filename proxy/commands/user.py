@@ -171,12 +171,12 @@ def _analyst(files: Files, name: str) -> tuple[str, ...] | None:
 def _new_password() -> tuple[str, bool]:
     """A password, and whether it was made up: at a terminal an empty answer lets us, elsewhere an empty input."""
     if sys.stdin.isatty():
-        given = getpass("Password (empty: one is made up): ")
-        if given and given != getpass("Again: "):
+        password = getpass("Password (empty: one is made up): ")
+        if password and password != getpass("Again: "):
             raise ConfigurationError("the two passwords differ")
     else:
-        given = sys.stdin.readline().rstrip("\n")
-    return (given, False) if given else (secrets.token_urlsafe(18), True)
+        password = sys.stdin.readline().rstrip("\n")
+    return (password, False) if password else (secrets.token_urlsafe(18), True)
 
 
 def _verifier(password: str, beside: Verifier | None = None) -> Verifier:
@@ -217,10 +217,10 @@ def _replace(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-            found = real.stat()
-            scratch.chmod(found.st_mode & 0o7777)
+            status = real.stat()
+            scratch.chmod(status.st_mode & 0o7777)
             with suppress(PermissionError):  # only root gives files away
-                os.chown(scratch, found.st_uid, found.st_gid)
+                os.chown(scratch, status.st_uid, status.st_gid)
             scratch.replace(real)
         except BaseException:
             scratch.unlink(missing_ok=True)

@@ -74,7 +74,7 @@ def commands_of(text: str) -> list[Command]:
         >>> commands_of("show pool; kill analyst ada;")
         [Command(verb='SHOW', arguments=('POOL',)), Command(verb='KILL', arguments=('ANALYST', 'ada'))]
     """
-    found: list[Command] = []
+    commands: list[Command] = []
     words: list[str] = []
     start = at = 0
     while at < len(text):
@@ -85,10 +85,10 @@ def commands_of(text: str) -> list[Command]:
             start = start if words else token.end() - len(token["name"] or token["word"])
             words.append(token["word"] or token["name"][1:-1].replace('""', '"'))
         elif words:
-            found.append(_command(words, start))
+            commands.append(_command(words, start))
             words = []
         at = token.end() if token.end() > at else len(text)
-    return [*found, _command(words, start)] if words else found
+    return [*commands, _command(words, start)] if words else commands
 
 
 _AMOUNT: Final = re.compile(r"\d{1,6}(?:\.\d{1,9})?")

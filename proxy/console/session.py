@@ -226,8 +226,10 @@ def _decoded(text: bytes) -> str:
 
 def _described(columns: Sequence[str], formats: tuple[int, ...]) -> bytes:
     """All columns are texts, which are the same in both formats."""
-    given = formats * len(columns) if len(formats) == 1 else formats or (0,) * len(columns)
-    fields = (Field(name.encode(), 0, 0, _TEXT_OID, -1, -1, form) for name, form in zip(columns, given, strict=True))
+    column_formats = formats * len(columns) if len(formats) == 1 else formats or (0,) * len(columns)
+    fields = (
+        Field(name.encode(), 0, 0, _TEXT_OID, -1, -1, form) for name, form in zip(columns, column_formats, strict=True)
+    )
     return RowDescription(tuple(fields)).encode()
 
 

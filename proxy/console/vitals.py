@@ -133,10 +133,10 @@ class Vitals:
 
 def _budgets(balances: Balances) -> Iterator[GaugeMetricFamily]:
     for name, text in (("spent", "is spent"), ("left", "is left"), ("limit", "may be spent")):
-        of_each = {analyst: float(getattr(each, name)) for analyst, each in balances.analysts.items()}
+        of_each = {analyst: float(getattr(balance, name)) for analyst, balance in balances.analysts.items()}
         yield _labelled(f"epsilon_{name}", f"ε of an analyst that {text} in this period", "analyst", of_each)
         if balances.roles:
-            of_roles = {role: float(getattr(each, name)) for role, each in balances.roles.items()}
+            of_roles = {role: float(getattr(balance, name)) for role, balance in balances.roles.items()}
             yield _labelled(f"role_epsilon_{name}", f"ε of a role that {text} in this period", "role", of_roles)
         shared = float(getattr(balances.shared, name))
         yield _gauge(f"shared_epsilon_{name}", f"ε of all analysts together that {text} in this period", shared)
@@ -148,6 +148,6 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
 
 def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(f"noisegate_{name}", text, labels=[label])
-    for each, value in values.items():
-        family.add_metric([each], value)
+    for label_value, value in values.items():
+        family.add_metric([label_value], value)
     return family

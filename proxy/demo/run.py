@@ -160,11 +160,11 @@ Ctrl-C ends the demo and leaves nothing behind.
 
 def psql_line(port: int) -> str:
     """Return what to paste. The wheel's own psql knows no TLS, and on this machine alone it needs none."""
-    found = shutil.which("psql")
-    psql, mode = (found, "require") if found else (str(server_binaries(VERSION) / "psql"), "disable")
+    psql_path = shutil.which("psql")
+    psql, mode = (psql_path, "require") if psql_path else (str(server_binaries(VERSION) / "psql"), "disable")
     target = f"host=127.0.0.1 port={port} dbname={DATABASE} user={ANALYST} sslmode={mode}"
-    line = f'    PGPASSWORD={PASSWORD} {"psql" if found else shlex.quote(psql)} "{target}"'
-    note = "" if found else "\n\n(No psql is on your PATH; this one came with the embedded PostgreSQL.)"
+    line = f'    PGPASSWORD={PASSWORD} {"psql" if psql_path else shlex.quote(psql)} "{target}"'
+    note = "" if psql_path else "\n\n(No psql is on your PATH; this one came with the embedded PostgreSQL.)"
     return line + note
 
 

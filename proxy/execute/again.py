@@ -94,10 +94,10 @@ class Promises:
 
     async def find(self, analyst: str, plan: Plan, within: Within) -> Promise | None:
         question = question_of(plan, within)
-        found = self._kept.find((analyst, question))
-        if found is None and (found := await self._ledger.find_promise(analyst, question)) is not None:
-            self._kept.keep((analyst, question), found, 1)
-        return found
+        promise = self._kept.find((analyst, question))
+        if promise is None and (promise := await self._ledger.find_promise(analyst, question)) is not None:
+            self._kept.keep((analyst, question), promise, 1)
+        return promise
 
     async def keep(self, analyst: str, plan: Plan, within: Within, promise: Promise) -> None:
         question = question_of(plan, within)
@@ -108,6 +108,6 @@ class Promises:
 def question_of(plan: Plan, within: Within) -> str:
     """A digest that equal questions have, whatever ε they are planned with."""
     blocks = plan.blocks or plan.foreseen
-    asked = [(each.canonical, str(each.level), tuple(part.name for part in each.measures)) for each in blocks]
-    shown = [(each.block, each.formula) for each in plan.results]
-    return sha256(repr((within.text, asked, shown)).encode()).hexdigest()
+    cuts = [(block.canonical, str(block.level), tuple(part.name for part in block.measures)) for block in blocks]
+    shown = [(result.block, result.formula) for result in plan.results]
+    return sha256(repr((within.text, cuts, shown)).encode()).hexdigest()

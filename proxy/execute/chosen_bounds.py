@@ -30,10 +30,10 @@ async def list_groups(
     None where the groups are known, or where how they are found depends on a bound: as long as a unit counts in one of
     them, it does not.
     """
-    block, found = question.block, question.block.groups
-    if question.groups is not None or not isinstance(found, PrivateGroups):
+    block, key = question.block, question.block.groups
+    if question.groups is not None or not isinstance(key, PrivateGroups):
         return None
-    units = plain_measure(block, found.measure)
+    units = plain_measure(block, key.measure)
     if units.sensitivity != units.factor:
         return None
     statement, group_size = context.rulebook.kernel.bounded(block.statement), context.rulebook.policy.group_size
@@ -41,7 +41,7 @@ async def list_groups(
         rows: Sequence[Row] = await snapshot.run(statement)
         return await run(
             len(rows),
-            partial(release_list, block, found, rows, noise, group_size=group_size, codec=snapshot.codec),
+            partial(release_list, block, key, rows, noise, group_size=group_size, codec=snapshot.codec),
         )
 
 
@@ -54,10 +54,10 @@ async def choose_bounds(
 ) -> Question:
     """Choose the bounds that are not known; with them the block is one as any other."""
     block, groups = question.block, question.groups if listed is None else listed.groups
-    ladders = block.ladders if groups is None else tuple(each.over(len(groups)) for each in block.ladders)
+    ladders = block.ladders if groups is None else tuple(ladder.over(len(groups)) for ladder in block.ladders)
     assert block.tally is not None, "bounds are chosen from a tally"
     tally = context.rulebook.kernel.tally(block.tally)
     with failures_of(tally.sql):
-        found = tallies(block, await snapshot.run(tally))
-        chosen = {index: choose_bound(ladders[index], found[index], drawn) for index, drawn in climbs.items()}
+        counted = tallies(block, await snapshot.run(tally))
+        chosen = {index: choose_bound(ladders[index], counted[index], drawn) for index, drawn in climbs.items()}
     return replace(question.settled(chosen, context), groups=groups)

@@ -37,10 +37,10 @@ class CubeBook:
 
 def lasting(cubes: Iterable[CubeState]) -> tuple[int, ...]:
     """The releases of cubes, which serve whoever has paid for them for as long as their cube stands."""
-    return tuple(sorted(release for each in cubes for release in each.releases))
+    return tuple(sorted(release for cube in cubes for release in cube.releases))
 
 
 def cubes_among(cubes: Iterable[CubeState], kept: Iterable[KeptRelease]) -> tuple[CubeState, ...]:
     """Those of which something is served."""
-    served = {each.id for each in kept if each.is_lasting}
-    return tuple(each for each in cubes if each.releases & served)
+    served = {release.id for release in kept if release.is_lasting}
+    return tuple(cube for cube in cubes if cube.releases & served)

@@ -90,7 +90,9 @@ class PrivateExecution:
         if period_of(known_at, budgets) != period_of(self.clock(), budgets):
             drawn = [(replace(question, relatives=Relatives()), noised) for question, noised in drawn]
         if reuse and len(drawn) > 1:  # each may tell of the others
-            drawn = [(await with_others(each, self.ledger, context, self.clock()), noised) for each, noised in drawn]
+            drawn = [
+                (await with_others(question, self.ledger, context, self.clock()), noised) for question, noised in drawn
+            ]
         return receipt, await self._whole(drawn, context)
 
     async def keep(self, questions: Sequence[Question], context: StatementContext) -> None:
@@ -120,7 +122,7 @@ class PrivateExecution:
     ) -> tuple[Receipt, list[Answered]]:
         receipt: Receipt | None = None
         clock, kernel = asyncio.get_running_loop().time, context.rulebook.kernel
-        statements = [each for question in questions for each in question.statements(kernel)]
+        statements = [statement for question in questions for statement in question.statements(kernel)]
         self.costs.check(context.analyst, statements, clock())
         try:
             async with asyncio.timeout_at(context.deadline), self.turns.taken(context.analyst):
@@ -155,19 +157,19 @@ class PrivateExecution:
     async def _settle(
         self, receipt: Receipt, drawn: Sequence[Answered], context: StatementContext, *, reuse: bool
     ) -> list[Answered]:  # fmt: skip
-        beside = fresh_since(context, self.clock()) if reuse else None
+        datetime = fresh_since(context, self.clock()) if reuse else None
         releases = [question.releases(noised) for question, noised in drawn]
         try:
             with stage("settle"):
-                found = await self.ledger.settle(
-                    receipt.charge, list(chain.from_iterable(releases)), beside=beside, lasting=lasting(context.cubes)
+                kept_of = await self.ledger.settle(
+                    receipt.charge, list(chain.from_iterable(releases)), beside=datetime, lasting=lasting(context.cubes)
                 )
         except AnalystStopped:  # by a statement that failed while this one ran
             raise inner_failure() from None
-        others = iter(map(tuple, found))
+        others = iter(map(tuple, kept_of))
         return [
-            (question.with_others(list(islice(others, len(each)))), noised)
-            for (question, noised), each in zip(drawn, releases, strict=True)
+            (question.with_others(list(islice(others, len(release)))), noised)
+            for (question, noised), release in zip(drawn, releases, strict=True)
         ]
 
     async def _charge(self, questions: Sequence[Question], context: StatementContext) -> Receipt:
@@ -230,7 +232,7 @@ class PrivateExecution:
         """Run the inner statements, one after the other; when we are stopped, so is the database."""
         try:
             pairs = zip(questions, drawn, strict=True)
-            return [await self._run(question, each, snapshot, context) for question, each in pairs]
+            return [await self._run(question, before, snapshot, context) for question, before in pairs]
         except asyncio.CancelledError:
             await snapshot.cancel()
             raise
@@ -300,13 +302,13 @@ class PrivateExecution:
         statement = context.rulebook.kernel.bounded(block.statement)
         with failures_of(statement.sql):
             rows: Sequence[Row] = await snapshot.run(statement)
-            beside, measures = partial(self.beside.run, context.analyst), len(block.measures)
+            pooled, measures = partial(self.beside.run, context.analyst), len(block.measures)
             if groups is not None:
                 size = max(len(rows), len(groups)) * measures
-                return await beside(size, lambda: release(block, groups, rows, draws, codec=snapshot.codec))
+                return await pooled(size, lambda: release(block, groups, rows, draws, codec=snapshot.codec))
             assert isinstance(block.groups, PrivateGroups)
-            found = partial(release_found, block, block.groups, rows, self.noise, group_size=group_size)
-            return await beside(len(rows) * measures, partial(found, codec=snapshot.codec))
+            noised = partial(release_found, block, block.groups, rows, self.noise, group_size=group_size)
+            return await pooled(len(rows) * measures, partial(noised, codec=snapshot.codec))
 
     async def _completed(self, question: Question, drawn: Noised, context: StatementContext) -> Answered:
         numbers = len(drawn.groups) * len(question.block.measures) * question.combined

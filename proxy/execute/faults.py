@@ -77,8 +77,8 @@ class Faults:
         async with self._writing:
             waiting = self._waiting[analyst]
             while waiting:
-                each = waiting[0]
-                await self._ledger.fault(each.charge, each.time, cause=each.cause, stops=each.stops)
+                fault = waiting[0]
+                await self._ledger.fault(fault.charge, fault.time, cause=fault.cause, stops=fault.stops)
                 waiting.popleft()
             del self._waiting[analyst]
 

@@ -47,21 +47,21 @@ def cut_words(questions: Sequence[Question]) -> str:
 
 def what_is_cut(questions: Sequence[Question], group_size: int) -> tuple[str, ...]:
     """The same for noisegate.last: the caps and whose they are, and the report of how much they have cut."""
-    found = [f"what is beyond {cut}" for question in questions for cut in question.block.cuts]
+    cuts = [f"what is beyond {cut}" for question in questions for cut in question.block.cuts]
     for question in questions:
         for ladder, bound in question.bounds:
-            found.append(f"what is beyond {ladder.told(bound)} as the {ladder.what} of a unit (chosen)")
-        found += [words.partition(" (")[0] for words in _report_notice(question, group_size)]
-    return tuple(dict.fromkeys((*found, *(each.partition(";")[0] for each in cells_notices(questions)))))
+            cuts.append(f"what is beyond {ladder.told(bound)} as the {ladder.what} of a unit (chosen)")
+        cuts += [words.partition(" (")[0] for words in _report_notice(question, group_size)]
+    return tuple(dict.fromkeys((*cuts, *(notice.partition(";")[0] for notice in cells_notices(questions)))))
 
 
 def bound_notices(questions: Sequence[Question], rulebook: Rulebook) -> tuple[str, ...]:
     """One line for each bound that was chosen, and for each report of what was cut of rows."""
-    found = list[str]()
+    notices = list[str]()
     for question in questions:
-        found += [_bound_notice(ladder, bound) for ladder, bound in question.bounds]
-        found += _report_notice(question, rulebook.policy.group_size)
-    return tuple(found)
+        notices += [_bound_notice(ladder, bound) for ladder, bound in question.bounds]
+        notices += _report_notice(question, rulebook.policy.group_size)
+    return tuple(notices)
 
 
 def _bound_notice(ladder: Ladder, bound: int) -> str:
@@ -107,21 +107,21 @@ def top_notices(questions: Sequence[Question], group_size: int) -> tuple[str, ..
 
 def outside_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
     """Says so where the released counts have most rows in groups of what the rules do not declare."""
-    found = []
+    notices = []
     for question, noised in answered:
-        counts = (each.measure for each in question.block.outputs if isinstance(each, Count))
+        counts = (output.measure for output in question.block.outputs if isinstance(output, Count))
         cells = next((noised.values[measure] for measure in counts), ())
         outside, whole = sum(cells[number] for number in question.block.outside if cells), sum(cells)
         if 0 < whole < 2 * outside:
             words = "most of what is counted lies outside of the lists and bounds of the rules"
             numbers = f": about {outside:,} of {whole:,}" if question.block.least_units is None else ""
-            found.append(f"{words}{numbers}")
-    return tuple(dict.fromkeys(found))
+            notices.append(f"{words}{numbers}")
+    return tuple(dict.fromkeys(notices))
 
 
 def few_units_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
     """Say why numbers are NULL: by the rules there is none about few units."""
-    found = []
+    notices = []
     for question, noised in answered:
         least, (groups, cells, _) = question.block.least_units, shown_cells(question.block, noised)
         hidden = [few for cell in cells if (few := outputs_of_few(question.block, cell))]
@@ -129,14 +129,14 @@ def few_units_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
             are = "group has" if len(hidden) == 1 else "groups have"
             lacking = "no numbers" if all(len(few) == len(least.measures) for few in hidden) else "not all numbers"
             which = f"{len(hidden)} of {len(groups)} {are} {lacking}" if question.block.keys else f"there are {lacking}"
-            found.append(f"{which}: noise tells fewer than {least.units:,} units there (min_units of the rules)")
-    return tuple(dict.fromkeys(found))
+            notices.append(f"{which}: noise tells fewer than {least.units:,} units there (min_units of the rules)")
+    return tuple(dict.fromkeys(notices))
 
 
 def cells_notices(questions: Sequence[Question]) -> tuple[str, ...]:
     """Says so where a cap has held for more than is asked, by which more may be cut of it."""
-    cells = (each for question in questions for found in question.cells.values() for each in found)
-    if all(each.is_alike for each in cells):
+    cells = (reading for question in questions for cell in question.cells.values() for reading in cell)
+    if all(cell.is_alike for cell in cells):
         return ()
     words = "units were cut by all rows that the earlier answer counted, not only by those that are asked for here"
     return (f"{words}; SET noisegate.reuse = off counts these alone",)
@@ -168,17 +168,17 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
 def margins_notice(margins: Sequence[Margin]) -> str:
     """Return how the line above ends: the margins of each kind of column, with the noise that they have."""
     kinds: dict[tuple[str, str], list[Margin]] = {}
-    for each in margins:
-        if each.is_known:
-            kinds.setdefault((each.kind or f'"{each.name}"', each.rank_of), []).append(each)
-    told = [_within(words, rank_of, found) for (words, rank_of), found in islice(kinds.items(), _MOST_KINDS)]
+    for margin in margins:
+        if margin.is_known:
+            kinds.setdefault((margin.kind or f'"{margin.name}"', margin.rank_of), []).append(margin)
+    widths = [_within(words, rank_of, margins) for (words, rank_of), margins in islice(kinds.items(), _MOST_KINDS)]
     more = ", and others, which noisegate.last tells" if len(kinds) > _MOST_KINDS else ""
-    return f"; {percent(margins[0].level)} {', '.join(told)}{more}" if told else ""
+    return f"; {percent(margins[0].level)} {', '.join(widths)}{more}" if widths else ""
 
 
-def _within(words: str, rank_of: str, found: Sequence[Margin]) -> str:
-    least = min(each.least for each in found if each.least is not None)
-    widest = max(each.widest for each in found if each.widest is not None)
+def _within(words: str, rank_of: str, margins: Sequence[Margin]) -> str:
+    least = min(margin.least for margin in margins if margin.least is not None)
+    widest = max(margin.widest for margin in margins if margin.widest is not None)
     narrow, wide = short_number(least), short_number(widest)
     span = f"±{wide}" if narrow == wide else f"±{narrow} to ±{wide}"
     return f"of {words} within {span} {rank_of} in rank" if rank_of else f"of {words} within {span}"

@@ -54,5 +54,5 @@ class Plans:
 def _enforced(plan: Plan, rulebook: Rulebook) -> Plan:
     """Put the numbers of the statements that are run here into a plan, whatever the planner said of them."""
     kernel, size = rulebook.kernel, rulebook.policy.group_size
-    blocks, foreseen = (tuple(enforced(block, kernel, size) for block in each) for each in (plan.blocks, plan.foreseen))
+    blocks, foreseen = (tuple(enforced(block, kernel, size) for block in part) for part in (plan.blocks, plan.foreseen))
     return replace(plan, blocks=blocks, foreseen=foreseen)

@@ -101,10 +101,12 @@ class Question:
 
     def statements(self, kernel: Kernel) -> tuple[Bounded | Tally, ...]:
         """The statements that will run. Where bounds are to be chosen, the highest ones stand in for them."""
-        asked: tuple[Bounded | Tally, ...] = tuple(kernel.bounded(each) for each in dict.fromkeys(self._asked()))
+        statements: tuple[Bounded | Tally, ...] = tuple(
+            kernel.bounded(statement) for statement in dict.fromkeys(self._asked())
+        )
         if self.asks_report:
-            asked = (kernel.tally(report_statement(self.block)), *asked)
-        return (kernel.tally(self.block.tally), *asked) if self.fresh_ladders and self.block.tally else asked
+            statements = (kernel.tally(report_statement(self.block)), *statements)
+        return (kernel.tally(self.block.tally), *statements) if self.fresh_ladders and self.block.tally else statements
 
     def _asked(self) -> Iterator[Statement | BlockStatement]:
         """The block's own statement, unless all that is summed is known, and those of quantiles."""
@@ -127,15 +129,17 @@ class Question:
     @property
     def kept(self) -> Kept:
         """What is shown again, bounds and reports included."""
-        others = (each for each in (self.known_report, self.known_top) if each is not None)
+        others = (release for release in (self.known_report, self.known_top) if release is not None)
         return (*self.known_bounds.values(), *others, *self.answered)
 
     @property
     def answered(self) -> Kept:
         """The measures that are shown again."""
-        cells = (kept for found in self.cells.values() for each in found for kept in each.kept)
+        cells = (kept for cell in self.cells.values() for reading in cell for kept in reading.kept)
         return tuple(
-            {each.id: each for each in (*(k for found in self.known.values() for k in found), *cells)}.values()
+            {
+                release.id: release for release in (*(k for releases in self.known.values() for k in releases), *cells)
+            }.values()
         )
 
     @property
@@ -151,7 +155,7 @@ class Question:
         return (
             *report,
             *bounds,
-            *(n for index, found in self.known.items() for n in (-1 - index, *(k.id for k in found))),
+            *(n for index, releases in self.known.items() for n in (-1 - index, *(k.id for k in releases))),
             *(n for index, cells in self.cells.items() for n in (-1 - index, *_numbers(cells))),
             *self.relatives.sources,
         )
@@ -160,14 +164,14 @@ class Question:
     def combined(self) -> int:
         """Of how many releases a measure is the mean, at most."""
         drawn = {index: 1 + len(self.beside.get(index, ())) for index in self.fresh if self._is_summed(index)}
-        whole = drawn | {index: len(found) for index, found in self.known.items()}
-        found = (number + len(self.cells.get(index, ())) for index, number in whole.items())
-        return max((number for number in found if number > 1 or not self.fresh), default=0)
+        whole = drawn | {index: len(releases) for index, releases in self.known.items()}
+        combined_numbers = (number + len(self.cells.get(index, ())) for index, number in whole.items())
+        return max((number for number in combined_numbers if number > 1 or not self.fresh), default=0)
 
     @property
     def summed(self) -> int:
         """Of how many released cells a number is made, at most; 0 where it is shown as it was released."""
-        places = (places for found in self.cells.values() for each in found for places in each.places)
+        places = (places for cell in self.cells.values() for reading in cell for places in reading.places)
         return max(map(len, places), default=0)
 
     def settled(self, chosen: Mapping[int, int], context: StatementContext) -> "Question":
@@ -192,10 +196,10 @@ class Question:
     def _choice(self, ladder: Ladder, bound: int) -> Release:
         return Release(self.key, ladder_key(ladder), mechanism_of_ladder(ladder), NO_GROUPS, (bound,))
 
-    def with_others(self, found: Sequence[Kept]) -> "Question":
+    def with_others(self, fresh_kept: Sequence[Kept]) -> "Question":
         """The question with what the analyst has besides each of its releases."""
         others = len(self.chosen) + (self.reported is not None) + (self.ranks is not None)
-        fresh = zip(self.fresh, found[others:], strict=True)
+        fresh = zip(self.fresh, fresh_kept[others:], strict=True)
         return replace(self, beside={index: kept for index, kept in fresh if self._is_summed(index)})
 
     def complete(self, drawn: Noised, *, group_size: int) -> Noised:
@@ -208,18 +212,18 @@ class Question:
             if isinstance(measure, Choice):
                 values[index] = kept[0].release.values if kept else drawn.values[index]
                 continue
-            readings = [_reading(each.release, measure, group_size) for each in kept]
+            readings = [_reading(release.release, measure, group_size) for release in kept]
             if index in drawn.values:
                 readings.append(NoisedMeasure(drawn.values[index], noise_of(measure, group_size=group_size)))
             cells = [
-                (each.first.kept.id, each.summed(group_size, sharing[each.count.kept.id] if each.count else 1))
-                for each in self.cells.get(index, ())
+                (cell.first.kept.id, cell.summed(group_size, sharing[cell.count.kept.id] if cell.count else 1))
+                for cell in self.cells.get(index, ())
             ]
-            if (found := self._agreed(index, readings, cells, group_size)) is not None:
-                values[index], apart[index], nested[index] = found.numbers, found.laws, found.nested
+            if (agreed := self._agreed(index, readings, cells, group_size)) is not None:
+                values[index], apart[index], nested[index] = agreed.numbers, agreed.laws, agreed.nested
                 laws[index] = max(apart[index], key=lambda law: law.deviation)
             elif cells:
-                sums = [each for _, each in cells]
+                sums = [summed for _, summed in cells]
                 values[index], apart[index] = combined_by_group(readings, sums, len(drawn.groups))
                 laws[index] = max(apart[index], key=lambda law: law.deviation)
             else:
@@ -230,7 +234,7 @@ class Question:
         self, index: int, own: Sequence[NoisedMeasure], cells: Sequence[tuple[int, SummedCells]], group_size: int
     ) -> Agreed | None:
         """A measure as it agrees with other answers, unless its units are cut by more rows than are asked for."""
-        if self.block.cells is None or not all(each.is_alike for each in self.cells.get(index, ())):
+        if self.block.cells is None or not all(cell.is_alike for cell in self.cells.get(index, ())):
             return None
         return self.relatives.agreed(index, own, cells, zone=self.block.cells.time_zone, group_size=group_size)
 
@@ -262,7 +266,7 @@ class Question:
 
 
 def _numbers(cells: Sequence[CellReading]) -> Iterator[int]:
-    return (kept.id for each in cells for kept in each.kept)
+    return (kept.id for cell in cells for kept in cell.kept)
 
 
 def nothing_known(block: Block, key: str) -> Question:

@@ -85,7 +85,7 @@ class RecentAnswers:
 
 def _noised_columns(plan: Plan, shown: Shown) -> Iterator[NoisedColumn]:
     """The columns that are one output each, and whose margin is in their own unit."""
-    block, results = plan.blocks[0], [each for each in plan.results if each.block == 0]
+    block, results = plan.blocks[0], [result for result in plan.results if result.block == 0]
     for result, margin in zip(results, shown.margins, strict=True):
         if isinstance(result.formula, Value) and margin.widest is not None and not margin.rank_of:
             bars, more = _bars(block, plan, result.formula.output, shown.columns)
@@ -137,7 +137,7 @@ def last_rows(
 
 
 def _column(margin: Margin) -> tuple[Cell, ...]:
-    ends = (None if each is None else _number(Decimal(repr(each)), _UP) for each in (margin.least, margin.widest))
+    ends = (None if end is None else _number(Decimal(repr(end)), _UP) for end in (margin.least, margin.widest))
     return (
         margin.name,
         *ends,
@@ -151,9 +151,9 @@ def _left_out(blocks: Sequence[Block], group_size: int) -> Iterator[str]:
     for block in blocks:
         if block.top is not None:
             yield f"all but the {block.top.count} largest, chosen privately"
-        if isinstance(found := block.groups, PrivateGroups):
-            units = plain_measure(block, found.measure)
-            threshold = find_threshold(units, found.delta, group_size=group_size, at_least=found.at_least)
+        if isinstance(groups := block.groups, PrivateGroups):
+            units = plain_measure(block, groups.measure)
+            threshold = find_threshold(units, groups.delta, group_size=group_size, at_least=groups.at_least)
             yield f"those with less than about {threshold:,} units"
 
 

@@ -34,13 +34,19 @@ class Relatives:
     @property
     def kept(self) -> tuple[KeptRelease, ...]:
         """Their releases."""
-        return tuple({each.kept.id: each.kept for found in self.by_measure.values() for each in found}.values())
+        return tuple(
+            {
+                relative.kept.id: relative.kept for relatives in self.by_measure.values() for relative in relatives
+            }.values()
+        )
 
     @property
     def sources(self) -> tuple[int, ...]:
         """Return which release is of which measure."""
         return tuple(
-            number for index, found in self.by_measure.items() for number in (-1 - index, *(r.kept.id for r in found))
+            number
+            for index, relatives in self.by_measure.items()
+            for number in (-1 - index, *(r.kept.id for r in relatives))
         )
 
     def agreed(
@@ -60,22 +66,24 @@ class Relatives:
         if self.asked is None or not relatives:
             return None
         partitions = [self.asked, *{id(relative.partition): relative.partition for relative in relatives}.values()]
-        found = common_atoms(partitions, zone)
-        asked = found.places[0]
-        if asked is None:
+        atoms = common_atoms(partitions, zone)
+        own_places = atoms.places[0]
+        if own_places is None:
             return None
-        places = {id(part): known for part, known in zip(partitions, found.places, strict=True)}
-        told = [(relative, known) for relative in relatives if (known := places[id(relative.partition)]) is not None]
-        told.sort(key=lambda each: (each[0].partition.order, each[0].kept.id))
-        used = {each.kept.id for each, _ in told}
-        observed = [Observation(asked, each.numbers, each.noise) for each in own]
-        for each, known in told:
-            noise = noise_paid(each.measure, each.kept.release.mechanism, group_size=group_size)
-            observed.append(Observation(known, each.kept.release.values, noise))
+        places = {id(part): known for part, known in zip(partitions, atoms.places, strict=True)}
+        observations = [
+            (relative, known) for relative in relatives if (known := places[id(relative.partition)]) is not None
+        ]
+        observations.sort(key=lambda pair: (pair[0].partition.order, pair[0].kept.id))
+        used = {relative.kept.id for relative, _ in observations}
+        observed = [Observation(own_places, measure.numbers, measure.noise) for measure in own]
+        for related, known in observations:
+            noise = noise_paid(related.measure, related.kept.release.mechanism, group_size=group_size)
+            observed.append(Observation(known, related.kept.release.values, noise))
         for number, summed in cells:
             if number not in used:
-                numbers = [each or 0 for each in summed.numbers]
-                observed.append(Observation(asked, numbers, summed.noise, summed.counts))
-        if not told or not observed:
+                numbers = [total or 0 for total in summed.numbers]
+                observed.append(Observation(own_places, numbers, summed.noise, summed.counts))
+        if not observations or not observed:
             return None
-        return agreed(observed, asked, len(self.asked.cells), is_regular=found.is_regular)
+        return agreed(observed, own_places, len(self.asked.cells), is_regular=atoms.is_regular)

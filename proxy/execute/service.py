@@ -184,8 +184,10 @@ class Service:
                     return await self._request(plan.wanted, context)
                 if not plan.told and not plan.foreseen:
                     return answer
-                told = await self._teller.tell(plan.told, analyst, rulebook, own)
-                return replace(answer, columns=answer.columns + told + await self._foreseen(plan, context, reuse=reuse))
+                view_rows = await self._teller.tell(plan.told, analyst, rulebook, own)
+                return replace(
+                    answer, columns=answer.columns + view_rows + await self._foreseen(plan, context, reuse=reuse)
+                )
         except asyncio.CancelledError:
             _stay_alive()
             raise Interrupted("canceling statement due to user request") from None
@@ -199,7 +201,7 @@ class Service:
         questions = await self._questions(blocks, context, reuse=bool(rulebook.policy.fresh_for))
         if any(question.mechanisms or not all(kept.paid for kept in question.kept) for question in questions):
             return None
-        return [(asked.block, noised) for asked, noised in await self._asking.show_again(questions, context)]
+        return [(question.block, noised) for question, noised in await self._asking.show_again(questions, context)]
 
     async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
         """Refuse a part that has to be paid first, if what is left would not pay for the rest.
@@ -332,7 +334,9 @@ class Service:
         if not plan.foreseen:
             return ()
         questions = await self._questions(plan.foreseen, context, reuse=reuse)
-        released = [await find_own(each, self._ledger, context, self._clock()) if reuse else None for each in questions]
+        released = [
+            await find_own(question, self._ledger, context, self._clock()) if reuse else None for question in questions
+        ]
         return (foresee(questions, released, await self._review(context), context),)
 
 

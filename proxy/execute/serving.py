@@ -14,47 +14,53 @@ from rules.release.keys import Group
 Kept = tuple[KeptRelease, ...]
 
 
-def serving(measure: Measure | Choice, found: ServableReleases, beside: Fraction) -> Kept | None:
+def serving(measure: Measure | Choice, servable_releases: ServableReleases, beside: Fraction) -> Kept | None:
     """Return what serves a measure at no cost, or at that of one release of others'; None where it must be drawn.
 
     Whatever is on the analyst's account then is put together, and with sums of cells, which have this precision
     besides. What others paid for is not, before it is.
     """
     if isinstance(measure, Choice):
-        return one_of(found, measure.epsilon) or None
-    asked, other = precision_asked(measure), _worth_its_price(found.other, measure.epsilon)
-    own = max(_by_groups(found.own), key=lambda kept: _precision(measure, kept), default=())
-    if _precision(measure, own) + beside >= asked:
+        return one_of(servable_releases, measure.epsilon) or None
+    fraction, other = precision_asked(measure), _worth_its_price(servable_releases.other, measure.epsilon)
+    own = max(_by_groups(servable_releases.own), key=lambda kept: _precision(measure, kept), default=())
+    if _precision(measure, own) + beside >= fraction:
         return own
-    if other is None or _precision(measure, (other,)) < asked:
+    if other is None or _precision(measure, (other,)) < fraction:
         return None
-    return (other, *(each for each in found.own if each.release.groups == other.release.groups))
+    return (other, *(release for release in servable_releases.own if release.release.groups == other.release.groups))
 
 
-def serving_inner(measure: Measure | Choice, found: ServableReleases, beside: Fraction) -> Kept | None:
+def serving_inner(measure: Measure | Choice, servable_releases: ServableReleases, beside: Fraction) -> Kept | None:
     """Return what serves a measure that another statement needs: its releases, or else sums of cells alone.
 
     An answer that grew more precise with what is bought beside it would make another question of that statement.
     """
-    own = serving(measure, found, Fraction(0))
+    own = serving(measure, servable_releases, Fraction(0))
     if own is None and isinstance(measure, Measure) and beside >= precision_asked(measure):
         return ()
     return own
 
 
-def one_of(found: ServableReleases, epsilon: Decimal) -> Kept:
+def one_of(servable_releases: ServableReleases, epsilon: Decimal) -> Kept:
     """A choice cannot be averaged: of what the analyst has the least that is enough, or else what others have."""
-    strengths = {each: each.release.mechanism.strength for each in found.own}
-    enough = (each for each in found.own if strengths[each] >= epsilon)
-    best = min(enough, key=lambda each: (strengths[each], -each.id), default=_worth_its_price(found.other, epsilon))
+    strengths = {release: release.release.mechanism.strength for release in servable_releases.own}
+    enough = (release for release in servable_releases.own if strengths[release] >= epsilon)
+    best = min(
+        enough,
+        key=lambda kept_release: (strengths[kept_release], -kept_release.id),
+        default=_worth_its_price(servable_releases.other, epsilon),
+    )
     return () if best is None else (best,)
 
 
-def find_bound(found: ServableReleases, epsilon: Decimal) -> KeptRelease | None:
+def find_bound(servable_releases: ServableReleases, epsilon: Decimal) -> KeptRelease | None:
     """The surest bound that the analyst has, with which the best answers were made, or else what others have."""
-    enough = (each for each in found.own if each.release.mechanism.strength >= epsilon)
-    best = max(enough, key=lambda each: (each.release.mechanism.strength, each.id), default=None)
-    return _worth_its_price(found.other, epsilon) if best is None else best
+    enough = (release for release in servable_releases.own if release.release.mechanism.strength >= epsilon)
+    best = max(
+        enough, key=lambda kept_release: (kept_release.release.mechanism.strength, kept_release.id), default=None
+    )
+    return _worth_its_price(servable_releases.other, epsilon) if best is None else best
 
 
 def _worth_its_price(other: KeptRelease | None, epsilon: Decimal) -> KeptRelease | None:
@@ -74,7 +80,7 @@ def _by_groups(kept: Kept) -> Iterable[Kept]:
 
 def _precision(measure: Measure, kept: Kept) -> Fraction:
     """Of the mean of these releases."""
-    return sum((_precision_paid(measure, each.release.mechanism) for each in kept), Fraction(0))
+    return sum((_precision_paid(measure, release.release.mechanism) for release in kept), Fraction(0))
 
 
 @lru_cache(maxsize=4096)

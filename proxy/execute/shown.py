@@ -55,19 +55,19 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
     pairs = [(question.block, noised) for question, noised in answered]
     margins = (margins_of(plan.results, place, *pair, group_size) for place, pair in enumerate(pairs))
     marks = mark_columns(plan.marks, pairs)
-    asked = [question for question, _ in answered]
-    again = reuse_notice(asked)
+    questions = [question for question, _ in answered]
+    again = reuse_notice(questions)
     return Shown(
         (*(column for pair in pairs for column in columns(*pair)), *marks),
         tuple(chain.from_iterable(margins)),
-        cut_words(asked),
-        what_is_cut(asked, group_size),
+        cut_words(questions),
+        what_is_cut(questions, group_size),
         (
-            *bound_notices(asked, rulebook),
-            *top_notices(asked, group_size),
+            *bound_notices(questions, rulebook),
+            *top_notices(questions, group_size),
             *outside_notices(answered),
             *few_units_notices(answered),
-            *cells_notices(asked),
+            *cells_notices(questions),
             *agreement_notices(answered),
             *_marks_notice(marks, by_rows=any(mark.by_rows for mark in plan.marks)),
             *(() if again is None else (again,)),
@@ -79,7 +79,7 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
 def _marks_notice(marks: Sequence[Sequence[Text]], *, by_rows: bool) -> Iterator[str]:
     """Say why a tool shows numbers as empty, or fewer rows."""
     rows = list(zip(*marks, strict=True))
-    kept = [row for row in rows if not (by_rows and all(each == "t" for each in row))]
+    kept = [row for row in rows if not (by_rows and all(mark == "t" for mark in row))]
     if left_out := len(rows) - len(kept):
         words = "row is left out" if left_out == 1 else "rows are left out"
         yield f"{left_out} {words}, of {len(rows)}: noise alone could have made all of the numbers (noisegate.mark)"

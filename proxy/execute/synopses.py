@@ -57,11 +57,11 @@ class SynopsisBook:
 
     def preview_rows(self, analyst: str, policy: Policy) -> tuple[PreviewRows, ...]:
         """What previews show an analyst: of each table the rows of the first synopsis that has it."""
-        found: dict[TableName, PreviewRows] = {}
+        preview_rowses: dict[TableName, PreviewRows] = {}
         for state in (self._shown[name] for name in policy.schemas if name in self._shown):
             for rows in state.rows if analyst in state.readers else ():
-                found.setdefault(rows.table, rows)
-        return tuple(found.values())
+                preview_rowses.setdefault(rows.table, rows)
+        return tuple(preview_rowses.values())
 
 
 def without_bars(position: int | None) -> Refusal:

@@ -39,18 +39,18 @@ class SystemViews:
         self, names: Sequence[str], analyst: str, rulebook: Rulebook, own: Mapping[str, tuple[str, ...]]
     ) -> tuple[tuple[str, ...], ...]:
         """For each virtual relation its rows, as texts; `own` are those that the session knows."""
-        told = dict(own)
+        view_rows = dict(own)
         if "columns" in names:
-            told["columns"] = await self._columns_of(rulebook)
+            view_rows["columns"] = await self._columns_of(rulebook)
         if "budget" in names or "ledger" in names:
             most = MOST_CHARGES if "ledger" in names else 0
             review = await self._ledger.review(analyst, rulebook.budgets, self._clock(), most_charges=most)
-            told["budget"] = _texts(budget_rows(review, rulebook.budgets))
-            told["ledger"] = await asyncio.to_thread(lambda: _texts(map(ledger_row, review.charges)))
+            view_rows["budget"] = _texts(budget_rows(review, rulebook.budgets))
+            view_rows["ledger"] = await asyncio.to_thread(lambda: _texts(map(ledger_row, review.charges)))
         if "requests" in names:
-            found = await self._ledger.requests(rulebook.budgets, self._clock(), analyst=analyst)
-            told["requests"] = _texts(map(request_row, found[-MOST_CHARGES:]))
-        return tuple(told[name] for name in names)
+            filed_requests = await self._ledger.requests(rulebook.budgets, self._clock(), analyst=analyst)
+            view_rows["requests"] = _texts(map(request_row, filed_requests[-MOST_CHARGES:]))
+        return tuple(view_rows[name] for name in names)
 
     async def _columns_of(self, rulebook: Rulebook) -> tuple[str, ...]:
         generation, texts = self._columns
@@ -82,7 +82,7 @@ def ledger_row(charge: PastCharge) -> Row:
     return (
         _moment(charge.time),
         charge.state,
-        *(price(each.epsilon) if each.pure else None for each in (paid, shared)),
+        *(price(totals.epsilon) if totals.pure else None for totals in (paid, shared)),
         *map(price, (paid.delta, paid.rho)),
         str(len(charge.fresh)),
         str(len(charge.seen)),

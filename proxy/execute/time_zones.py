@@ -88,11 +88,13 @@ async def find_differing(engine: Engine, policy: Policy, catalog: Catalog, now: 
     def compare() -> list[str]:
         return [name for name in names if there.get(name) != _offsets(name, seconds)]
 
-    found = await asyncio.to_thread(compare)
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    differing = await asyncio.to_thread(compare)
+    more = f" and {len(differing) - MOST_NAMED} more" if len(differing) > MOST_NAMED else ""
     words = "the proxy and the database have different rules for time zones, and statements that need them are refused:"
     return (
-        [f"{words} {', '.join(found[:MOST_NAMED])}{more}; install the same release of tzdata on both"] if found else []
+        [f"{words} {', '.join(differing[:MOST_NAMED])}{more}; install the same release of tzdata on both"]
+        if differing
+        else []
     )
 
 
@@ -108,7 +110,7 @@ def _declared(policy: Policy, catalog: Catalog) -> Iterator[date]:
 
 def _whole_years(first: int, last: int) -> tuple[int, int]:
     """From the first year's beginning to the end of the last, by any clock, so that few spans are looked at."""
-    low, high = (int(each.timestamp()) for each in FAR)
+    low, high = (int(end.timestamp()) for end in FAR)
     start = datetime.fromtimestamp(min(max(first - DAY, low), high), UTC)
     end = datetime.fromtimestamp(min(max(last + DAY, low), high), UTC)
     return (

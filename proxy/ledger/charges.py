@@ -41,8 +41,10 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     shared = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first))
     payers = [(DATASET, shared), (account, cost)]
     if of_role is not None:
-        payers.append((of_role, (*charge.mechanisms, *(each.mechanism for each in sights if each.is_first_of_role))))
-    changes = _changes(connection, {(name, each): paid for name, paid in payers for each in (period, LIFETIME)})
+        payers.append((of_role, (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first_of_role))))
+    changes = _changes(
+        connection, {(name, counted_period): paid for name, paid in payers for counted_period in (period, LIFETIME)}
+    )
     counted = {name: changes[name, chain.counted_in(period)] for name, _ in payers}
     role_change = None if of_role is None else counted[of_role]
     check_fits(charge.analyst, counted[account], counted[DATASET], granted, reused=bool(sights), role=role_change)
@@ -75,7 +77,9 @@ def settle(
     check_not_stopped(connection, fields["analyst"])
     account = account_of(fields["analyst"]), fields["period"]
     age = None if beside is None else stored_releases.Age(beside, tuple(lasting))
-    others = [() if age is None else stored_releases.find_alike(connection, each, account, age) for each in releases]
+    others = [
+        () if age is None else stored_releases.find_alike(connection, release, account, age) for release in releases
+    ]
     rows = stored_releases.new_rows(connection, charge, fields["time"], releases)
     number = vouch(connection, charge, [(row[0], stored_releases.seal_of(row)) for row in rows])
     stored_releases.keep(connection, rows, number)
@@ -105,17 +109,17 @@ def forgive(connection: Connection, analyst: str, time: datetime) -> bool:
     return True
 
 
-def grant(connection: Connection, given: Grant, budgets: Budgets) -> Balance:
+def grant(connection: Connection, grant: Grant, budgets: Budgets) -> Balance:
     """Append that an analyst may spend more in the running period; returns the new balance."""
-    period = running_period(connection, given.time, budgets)
-    append(connection, chain.grant_entry(given, period))
-    return balances(connection, given.analyst, budgets, period)[0]
+    period = running_period(connection, grant.time, budgets)
+    append(connection, chain.grant_entry(grant, period))
+    return balances(connection, grant.analyst, budgets, period)[0]
 
 
 def with_grants(connection: Connection, budgets: Budgets, analyst: str, period: str) -> Budgets:
     """The budgets with what operators have granted to an analyst for a period; the budget of all stays as it is."""
-    found = connection.execute("SELECT entry FROM entries WHERE analyst = ? AND kind = 'grant'", (analyst,))
-    grants = [Decimal(fields["epsilon"]) for fields in map(_fields, found) if fields["period"] == period]
+    cursor = connection.execute("SELECT entry FROM entries WHERE analyst = ? AND kind = 'grant'", (analyst,))
+    grants = [Decimal(fields["epsilon"]) for fields in map(_fields, cursor) if fields["period"] == period]
     if not grants or analyst not in budgets.analysts:
         return budgets
     limit = budgets.limit_of(analyst)
@@ -133,8 +137,8 @@ def kept_bounds(connection: Connection, *, after: int = 0) -> list[KeptBounds]:
     rows = connection.execute(
         "SELECT entry FROM entries WHERE analyst = ? AND kind = 'bounds' AND id > ? ORDER BY id", (chain.NOBODY, after)
     )
-    found = {(each.table, each.column): each for each in map(chain.bounds_of, map(_fields, rows))}
-    return list(found.values())
+    kept_boundses = {(bounds.table, bounds.column): bounds for bounds in map(chain.bounds_of, map(_fields, rows))}
+    return list(kept_boundses.values())
 
 
 def check_not_stopped(connection: Connection, analyst: str) -> None:
@@ -217,18 +221,18 @@ def append(connection: Connection, entry: str) -> int:
 
 def head(connection: Connection) -> tuple[int, str]:
     """The last entry's number and seal. Before the first one the seal is the database's identity."""
-    found = connection.execute("SELECT id, seal FROM entries ORDER BY id DESC LIMIT 1").fetchone()
-    if found is None:
-        found = connection.execute("SELECT 0, value FROM meta WHERE name = 'identity'").fetchone()
-    return int(found[0]), str(found[1])
+    row = connection.execute("SELECT id, seal FROM entries ORDER BY id DESC LIMIT 1").fetchone()
+    if row is None:
+        row = connection.execute("SELECT 0, value FROM meta WHERE name = 'identity'").fetchone()
+    return int(row[0]), str(row[1])
 
 
 def read_totals(connection: Connection, account: Account) -> Totals:
     """Sum up what an account has paid in a period."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT epsilon, delta, rho, pure FROM totals WHERE account = ? AND period = ?", account
     ).fetchone()
-    return Totals() if found is None else _totals(found)
+    return Totals() if row is None else _totals(row)
 
 
 def _totals(row: Sequence[Any]) -> Totals:
@@ -246,7 +250,7 @@ def write_totals(connection: Connection, totals: Mapping[Account, Totals]) -> No
         "INSERT INTO totals (account, period, epsilon, delta, rho, pure) VALUES "
         f"{', '.join(['(?, ?, ?, ?, ?, ?)'] * len(rows))} ON CONFLICT (account, period) DO UPDATE SET"
         " epsilon = excluded.epsilon, delta = excluded.delta, rho = excluded.rho, pure = excluded.pure",
-        [each for row in rows for each in row],
+        [total for row in rows for total in row],
     )
 
 
@@ -255,7 +259,7 @@ def _changes(connection: Connection, costs: Mapping[Account, Sequence[Mechanism]
     rows = connection.execute(
         "SELECT account, period, epsilon, delta, rho, pure FROM totals"
         f" WHERE (account, period) IN (VALUES {', '.join(['(?, ?)'] * len(costs))})",
-        [each for account in costs for each in account],
+        [part for account in costs for part in account],
     )
     before = {(account, period): _totals(numbers) for account, period, *numbers in rows}
     totals = {account: before.get(account, Totals()) for account in costs}
@@ -263,10 +267,10 @@ def _changes(connection: Connection, costs: Mapping[Account, Sequence[Mechanism]
 
 
 def _entry(connection: Connection, number: int) -> chain.Fields:
-    found = connection.execute("SELECT entry FROM entries WHERE id = ?", (number,)).fetchone()
-    if found is None:
+    row = connection.execute("SELECT entry FROM entries WHERE id = ?", (number,)).fetchone()
+    if row is None:
         raise LedgerError(
             "the charge is missing from the privacy ledger, so the statement is not answered", reason="charge_missing"
         )
-    fields: chain.Fields = json.loads(found[0])
+    fields: chain.Fields = json.loads(row[0])
     return fields

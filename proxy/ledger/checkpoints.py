@@ -56,7 +56,9 @@ class Checkpoints:
     async def append(self, time: datetime) -> bool:
         """Verify the entries after the last checkpoint and append the next, if there are enough for one."""
         made = await asyncio.to_thread(self._next)
-        return made is not None and await self._batches.run(lambda each: _append(each, made, time), durable=False)
+        return made is not None and await self._batches.run(
+            lambda connection: _append(connection, made, time), durable=False
+        )
 
     async def verify(self, *, hurries: bool) -> Checkpoint:
         """Verify the whole chain; what it comes to. Raises LedgerError where something was changed."""

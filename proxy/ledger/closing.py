@@ -41,11 +41,11 @@ def sum_up(connection: Connection, place: str, until: datetime) -> Closing:
     """Add up all entries before a moment; up to the first that is not before it."""
     closed, limit = find_closed(connection), chain.stamp(until)
     number, seal, summed = closed.number, closed.seal, []
-    for each, sealed, fields, _ in checked_entries(connection, place, closed):
+    for entry_number, sealed, fields, _ in checked_entries(connection, place, closed):
         if fields["time"] >= limit:
             break
-        number, seal = each, sealed
-        summed.append((each, fields))
+        number, seal = entry_number, sealed
+        summed.append((entry_number, fields))
     replayed = chain.replay(iter(summed), closed)
     stops = tuple(fields for _, fields in replayed.stops.values() if fields["kind"] == "stop")
     after = Closed(number, seal, replayed.identity, replayed.charges, replayed.last_release, accounts=replayed.accounts)
@@ -54,8 +54,8 @@ def sum_up(connection: Connection, place: str, until: datetime) -> Closing:
 
 def close(connection: Connection, closing: Closing, time: datetime) -> int:
     """Append the sum; stops in force, grants, bounds and open requests follow again. Returns its entry's number."""
-    found = connection.execute("SELECT seal FROM entries WHERE id = ?", (closing.after.number,)).fetchone()
-    if find_closed(connection).number != closing.before.number or found != (closing.after.seal,):
+    row = connection.execute("SELECT seal FROM entries WHERE id = ?", (closing.after.number,)).fetchone()
+    if find_closed(connection).number != closing.before.number or row != (closing.after.seal,):
         raise LedgerError("the ledger changed while its totals were computed", hint="Try again.", reason="changed")
     number = charges.append(connection, closing.after.entry(time))
     for fields in closing.stops:
@@ -71,9 +71,11 @@ def close(connection: Connection, closing: Closing, time: datetime) -> int:
         charges.append(connection, chain.grant_entry(chain.grant_of(fields), fields["period"]))
     for request, fields in closing.requests.items():
         if requests.is_open(connection, fields["analyst"], request):
-            asked = BudgetRequest(Decimal(fields["epsilon"]), fields["reason"])
+            budget_request = BudgetRequest(Decimal(fields["epsilon"]), fields["reason"])
             filed = datetime.fromisoformat(fields["time"])
-            entry = chain.request_entry(fields["analyst"], filed, period=fields["period"], asked=asked, number=request)
+            entry = chain.request_entry(
+                fields["analyst"], filed, period=fields["period"], asked=budget_request, number=request
+            )
             charges.append(connection, entry)
     connection.execute(f"DELETE FROM entries WHERE {WORDS} AND id <= ?", (closing.after.number,))
     return number

@@ -62,12 +62,12 @@ def restore(path: Path, home_of: Callable[[str], Home], anchor: Anchor, time: da
     with LedgerFile(path, "", Anchor(None)).snapshot() as source:
         identity, root = binding(source), _root(source)
         check_history(source, str(path), identity, Anchor(None), whole=True)
-        told = _compared(source, anchor)
-        if told.missing and missing != told.missing:
+        copy = _compared(source, anchor)
+        if copy.missing and missing != copy.missing:
             raise LedgerError(
-                f"the anchor has {told.missing} entries that are not in {path}, which ends at {told.last}: "
+                f"the anchor has {copy.missing} entries that are not in {path}, which ends at {copy.last}: "
                 "their charges would be lost",
-                hint=f"Look for a newer copy. If there is none: --missing {told.missing}, and lower the budgets in the "
+                hint=f"Look for a newer copy. If there is none: --missing {copy.missing}, and lower the budgets in the "
                 "rules for this period by what may have been spent.",
                 reason="older_than_anchor",
             )
@@ -75,33 +75,33 @@ def restore(path: Path, home_of: Callable[[str], Home], anchor: Anchor, time: da
         def fill(target: Connection) -> None:
             _copy_rows(source, target)
             number, seal = charges.head(target)
-            charges.append(target, chain.restore_entry(time, number=number, seal=seal, missing=told.missing))
+            charges.append(target, chain.restore_entry(time, number=number, seal=seal, missing=copy.missing))
             check_history(target, str(path), identity, Anchor(None))
 
         home = home_of(root)
         home.create(fill)
     with home.snapshot() as made:
         anchor.replace(*charges.head(made))
-    return told
+    return copy
 
 
 def _compared(connection: Connection, anchor: Anchor) -> Copy:
-    told, (known, seal) = _told(connection), anchor.read()
+    copy, (known, seal) = _told(connection), anchor.read()
     number, _ = charges.head(connection)
     if not known:
-        return told
+        return copy
     if known > number:
-        return Copy(told.entries, told.last, known - number, is_anchored=True)
-    found = connection.execute("SELECT seal FROM entries WHERE id = ?", (known,)).fetchone()
-    if found != (seal,):
+        return Copy(copy.entries, copy.last, known - number, is_anchored=True)
+    row = connection.execute("SELECT seal FROM entries WHERE id = ?", (known,)).fetchone()
+    if row != (seal,):
         raise LedgerError("the copy belongs to another ledger than the anchor", reason="other_than_anchor")
-    return Copy(told.entries, told.last, is_anchored=True)
+    return Copy(copy.entries, copy.last, is_anchored=True)
 
 
 def _told(connection: Connection) -> Copy:
     number, _ = charges.head(connection)
-    found = connection.execute("SELECT time FROM entries ORDER BY id DESC LIMIT 1").fetchone()
-    return Copy(number, "never" if found is None else str(found[0]))
+    row = connection.execute("SELECT time FROM entries ORDER BY id DESC LIMIT 1").fetchone()
+    return Copy(number, "never" if row is None else str(row[0]))
 
 
 def _root(connection: Connection) -> str:

@@ -65,14 +65,14 @@ def newest_checkpoint(connection: Connection, closed: Closed) -> Checkpoint:
 
     It is in the chain after what it sums up, so that whoever walks on from it verifies it too.
     """
-    found = connection.execute(
+    row = connection.execute(
         "SELECT id, entry FROM entries WHERE analyst = ? AND kind = ? ORDER BY id DESC LIMIT 1",
         (chain.NOBODY, chain.CHECKPOINT),
     ).fetchone()
-    if found is None:
+    if row is None:
         return beginning(closed)
-    made = read_entry(found[1], chain.checkpoint_by)
-    return made if made.base == closed.number and made.sum.number < found[0] else beginning(closed)
+    made = read_entry(row[1], chain.checkpoint_by)
+    return made if made.base == closed.number and made.sum.number < row[0] else beginning(closed)
 
 
 def walk(connection: Connection, place: str, start: Checkpoint, closed: Closed) -> Iterator[Checkpoint]:
@@ -80,11 +80,11 @@ def walk(connection: Connection, place: str, start: Checkpoint, closed: Closed) 
 
     The checkpoints on the way have to say what is found.
     """
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT entry FROM entries WHERE analyst = ? AND kind = ?", (chain.NOBODY, chain.CHECKPOINT)
     )
-    made = [read_entry(entry, chain.checkpoint_by) for (entry,) in found]
-    claims = [each for each in made if each.base == start.base]
+    made = [read_entry(entry, chain.checkpoint_by) for (entry,) in cursor]
+    claims = [checkpoint for checkpoint in made if checkpoint.base == start.base]
     while True:
         ahead = min(
             (claim.sum.number - start.sum.number for claim in claims if claim.sum.number > start.sum.number),
@@ -137,10 +137,10 @@ def _check_words(connection: Connection, place: str, made: Checkpoint) -> None:
     rows = connection.execute(
         f"SELECT id, kind, time, analyst, entry FROM entries WHERE {WORDS} AND id <= ? ORDER BY id", (made.sum.number,)
     )
-    found = ""
+    words_found = ""
     for number, *heading, entry in rows:
-        found = chain.word_seal(found, number, heading, entry)
-    if found != made.words:
+        words_found = chain.word_seal(words_found, number, heading, entry)
+    if words_found != made.words:
         raise LedgerError(f"a grant, stop, request or move in the ledger {place} was changed", reason="entry_changed")
 
 
@@ -160,8 +160,8 @@ def _check_anchor(connection: Connection, place: str, closed: Closed, anchor: An
             reason="older_than_anchor",
         )
     if anchored > closed.number:
-        found = connection.execute("SELECT seal FROM entries WHERE id = ?", (anchored,)).fetchone()
-        if found != (known,):
+        row = connection.execute("SELECT seal FROM entries WHERE id = ?", (anchored,)).fetchone()
+        if row != (known,):
             raise LedgerError(f"the ledger {place} does not belong to its anchor", reason="other_than_anchor")
 
 

@@ -64,14 +64,14 @@ class ChainEnd:
 
     def check(self, connection: Connection) -> Head:
         """The end as a transaction finds it; raises LedgerError unless the entry that was noted last is still there."""
-        found = charges.head(connection)
-        if found != self._known:
+        head = charges.head(connection)
+        if head != self._known:
             self._check_binding(connection)
-        if self._known is not None and found != self._known:
+        if self._known is not None and head != self._known:
             number, seal = self._known
             if connection.execute("SELECT seal FROM entries WHERE id = ?", (number,)).fetchone() != (seal,):
                 raise self._lost(connection, number)
-        return found
+        return head
 
     def _check_binding(self, connection: Connection) -> None:
         """Check that the ledger is still that of this database: it may have been moved since this was asked."""
@@ -111,12 +111,12 @@ def find_closed(connection: Connection) -> Closed:
 
     It is in the chain after what it sums up: another one would say what nobody verifies.
     """
-    found = connection.execute(
+    row = connection.execute(
         "SELECT id, entry FROM entries WHERE analyst = ? AND kind = 'close' ORDER BY id DESC LIMIT 1", (chain.NOBODY,)
     ).fetchone()
-    if found is not None:
-        closed = read_entry(found[1], chain.closed_by)
-        if closed.number >= found[0]:
+    if row is not None:
+        closed = read_entry(row[1], chain.closed_by)
+        if closed.number >= row[0]:
             raise LedgerError("an entry of the ledger was changed", reason="entry_changed")
         return closed
     (identity,) = connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchone()
@@ -125,12 +125,12 @@ def find_closed(connection: Connection) -> Closed:
 
 def binding(connection: Connection) -> str:
     """The identity of the database that the ledger belongs to, as its last move says."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT entry FROM entries WHERE analyst = ? AND kind = 'move' ORDER BY id DESC LIMIT 1", (chain.NOBODY,)
     ).fetchone()
-    if found is None:
+    if row is None:
         return find_closed(connection).identity
-    return read_entry(found[0], lambda fields: str(fields["identity"]))
+    return read_entry(row[0], lambda fields: str(fields["identity"]))
 
 
 def sync_folder(folder: Path) -> None:

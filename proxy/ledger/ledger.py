@@ -80,12 +80,16 @@ class Ledger:
     async def forgive(self, analyst: str, time: datetime) -> bool:
         return await self._batches.run(lambda connection: charges.forgive(connection, analyst, time))
 
-    async def grant(self, given: Grant, budgets: Budgets) -> Balance:
+    async def grant(self, grant: Grant, budgets: Budgets) -> Balance:
         """Give an analyst more to spend in the running period."""
-        return await self._batches.run(lambda connection: charges.grant(connection, given, budgets))
+        return await self._batches.run(lambda connection: charges.grant(connection, grant, budgets))
 
-    async def request(self, analyst: str, asked: BudgetRequest, budgets: Budgets, now: datetime) -> FiledRequest:
-        return await self._batches.run(lambda connection: requests.file(connection, analyst, asked, budgets, now))
+    async def request(
+        self, analyst: str, budget_request: BudgetRequest, budgets: Budgets, now: datetime
+    ) -> FiledRequest:
+        return await self._batches.run(
+            lambda connection: requests.file(connection, analyst, budget_request, budgets, now)
+        )
 
     async def requests(self, budgets: Budgets, now: datetime, *, analyst: str | None = None) -> Sequence[FiledRequest]:
         return await self._batches.run(
@@ -133,10 +137,12 @@ class Ledger:
         return made.after.number - made.before.number, made.after.charges - made.before.charges
 
     async def keep_promise(self, analyst: str, question: str, promise: Promise, time: datetime) -> None:
-        await self._batches.run(lambda each: promises.keep(each, analyst, question, promise, time), durable=False)
+        await self._batches.run(
+            lambda connection: promises.keep(connection, analyst, question, promise, time), durable=False
+        )
 
     async def find_promise(self, analyst: str, question: str) -> Promise | None:
-        return await self._batches.run(lambda each: promises.find(each, analyst, question), durable=False)
+        return await self._batches.run(lambda connection: promises.find(connection, analyst, question), durable=False)
 
     async def stops(self) -> Sequence[Stop]:
         return await self._batches.run(charges.stops, durable=False)
@@ -154,7 +160,7 @@ class Ledger:
         def find(connection: Connection) -> Sequence[ServableReleases]:
             account = account_of(analyst), charges.running_period(connection, now, budgets)
             age = Age(since, tuple(lasting))
-            return [stored_releases.find(connection, each, account, age) for each in wanted]
+            return [stored_releases.find(connection, query, account, age) for query in wanted]
 
         return await self._batches.run(find)
 

@@ -173,8 +173,8 @@ class LedgerDatabase:
         connection.execute("COMMIT")
 
     def _raw_connection(self) -> _Connection:
-        given = conninfo_to_dict(self._dsn)
-        line = {name: value for name, value in _LINE.items() if name not in given}
+        parameters = conninfo_to_dict(self._dsn)
+        line = {name: value for name, value in _LINE.items() if name not in parameters}
         raw = psycopg.connect(make_conninfo(self._dsn, **line), autocommit=True)
         connection = _Connection(raw)
         for name, value in _SESSION.items():

@@ -28,10 +28,10 @@ def keep(connection: Connection, analyst: str, question: str, promise: Promise, 
 
 def find(connection: Connection, analyst: str, question: str) -> Promise | None:
     """The newest promise for a question of this analyst."""
-    found: Sequence[Any] | None = connection.execute(
+    row: Sequence[Any] | None = connection.execute(
         "SELECT entry FROM entries WHERE analyst = ? AND kind = 'promise' AND entry LIKE ? ORDER BY id DESC LIMIT 1",
         (analyst, f"%{question}%"),
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
-    return read_entry(found[0], lambda fields: Promise(Decimal(fields["epsilon"]), tuple(fields["told"])))
+    return read_entry(row[0], lambda fields: Promise(Decimal(fields["epsilon"]), tuple(fields["told"])))

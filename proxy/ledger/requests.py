@@ -33,34 +33,34 @@ class OperatorAnswer:
 
 
 def file(
-    connection: Connection, analyst: str, asked: BudgetRequest, budgets: Budgets, now: datetime
+    connection: Connection, analyst: str, budget_request: BudgetRequest, budgets: Budgets, now: datetime
 ) -> FiledRequest:  # fmt: skip
     """Append a request for the running period."""
-    open_ones = [each for each in filed(connection, budgets, now, analyst) if each.state == "open"]
+    open_ones = [request for request in filed(connection, budgets, now, analyst) if request.state == "open"]
     if len(open_ones) >= MOST_OPEN:
         raise TooMany(
             f"{MOST_OPEN} of your requests are open already",
             hint="Your DBA answers them; TABLE noisegate.requests lists them.",
         )
     period = charges.running_period(connection, now, budgets)
-    number = charges.append(connection, chain.request_entry(analyst, now, period=period, asked=asked))
-    return FiledRequest(number, now, analyst, period, asked)
+    number = charges.append(connection, chain.request_entry(analyst, now, period=period, asked=budget_request))
+    return FiledRequest(number, now, analyst, period, budget_request)
 
 
 def filed(
     connection: Connection, budgets: Budgets, now: datetime, analyst: str | None = None
 ) -> tuple[FiledRequest, ...]:  # fmt: skip
     """All requests, each with what became of it; an open one of an earlier period has lapsed."""
-    period, found = charges.running_period(connection, now, budgets), dict[int, FiledRequest]()
+    period, requests = charges.running_period(connection, now, budgets), dict[int, FiledRequest]()
     for number, fields in _entries(connection, analyst):
         request = int(fields.get("request", number))
         if fields["kind"] == "request":
-            found[request] = _request(request, fields)
-        elif request in found:  # a grant without a request answers none
-            found[request] = _answered(found[request], fields)
+            requests[request] = _request(request, fields)
+        elif request in requests:  # a grant without a request answers none
+            requests[request] = _answered(requests[request], fields)
     lapsed = (
-        replace(each, state="lapsed") if each.state == "open" and each.period != period else each
-        for each in found.values()
+        replace(request, state="lapsed") if request.state == "open" and request.period != period else request
+        for request in requests.values()
     )
     return tuple(lapsed)
 
@@ -72,15 +72,15 @@ def grant(
     request = _open(connection, number, answered.time, budgets)
     if request.analyst not in budgets.analysts:
         raise NotAllowed(f"{request.analyst} is not in the rules any more")
-    given = request.asked.epsilon if epsilon is None else epsilon
-    if given > budgets.dataset.epsilon:
+    granted = request.asked.epsilon if epsilon is None else epsilon
+    if granted > budgets.dataset.epsilon:
         raise NotAllowed(
-            f"cannot grant ε {given:f}: all analysts together have {budgets.dataset.epsilon:f}",
+            f"cannot grant ε {granted:f}: all analysts together have {budgets.dataset.epsilon:f}",
             hint="A grant cannot be taken back.",
         )
-    about = answered.time, request.analyst, given, answered.operator
+    about = answered.time, request.analyst, granted, answered.operator
     charges.grant(connection, Grant(*about, number, answered.words), budgets)
-    return replace(request, state="granted", granted=given, answer=answered.words, operator=answered.operator)
+    return replace(request, state="granted", granted=granted, answer=answered.words, operator=answered.operator)
 
 
 def refuse(connection: Connection, number: int, answered: OperatorAnswer, budgets: Budgets) -> FiledRequest:
@@ -101,13 +101,13 @@ def is_open(connection: Connection, analyst: str, number: int) -> bool:
 
 
 def _open(connection: Connection, number: int, now: datetime, budgets: Budgets) -> FiledRequest:
-    found = next((each for each in filed(connection, budgets, now) if each.number == number), None)
-    if found is None:
+    request = next((request for request in filed(connection, budgets, now) if request.number == number), None)
+    if request is None:
         raise NoSuchRequest(f"there is no request {number}")
-    if found.state != "open":
-        because = "its period is over" if found.state == "lapsed" else f"it was {found.state} by {found.operator}"
+    if request.state != "open":
+        because = "its period is over" if request.state == "lapsed" else f"it was {request.state} by {request.operator}"
         raise NoSuchRequest(f"request {number} is not open: {because}")
-    return found
+    return request
 
 
 def _entries(connection: Connection, analyst: str | None) -> Iterator[tuple[int, chain.Fields]]:
@@ -121,14 +121,14 @@ def _entries(connection: Connection, analyst: str | None) -> Iterator[tuple[int,
 
 
 def _request(number: int, fields: chain.Fields) -> FiledRequest:
-    asked = BudgetRequest(Decimal(fields["epsilon"]), fields["reason"])
+    budget_request = BudgetRequest(Decimal(fields["epsilon"]), fields["reason"])
     return FiledRequest(
-        number, datetime.fromisoformat(fields["time"]), fields["analyst"], fields["period"], asked
+        number, datetime.fromisoformat(fields["time"]), fields["analyst"], fields["period"], budget_request
     )  # fmt: skip
 
 
 def _answered(request: FiledRequest, fields: chain.Fields) -> FiledRequest:
-    told = {"answer": fields["answer"], "operator": fields["operator"]}
+    answer = {"answer": fields["answer"], "operator": fields["operator"]}
     if fields["kind"] == "refuse":
-        return replace(request, state="refused", **told)
-    return replace(request, state="granted", granted=Decimal(fields["epsilon"]), **told)
+        return replace(request, state="refused", **answer)
+    return replace(request, state="granted", granted=Decimal(fields["epsilon"]), **answer)

@@ -37,11 +37,11 @@ def _standing(connection: Connection, account: str, period: str, limit: Limit) -
 
 
 def _charges(connection: Connection, analyst: str, most: int) -> tuple[PastCharge, ...]:
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT id, entry FROM entries WHERE analyst = ? AND kind = 'charge' ORDER BY time DESC, id DESC LIMIT ?",
         (analyst, most),
     )
-    rows = [(number, json.loads(entry)) for number, entry in found]
+    rows = [(number, json.loads(entry)) for number, entry in cursor]
     settled = connection.execute(
         "SELECT DISTINCT r.charge FROM seen s JOIN releases r ON r.id = s.release WHERE s.account = ?",
         (account_of(analyst),),
@@ -75,10 +75,10 @@ class History:
 def history(connection: Connection, wish: Wish) -> History:
     """Read what an operator asks for."""
     conditions, values = _conditions(wish)
-    found = connection.execute(
+    cursor = connection.execute(
         f"SELECT id, entry FROM entries WHERE {' AND '.join(conditions)} ORDER BY id DESC", values
     )
-    rows = ((number, json.loads(entry)) for number, entry in found)
+    rows = ((number, json.loads(entry)) for number, entry in cursor)
     wanted = (row for row in rows if wish.statement in (None, row[1].get("fingerprint")))
     newest = list(islice(wanted, wish.most))
     states = _all_states(connection)
@@ -90,8 +90,8 @@ def history(connection: Connection, wish: Wish) -> History:
 
 def _conditions(wish: Wish) -> tuple[list[str], list[str]]:
     conditions, texts = ["kind = 'charge'"], list[str]()
-    given = (("analyst = ?", wish.analyst), ("time >= ?", wish.since), ("time < ?", wish.until))
-    for condition, value in given:
+    wishes = (("analyst = ?", wish.analyst), ("time >= ?", wish.since), ("time < ?", wish.until))
+    for condition, value in wishes:
         if value is not None:
             conditions.append(condition)
             texts.append(chain.stamp(value) if isinstance(value, datetime) else value)

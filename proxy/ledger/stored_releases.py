@@ -77,10 +77,10 @@ def new_rows(connection: Connection, charge: int, time: str, releases: Sequence[
 
 def _last_closed(connection: Connection) -> int:
     """The number of the last release that was closed: none is given twice."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT entry FROM entries WHERE analyst = ? AND kind = 'close' ORDER BY id DESC LIMIT 1", (chain.NOBODY,)
     ).fetchone()
-    return 0 if found is None else chain.closed_by(json.loads(found[0])).release
+    return 0 if row is None else chain.closed_by(json.loads(row[0])).release
 
 
 def _row(number: int, charge: int, time: str, release: Release) -> Row:
@@ -120,14 +120,14 @@ def unpaid(connection: Connection, releases: Iterable[int], account: Account, ro
     One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it, nor
     on that of a role before somebody of the role has.
     """
-    found = []
+    mechanisms = []
     for release in dict.fromkeys(releases):
         if not _is_on(connection, release, account):
             mechanism = _one(connection, release, account).release.mechanism
             is_new = role is not None and not _is_on(connection, release, (role, account[1]))
             is_first = not _is_shared(connection, release, account[1])
-            found.append(Sight(release, mechanism, is_first=is_first, is_first_of_role=is_new))
-    return found
+            mechanisms.append(Sight(release, mechanism, is_first=is_first, is_first_of_role=is_new))
+    return mechanisms
 
 
 def payers(connection: Connection, release: int) -> frozenset[str]:
@@ -136,11 +136,11 @@ def payers(connection: Connection, release: int) -> frozenset[str]:
         "SELECT s.account, s.period, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry WHERE s.release = ?",
         (release,),
     )
-    found = set()
+    names = set()
     for account, period, entry in rows:
         _check_sight(entry, (account, period, release))
-        found.add(account)
-    return frozenset(found)
+        names.add(account)
+    return frozenset(names)
 
 
 def find(connection: Connection, wanted: ReleaseQuery, account: Account, age: Age) -> ServableReleases:
@@ -174,8 +174,8 @@ def find_other_cells(
         f" AND EXISTS ({own}) AND NOT EXISTS ({own} AND s.account = ?) ORDER BY r.id DESC LIMIT {_MOST}",
         (*families, chain.stamp(since), account[1], account[1], account[0]),
     )
-    found = [_one(connection, number, account) for (number,) in rows]
-    return tuple(each for each in found if each.shared)
+    kept_releases = [_one(connection, number, account) for (number,) in rows]
+    return tuple(release for release in kept_releases if release.shared)
 
 
 def find_alike(connection: Connection, release: Release, account: Account, age: Age) -> tuple[KeptRelease, ...]:
@@ -213,8 +213,10 @@ def _of_account(
         f" WHERE {wanted} LIMIT {_MOST}",
         (name, period, *age.lasting, *values),
     )
-    found = (_seen((name, when), seen, settled, row) for when, seen, settled, *row in rows)
-    return tuple({each.id: replace(each, is_lasting=each.id in age.lasting) for each in found}.values())
+    kept_releases = (_seen((name, when), seen, settled, row) for when, seen, settled, *row in rows)
+    return tuple(
+        {release.id: replace(release, is_lasting=release.id in age.lasting) for release in kept_releases}.values()
+    )
 
 
 def _seen(account: Account, seen: str | None, settled: str | None, row: Sequence[Any]) -> KeptRelease:
@@ -242,38 +244,38 @@ def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, account:
 
 def _one(connection: Connection, number: int, account: Account) -> KeptRelease:
     """A release that is not on the account."""
-    found = connection.execute(
+    stored = connection.execute(
         f"SELECT e.entry, {COLUMNS} FROM releases r LEFT JOIN entries e ON e.id = r.entry WHERE r.id = ?", (number,)
     ).fetchone()
-    if found is None:
+    if stored is None:
         raise LedgerError(
             "the release is missing from the privacy ledger, so the statement is not answered", reason="release_missing"
         )
-    settled, *row = found
+    settled, *row = stored
     return _read(row, settled, paid=False, shared=_is_shared(connection, number, account[1]))
 
 
 def _is_on(connection: Connection, release: int, account: Account) -> bool:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
         " WHERE s.account = ? AND s.period = ? AND s.release = ?",
         (*account, release),
     ).fetchone()
-    if found is not None:
-        _check_sight(found[0], (*account, release))
-    return found is not None
+    if row is not None:
+        _check_sight(row[0], (*account, release))
+    return row is not None
 
 
 def _is_shared(connection: Connection, release: int, period: str) -> bool:
     """Return whether somebody has paid for it in this period, and so has the dataset."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT s.account, p.entry FROM seen s LEFT JOIN entries p ON p.id = s.entry"
         " WHERE s.release = ? AND s.period = ? LIMIT 1",
         (release, period),
     ).fetchone()
-    if found is not None:
-        _check_sight(found[1], (found[0], period, release))
-    return found is not None
+    if row is not None:
+        _check_sight(row[1], (row[0], period, release))
+    return row is not None
 
 
 def _check_sight(entry: str | None, sight: tuple[str, str, int]) -> None:

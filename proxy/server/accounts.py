@@ -86,24 +86,24 @@ class Accounts:
         barred_by = account.barred_by(attempt, now)
         if not account.needs_password and not barred_by:
             return ProvedByCertificate()
-        asked = Answers() if self.auth_query is None else await self.auth_query.answers()
+        answers = Answers() if self.auth_query is None else await self.auth_query.answers()
         kept = account.verifiers
-        if not kept and attempt.user in asked.verifiers:
-            kept = (DatedVerifier(asked.verifiers[attempt.user]),)
-        if not account.verifiers and not asked.are_current:
+        if not kept and attempt.user in answers.verifiers:
+            kept = (DatedVerifier(answers.verifiers[attempt.user]),)
+        if not account.verifiers and not answers.are_current:
             barred_by = barred_by or UNREADABLE
-        made_up = self._make_up(attempt.user, asked)  # made for those who exist too: it takes the same time
+        made_up = self._make_up(attempt.user, answers)  # made for those who exist too: it takes the same time
         if kept:
             made_up = replace(made_up, iterations=kept[0].verifier.iterations, salt=kept[0].verifier.salt)
-        valid = [each.verifier for each in kept if each.until is None or now < each.until]
+        valid = [verifier.verifier for verifier in kept if verifier.until is None or now < verifier.until]
         barred_by = barred_by or ("expired" if kept and not valid else "")
         pair = (*(valid if not barred_by else ()), made_up, made_up)[:2]
-        return ScramExchange(attempt.user, pair, attempt.end_point, barred_by, is_complete=asked.are_current)
+        return ScramExchange(attempt.user, pair, attempt.end_point, barred_by, is_complete=answers.are_current)
 
-    def _make_up(self, user: str, asked: Answers) -> Verifier:
+    def _make_up(self, user: str, answers: Answers) -> Verifier:
         salt = self._draw("salt", user)
-        kept = {name: each.verifiers[0].verifier for name, each in self.accounts.items() if each.verifiers}
-        known = [verifier for _, verifier in sorted({**asked.verifiers, **kept}.items())]
+        kept = {name: account.verifiers[0].verifier for name, account in self.accounts.items() if account.verifiers}
+        known = [verifier for _, verifier in sorted({**answers.verifiers, **kept}.items())]
         like = known[int.from_bytes(salt[-8:], "big") % len(known)] if known else None
         size = len(like.salt) if like else 16
         iterations = like.iterations if like else USUAL_ITERATIONS

@@ -67,8 +67,8 @@ class AuthQuery:
         except (psycopg.Error, OSError, TimeoutError) as error:
             warn("auth_query_failed", kind=type(error).__name__, **cause_of(error).fields)
             return replace(self._answers, are_current=False)
-        found = {name: _verifier_of(name, answer) for name, answer in rows.items()}
-        return Answers({name: verifier for name, verifier in found.items() if verifier is not None})
+        verifiers = {name: _verifier_of(name, answer) for name, answer in rows.items()}
+        return Answers({name: verifier for name, verifier in verifiers.items() if verifier is not None})
 
     async def _ask(self) -> Mapping[str, list[tuple[Any, ...]]]:
         """One transaction that writes nothing, and ends with the connection."""

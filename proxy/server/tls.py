@@ -51,7 +51,7 @@ def names_of(certificate: bytes | None) -> frozenset[str]:
         return frozenset()
     try:
         read = x509.load_der_x509_certificate(certificate)
-        common = [str(each.value) for each in read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        common = [str(attribute.value) for attribute in read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         return frozenset([*(common if len(common) == 1 else ()), *_other_names(read)])
     except (ValueError, UnsupportedAlgorithm):
         return frozenset()
@@ -59,11 +59,11 @@ def names_of(certificate: bytes | None) -> frozenset[str]:
 
 def _other_names(certificate: x509.Certificate) -> list[str]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        subject_alternative_name = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
     kinds = (x509.DNSName, x509.RFC822Name, x509.UniformResourceIdentifier)
-    return [name for kind in kinds for name in found.get_values_for_type(kind)]
+    return [name for kind in kinds for name in subject_alternative_name.get_values_for_type(kind)]
 
 
 def _no_password() -> str:

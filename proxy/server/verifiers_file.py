@@ -30,16 +30,16 @@ def read_verifiers(text: str, file: str) -> Mapping[str, tuple[DatedVerifier, ..
         ...
         proxy.server.verifiers_file.VerifiersError: verifiers.txt:1: not a SCRAM-SHA-256 verifier
     """
-    found: dict[str, tuple[DatedVerifier, ...]] = {}
+    dated_verifierses: dict[str, tuple[DatedVerifier, ...]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith(_COMMENT):
             continue
         try:
             name, dated = _entry(line)
-            found[name] = _together(name, (*found.get(name, ()), dated))
+            dated_verifierses[name] = _together(name, (*dated_verifierses.get(name, ()), dated))
         except ValueError as error:
             raise VerifiersError(file, number, str(error)) from None
-    return found
+    return dated_verifierses
 
 
 def line_of(name: str, verifier: Verifier, until: datetime | None = None) -> str:

@@ -72,31 +72,33 @@ class Accuracy(Prerequisites):
         """The plan, what is to be told of it, and its answer where a probe is enough."""
         within = run.settings.within
         if within is None:
-            plan, _, told = await self._planned(place, request, run)
-            return plan, told, None
+            plan, _, notices = await self._planned(place, request, run)
+            return plan, notices, None
         return await self._planned_within(place, request, run, within, columns)
 
     async def _planned_within(
         self, place: int | None, request: Request, run: Run, within: Within, columns: tuple[Field, ...]
     ) -> tuple[Plan, tuple[str, ...], Answer | None]:
-        asked = _Bounded(place, request, run, within, self._limits)
-        plan = await self._with_epsilon(asked, asked.limits.max_epsilon)
+        bounded = _Bounded(place, request, run, within, self._limits)
+        plan = await self._with_epsilon(bounded, bounded.limits.max_epsilon)
         blocks = plan.blocks or plan.foreseen
         if not blocks:
             return plan, (), None
         demands = demands_of(plan.results, blocks)
         needs = needs_beforehand(demands, blocks, within)
         if needs is not None:
-            plan, epsilon = await self._least(asked, needs, plan, request.confidence, Decimal(0))
+            plan, epsilon = await self._least(bounded, needs, plan, request.confidence, Decimal(0))
             return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
-        if asked.limits.hides_few:
+        if bounded.limits.hides_few:
             raise _tells_of_few(within)
-        asked = replace(asked, request=replace(request, delta=request.delta / 2))  # two releases share the statement's
-        if (kept := await self._kept_promise(asked, plan)) is not None:
+        bounded = replace(
+            bounded, request=replace(request, delta=request.delta / 2)
+        )  # two releases share the statement's
+        if (kept := await self._kept_promise(bounded, plan)) is not None:
             return *kept, None
-        probe = await self._with_epsilon(asked, _probe_epsilon(asked.limits))
+        probe = await self._with_epsilon(bounded, _probe_epsilon(bounded.limits))
         if not probe.blocks:
-            return *await self._explained(asked, demands, probe, plan), None
+            return *await self._explained(bounded, demands, probe, plan), None
         await self._compare(probe, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(probe, run)
         needs, at_least = needs_after(demands, answer.released, within, request.confidence)
@@ -106,62 +108,64 @@ class Accuracy(Prerequisites):
             return probe, _promised(within, needs, plan), answer
         spent = Decimal(0) if answer.is_free else probe.epsilon
         if not needs.can_be_met:
-            most, size = asked.limits.max_epsilon, asked.limits.group_size
-            raise _too_small(asked, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
-        plan, epsilon = await self._least(asked, needs, plan, rest, spent, _paid(probe, answer))
+            most, size = bounded.limits.max_epsilon, bounded.limits.group_size
+            raise _too_small(bounded, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
+        plan, epsilon = await self._least(bounded, needs, plan, rest, spent, _paid(probe, answer))
         promise = Promise(epsilon, _promised(within, needs, plan))
         await self._service.promises.keep(self._analyst, plan, within, promise)
-        told = (each for each in answer.notices if each not in probe.notices)  # the answer below repeats these
-        notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in told)
+        new_notices = (
+            notice for notice in answer.notices if notice not in probe.notices
+        )  # the answer below repeats these
+        notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in new_notices)
         return plan, (*notices, *promise.told), None
 
-    async def _kept_promise(self, asked: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
+    async def _kept_promise(self, bounded: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
         """The plan of a promise whose releases are all on the account, and still fresh: it costs nothing."""
-        promise = await self._service.promises.find(self._analyst, plan, asked.within)
+        promise = await self._service.promises.find(self._analyst, plan, bounded.within)
         if promise is None:
             return None
-        again = await self._with_epsilon(asked, promise.epsilon)
-        if await self._released(again, asked.run) is None:
+        again = await self._with_epsilon(bounded, promise.epsilon)
+        if await self._released(again, bounded.run) is None:
             return None
         return again, promise.told if again.blocks else (_ENOUGH, *promise.told)
 
     async def _explained(
-        self, asked: _Bounded, demands: Sequence[Demand], probe: Plan, plan: Plan
+        self, bounded: _Bounded, demands: Sequence[Demand], probe: Plan, plan: Plan
     ) -> tuple[Plan, tuple[str, ...]]:
         """Explain: show what would be paid beside an answer that serves as the probe, or else the probe."""
-        released = await self._released(probe, asked.run)
+        released = await self._released(probe, bounded.run)
         if released is None:
             return probe, ("this is the probe; its answer tells what noisegate.within takes beside it",)
-        needs, _ = needs_after(demands, released, asked.within, asked.request.confidence)
-        rest = level_of_rest(asked.request.confidence)
+        needs, _ = needs_after(demands, released, bounded.within, bounded.request.confidence)
+        rest = level_of_rest(bounded.request.confidence)
         if are_met(needs, probe.foreseen, [noised.laws for _, noised in released], rest):
-            return probe, (_ENOUGH, *_promised(asked.within, needs, plan))
+            return probe, (_ENOUGH, *_promised(bounded.within, needs, plan))
         if not needs.can_be_met:
             return probe, ("an answer that you have is the probe, which cannot tell these numbers from noise",)
-        shown, epsilon = await self._least(asked, needs, plan, rest, Decimal(0))
-        is_free = await self._released(shown, asked.run) is not None
-        words = f"noisegate.within = {asked.within.text} takes ε {epsilon:f} beside an answer that you have"
-        told = _ENOUGH if is_free else words
-        return shown, (told, *_promised(asked.within, needs, plan))
+        shown, epsilon = await self._least(bounded, needs, plan, rest, Decimal(0))
+        is_free = await self._released(shown, bounded.run) is not None
+        words = f"noisegate.within = {bounded.within.text} takes ε {epsilon:f} beside an answer that you have"
+        notice = _ENOUGH if is_free else words
+        return shown, (notice, *_promised(bounded.within, needs, plan))
 
-    async def _with_epsilon(self, asked: _Bounded, epsilon: Decimal) -> Plan:
-        plan, _, _ = await self._planned(asked.place, replace(asked.request, epsilon=epsilon), asked.run)
+    async def _with_epsilon(self, bounded: _Bounded, epsilon: Decimal) -> Plan:
+        plan, _, _ = await self._planned(bounded.place, replace(bounded.request, epsilon=epsilon), bounded.run)
         return plan
 
     async def _least(
-        self, asked: _Bounded, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
+        self, bounded: _Bounded, needs: Needs, plan: Plan, level: Decimal, spent: Decimal, paid: str = ""
     ) -> tuple[Plan, Decimal]:
         """The plan with about the least ε that is enough, and that ε. Shares are rounded, so it is tried."""
-        limits = asked.limits
+        limits = bounded.limits
         size, most = limits.group_size, limits.max_epsilon
         epsilon = least_epsilon(needs, plan.blocks or plan.foreseen, most, level, size)
         while epsilon is not None and (epsilon := max(epsilon, limits.min_epsilon)) + spent <= most:
-            plan = await self._with_epsilon(asked, epsilon)
+            plan = await self._with_epsilon(bounded, epsilon)
             blocks = plan.blocks or plan.foreseen
             if are_met(needs, blocks, [laws_of(block, group_size=size) for block in blocks], level):
                 return plan, epsilon
             epsilon = _THREE.multiply(epsilon, _STEP)
-        raise _beyond(asked, None if epsilon is None else epsilon + spent, paid)
+        raise _beyond(bounded, None if epsilon is None else epsilon + spent, paid)
 
 
 def _tells_of_few(within: Within) -> BadSetting:
@@ -181,13 +185,13 @@ def _promised(within: Within, needs: Needs, plan: Plan) -> tuple[str, ...]:
     """Of how many numbers it is promised."""
     left = needs.numbers - needs.promised
     some = f" for {needs.promised} of {needs.numbers} numbers: the others, or their groups, are small" if left else ""
-    told = f"{some}{_inside(plan)}"
-    return (f"noisegate.within = {within.text} is promised{told}",) if told else ()
+    notice = f"{some}{_inside(plan)}"
+    return (f"noisegate.within = {within.text} is promised{notice}",) if notice else ()
 
 
 def _inside(plan: Plan) -> str:
     """Nothing is known of what is computed of the numbers of a subquery or CTE."""
-    names = [each.name for each in plan.results if each.item is None]
+    names = [result.name for result in plan.results if result.item is None]
     return f"; it is that of {', '.join(names)} inside, not of what is computed of it" if names else ""
 
 
@@ -199,9 +203,9 @@ def _paid(probe: Plan, answer: Answer) -> str:
     return f"The probe cost {cost}; while its answer is kept, it is not charged again."
 
 
-def _too_small(asked: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
+def _too_small(bounded: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
     """The probe stays, and is served again; what is bought with a larger ε serves as one too."""
-    most = asked.limits.max_epsilon
+    most = bounded.limits.max_epsilon
     takes = "" if epsilon is None else f"; it takes more than epsilon {epsilon:f}"
     hint = (
         "RESET noisegate.within and SET noisegate.epsilon to more, then SET noisegate.within again: it starts from "
@@ -210,18 +214,18 @@ def _too_small(asked: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReac
     if epsilon is None or epsilon >= most:
         takes, hint = f"{takes or '; no epsilon is enough'}, and the rules allow {most:f} for a statement", _HINT
     return OutOfReach(
-        f"noisegate.within = {asked.within.text} cannot be promised: the probe cannot tell these numbers from "
+        f"noisegate.within = {bounded.within.text} cannot be promised: the probe cannot tell these numbers from "
         f"noise{takes}",
         detail=paid,
         hint=hint,
     )
 
 
-def _beyond(asked: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
+def _beyond(bounded: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
     takes = "more than any epsilon" if epsilon is None else f"epsilon {_THREE.plus(epsilon):f}"
     return OutOfReach(
-        f"noisegate.within = {asked.within.text} takes {takes} here, and the rules allow {asked.limits.max_epsilon:f} "
-        "for a statement",
+        f"noisegate.within = {bounded.within.text} takes {takes} here, and the rules allow "
+        f"{bounded.limits.max_epsilon:f} for a statement",
         detail=paid,
         hint=_HINT,
     )

@@ -196,12 +196,12 @@ class Extended:
         if self._names.find_prepared(self._text(bind.statement)) is not prepared:
             self._forward_bind(raw, bind.portal, None)  # its Parse has failed
             return
-        asked = self._asked(bind, prepared)
-        if asked is None or self._is_bound_to_fail(prepared.statement):
+        private_request = self._asked(bind, prepared)
+        if private_request is None or self._is_bound_to_fail(prepared.statement):
             self._forward_bind(raw, bind.portal, prepared)
             return
         try:
-            answered = await self._parts.private.answer(asked, sync=False)
+            answered = await self._parts.private.answer(private_request, sync=False)
             if answered is None:
                 self._forward_bind(raw, bind.portal, prepared)
             else:

@@ -40,15 +40,15 @@ class ParameterValues:
         ((parameters, *_),) = await self._relay.ask(Describe(STATEMENT, name), sync=sync)
         return ParameterDescription.decode(parameters.raw).types
 
-    async def of(self, asked: PrivateRequest, types: tuple[int, ...], *, sync: bool) -> Parameters:
+    async def of(self, private_request: PrivateRequest, types: tuple[int, ...], *, sync: bool) -> Parameters:
         """The values as text that means the same in every session."""
         if len(types) > _MOST_PARAMETERS:
             raise NotSupported(f"more than {_MOST_PARAMETERS} parameters are not supported")
         names = await self.names_of(types, sync=sync)
-        if asked.bind is not None and (types or asked.bind.portal):
-            values = await self._canonical(_bound_canon(asked.bind, types), sync=sync)
-        elif types and asked.bind is None:
-            values = await self._canonical(self._written_canon(asked.arguments, names), sync=sync)
+        if private_request.bind is not None and (types or private_request.bind.portal):
+            values = await self._canonical(_bound_canon(private_request.bind, types), sync=sync)
+        elif types and private_request.bind is None:
+            values = await self._canonical(self._written_canon(private_request.arguments, names), sync=sync)
         else:
             values = ()
         return Parameters(types, names, values)

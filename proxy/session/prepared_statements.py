@@ -105,13 +105,13 @@ class PreparedStatements:
 
     def would_nest(self, name: str, target: str) -> bool:
         """Return whether an EXECUTE of `target`, prepared as `name`, would be of another one, or another one of it."""
-        found = self.find_prepared(target)
-        if _cut(target) == _cut(name) or (found is not None and found.statement.kind is Kind.EXECUTE):
+        prepared = self.find_prepared(target)
+        if _cut(target) == _cut(name) or (prepared is not None and prepared.statement.kind is Kind.EXECUTE):
             return True
         return any(
-            _cut(each.statement.name or "") == _cut(name)
-            for each in self._prepared.values()
-            if each.statement.kind is Kind.EXECUTE
+            _cut(prepared.statement.name or "") == _cut(name)
+            for prepared in self._prepared.values()
+            if prepared.statement.kind is Kind.EXECUTE
         )
 
     def prepare(self, name: str, prepared: Prepared | None) -> Undo | None:
@@ -242,5 +242,5 @@ def executed(portal: Portal) -> Edit:
 
 def in_formats(columns: tuple[Field, ...], formats: tuple[int, ...]) -> tuple[Field, ...]:
     """The columns in the formats of a Bind: none is text, one holds for all."""
-    each = formats if len(formats) == len(columns) else (formats or (0,)) * len(columns)
-    return tuple(replace(column, format=code) for column, code in zip(columns, each, strict=True))
+    column_format = formats if len(formats) == len(columns) else (formats or (0,)) * len(columns)
+    return tuple(replace(column, format=code) for column, code in zip(columns, column_format, strict=True))

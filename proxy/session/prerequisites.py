@@ -65,14 +65,14 @@ class Prerequisites(ABC):
     async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, Request, tuple[str, ...]]:
         """The plan, once all that it needs is known; how it was asked for; what is to be told of the parts before."""
         notices: tuple[str, ...] = ()
-        asked, read = 0, 0
-        while asked <= _MOST_FIRSTS and read <= _MOST_READINGS:
+        queries, read = 0, 0
+        while queries <= _MOST_FIRSTS and read <= _MOST_READINGS:
             made = await self._plan(place, request)
             if isinstance(made, Plan):
                 return made, request, notices
-            asked, read = (asked, read + 1) if made.inner.use in FREE else (asked + 1, read)
-            request, told = await self._with_answer(made, place, request, run)
-            notices += told
+            queries, read = (queries, read + 1) if made.inner.use in FREE else (queries + 1, read)
+            request, more_notices = await self._with_answer(made, place, request, run)
+            notices += more_notices
         raise TooComplex(f"more than {_MOST_FIRSTS} subqueries would have to run first")
 
     async def _with_answer(
@@ -83,8 +83,8 @@ class Prerequisites(ABC):
         types = await self._values.names_of(tuple(column.type for column in columns), sync=run.sync)
         names = tuple(column.name.decode(self._relay.codec) for column in columns)
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
-        asked = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown, is_inner=True)
-        plan, asked, told = await self._planned(None, asked, run)
+        inner_request = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown, is_inner=True)
+        plan, inner_request, inner_notices = await self._planned(None, inner_request, run)
         rest = half if plan.blocks else request
         if plan.blocks and run.settings.within is not None:
             raise NotSupported(
@@ -94,7 +94,7 @@ class Prerequisites(ABC):
         if plan.blocks:
             tried = replace(rest, released=(*request.released, stand_in(first.inner, names, types)))
             if first.is_shown:
-                return replace(tried, firsts=(*request.firsts, *asked.firsts, plan)), ()
+                return replace(tried, firsts=(*request.firsts, *inner_request.firsts, plan)), ()
             whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
             if isinstance(whole, NeedsInner) and whole.inner.use in FREE:
                 return await self._with_answer(whole, place, request, run)
@@ -104,7 +104,7 @@ class Prerequisites(ABC):
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
         known = InnerAnswer(first.inner, names, types, rows, _origin(plan))
-        notices = (*told, *(f"inner query: {notice}" for notice in answer.notices))
+        notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
     async def _describe_first(self, first: NeedsInner, run: Run) -> tuple[Field, ...]:
@@ -129,11 +129,11 @@ class Prerequisites(ABC):
         messages: list[Message] = [Close(STATEMENT, _FIRST), Parse(_FIRST, self._encoded(text), types), bind]
         ends = Execute(_FIRST), Close(PORTAL, _FIRST), Close(STATEMENT, _FIRST)
         replies = await self._relay.ask(*messages, *ends, sync=run.sync)
-        found = [DataRow.decode(frame.raw).values for frame in replies[3] if frame.kind == DataRow.kind]
-        if len(found) > _MOST_ROWS:
+        rows = [DataRow.decode(frame.raw).values for frame in replies[3] if frame.kind == DataRow.kind]
+        if len(rows) > _MOST_ROWS:
             raise TooComplex(f"a subquery returns more than {_MOST_ROWS} rows", hint="Add LIMIT to the subquery.")
         codec = self._relay.codec
-        return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in found)
+        return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in rows)
 
 
 def _origin(plan: Plan) -> str:

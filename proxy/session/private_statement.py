@@ -83,40 +83,46 @@ class Private(Accuracy):
         self._running.cancel()
         return True
 
-    async def answer(self, asked: PrivateRequest, *, sync: bool, since: float | None = None) -> Answered | None:
+    async def answer(
+        self, private_request: PrivateRequest, *, sync: bool, since: float | None = None
+    ) -> Answered | None:
         """Answer, or return None for a statement that the twin may have as it is.
 
         Raises Refusal, or TwinRefusal when the twin refused one of our messages (and, without `sync`, now skips).
         """
         since = since or self._relay.batch_since or asyncio.get_running_loop().time()
-        if asked.explains is not None:
-            asked = replace(asked, types=await self._values.types_of(asked.explains, sync=sync))
-        self._synthetic.check(asked.statement)
+        if private_request.explains is not None:
+            private_request = replace(
+                private_request, types=await self._values.types_of(private_request.explains, sync=sync)
+            )
+        self._synthetic.check(private_request.statement)
         with stage("describe"):
-            moment, signature = await self._look(asked, sync=sync)
+            moment, signature = await self._look(private_request, sync=sync)
         self._values.follow_search_path(moment.search_path)
-        told_rows = self._synthetic.told(asked.statement, moment)
+        told_rows = self._synthetic.told(private_request.statement, moment)
         views, read = await read_through(moment, self._relay, sync=sync)
         if not self._reads_protected((*moment.relations, *read)):
             self._relay.client.write(b"".join(notice_report(row, self._relay.codec) for row in told_rows))
             return None
         self._relay.is_private = True
-        if asked.around is None or signature is None:
-            raise without_answer(asked.statement)
+        if private_request.around is None or signature is None:
+            raise without_answer(private_request.statement)
         types, columns = signature
-        if not _fits(asked, types, columns):
+        if not _fits(private_request, types, columns):
             return None
-        _check_settings(asked, moment)
+        _check_settings(private_request, moment)
         settings = read_settings(moment.settings, limits := self._limits)
-        parameters = await self._values.of(asked, types, sync=sync)
+        parameters = await self._values.of(private_request, types, sync=sync)
         own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
         run = Run(parameters, settings, self._end(moment, since), sync, own)
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
-        request = replace(request_of(asked.around.query, moment, settings, parameters), views=views, preview_rows=rows)
+        request = replace(
+            request_of(private_request.around.query, moment, settings, parameters), views=views, preview_rows=rows
+        )
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
-        with progress_shown(self._relay, asked.statement.text, every=every, since=since, ends=run.ends):
-            plan, told, known = await self._planned_as_asked(asked.place, request, run, columns)
+        with progress_shown(self._relay, private_request.statement.text, every=every, since=since, ends=run.ends):
+            plan, told, known = await self._planned_as_asked(private_request.place, request, run, columns)
             with stage("compare"):
                 is_parsed = await self._compare(plan, types, columns, sync=sync)
             answer = known or await self._answer(plan, run)
@@ -124,39 +130,43 @@ class Private(Accuracy):
         notices = told_rows + told + answer.notices if wants_notices else ()
         arrays = await known_arrays(answer.columns)
         PRIVATE.observe(asyncio.get_running_loop().time() - since)
-        return Answered(plan, asked.around, columns, parameters, arrays, notices, is_parsed)
+        return Answered(plan, private_request.around, columns, parameters, arrays, notices, is_parsed)
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)
 
     async def _look(
-        self, asked: PrivateRequest, *, sync: bool
+        self, private_request: PrivateRequest, *, sync: bool
     ) -> tuple[SessionState, tuple[tuple[int, ...], tuple[Field, ...]] | None]:
         """The moment, and the types of parameters and columns as PostgreSQL itself finds them."""
         messages: list[Message] = []
-        if asked.around is not None:
-            messages += self._describe_original(asked)
-        describe_at = len(messages) - 1 - (asked.name is None)
+        if private_request.around is not None:
+            messages += self._describe_original(private_request)
+        describe_at = len(messages) - 1 - (private_request.name is None)
         row_at = len(messages) + PROBE_ROW
-        messages += run_probe(asked.statement.relations, self._relay.codec)
+        messages += run_probe(private_request.statement.relations, self._relay.codec)
         try:
             replies = await self._relay.ask(*messages, sync=sync)
         except TwinRefusal as error:
-            place = asked.place
-            if asked.name is not None or place == 0:
+            place = private_request.place
+            if private_request.name is not None or place == 0:
                 raise
             raise TwinRefusal(
                 moved(error.raw, nowhere if place is None else lambda position: position + place)
             ) from None
         moment = decode_probe(replies[row_at], self._relay.codec)
-        return moment, None if asked.around is None else described(replies[describe_at])
+        return moment, None if private_request.around is None else described(replies[describe_at])
 
-    def _describe_original(self, asked: PrivateRequest) -> list[Message]:
-        if asked.name is not None:
-            return [Describe(STATEMENT, asked.name)]
-        assert asked.around is not None
-        text = self._encoded(asked.around.query)
-        return [*parse_under(ORIGINAL, text, asked.types), Describe(STATEMENT, ORIGINAL), Close(STATEMENT, ORIGINAL)]
+    def _describe_original(self, private_request: PrivateRequest) -> list[Message]:
+        if private_request.name is not None:
+            return [Describe(STATEMENT, private_request.name)]
+        assert private_request.around is not None
+        text = self._encoded(private_request.around.query)
+        return [
+            *parse_under(ORIGINAL, text, private_request.types),
+            Describe(STATEMENT, ORIGINAL),
+            Close(STATEMENT, ORIGINAL),
+        ]
 
     async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner:
         if (known := self._service.find_plan(request)) is not None:
@@ -255,23 +265,25 @@ def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
     return blake2b(encoded(text, codec), digest_size=16).digest()
 
 
-def _check_settings(asked: PrivateRequest, moment: SessionState) -> None:
+def _check_settings(private_request: PrivateRequest, moment: SessionState) -> None:
     """Refuse settings by which the text, or a value in it, would be read in another way than it was planned."""
-    if asked.statement.settings:
+    if private_request.statement.settings:
         raise HIDDEN_SETTING
     moment.check_plain()
 
 
-def _fits(asked: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
+def _fits(private_request: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
     """Return whether there are as many values as parameters; if not, the twin says so in its own words.
 
     It would count the formats of columns only after it has looked at privileges, so that is done here.
     """
-    if asked.bind is None:
-        return not types or len(asked.arguments) == len(types)  # EXECUTE ignores values where there are no parameters
-    formats = len(asked.bind.result_formats)
-    fits = len(asked.bind.parameters) == len(types)
-    if fits and asked.statement.kind is Kind.QUERY and formats not in (0, 1, len(columns)):
+    if private_request.bind is None:
+        return not types or len(private_request.arguments) == len(
+            types
+        )  # EXECUTE ignores values where there are no parameters
+    formats = len(private_request.bind.result_formats)
+    fits = len(private_request.bind.parameters) == len(types)
+    if fits and private_request.statement.kind is Kind.QUERY and formats not in (0, 1, len(columns)):
         raise Misfit(f"bind message has {formats} result formats but query has {len(columns)} columns")
     return fits
 

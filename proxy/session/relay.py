@@ -162,8 +162,8 @@ class Relay:
         parse, bind = Parse(_LEXIS, _LEXIS_SQL), Bind(_LEXIS, _LEXIS)
         replies = await self.ask(Close(STATEMENT, _LEXIS), parse, bind, Execute(_LEXIS), *ends, sync=False)
         encoding, strings = (value or b"" for value in DataRow.decode(replies[3][0].raw).values)
-        told = self._reported.noting("client_encoding", encoding.decode("ascii"))
-        self.lexis = told.noting("standard_conforming_strings", strings.decode("ascii"))
+        lexical_settings = self._reported.noting("client_encoding", encoding.decode("ascii"))
+        self.lexis = lexical_settings.noting("standard_conforming_strings", strings.decode("ascii"))
         self._may_have_set = False
 
     async def ask(self, *messages: Message, sync: bool) -> list[list[Frame]]:
@@ -172,19 +172,19 @@ class Relay:
         Without `sync` they are part of the client's pipeline: their failure makes the twin skip to its next Sync.
         """
         self._check_alive()
-        told = Replies(self._loop)
+        replies = Replies(self._loop)
         for message in messages:
-            self.send(message.encode(), Expected(message.kind, told.listen()))
+            self.send(message.encode(), Expected(message.kind, replies.listen()))
         if sync:
-            self.sync(expected=Expected(Sync.kind, swallow, then=told.end))
+            self.sync(expected=Expected(Sync.kind, swallow, then=replies.end))
         else:
-            self._expected[-1].then = told.end
+            self._expected[-1].then = replies.end
             self.flush()
-        await told.ended
+        await replies.ended
         self._check_alive()
-        if told.error is not None:
-            raise TwinRefusal(told.error)
-        return told.replies
+        if replies.error is not None:
+            raise TwinRefusal(replies.error)
+        return replies.replies
 
     async def has_own_settings(self) -> bool:
         """Ask first of all whether the session may have begun with settings that an analyst has left for it."""

@@ -66,16 +66,16 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
     """
     if _NO_PRIVILEGE not in raw:
         return None
-    found = _PROTECTED.fullmatch(ErrorResponse.decode(raw).fields.get("M", ""))
-    if found is None or found[1].startswith("pg_"):
+    match = _PROTECTED.fullmatch(ErrorResponse.decode(raw).fields.get("M", ""))
+    if match is None or match[1].startswith("pg_"):
         return None
-    if found[1] in closed:
+    if match[1] in closed:
         return NotAllowed(
-            f'public table "{found[1]}" cannot be queried: {closed[found[1]]}',
+            f'public table "{match[1]}" cannot be queried: {closed[match[1]]}',
             hint="Joins of protected tables with it are answered. To ask the table itself, ask your DBA.",
         )
     return NotAllowed(
-        f'this kind of statement cannot read table "{found[1]}"',
+        f'this kind of statement cannot read table "{match[1]}"',
         hint="Select without FOR UPDATE or FOR SHARE; of a protected table aggregates, in a statement of their own.",
     )
 
@@ -93,7 +93,9 @@ def _in_codec(value: str, codec: str) -> str:
     """Text of ours so that, encoded as UTF-8 with surrogates, it becomes bytes of the client's encoding."""
     if codec == "utf-8" or value.isascii():
         return value
-    spelled = "".join(each if _has(codec, each) else _SPELLED.get(each, each) for each in value)
+    spelled = "".join(
+        character if _has(codec, character) else _SPELLED.get(character, character) for character in value
+    )
     return spelled.encode(codec, "replace").decode("utf-8", "surrogateescape")
 
 

@@ -73,9 +73,9 @@ async def take_image(relay: Relay) -> SessionImage | None:
     (value,) = DataRow.decode(replies[3][0].raw).values
     if value is None:
         return None
-    found = json.loads(value.decode(relay.codec))
-    settings = {str(name): str(text) for name, text in (found["settings"] or {}).items()}
-    return SessionImage(settings, str(found["types"]))
+    image = json.loads(value.decode(relay.codec))
+    settings = {str(name): str(text) for name, text in (image["settings"] or {}).items()}
+    return SessionImage(settings, str(image["types"]))
 
 
 async def replay(image: SessionImage, unnamed: bytes, relay: Relay) -> None:
@@ -85,7 +85,9 @@ async def replay(image: SessionImage, unnamed: bytes, relay: Relay) -> None:
         if fresh is None or fresh.types != image.types:
             raise TwinLost
     if image.settings:
-        names, values = (text_array(each).encode(relay.codec) for each in (image.settings, image.settings.values()))
+        names, values = (
+            text_array(written).encode(relay.codec) for written in (image.settings, image.settings.values())
+        )
         parse = Parse(_IMAGE, _SET_SQL, (TEXT_ARRAY_OID, TEXT_ARRAY_OID))
         bind, ends = Bind(_IMAGE, _IMAGE, (), (names, values)), (Close(PORTAL, _IMAGE), Close(STATEMENT, _IMAGE))
         await relay.ask(parse, bind, Execute(_IMAGE), *ends, sync=True)

@@ -151,12 +151,14 @@ class Sessions:
     def _check_usage(self) -> None:
         """Memory and temporary files of the twin have a limit for each analyst and in all: the largest have to go."""
         limits = self.settings.usage
-        memory = [Used(process, each.analyst, memory_bytes(process)) for process, each in self._by_backend.items()]
+        memory = [
+            Used(process, session.analyst, memory_bytes(process)) for process, session in self._by_backend.items()
+        ]
         files: Counter[int] = Counter()
-        for analyst in {each.analyst for each in self.all()}:
+        for analyst in {session.analyst for session in self.all()}:
             with suppress(OSError):  # its twin is just being made anew, or is gone with the analyst
                 files |= temporary_bytes(self._socket(analyst))
-        temporary = [Used(process, each.analyst, files[process]) for process, each in self._by_backend.items()]
+        temporary = [Used(process, session.analyst, files[process]) for process, session in self._by_backend.items()]
         for what, reason, going in (
             ("memory", "memory", too_much(memory, limits.memory_per_analyst, limits.memory)),
             (
@@ -244,11 +246,12 @@ def check_startup(parameters: Mapping[str, str]) -> None:
 
     Values of ours are checked when the session has them, with everything else that it has.
     """
-    for given in dict.fromkeys((*parameters, *_named(parameters.get("options", "")))):
-        name = given.replace("-", "_")
+    for parameter in dict.fromkeys((*parameters, *_named(parameters.get("options", "")))):
+        name = parameter.replace("-", "_")
         if name.lower() in AT_START:
             raise BadSetting(
-                f'parameter "{given}" cannot be set at connection start', hint="Remove it from the connection string."
+                f'parameter "{parameter}" cannot be set at connection start',
+                hint="Remove it from the connection string.",
             )
         if is_ours(name):
             check_setting_name(name)
@@ -258,8 +261,8 @@ def _named(options: str) -> Iterator[str]:
     """The settings that the command line names; anything else in it is refused."""
     words = iter(re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL) for word in _WORD.findall(options))
     for word in words:
-        given = next(words, "") if word == "-c" else word.removeprefix("-c" if word.startswith("-c") else "--")
-        found = _SETTING.fullmatch(given)
-        if found is None or given == word:
+        option = next(words, "") if word == "-c" else word.removeprefix("-c" if word.startswith("-c") else "--")
+        match = _SETTING.fullmatch(option)
+        if match is None or option == word:
             raise BadSetting(f'option "{word}" is not allowed', hint=_HINT)
-        yield found[1]
+        yield match[1]

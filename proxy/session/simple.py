@@ -113,12 +113,12 @@ class Simple:
         """Run one statement; False: it failed, and nothing after it may run."""
         if refusal := find_refusal(statement, self._parts.service, self._names):
             return await self.refuse(refusal.moved(statement.start), statement, ends_string=ends_string)
-        asked = self._asked(statement)
+        private_request = self._asked(statement)
         is_too_early = self._relay.state == IDLE and needs_transaction(statement)
-        if asked is None or is_too_early or self._relay.state == FAILED:
+        if private_request is None or is_too_early or self._relay.state == FAILED:
             return await self._forward(statement, ends_string=ends_string)
         try:
-            answered = await self._parts.private.answer(asked, sync=True)
+            answered = await self._parts.private.answer(private_request, sync=True)
             if answered is None:
                 return await self._forward(statement, ends_string=ends_string)
             replies = self._replies(nowhere, ends_string=ends_string)
@@ -193,10 +193,13 @@ class Simple:
         try:
             if refusal := find_refusal(statement, self._parts.service, self._names):
                 raise refusal.moved(statement.start)
-            asked = self._asked(statement) or await self._asked_early(statement, early)
-            if asked is not None and has_set:
-                await self._check_public(asked)
-            elif asked is not None and (answered := await self._parts.private.answer(asked, sync=True)) is not None:
+            private_request = self._asked(statement) or await self._asked_early(statement, early)
+            if private_request is not None and has_set:
+                await self._check_public(private_request)
+            elif (
+                private_request is not None
+                and (answered := await self._parts.private.answer(private_request, sync=True)) is not None
+            ):
                 text = self._outer(answered, statement, number, replies)
                 encoded(text, self._relay.codec)
                 return text
@@ -217,8 +220,8 @@ class Simple:
         if statement.kind is Kind.PREPARE and self._names.find_prepared(name) is None:
             early[name] = statement
         elif statement.kind is Kind.DEALLOCATE:
-            for each in [name] if name else list(early):
-                early.pop(each, None)
+            for dropped in [name] if name else list(early):
+                early.pop(dropped, None)
 
     async def _asked_early(self, statement: Statement, early: dict[str, Statement]) -> PrivateRequest | None:
         """Return what EXECUTE asks for whose PREPARE stands in the same string: it is prepared under a name of ours."""
@@ -242,10 +245,10 @@ class Simple:
         inside = replace(prepared, kind=Kind.QUERY, text=prepared.query, start=0, name=None, query="")
         return PrivateRequest(inside, split_around(inside), None, _EARLY, arguments=statement.arguments)
 
-    async def _check_public(self, asked: PrivateRequest) -> None:
+    async def _check_public(self, private_request: PrivateRequest) -> None:
         """Refuse a private statement after a SET: the setting is not in force yet when it would be planned."""
         try:
-            await self._parts.private.answer(replace(asked, around=None), sync=True)
+            await self._parts.private.answer(replace(private_request, around=None), sync=True)
         except Refusal:
             raise NotSupported(
                 "a setting was changed earlier in the same query string",

@@ -43,8 +43,8 @@ class SessionState:
 
     def seconds(self, name: str) -> float | None:
         """A time-out; None: there is none."""
-        found = _DURATION.fullmatch(self.setting(name))
-        return int(found[1]) * _SECONDS[found[2]] or None if found else None
+        match = _DURATION.fullmatch(self.setting(name))
+        return int(match[1]) * _SECONDS[match[2]] or None if match else None
 
     def check_plain(self) -> None:
         """Refuse the settings under which PostgreSQL reads SQL in another way than the planner."""
@@ -67,7 +67,7 @@ def run_probe(relations: tuple[RelationName, ...], codec: str) -> tuple[Message,
 def decode_probe(replies: Sequence[Frame], codec: str) -> SessionState:
     """The answer to `run_probe`."""
     (value,) = DataRow.decode(replies[0].raw).values
-    found = json.loads((value or b"").decode(codec))
-    relations = tuple(None if pair is None else (str(pair[0]), str(pair[1])) for pair in found["relations"] or ())
-    settings = {str(name): None if text is None else str(text) for name, text in found["settings"].items()}
-    return SessionState(tuple(map(str, found["search_path"])), relations, settings, str(found["now"]))
+    values = json.loads((value or b"").decode(codec))
+    relations = tuple(None if pair is None else (str(pair[0]), str(pair[1])) for pair in values["relations"] or ())
+    settings = {str(name): None if text is None else str(text) for name, text in values["settings"].items()}
+    return SessionState(tuple(map(str, values["search_path"])), relations, settings, str(values["now"]))

@@ -49,13 +49,13 @@ def too_much(used: Iterable[Used], per_analyst: int, in_all: int) -> list[int]:
         >>> too_much([Used(1, "ada", 5), Used(2, "ada", 9), Used(3, "bob", 6)], per_analyst=10, in_all=100)
         [2]
     """
-    largest = sorted(used, key=lambda each: -each.bytes)
+    largest = sorted(used, key=lambda used: -used.bytes)
     by_analyst: Counter[str] = Counter()
-    for each in largest:
-        by_analyst[each.analyst] += each.bytes
+    for relation in largest:
+        by_analyst[relation.analyst] += relation.bytes
     going = []
-    for each in largest:
-        if by_analyst[each.analyst] > per_analyst or by_analyst.total() > in_all:
-            by_analyst[each.analyst] -= each.bytes
-            going.append(each.process_id)
+    for relation in largest:
+        if by_analyst[relation.analyst] > per_analyst or by_analyst.total() > in_all:
+            by_analyst[relation.analyst] -= relation.bytes
+            going.append(relation.process_id)
     return going

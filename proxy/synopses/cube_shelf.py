@@ -71,7 +71,7 @@ class CubeShelf:
         wanted = plan.rules.readers(rulebook.policy.analysts)
         charges = is_current(plan, kept, rulebook)
         readers = tuple(await self._admitted(name, kept, wanted, rulebook, charges=charges))
-        state = CubeState(name, kept[0].time, readers, frozenset(each.id for each in kept))
+        state = CubeState(name, kept[0].time, readers, frozenset(release.id for release in kept))
         listed = listing_of(plan, kept, readers, rulebook)
         if self._listed.get(name) != listed:
             await self._registry.show_synopsis(listed)
@@ -95,7 +95,11 @@ class CubeShelf:
     ) -> Sequence[str]:
         """Who may use it; nobody is charged for cells that answer nothing by the rules in force."""
         known = self._standing.get(name)
-        if known is not None and known.releases == {each.id for each in kept} and set(wanted) <= set(known.readers):
+        if (
+            known is not None
+            and known.releases == {release.id for release in kept}
+            and set(wanted) <= set(known.readers)
+        ):
             return wanted  # all of them have paid
         return await self._maker.admit(kept, name, wanted, rulebook, charges=charges)
 
@@ -107,11 +111,11 @@ def listing_of(
     plan: CubePlan, kept: Sequence[KeptRelease], readers: tuple[str, ...], rulebook: Rulebook
 ) -> SyntheticSchema:
     """What `noisegate.synopses` says of a cube: it has no schema, since the tables themselves are asked."""
-    paid = Totals().plus(each.release.mechanism for each in kept)
+    paid = Totals().plus(release.release.mechanism for release in kept)
     budget = rulebook.policy.budget
     state = "ready" if is_current(plan, kept, rulebook) else "outdated"
     epsilon = round(loss(paid, Limit(budget.epsilon, budget.delta)), 4).normalize()
-    cells = sum(len(each.release.values) for each in kept)
+    cells = sum(len(release.release.values) for release in kept)
     return SyntheticSchema(
         plan.name, (), readers, kept[0].time, epsilon, round(paid.rho, 9) if not paid.pure else Decimal(0), 0.0,
         state=state, cube_of=str(plan.table), cells=cells,

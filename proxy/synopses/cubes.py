@@ -52,10 +52,10 @@ class CubeMaker:
             name, _SESSION, rulebook, rulebook.policy.budget.time_zone, loop.time() + SECONDS, name, name
         )
         zones = Zones(self.engine)
-        for each in plan.sets:
-            await zones.check(each.plan.zones, context.deadline)
+        for key_set in plan.sets:
+            await zones.check(key_set.plan.zones, context.deadline)
         size = rulebook.policy.group_size
-        blocks = [enforced(each.block, rulebook.kernel, size) for each in plan.sets]
+        blocks = [enforced(key_set.block, rulebook.kernel, size) for key_set in plan.sets]
         questions = [nothing_known(block, block_key(block, rulebook)) for block in blocks]
         execution = PrivateExecution(
             *(self.engine, self.ledger, self.noise, self.clock, Faults(self.ledger, self.clock), self._turns),
@@ -72,7 +72,7 @@ class CubeMaker:
         self, kept: Sequence[KeptRelease], name: str, readers: Sequence[str], rulebook: Rulebook, *, charges: bool
     ) -> list[str]:
         """Charge each reader who has not paid for all of it yet, if told so, and return those who may use it."""
-        numbers = tuple(each.id for each in kept)
+        numbers = tuple(release.id for release in kept)
         payers = [await self.ledger.payers(number, readers, rulebook.budgets) for number in numbers]
         paid = frozenset.intersection(*payers) if payers else frozenset()
         admitted = []
@@ -99,6 +99,8 @@ class CubeMaker:
 def is_current(plan: CubePlan, kept: Sequence[KeptRelease], rulebook: Rulebook) -> bool:
     """Whether these are the cells that the rules in force ask for, whatever they cost."""
     wanted = {
-        (block_key(each.block, rulebook), measure_key(measure)) for each in plan.sets for measure in each.block.measures
+        (block_key(key_set.block, rulebook), measure_key(measure))
+        for key_set in plan.sets
+        for measure in key_set.block.measures
     }
-    return wanted == {(each.release.block, each.release.measure) for each in kept}
+    return wanted == {(release.release.block, release.release.measure) for release in kept}

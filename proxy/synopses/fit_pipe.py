@@ -46,13 +46,13 @@ def _apart(marginal: Marginal) -> _Counts:
     return _Counts(marginal.columns, counts.shape, tuple(counts.ravel().tolist()), marginal.variance, marginal.is_whole)
 
 
-def _together(given: _Counts) -> Marginal:
-    counts = np.array(given.values, dtype=np.float64).reshape(given.shape)
-    return Marginal(given.columns, counts, given.variance, given.is_whole)
+def _together(sent: _Counts) -> Marginal:
+    counts = np.array(sent.values, dtype=np.float64).reshape(sent.shape)
+    return Marginal(sent.columns, counts, sent.variance, sent.is_whole)
 
 
 _FORMS: Final = (
-    Form(float, _Real, lambda real: _Real(float(real).hex()), lambda given: float.fromhex(given.text)),
+    Form(float, _Real, lambda real: _Real(float(real).hex()), lambda encoded: float.fromhex(encoded.text)),
     Form(Marginal, _Counts, _apart, _together),
 )
 JOB: Final = Codec[Job](Job, _FORMS)

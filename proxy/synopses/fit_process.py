@@ -27,7 +27,7 @@ async def run_fit(job: Job) -> tuple[Report, tuple[bytes, ...]]:
     expendable(process.pid)
     try:
         async with asyncio.timeout(job.limits.seconds * len(job.tables) + _SPARE_SECONDS):
-            told, _ = await process.communicate(JOB.encode(job))
+            output, _ = await process.communicate(JOB.encode(job))
     except TimeoutError:
         raise FitFailed("it took too long") from None
     finally:
@@ -37,6 +37,6 @@ async def run_fit(job: Job) -> tuple[Report, tuple[bytes, ...]]:
     if process.returncode:
         raise FitFailed(f"it ended with code {process.returncode}")
     try:
-        return decode_rows(told)
+        return decode_rows(output)
     except Malformed as error:
         raise FitFailed("it sent no rows") from error

@@ -15,8 +15,8 @@ def main() -> None:
     """Fit one job."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     job = JOB.decode(sys.stdin.buffer.read())
-    found = fit(job, time.monotonic)
-    sys.stdout.buffer.writelines(encode_rows(found.pairs, found.seconds, copy_texts(job, found)))
+    fitted = fit(job, time.monotonic)
+    sys.stdout.buffer.writelines(encode_rows(fitted.pairs, fitted.seconds, copy_texts(job, fitted)))
 
 
 if __name__ == "__main__":

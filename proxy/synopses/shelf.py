@@ -137,7 +137,7 @@ class Shelf:
 
     def _announce(self) -> None:
         """Tell sessions what there is now."""
-        self._tell({name: _state(each.schema) for name, each in self._shown.items()})
+        self._tell({name: _state(shown.schema) for name, shown in self._shown.items()})
 
 
 def fields_of(error: Exception) -> dict[str, str]:
@@ -153,7 +153,9 @@ def fields_of(error: Exception) -> dict[str, str]:
 
 
 def _state(schema: SyntheticSchema) -> SynopsisState:
-    rows = tuple(PreviewRows(each.real, each.table.name, each.columns, _order(each.table)) for each in schema.tables)
+    rows = tuple(
+        PreviewRows(table.real, table.table.name, table.columns, _order(table.table)) for table in schema.tables
+    )
     return SynopsisState(schema.name, schema.epsilon, schema.made_at, schema.readers, rows)
 
 
@@ -167,7 +169,7 @@ def _with(schema: SyntheticSchema, *, readers: tuple[str, ...] | None = None, st
 
 def job_for(plan: SynopsisPlan, kept: KeptRelease, rulebook: Rulebook) -> Job:
     """What the synthesizer is given."""
-    made = [rulebook.kernel.marginals(each.statement) for each in plan.tables]
+    made = [rulebook.kernel.marginals(table.statement) for table in plan.tables]
     return job_of(plan, made, kept.release, Limits())
 
 
@@ -180,10 +182,10 @@ async def fitted_schema(
     report, texts = await run_fit(job)
     tables = tuple(
         SyntheticTable(
-            *(table, shown_columns(given), binned_columns(given), rows, planned.table.name),
+            *(table, shown_columns(shown_table), binned_columns(shown_table), rows, planned.table.name),
             *(domain_conditions(table, rulebook.catalog), link),
         )
-        for table, given, rows, planned, link in zip(
+        for table, shown_table, rows, planned, link in zip(
             shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), strict=True
         )
     )

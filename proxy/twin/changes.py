@@ -75,9 +75,9 @@ def find_changes(old: Catalog, new: Catalog) -> SchemaChange:
 
 def _remade_types(old: Catalog, new: Catalog) -> frozenset[TableName]:
     """Types that are not what they were and cannot be altered into it; whatever uses them is made anew."""
-    enums, domains = {enum.name: enum for enum in new.enums}, {each.name: each for each in new.domains}
+    enums, domains = {enum.name: enum for enum in new.enums}, {domain.name: domain for domain in new.domains}
     remade = {enum.name for enum in old.enums if enum.name in enums and not _grows(enum, enums[enum.name])}
-    remade |= {each.name for each in old.domains if each.name in domains and each != domains[each.name]}
+    remade |= {domain.name for domain in old.domains if domain.name in domains and domain != domains[domain.name]}
     for domain in old.domains:  # in the order in which they rest on each other
         if TableName(domain.type.schema, domain.type.name) in remade and domain.name in domains:
             remade.add(domain.name)
@@ -118,7 +118,7 @@ def _nature(column: Column) -> tuple[object, ...]:
 
 def _must_empty(old: Table, new: Table) -> bool:
     """Rows of before may not fit the new columns, keys and checks."""
-    facts = ([(column.name, column.not_null) for column in each.columns] for each in (old, new))
+    facts = ([(column.name, column.not_null) for column in table.columns] for table in (old, new))
     return len({str(fact) for fact in facts}) > 1 or ddl.constraints(old) != ddl.constraints(new)
 
 
@@ -180,11 +180,11 @@ def _add_constraints(
 ) -> Iterator[Step]:
     for name, table in after.items():
         present = ddl.constraints(before[name]) if name in kept else {}
-        yield from (step for each, step in ddl.constraints(table).items() if present.get(each) != step)
+        yield from (step for constraint, step in ddl.constraints(table).items() if present.get(constraint) != step)
 
 
 def _drop_types(old: Catalog, new: Catalog, remade: frozenset[TableName]) -> Iterator[Step]:
-    remaining = ({each.name for each in new.enums} | {each.name for each in new.domains}) - remade
+    remaining = ({enum.name for enum in new.enums} | {domain.name for domain in new.domains}) - remade
     for domain in reversed(old.domains):
         if domain.name not in remaining:
             yield Step(f"DROP DOMAIN {qualified(domain.name)}")
@@ -194,8 +194,8 @@ def _drop_types(old: Catalog, new: Catalog, remade: frozenset[TableName]) -> Ite
 
 
 def _create_types(old: Catalog, new: Catalog, remade: frozenset[TableName]) -> Iterator[Step]:
-    enums = {each.name: each for each in old.enums if each.name not in remade}
-    domains = {each.name for each in old.domains} - remade
+    enums = {enum.name: enum for enum in old.enums if enum.name not in remade}
+    domains = {domain.name for domain in old.domains} - remade
     for enum in new.enums:
         if enum.name in enums:
             yield from _add_labels(enums[enum.name], enum)

@@ -235,7 +235,7 @@ def _give(data: Path, uid: int | None) -> None:
             os.chown(path, uid, uid, follow_symlinks=False)
 
 
-def _settings(home: Path, given: Mapping[str, str | int], tcp_port: int | None) -> dict[str, str | int]:
+def _settings(home: Path, settings: Mapping[str, str | int], tcp_port: int | None) -> dict[str, str | int]:
     ours: dict[str, str | int] = {
         "unix_socket_directories": str(home),
         "unix_socket_permissions": "0700",
@@ -245,7 +245,7 @@ def _settings(home: Path, given: Mapping[str, str | int], tcp_port: int | None) 
         "full_page_writes": "off",
         "dynamic_shared_memory_type": "mmap",
     }
-    return ours | dict(given)
+    return ours | dict(settings)
 
 
 def _start_keeper(task: Mapping[str, object]) -> subprocess.Popen[str]:

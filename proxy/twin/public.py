@@ -75,8 +75,8 @@ async def copy_tables(
     The catalog says what was found fit to be public. A change of the schema that was waited for while rows were read is
     seen after them: then nothing of what was read is shown.
     """
-    found: dict[TableName, Copied] = {}
-    while waiting := [table for table in tables if table.name not in found]:
+    copieds: dict[TableName, Copied] = {}
+    while waiting := [table for table in tables if table.name not in copieds]:
         async with source.snapshot(time_zone="UTC", timeout_seconds=READ_SECONDS) as reader:
             some = list[_Read]()
             for table in waiting:
@@ -85,18 +85,18 @@ async def copy_tables(
                 try:
                     rows = await reader.read_public(_select(table.name, columns, most_rows + 1))
                 except source.failure:  # which ends the snapshot; what was copied before may stay
-                    found[table.name] = (
+                    copieds[table.name] = (
                         before if before.digest else Copied(reason="the role of the proxy cannot read it")
                     )
                     break
                 some.append(_Read(table, columns, _texts(rows, reader.codec)))
-                if sum(len(each.rows or ()) for each in some) > _TOGETHER:
+                if sum(len(read.rows or ()) for read in some) > _TOGETHER:
                     break
         await source.check_unchanged(catalog)
-        for each in some:
-            before = known.get(each.table.name, Copied())
-            found[each.table.name] = await _store(connection, each, before, most_rows)
-    return found
+        for read in some:
+            before = known.get(read.table.name, Copied())
+            copieds[read.table.name] = await _store(connection, read, before, most_rows)
+    return copieds
 
 
 async def _loadable_columns(connection: AsyncConnection[Any], table: Table) -> list[str]:
@@ -166,5 +166,5 @@ async def _write(
 
 def _digest(rows: Sequence[Row]) -> bytes:
     """The same for the same rows in whatever order."""
-    each = sorted(hashlib.sha256(repr(row).encode()).digest() for row in rows)
-    return hashlib.sha256(b"".join(each)).digest()
+    row_digest = sorted(hashlib.sha256(repr(row).encode()).digest() for row in rows)
+    return hashlib.sha256(b"".join(row_digest)).digest()

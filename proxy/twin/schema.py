@@ -33,7 +33,7 @@ def visible(catalog: Catalog, policy: Policy) -> Catalog:
     tables = tuple(
         _shown(table, policy, usable) for table in catalog.tables if policy.find_table(table.name) is not None
     )
-    tables = tuple(_linked(table, {each.name: each for each in tables}) for table in tables)
+    tables = tuple(_linked(table, {table.name: table for table in tables}) for table in tables)
     used = _used_types(tables, {domain.name: domain for domain in catalog.domains})
     collations = _collations(catalog, tables)
     shown = Catalog(
@@ -70,8 +70,8 @@ def shown_routine(routine: Routine) -> Routine:
 
 def sequence_of(column: Column) -> TableName | None:
     """The sequence of a serial column."""
-    found = NEXT_VALUE.fullmatch(column.default or "")
-    return find_qualified(found[1].replace("''", "'")) if found else None
+    match = NEXT_VALUE.fullmatch(column.default or "")
+    return find_qualified(match[1].replace("''", "'")) if match else None
 
 
 def _usable_types(catalog: Catalog) -> frozenset[TableName]:
@@ -161,14 +161,18 @@ def _in_order(domains: Iterable[DomainType]) -> tuple[DomainType, ...]:
     waiting = {domain.name: domain for domain in domains}
     ordered: list[DomainType] = []
     while waiting:
-        ready = [each for each in waiting.values() if TableName(each.type.schema, each.type.name) not in waiting]
+        ready = [
+            domain_type
+            for domain_type in waiting.values()
+            if TableName(domain_type.type.schema, domain_type.type.name) not in waiting
+        ]
         ordered += ready
-        waiting = {name: each for name, each in waiting.items() if each not in ready}
+        waiting = {name: domain_type for name, domain_type in waiting.items() if domain_type not in ready}
     return tuple(ordered)
 
 
 def _schemas(shown: Catalog) -> Iterable[str]:
     for objects in (shown.tables, shown.enums, shown.domains, shown.collations):
-        yield from (each.name.schema for each in objects)
+        yield from (object_.name.schema for object_ in objects)
     for table in shown.tables:
         yield from (sequence.schema for column in table.columns if (sequence := sequence_of(column)))

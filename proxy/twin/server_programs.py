@@ -59,10 +59,10 @@ def version_for(server_version: int) -> int:
 def _major(directory: Path) -> int:
     command = [str(directory / "postgres"), "--version"]
     done = subprocess.run(command, env=bare_environment(), capture_output=True, text=True, check=False)
-    found = _VERSION.search(done.stdout)
-    if found is None:
+    match = _VERSION.search(done.stdout)
+    if match is None:
         raise ClusterError(f"{directory}/postgres does not say its version: {_EXAMPLE}")
-    return int(found[1])
+    return int(match[1])
 
 
 _BY_CODE_POINT: Final = ("C", "POSIX")
@@ -70,13 +70,15 @@ _UTF8: Final = ".UTF-8"  # of the twin, whatever the real database's encoding is
 _BUILTIN_SINCE: Final = 18  # the first of the wheel's servers that has the provider
 
 
-def create_options(given: DatabaseLocale, twin_version: int) -> str:
+def create_options(database_locale: DatabaseLocale, twin_version: int) -> str:
     """Return what CREATE DATABASE has to be told for it; "" where the twin sorts by code point."""
-    match given.provider:
+    match database_locale.provider:
         case "b" if twin_version >= _BUILTIN_SINCE:
-            return f" LOCALE_PROVIDER builtin BUILTIN_LOCALE {literal(given.locale)} LC_COLLATE 'C' LC_CTYPE 'C'"
+            return (
+                f" LOCALE_PROVIDER builtin BUILTIN_LOCALE {literal(database_locale.locale)} LC_COLLATE 'C' LC_CTYPE 'C'"
+            )
         case "c":
-            collate, ctype = _found(given.collate), _found(given.ctype)
+            collate, ctype = _found(database_locale.collate), _found(database_locale.ctype)
             if collate and ctype:
                 return f" LC_COLLATE {literal(collate)} LC_CTYPE {literal(ctype)}"
     return ""
@@ -84,11 +86,15 @@ def create_options(given: DatabaseLocale, twin_version: int) -> str:
 
 def collation_notes(catalog: Catalog, twin_version: int) -> Iterator[str]:
     """Yield what the DBA should know of it."""
-    given = catalog.locale
-    name = given.collate if given.provider == "c" else given.locale
-    if name in _BY_CODE_POINT or create_options(given, twin_version):
+    database_locale = catalog.locale
+    name = database_locale.collate if database_locale.provider == "c" else database_locale.locale
+    if name in _BY_CODE_POINT or create_options(database_locale, twin_version):
         return
-    why = f"its server has no locale {name} here" if given.provider == "c" else "its server is built without ICU"
+    why = (
+        f"its server has no locale {name} here"
+        if database_locale.provider == "c"
+        else "its server is built without ICU"
+    )
     yield (
         f"it sorts texts by {name}, and the twin, which sorts answers, by code point: {why}. "
         "Where an order or a comparison of texts around an aggregate matters, it may differ"
@@ -101,10 +107,10 @@ def _found(name: str) -> str | None:
         return "C"
     before = locale.setlocale(locale.LC_COLLATE)
     try:
-        found = name.partition(".")[0] + _UTF8 + "".join(name.partition("@")[1:])
-        locale.setlocale(locale.LC_COLLATE, found)
+        locale_name = name.partition(".")[0] + _UTF8 + "".join(name.partition("@")[1:])
+        locale.setlocale(locale.LC_COLLATE, locale_name)
     except locale.Error:
         return None
     finally:
         locale.setlocale(locale.LC_COLLATE, before)
-    return found
+    return locale_name

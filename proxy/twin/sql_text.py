@@ -39,8 +39,8 @@ def literal(text: str | None) -> str:
 
 def find_qualified(text: str) -> TableName | None:
     """The two names of what PostgreSQL printed as schema.name."""
-    found = QUALIFIED.fullmatch(text)
-    return TableName(_plain(found[1]), _plain(found[2])) if found else None
+    match = QUALIFIED.fullmatch(text)
+    return TableName(_plain(match[1]), _plain(match[2])) if match else None
 
 
 def _plain(name: str) -> str:

@@ -41,7 +41,7 @@ class SyntheticSchema:
     @property
     def shape(self) -> tuple[Table, ...]:
         """What its tables are; rows of the same shape take the place of others."""
-        return tuple(each.table for each in self.tables)
+        return tuple(table.table for table in self.tables)
 
 
 def create_registry() -> Iterator[Step]:
@@ -130,10 +130,11 @@ async def show_synthetic(
         await apply(connection, steps, patience_seconds)
     async with connection.transaction():
         await connection.execute(OWNER_SETTINGS)
-        for each in reversed(schema.tables):
-            await connection.execute(f"DELETE FROM {qualified(each.table.name)}")
+        for table in reversed(schema.tables):
+            await connection.execute(f"DELETE FROM {qualified(table.table.name)}")
         counts = [
-            await load_rows(connection, each, f"noisegate_stage_{number}") for number, each in enumerate(schema.tables)
+            await load_rows(connection, table, f"noisegate_stage_{number}")
+            for number, table in enumerate(schema.tables)
         ]
         await _register(connection, schema, *map(sum, zip(*counts, strict=True)))
         for step in grant_readers(schema.name, schema.readers):
@@ -146,7 +147,7 @@ async def _register(connection: AsyncConnection[Any], schema: SyntheticSchema, r
         "INSERT INTO pg_catalog.noisegate_synopses VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
             schema.name, schema.state, schema.made_at, schema.epsilon, schema.rho,
-            [each.table.name.name for each in schema.tables] or [schema.cube_of], rows, replaced,
+            [table.table.name.name for table in schema.tables] or [schema.cube_of], rows, replaced,
             round(schema.seconds, 1), Jsonb(list(schema.pairs)), "cube" if schema.cube_of else "rows",
             list(schema.readers),
         ),
@@ -156,14 +157,14 @@ async def _register(connection: AsyncConnection[Any], schema: SyntheticSchema, r
 def _create(schema: SyntheticSchema) -> Iterator[Step]:
     yield Step(f"CREATE SCHEMA {quoted(schema.name)}")
     yield ddl.comment_on_schema(schema.name, COMMENT)
-    for each in schema.tables:
-        yield from ddl.create_table(each.table)
-        yield Step(f"REVOKE ALL ON {qualified(each.table.name)} FROM PUBLIC")
+    for table in schema.tables:
+        yield from ddl.create_table(table.table)
+        yield Step(f"REVOKE ALL ON {qualified(table.table.name)} FROM PUBLIC")
         # What an ANALYZE counts stands in pg_class, for everybody.
-        yield Step(f"ALTER TABLE {qualified(each.table.name)} SET (autovacuum_enabled = off)")
-        yield from ddl.constraints(each.table).values()
-    for each in schema.tables:
-        for key in each.table.foreign_keys:
-            yield ddl.add_foreign_key(each.table.name, key)
-        if each.link is not None:
-            yield Step(f"CREATE INDEX ON {qualified(each.table.name)} ({quoted(each.link[0])})")
+        yield Step(f"ALTER TABLE {qualified(table.table.name)} SET (autovacuum_enabled = off)")
+        yield from ddl.constraints(table.table).values()
+    for table in schema.tables:
+        for key in table.table.foreign_keys:
+            yield ddl.add_foreign_key(table.table.name, key)
+        if table.link is not None:
+            yield Step(f"CREATE INDEX ON {qualified(table.table.name)} ({quoted(table.link[0])})")

@@ -228,9 +228,9 @@ class Twin:
             steps = [*before, *change.steps, *self._rights(policy, emptied, closed)]
             await apply(owner, steps, self._limits.patience_seconds)
             self._catalog, self._shown, self._policy = catalog, shown, policy
-            self._copied = {name: each for name, each in self._copied.items() if name in names - emptied}
-            for each in self._synthetic.values() if change.steps else ():
-                await self._show(owner, each, None)
+            self._copied = {name: copied for name, copied in self._copied.items() if name in names - emptied}
+            for schema in self._synthetic.values() if change.steps else ():
+                await self._show(owner, schema, None)
             try:
                 await self._copy_public(owner)
             except self._source.failure:  # the change is made; `refresh_public` brings the rows when it can
@@ -243,7 +243,7 @@ class Twin:
         before = default_settings(self._policy, self.database) if self._policy else {}
         return [
             *close_tables(touched),
-            *(step for table in sorted(closed, key=lambda table: table.name) for step in empty_table(table)),
+            *(step for one in sorted(closed, key=lambda table: table.name) for step in empty_table(one)),
             *change_roles(known, policy.analysts, self._limits.sessions_per_analyst),
             *(step for name, step in settings.items() if before.get(name) != step),
         ]

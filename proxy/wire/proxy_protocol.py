@@ -48,10 +48,10 @@ class ProxyHeader:
         versions = {b"TCP4": 4, b"TCP6": 6}
         try:
             _, family, source, target, *ports = words
-            addresses = [ip_address(each.decode("ascii")) for each in (source, target)]
-            numbers = [int(each) for each in ports if each.isdigit()]
+            addresses = [ip_address(part.decode("ascii")) for part in (source, target)]
+            numbers = [int(port) for port in ports if port.isdigit()]
             if (
-                {each.version for each in addresses} != {versions[family]}
+                {address.version for address in addresses} != {versions[family]}
                 or len(numbers) != len(ports)
                 or len(ports) != 2
             ):

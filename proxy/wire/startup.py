@@ -111,9 +111,9 @@ class StartupMessage:
 
     @classmethod
     def read(cls, minor: int, body: Reader) -> Self:
-        given = _pairs(body)
-        options = {name: value for name, value in given.items() if name.startswith(_OPTION_PREFIX)}
-        message = cls({name: value for name, value in given.items() if name not in options}, minor, options)
+        parameters = _pairs(body)
+        options = {name: value for name, value in parameters.items() if name.startswith(_OPTION_PREFIX)}
+        message = cls({name: value for name, value in parameters.items() if name not in options}, minor, options)
         if not message.parameters.get("user"):
             raise LoginRefused("28000", "no PostgreSQL user name specified in startup packet")
         if message.parameters.get("replication", "off").lower() not in _FALSE:

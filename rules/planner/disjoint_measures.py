@@ -40,23 +40,15 @@ def pivots_of(vectors: Iterable[Vector]) -> Pivots:
 
 def vectors_of(parts: Sequence[Contribution], alone: Sequence[Contribution] = ()) -> tuple[Vector, ...]:
     """The parts by vectors, in their order; those that are to stay alone, and most others, are one each."""
-    contributionses: list[list[Contribution]] = []
+    vectors: list[list[Contribution]] = []
     for part in parts:
-        together = (
-            ()
-            if part in alone
-            else (
-                contributions
-                for contributions in contributionses
-                if contributions[0] not in alone and _fits(part, contributions)
-            )
-        )
-        vector = next(iter(together), None)
+        fitting = (vector for vector in vectors if vector[0] not in alone and _fits(part, vector))
+        vector = None if part in alone else next(fitting, None)
         if vector is None:
-            contributionses.append([part])
+            vectors.append([part])
         else:
             vector.append(part)
-    return tuple(map(tuple, contributionses))
+    return tuple(map(tuple, vectors))
 
 
 def _fits(part: Contribution, vector: Sequence[Contribution]) -> bool:

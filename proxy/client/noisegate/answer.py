@@ -55,8 +55,8 @@ def ask(session: Session, statement: str, show: Callable[[str], None]) -> "panda
 
 def told_of(frame: "pandas.DataFrame") -> Told:
     """Return what was told of a frame; nothing of one that is no answer."""
-    found = frame.attrs.get(KEY)
-    return Told(**found) if isinstance(found, dict) else Told()
+    cost = frame.attrs.get(KEY)
+    return Told(**cost) if isinstance(cost, dict) else Told()
 
 
 class _Hearing:

@@ -37,7 +37,7 @@ def progress(words: str) -> str:
 
 def refusal(message: str, detail: str, hint: str) -> str:
     """Why there is no answer, and what to ask instead."""
-    parts = [f"<b>{escape(message)}</b>", *(escape(each) for each in (detail, hint) if each)]
+    parts = [f"<b>{escape(message)}</b>", *(escape(words) for words in (detail, hint) if words)]
     return (
         f'<div class="noisegate-refusal" style="border-left: 4px solid #c33; padding: 4px">{"<br>".join(parts)}</div>'
     )
@@ -67,9 +67,9 @@ def _bar(line: int, label: str, value: float | None, margin: float, low: float, 
     shown = _text(0, line, label)
     if value is None:
         return shown
-    zero, end = (_LABELS + (each - low) * scale for each in (0.0, value))
+    zero, end = (_LABELS + (x - low) * scale for x in (0.0, value))
     top, middle = (line + 1) * _LINE + 4, (line + 1) * _LINE + _LINE / 2
-    left, right = (_LABELS + (each - low) * scale for each in (value - margin, value + margin))
+    left, right = (_LABELS + (x - low) * scale for x in (value - margin, value + margin))
     box = (
         f'<rect x="{min(zero, end):.1f}" y="{top}" width="{abs(end - zero):.1f}" height="{_LINE - 8}" fill="#6b93c4"/>'
     )

@@ -56,15 +56,20 @@ async def show(page: Page) -> Response:
     return page.render(
         "analyst.html",
         accounts=[
-            (name, plain_number(each.left), plain_number(each.limit), round(100 * each.spent / (each.limit or 1)))
-            for name, each in (("Yours", own), (f"Your role, {role}", of_role), ("All analysts together", shared))
-            if each is not None
+            (
+                name,
+                plain_number(balance.left),
+                plain_number(balance.limit),
+                round(100 * balance.spent / (balance.limit or 1)),
+            )
+            for name, balance in (("Yours", own), (f"Your role, {role}", of_role), ("All analysts together", shared))
+            if balance is not None
         ],
         phrase=budgets.phrase.strip() or "for ever",
         renews=None if span is None else f"{span[1]:%Y-%m-%d %H:%M %Z}",
         default=f"{vitals.service.limits.epsilon:f}",
         most=f"{vitals.service.limits.max_epsilon:f}",
-        answers=[_charted(each) for each in page.house.answers.of(page.user)],
+        answers=[_charted(answer) for answer in page.house.answers.of(page.user)],
         history=history,
     )
 
@@ -84,26 +89,26 @@ async def show_cookbook(page: Page) -> Response:
     service = page.house.console.vitals.service
     rulebook = service.rulebook
     names = [str(table.name) for table in rulebook.catalog.tables if rulebook.policy.find_table(table.name) is not None]
-    asked = page.asked("table") or (names[0] if names else "")
-    found = None
-    if asked:
-        if asked not in names:
-            raise NoSuchTable(f'there is no table "{asked[:80]}"')
-        key = (rulebook.generation, asked)
-        found = _CHAPTERS.find(key)
-        if found is None:
-            arguments = (rulebook.policy, rulebook.catalog, table_name(asked), service.limits.epsilon)
-            found = await asyncio.to_thread(chapter, *arguments)
-            if found is None:
-                raise NoSuchTable(f'all of "{asked[:80]}" is hidden')
-            _CHAPTERS.keep(key, found, _CHAPTER_BYTES)
+    chosen_table = page.asked("table") or (names[0] if names else "")
+    cookbook = None
+    if chosen_table:
+        if chosen_table not in names:
+            raise NoSuchTable(f'there is no table "{chosen_table[:80]}"')
+        key = (rulebook.generation, chosen_table)
+        cookbook = _CHAPTERS.find(key)
+        if cookbook is None:
+            arguments = (rulebook.policy, rulebook.catalog, table_name(chosen_table), service.limits.epsilon)
+            cookbook = await asyncio.to_thread(chapter, *arguments)
+            if cookbook is None:
+                raise NoSuchTable(f'all of "{chosen_table[:80]}" is hidden')
+            _CHAPTERS.keep(key, cookbook, _CHAPTER_BYTES)
     return page.render(
         "cookbook.html",
         names=sorted(names),
-        asked=asked,
-        chapter=found,
-        columns=[] if found is None else list(map(uses_of, found.columns)),
-        recipes=[] if found is None else [(recipe.title, recipe.sql, _error(recipe)) for recipe in found.recipes],
+        asked=chosen_table,
+        chapter=cookbook,
+        columns=[] if cookbook is None else list(map(uses_of, cookbook.columns)),
+        recipes=[] if cookbook is None else [(recipe.title, recipe.sql, _error(recipe)) for recipe in cookbook.recipes],
         default=f"{service.limits.epsilon:f}",
     )
 

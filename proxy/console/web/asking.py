@@ -100,13 +100,13 @@ class Asking:
             if setting.error:
                 return setting
         text = (PREFIX + sql.replace("\0", " ")).encode("utf-8", "replace")
-        told = await self._send(
+        reply = await self._send(
             Parse(b"", text, ()).encode(), Bind(b"", b"", (), (), ()).encode(), Execute(b"").encode(), Sync().encode()
         )
-        if told.error.get("P"):
-            moved = max(1, int(told.error["P"]) - len(PREFIX))
-            return Reply(None, {**told.error, "P": str(moved)}, told.notices)
-        return told
+        if reply.error.get("P"):
+            moved = max(1, int(reply.error["P"]) - len(PREFIX))
+            return Reply(None, {**reply.error, "P": str(moved)}, reply.notices)
+        return reply
 
     async def _send(self, *messages: bytes) -> Reply:
         self._client.forget()
@@ -114,13 +114,13 @@ class Asking:
             self._session.frame(raw[:1], raw)
         await self._client.ready()
         client = self._client
-        found = json.loads(b"".join(client.rows)) if client.rows and not client.error else None
-        return Reply(_plan_of(found), client.error, tuple(client.notices))
+        plan = json.loads(b"".join(client.rows)) if client.rows and not client.error else None
+        return Reply(_plan_of(plan), client.error, tuple(client.notices))
 
 
-def _plan_of(found: object) -> dict[str, object] | None:
+def _plan_of(plan_entry: object) -> dict[str, object] | None:
     """The tree of a document as EXPLAIN writes it."""
-    match found:
+    match plan_entry:
         case [{"Plan": dict() as plan}, *_]:
             return plan
     return None

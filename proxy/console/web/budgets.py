@@ -62,7 +62,7 @@ async def show(page: Page) -> Response:
     span = span_of(period, budgets)
     since = None if span is None else span[0]
     history = await vitals.ledger.history(Wish(since=since, most=_MOST_CHARGES))
-    stops = {each.analyst: each for each in await vitals.ledger.stops()}
+    stops = {stop.analyst: stop for stop in await vitals.ledger.stops()}
     start, end = span or _open_span(history.charges, now)
     accounts = await asyncio.to_thread(
         lambda: list(accounts_of(balances, history.charges, budgets, (start, end, now), stops))
@@ -75,9 +75,15 @@ async def show(page: Page) -> Response:
         analysts=sorted(vitals.service.rulebook.policy.analysts),
         delta=f"{budgets.dataset.delta:f}" if budgets.dataset.delta else "",
         requests=[
-            OpenRequest(each.number, each.time, each.analyst, f"{each.asked.epsilon.normalize():f}", each.asked.reason)
-            for each in await vitals.ledger.requests(budgets, now)
-            if each.state == "open"
+            OpenRequest(
+                request.number,
+                request.time,
+                request.analyst,
+                f"{request.asked.epsilon.normalize():f}",
+                request.asked.reason,
+            )
+            for request in await vitals.ledger.requests(budgets, now)
+            if request.state == "open"
         ],
     )
 
@@ -107,13 +113,13 @@ def accounts_of(
 
 def _spent(charges: Sequence[PastCharge], limit: Limit, *, shared: bool) -> list[tuple[datetime, Decimal]]:
     """Return what was spent after each charge; of many charges after some of them."""
-    totals, found = Totals(), list[tuple[datetime, Decimal]]()
+    totals, listed_charges = Totals(), list[tuple[datetime, Decimal]]()
     step = max(1, len(charges) // _MOST_POINTS)
     for number, charge in enumerate(charges, start=1):
         totals = totals.plus((*charge.fresh, *(charge.first if shared else charge.seen)))
         if number % step == 0 or number == len(charges):
-            found.append((charge.time, loss(totals, limit)))
-    return found
+            listed_charges.append((charge.time, loss(totals, limit)))
+    return listed_charges
 
 
 def _account(
@@ -188,10 +194,10 @@ async def grant(page: Page) -> Response:
     return page.go("/budgets", f"{form['analyst']} may spend ε {amount} more in this period.")
 
 
-def _amount(given: str) -> str:
+def _amount(written: str) -> str:
     """Return what may be an amount; the console's own command says whether it is one."""
-    amount = given.strip() or "nothing"
-    if not all(each.isalnum() or each in ".-" for each in amount):
+    amount = written.strip() or "nothing"
+    if not all(digit.isalnum() or digit in ".-" for digit in amount):
         raise SyntaxProblem(f'"{amount}" is no number', hint="Write it as 0.5.")
     return amount
 

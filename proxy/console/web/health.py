@@ -65,13 +65,13 @@ def _counted() -> list[tuple[str, str]]:
         ("noisegate_twins_made_again_total", ""): "twins made again",
         ("noisegate_logins_total", ""): "logins",
     }
-    found = dict.fromkeys(names, 0.0)
+    counts = dict.fromkeys(names, 0.0)
     for family in REGISTRY.collect():
         for sample in family.samples:
             key = sample.name, sample.labels.get("source", "")
-            if key in found:
-                found[key] = sample.value
-    return [(names[key], f"{value:.0f}") for key, value in found.items()]
+            if key in counts:
+                counts[key] = sample.value
+    return [(names[key], f"{value:.0f}") for key, value in counts.items()]
 
 
 def _action(command: Command, note: str) -> Callable[[Page], Awaitable[Response]]:

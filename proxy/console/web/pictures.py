@@ -32,7 +32,7 @@ class Axis:
     is_log: bool = False
 
     def place(self, value: float, start: float, end: float) -> float:
-        low, high, at = (math.log(each) if self.is_log else each for each in (self.low, self.high, value))
+        low, high, at = (math.log(x) if self.is_log else x for x in (self.low, self.high, value))
         share = 0.5 if high == low else (at - low) / (high - low)
         return start + min(1.0, max(0.0, share)) * (end - start)
 
@@ -76,7 +76,7 @@ def error_bars(title: str, rows: Sequence[tuple[str, float, float]]) -> Markup:
     parts = [Markup('<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="0" y2="{1}"/>').format(zero, height)]
     for number, (label, value, margin) in enumerate(rows):
         down = 8 + _ROW * number + 20
-        ends = [axis.place(each, left, right) for each in (value - margin, value, value + margin)]
+        ends = [axis.place(y, left, right) for y in (value - margin, value, value + margin)]
         words = f"{_shortened(label)}: " if label else ""
         parts.append(_text(left, down - 8, f"{words}{_exact(value)} ± {short_number(margin)}", "start"))
         parts.append(_bar(zero, ends, down))

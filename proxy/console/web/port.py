@@ -32,7 +32,7 @@ class _Protocol(H11Protocol):
             if isinstance(connection, _Protocol) and connection.cycle is None
         ]
         if len(silent) > _MOST_SILENT:
-            min(silent, key=lambda each: each.since).close_silent()
+            min(silent, key=lambda web_socket_protocol: web_socket_protocol.since).close_silent()
         self.loop.call_later(_SILENT_SECONDS, self.close_silent)
 
     def close_silent(self) -> None:

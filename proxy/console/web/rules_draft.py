@@ -85,8 +85,8 @@ def draft_of(text: str, rules: Path, catalog: Catalog) -> Draft:
         return Draft(text, None, (Remark(error("database", str(unreadable)), 1),))
     shown = policy if seen is None else hide_unseen(policy, catalog, seen)
     source = Source(text, str(rules), os.environ)
-    found = by_severity(check_all(shown, catalog))
-    return Draft(text, policy, tuple(Remark(each, source.line_of(each.path)) for each in found))
+    findings = by_severity(check_all(shown, catalog))
+    return Draft(text, policy, tuple(Remark(finding, source.line_of(finding.path)) for finding in findings))
 
 
 def wrong_fields(remarks: Sequence[Remark], table: str) -> Iterator[str]:
@@ -107,12 +107,12 @@ def noise_of(draft: Draft, catalog: Catalog, table: str, shown: Table) -> dict[s
     policy = draft.policy
     if policy is None or table not in policy.tables or policy.tables[table].public:
         return {}
-    found = {}
-    for column in (ROWS, *(each.name for each in shown.columns)):
+    noise = {}
+    for column in (ROWS, *(column.name for column in shown.columns)):
         points = _points(policy, catalog, table, column)
         if points:
-            found[column] = _words(points, policy, column), _picture(points, policy, column)
-    return found
+            noise[column] = _words(points, policy, column), _picture(points, policy, column)
+    return noise
 
 
 def _points(policy: Policy, catalog: Catalog, table: str, column: str) -> tuple[NoisePoint, ...]:
@@ -120,8 +120,8 @@ def _points(policy: Policy, catalog: Catalog, table: str, column: str) -> tuple[
     key = (id(catalog), table, column, rules, policy.defaults.epsilon, policy.group_size, policy.noise, policy.unit)
     known = _POINTS.find(key)
     if known is None:
-        asked = policy, catalog, table
-        known = noise_of_sum(*asked, column) if column else noise_of_count(*asked)
+        cache_key = policy, catalog, table
+        known = noise_of_sum(*cache_key, column) if column else noise_of_count(*cache_key)
         _POINTS.keep(key, known, _POINTS_BYTES)
     return known
 
@@ -141,7 +141,7 @@ def _picture(points: Sequence[NoisePoint], policy: Policy, column: str) -> Marku
     here = Point(float(own.bound), float(own.error))
     unit = "larger of the bounds" if column else "rows_per_unit"
     title = f"Noise by {unit}{f' of {column}' if column else ''}: ±{short_number(float(own.error))} at {own.bound:f}"
-    x, y = log_axis([each.x for each in drawn]), log_axis([each.y for each in drawn])
+    x, y = log_axis([point.x for point in drawn]), log_axis([point.y for point in drawn])
     return lines(title, [Line(drawn)], x, y, here if own.bound > 0 else None, unit)
 
 
@@ -154,8 +154,8 @@ class DiffLine:
 def diff_of(before: str, after: str) -> list[DiffLine]:
     """The changed lines with some around them; what is secret in them is not shown."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
-    found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
-    return [DiffLine(kinds.get(line[:1], "same"), without_secrets(line)) for line in list(found)[2:]]
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
+    return [DiffLine(kinds.get(line[:1], "same"), without_secrets(line)) for line in list(lines)[2:]]
 
 
 def without_secrets(line: str) -> str:
@@ -165,4 +165,4 @@ def without_secrets(line: str) -> str:
         >>> without_secrets("  database: postgresql://noisegate:secret@db/shop  # the shop")
         '  database: (not shown)'
     """
-    return _SECRET.sub(lambda found: f"{next(filter(None, found.groups()))}(not shown)", line)
+    return _SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}(not shown)", line)

@@ -55,7 +55,7 @@ def read_table(text: str, table: str) -> TableEdit:
         case {"public": {"because": because}}:
             return TableEdit(public=True, because=str(because))
         case CommentedMap():
-            columns = {str(name): _column(each) for name, each in (rules.get("columns") or {}).items()}
+            columns = {str(name): _column(rule) for name, rule in (rules.get("columns") or {}).items()}
             public = rules.get("public") is True
             because, unit, rows = (_text(rules.get(key)) for key in ("because", "unit", "rows_per_unit"))
             return TableEdit(public, because, unit, rows, columns)
@@ -84,7 +84,7 @@ def edit_table(text: str, table: str, edit: TableEdit, texts: frozenset[str]) ->
 
 def _said(edit: TableEdit) -> TableEdit:
     """Without columns of which nothing is said."""
-    return replace(edit, columns={name: each for name, each in edit.columns.items() if each != ColumnEdit()})
+    return replace(edit, columns={name: column for name, column in edit.columns.items() if column != ColumnEdit()})
 
 
 def _yaml() -> YAML:
@@ -143,13 +143,13 @@ def _text(value: object) -> str:
 
 def _edit_columns(rules: CommentedMap, before: TableEdit, edit: TableEdit, texts: frozenset[str]) -> None:
     columns = rules.get("columns")
-    for name, each in edit.columns.items():
+    for name, column in edit.columns.items():
         known = before.columns.get(name, ColumnEdit())
-        if each == known:
+        if column == known:
             continue
         if columns is None:
             columns = rules["columns"] = CommentedMap()
-        _edit_column(columns, name, known, each, is_text=name in texts)
+        _edit_column(columns, name, known, column, is_text=name in texts)
     if columns is not None and not columns:
         del rules["columns"]
 
@@ -206,6 +206,6 @@ def _checked(text: str) -> str:
     """A variable would bring a secret of the machine to a page."""
     if "${" in text:
         raise BadEdit("variables can be written into the rules file by hand only")
-    if any(ord(each) < 32 for each in text):
+    if any(ord(character) < 32 for character in text):
         raise BadEdit("a value has a sign that cannot be printed")
     return text

@@ -48,12 +48,12 @@ class RulesHistory:
 
     def versions(self) -> list[Version]:
         """The newest first, without what an end in the middle of a save has left."""
-        found = (_read(path) for path in self._folder.glob("*.json"))
-        return sorted((each for each in found if each is not None), key=lambda each: -each.number)
+        versions = (_read(path) for path in self._folder.glob("*.json"))
+        return sorted((version for version in versions if version is not None), key=lambda version: -version.number)
 
     def find(self, number: int) -> tuple[Version, str] | None:
         """A version and its text."""
-        version = next((each for each in self.versions() if each.number == number), None)
+        version = next((version for version in self.versions() if version.number == number), None)
         return None if version is None else (version, self._text(number).read_text(encoding="utf-8"))
 
     def current(self) -> str:
@@ -85,10 +85,10 @@ class RulesHistory:
 
     def _put(self, before: str, text: str) -> None:
         """Replace the file, with its rights and on the disk: who reads it meanwhile finds one or the other."""
-        found = self._rules.stat()
-        made = _write(self._rules, text, found.st_mode & 0o777)
+        status = self._rules.stat()
+        made = _write(self._rules, text, status.st_mode & 0o777)
         with suppress(PermissionError):  # whoever owns a file may not give it away
-            os.chown(made, found.st_uid, found.st_gid)
+            os.chown(made, status.st_uid, status.st_gid)
         if self.current() != before:
             made.unlink()
             raise NotWritten(CHANGED, hint=AGAIN)

@@ -209,10 +209,10 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 
 
 async def _static(request: Request) -> Response:
-    found = _STATIC.get(request.path_params["name"])
-    if found is None:
+    file = _STATIC.get(request.path_params["name"])
+    if file is None:
         return PlainTextResponse("not found", 404)
-    return Response(found[0], media_type=found[1], headers={"Cache-Control": "no-cache"})
+    return Response(file[0], media_type=file[1], headers={"Cache-Control": "no-cache"})
 
 
 def _peer(request: Request) -> str:

@@ -62,27 +62,29 @@ class RefusedKind:
 
 async def show(page: Page) -> Response:
     vitals = page.house.console.vitals
-    asked = {name: page.asked(name) for name in ("analyst", "words", "statement", "since", "until")}
+    filters = {name: page.asked(name) for name in ("analyst", "words", "statement", "since", "until")}
     wish = Wish(
-        analyst=asked["analyst"] or None,
-        since=_moment(asked["since"]),
-        until=_moment(asked["until"]),
-        statement=asked["statement"] or None,
+        analyst=filters["analyst"] or None,
+        since=_moment(filters["since"]),
+        until=_moment(filters["until"]),
+        statement=filters["statement"] or None,
         most=_MOST_READ,
     )
     history = await vitals.ledger.history(wish)
-    found = [charge for charge in reversed(history.charges) if _has(charge, asked["words"])]
+    past_charges = [charge for charge in reversed(history.charges) if _has(charge, filters["words"])]
     analysts = sorted({*history.analysts, *vitals.service.rulebook.budgets.analysts})
-    older = found[_MOST:]
+    older = past_charges[_MOST:]
     return page.render(
         "statements.html",
-        charges=[charged(each) for each in found[:_MOST]],
-        asked=asked,
+        charges=[charged(charge) for charge in past_charges[:_MOST]],
+        asked=filters,
         analysts=analysts,
-        older=urlencode({**asked, "until": found[_MOST - 1].time.isoformat()}) if older else "",
+        older=urlencode({**filters, "until": past_charges[_MOST - 1].time.isoformat()}) if older else "",
         more=len(older),
         total=str(
-            Totals().plus(each for charge in found for each in (*charge.fresh, *charge.seen)).epsilon.normalize()
+            Totals()
+            .plus(mechanism for charge in past_charges for mechanism in (*charge.fresh, *charge.seen))
+            .epsilon.normalize()
         ),
         closed=history.closed,
         refused=refused_kinds(page.house.refusals.newest()),
@@ -131,21 +133,21 @@ def _paid(charge: PastCharge) -> Totals:
 def refused_kinds(newest: Iterable[RecentRefusal]) -> Sequence[RefusedKind]:
     """The most frequent kind first."""
     by_kind: dict[tuple[str, str], list[RecentRefusal]] = {}
-    for each in newest:
-        by_kind.setdefault((each.kind, each.sqlstate), []).append(each)
+    for refusal in newest:
+        by_kind.setdefault((refusal.kind, refusal.sqlstate), []).append(refusal)
     kinds = [_kind(kind, sqlstate, alike) for (kind, sqlstate), alike in by_kind.items()]
     return sorted(kinds, key=lambda kind: -kind.count)
 
 
 def _kind(kind: str, sqlstate: str, alike: Sequence[RecentRefusal]) -> RefusedKind:
-    hints = Counter(each.hint for each in alike if each.hint)
-    examples = dict.fromkeys((each.statement, each.shape) for each in alike if each.statement)
+    hints = Counter(refusal.hint for refusal in alike if refusal.hint)
+    examples = dict.fromkeys((refusal.statement, refusal.shape) for refusal in alike if refusal.statement)
     return RefusedKind(
         kind,
         sqlstate,
         len(alike),
         f"{alike[0].time:%Y-%m-%d %H:%M:%S}",
-        ", ".join(sorted({each.analyst for each in alike})),
+        ", ".join(sorted({refusal.analyst for refusal in alike})),
         tuple(hint for hint, _ in hints.most_common(_MOST_HINTS)),
         tuple(examples)[:_MOST_HINTS],
     )

@@ -77,9 +77,9 @@ async def edit(page: Page) -> Response:
     name = page.asked("table")
     history, table = RulesHistory(page.house.rules), _find(page, name)
     text = history.current()
-    given = await asyncio.to_thread(read_table, text, name)
+    table_edit = await asyncio.to_thread(read_table, text, name)
     draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
-    return await _form(page, name, table, given, draft)
+    return await _form(page, name, table, table_edit, draft)
 
 
 def _find(page: Page, name: str) -> Table:
@@ -90,7 +90,9 @@ def _find(page: Page, name: str) -> Table:
     return table
 
 
-async def _form(page: Page, name: str, table: Table, given: TableEdit, draft: Draft, status: int = 200) -> Response:
+async def _form(
+    page: Page, name: str, table: Table, table_edit: TableEdit, draft: Draft, status: int = 200
+) -> Response:
     catalog = _now(page)[1]
     noise = await asyncio.to_thread(noise_of, draft, catalog, name, table)
     rulebook = page.house.console.vitals.service.rulebook
@@ -101,7 +103,7 @@ async def _form(page: Page, name: str, table: Table, given: TableEdit, draft: Dr
             column.name,
             column.type.sql,
             roles.get(column.name, ["hidden"]),
-            given.columns.get(column.name, ColumnEdit()),
+            table_edit.columns.get(column.name, ColumnEdit()),
             noise.get(column.name),
         )
         for column in table.columns
@@ -110,7 +112,7 @@ async def _form(page: Page, name: str, table: Table, given: TableEdit, draft: Dr
         "table.html",
         status,
         name=name,
-        given=given,
+        given=table_edit,
         columns=rows,
         rows_noise=noise.get(ROWS),
         remarks=draft.about(name),
@@ -127,7 +129,7 @@ async def check(page: Page) -> Response:
         "table_parts.html",
         remarks=draft.about(name),
         wrong=sorted(set(wrong_fields(draft.remarks, name))),
-        noise=[(each, noise.get(each)) for each in (ROWS, *(column.name for column in table.columns))],
+        noise=[(field, noise.get(field)) for field in (ROWS, *(column.name for column in table.columns))],
     )
 
 
@@ -138,17 +140,17 @@ async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
     form = await page.form()
     name = form["table"]
     table, rules = _find(page, name), page.house.rules
-    given, texts = (
+    edit, texts = (
         edit_of(form, table),
         frozenset(column.name for column in table.columns if _is_text(column.type.base)),
     )
     before = RulesHistory(rules).current()
     try:
-        text = await asyncio.to_thread(edit_table, before, name, given, texts)
+        text = await asyncio.to_thread(edit_table, before, name, edit, texts)
     except BadEdit as wrong:
         draft = await asyncio.to_thread(draft_of, before, rules, _now(page)[1])
-        return name, table, given, draft.refused(f"tables.{name}", wrong)
-    return name, table, given, await asyncio.to_thread(draft_of, text, rules, _now(page)[1])
+        return name, table, edit, draft.refused(f"tables.{name}", wrong)
+    return name, table, edit, await asyncio.to_thread(draft_of, text, rules, _now(page)[1])
 
 
 def edit_of(form: PageForm, table: Table) -> TableEdit:
@@ -165,7 +167,7 @@ def edit_of(form: PageForm, table: Table) -> TableEdit:
             nullable=form[f"full:{name}"] != "on",
         )
 
-    columns = {each.name: column(each.name) for each in table.columns}
+    columns = {open_column.name: column(open_column.name) for open_column in table.columns}
     because, unit, rows = (form[key].strip() for key in ("because", "unit", "rows_per_unit"))
     return TableEdit(form["public"] == "on", because, unit, rows, columns)
 
@@ -176,9 +178,9 @@ def _is_text(base: str) -> bool:
 
 async def review(page: Page) -> Response:
     """Return what saving would change; with mistakes the form again."""
-    name, table, given, draft = await _drafted(page)
+    name, table, edit, draft = await _drafted(page)
     if not draft.can_be_saved:
-        return await _form(page, name, table, given, draft, 422)
+        return await _form(page, name, table, edit, draft, 422)
     before = RulesHistory(page.house.rules).current()
     return page.render(
         "review.html",
@@ -192,9 +194,9 @@ async def review(page: Page) -> Response:
 
 async def save(page: Page) -> Response:
     """Write what was reviewed, and have the proxy read it; what it does not take is taken back."""
-    name, table, given, draft = await _drafted(page)
+    name, table, edit, draft = await _drafted(page)
     if not draft.can_be_saved:
-        return await _form(page, name, table, given, draft, 422)
+        return await _form(page, name, table, edit, draft, 422)
     base = (await page.form())["base"]
     await put_in_force(page, draft.text, base, f"table {name}")
     return page.go(f"/tables/edit?table={quote(name)}", "Saved, and in force.")

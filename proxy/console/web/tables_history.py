@@ -31,10 +31,10 @@ async def show(page: Page) -> Response:
 
 
 def _find(history: RulesHistory, number: str) -> tuple[Version, str]:
-    found = history.find(int(number)) if number.isdecimal() and len(number) < 10 else None
-    if found is None:
+    version = history.find(int(number)) if number.isdecimal() and len(number) < 10 else None
+    if version is None:
         raise BadEdit("there is no such version")
-    return found
+    return version
 
 
 async def restore(page: Page) -> Response:

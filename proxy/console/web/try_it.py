@@ -57,32 +57,32 @@ async def ask(page: Page) -> Response:
     form = await page.form()
     vitals = page.house.console.vitals
     rulebook, limits = vitals.service.rulebook, vitals.service.limits
-    asked = {name: form[name].strip() for name in ("sql", "analyst", "epsilon")}
-    asked["sql"] = asked["sql"].rstrip("; \r\n")
-    if asked["analyst"] not in rulebook.budgets.analysts:
-        raise BadSetting(f'there is no analyst "{asked["analyst"][:60]}"')
-    if len(asked["sql"].encode()) > MOST_BYTES:
+    form_fields = {name: form[name].strip() for name in ("sql", "analyst", "epsilon")}
+    form_fields["sql"] = form_fields["sql"].rstrip("; \r\n")
+    if form_fields["analyst"] not in rulebook.budgets.analysts:
+        raise BadSetting(f'there is no analyst "{form_fields["analyst"][:60]}"')
+    if len(form_fields["sql"].encode()) > MOST_BYTES:
         raise BadSetting(f"the statement is longer than {MOST_BYTES // 1024} KiB")
-    if not asked["sql"]:
-        return _rendered(page, asked, None)
-    event("console", operator=page.user, command="EXPLAIN", analyst=asked["analyst"])
+    if not form_fields["sql"]:
+        return _rendered(page, form_fields, None)
+    event("console", operator=page.user, command="EXPLAIN", analyst=form_fields["analyst"])
     try:
-        epsilon = _epsilon(asked["epsilon"], limits)
-        async with asking_as(asked["analyst"], vitals.sessions, rulebook.catalog.database) as asking:
-            tried = await _tried(asking, asked["sql"], epsilon, limits)
+        epsilon = _epsilon(form_fields["epsilon"], limits)
+        async with asking_as(form_fields["analyst"], vitals.sessions, rulebook.catalog.database) as asking:
+            tried = await _tried(asking, form_fields["sql"], epsilon, limits)
     except Refusal as refusal:
         fields = {"C": refusal.sqlstate, "M": refusal.message, "H": refusal.hint, "D": refusal.detail}
-        told = Reply(None, {code: text for code, text in fields.items() if text})
-        tried = Tried(told, False, (), (), (), None)
-    return _rendered(page, asked, tried)
+        reply = Reply(None, {code: text for code, text in fields.items() if text})
+        tried = Tried(reply, False, (), (), (), None)
+    return _rendered(page, form_fields, tried)
 
 
-def _rendered(page: Page, asked: Mapping[str, str], tried: Tried | None) -> Response:
+def _rendered(page: Page, fields: Mapping[str, str], tried: Tried | None) -> Response:
     service = page.house.console.vitals.service
     limits = service.limits
     return page.render(
         "try.html",
-        asked=asked,
+        asked=fields,
         tried=tried,
         analysts=sorted(service.rulebook.policy.analysts),
         default=f"{limits.epsilon:f}",
@@ -103,20 +103,20 @@ def _epsilon(text: str, limits: SettingLimits) -> Decimal:
 
 
 async def _tried(asking: Asking, sql: str, epsilon: Decimal, limits: SettingLimits) -> Tried:
-    told = await asking.explain(sql, epsilon)
-    if told.plan is None:
-        return Tried(told, False, (), (), (), _marked(sql, told.error.get("P", "")))
-    if told.plan.get("Node Type") != _PRIVATE:
-        return Tried(told, False, (), (), (), None)
-    found = {epsilon: _margins(told)}
-    for each in _epsilons(limits):
-        if each != epsilon:
-            found[each] = _margins(await asking.explain(sql, each))
-    blocks = [facts_of(block) for block in _blocks(told)]
+    reply = await asking.explain(sql, epsilon)
+    if reply.plan is None:
+        return Tried(reply, False, (), (), (), _marked(sql, reply.error.get("P", "")))
+    if reply.plan.get("Node Type") != _PRIVATE:
+        return Tried(reply, False, (), (), (), None)
+    margins = {epsilon: _margins(reply)}
+    for tried in _epsilons(limits):
+        if tried != epsilon:
+            margins[tried] = _margins(await asking.explain(sql, tried))
+    blocks = [facts_of(block) for block in _blocks(reply)]
     errors = [(name.removeprefix(_ERROR), value) for block in blocks for name, value in block if _is_error(name)]
-    pictures = [_picture(name, epsilon, number, found) for number, (name, _) in enumerate(errors)]
-    expected = [ExpectedAnswer(*each, picture) for each, picture in zip(errors, pictures, strict=True)]
-    return Tried(told, True, facts_of(told.plan), blocks, expected, None)
+    pictures = [_picture(name, epsilon, number, margins) for number, (name, _) in enumerate(errors)]
+    expected = [ExpectedAnswer(*error, picture) for error, picture in zip(errors, pictures, strict=True)]
+    return Tried(reply, True, facts_of(reply.plan), blocks, expected, None)
 
 
 def _is_error(name: str) -> bool:
@@ -147,8 +147,8 @@ def _margins(told: Reply) -> list[tuple[float, str] | None]:
 
 
 def _margin(words: str) -> tuple[float, str] | None:
-    found = _MARGIN.search(words)
-    return None if found is None else (float(found[1].replace(",", "")), found[2] or "")
+    match = _MARGIN.search(words)
+    return None if match is None else (float(match[1].replace(",", "")), match[2] or "")
 
 
 def _epsilons(limits: SettingLimits) -> list[Decimal]:
@@ -156,15 +156,17 @@ def _epsilons(limits: SettingLimits) -> list[Decimal]:
     low, high = float(max(limits.min_epsilon, limits.max_epsilon / 100)), float(limits.max_epsilon)
     steps = [low * (high / low) ** (number / (_POINTS - 1)) for number in range(_POINTS)]
     inner = [Decimal(f"{step:.2g}") for step in steps]
-    return [min(limits.max_epsilon, max(limits.min_epsilon, each)) for each in inner]
+    return [min(limits.max_epsilon, max(limits.min_epsilon, decimal)) for decimal in inner]
 
 
 def _picture(
-    name: str, epsilon: Decimal, number: int, found: Mapping[Decimal, Sequence[tuple[float, str] | None]]
+    name: str, epsilon: Decimal, number: int, points_of: Mapping[Decimal, Sequence[tuple[float, str] | None]]
 ) -> Markup | None:  # fmt: skip
     """The error over ε, with a dot where it was asked."""
-    at = {each: margins[number] for each, margins in sorted(found.items()) if number < len(margins)}
-    points = [Point(float(each), margin[0]) for each, margin in at.items() if margin is not None and margin[0] > 0]
+    at = {decimal: margins[number] for decimal, margins in sorted(points_of.items()) if number < len(margins)}
+    points = [
+        Point(float(decimal), margin[0]) for decimal, margin in at.items() if margin is not None and margin[0] > 0
+    ]
     here = at.get(epsilon)
     if len(points) < 2 or here is None:
         return None

@@ -61,7 +61,7 @@ class Visits:
     def begin(self, visit: Visit) -> str:
         """A new cookie for who has just logged in: the one before the login is worth nothing."""
         cookie = self.new_cookie()
-        own = [number for number, each in self._visits.items() if each.user == visit.user]
+        own = [number for number, old_visit in self._visits.items() if old_visit.user == visit.user]
         for number in own[: len(own) + 1 - _MOST_OF_ONE]:
             self.end(number)  # so that nobody logs others out by many logins
         self._visits[cookie.partition(".")[0]] = visit

@@ -99,8 +99,8 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
 
 def _place(connection: AsyncConnection[Any]) -> str:
     """Return where a provider closes pg_control_system: the server's address as our configuration writes it."""
-    given = connection.info.get_parameters()
-    return f"{given.get('host', 'localhost')}:{given.get('port', '5432')}"
+    parameters = connection.info.get_parameters()
+    return f"{parameters.get('host', 'localhost')}:{parameters.get('port', '5432')}"
 
 
 def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: int) -> TypeName:

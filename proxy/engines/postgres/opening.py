@@ -169,15 +169,15 @@ def _read(cursor: AsyncCursor[Any], opening: Opening) -> str:
 
 def _cost_of(plan: Sequence[Row]) -> float:
     """Return what the planner expects, as its first line says: Aggregate  (cost=35.50..35.51 rows=1 width=8)."""
-    found = COST.search(plan[0][0] or b"")
-    return float(found[1]) if found else 0.0
+    match = COST.search(plan[0][0] or b"")
+    return float(match[1]) if match else 0.0
 
 
 def _check_unchanged(rows: Sequence[Row], tables: Sequence[Table]) -> None:
     """Every table has the fingerprint that it was planned with."""
     texts = ([(cell or b"").decode() for cell in row] for row in rows)
-    found = {(schema, name): fingerprint for _, schema, name, fingerprint in texts}
-    if any(found.get((table.name.schema, table.name.name)) != table.fingerprint for table in tables):
+    fingerprints = {(schema, name): fingerprint for _, schema, name, fingerprint in texts}
+    if any(fingerprints.get((table.name.schema, table.name.name)) != table.fingerprint for table in tables):
         raise SchemaChanged
 
 

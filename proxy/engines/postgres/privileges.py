@@ -55,11 +55,11 @@ async def find_risks(connection: AsyncConnection[Any], named: Sequence[TableName
         f"SELECT r.rolname, {', '.join(ATTRIBUTES)} FROM pg_roles r WHERE r.rolname = current_user"
     )
     ((role, *attributes),) = await cursor.fetchall()
-    found = [text for text, holds in zip(ATTRIBUTES.values(), attributes, strict=True) if holds]
+    risks = [text for text, holds in zip(ATTRIBUTES.values(), attributes, strict=True) if holds]
     if attributes[0]:
-        return [f'the role "{role}" {found[0]}; {ADVICE}']
-    found += await _granted(connection)
-    return [f'the role "{role}" {each}; {ADVICE}' for each in found] + await _more(connection, role, named)
+        return [f'the role "{role}" {risks[0]}; {ADVICE}']
+    risks += await _granted(connection)
+    return [f'the role "{role}" {risk}; {ADVICE}' for risk in risks] + await _more(connection, role, named)
 
 
 async def _granted(connection: AsyncConnection[Any]) -> list[str]:
@@ -68,7 +68,7 @@ async def _granted(connection: AsyncConnection[Any]) -> list[str]:
         "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s) AND pg_has_role(oid, 'USAGE') ORDER BY 1",
         (list(MEMBERSHIPS),),
     )
-    found = [f"is a member of {name}" for (name,) in await cursor.fetchall()]
+    risks = [f"is a member of {name}" for (name,) in await cursor.fetchall()]
     for query, text in (
         (OWNS, "owns {} table{s} or view{s}"),
         (WRITES, "may write to {} table{s}"),
@@ -76,8 +76,8 @@ async def _granted(connection: AsyncConnection[Any]) -> list[str]:
     ):
         ((count,),) = await (await connection.execute(query)).fetchall()
         if count:
-            found.append(text.format(count, s="s" * (count > 1)))
-    return found
+            risks.append(text.format(count, s="s" * (count > 1)))
+    return risks
 
 
 async def _more(connection: AsyncConnection[Any], role: str, named: Sequence[TableName]) -> list[str]:
@@ -101,14 +101,14 @@ async def find_missing(connection: AsyncConnection[Any], named: Sequence[TableNa
     """Return which of these tables the role of this connection cannot read, and the SQL that would let it."""
     ((role,),) = await (await connection.execute("SELECT current_user")).fetchall()
     to = f"TO {Identifier(role).as_string()}"
-    given = [name.schema for name in named], [name.name for name in named]
-    found: dict[TableName, str] = {}
-    for schema, name, enters, reads in await (await connection.execute(MISSING, given)).fetchall():
+    names = [name.schema for name in named], [name.name for name in named]
+    missing: dict[TableName, str] = {}
+    for schema, name, enters, reads in await (await connection.execute(MISSING, names)).fetchall():
         parts = [] if enters else [f"GRANT USAGE ON SCHEMA {Identifier(schema).as_string()} {to}"]
         parts += [] if reads else [f"GRANT SELECT ON {Identifier(schema, name).as_string()} {to}"]
         if parts:
-            found[TableName(schema, name)] = "; ".join(parts)
-    return found
+            missing[TableName(schema, name)] = "; ".join(parts)
+    return missing
 
 
 def tables_to_read(policy: Policy) -> list[TableName]:

@@ -140,8 +140,8 @@ class PostgresEngine:
                 rows = await (await connection.execute(ALL_FINGERPRINTS)).fetchall()
             except (psycopg.Error, OSError) as error:
                 raise EngineError(cause=cause_of(error)) from None
-        found = {(schema, name): fingerprint for _, schema, name, fingerprint in rows}
-        if any(found.get((table.name.schema, table.name.name)) != table.fingerprint for table in catalog.tables):
+        fingerprints = {(schema, name): fingerprint for _, schema, name, fingerprint in rows}
+        if any(fingerprints.get((table.name.schema, table.name.name)) != table.fingerprint for table in catalog.tables):
             raise SchemaChanged
 
     async def risks(self, named: Sequence[TableName] = ()) -> list[str]:
