@@ -1,4 +1,4 @@
-"""Why a database did not do what it was asked: its SQLSTATE, and a word of ours for it. Never a word of its own."""
+"""Name why a database did not do what it was asked: its SQLSTATE, and a word of ours for it, never of its own."""
 
 import errno
 import sqlite3

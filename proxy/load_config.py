@@ -188,7 +188,7 @@ def make_ledger(settings: Settings, catalog: Catalog) -> None:
 
 
 def cannot_listen(port: int, error: OSError, purpose: str = "") -> ConfigurationError:
-    """Why a port cannot be had; asyncio's own words are of addresses and sockets."""
+    """Explain why a port cannot be had; asyncio's own words are of addresses and sockets."""
     why = _PORT_CAUSES.get(error.errno or 0) or error.strerror or str(error)
     return ConfigurationError(f"cannot listen on port {port}{purpose}: {why}")
 

@@ -55,7 +55,7 @@ class SessionSettings:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """Where metrics and health are told, to whoever can reach it: to this machine alone unless you say more."""
+    """Say where metrics and health are told, to whoever can reach it: to this machine alone unless you say more."""
 
     host: str = "127.0.0.1"
     port: int | None = None  # none: nowhere; 0: any that is free

@@ -1,4 +1,4 @@
-"""Why a statement is not answered, in words that the analyst can act on.
+"""Say why a statement is not answered, in words that the analyst can act on.
 
 Every refusal depends on the statement, the rules and the ledger alone, never on a row.
 """

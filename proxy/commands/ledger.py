@@ -165,7 +165,7 @@ def compact(settings: Settings, before: datetime | None) -> int:
 
 
 async def _made_at(ledger: Ledger, policy: Policy) -> list[datetime]:
-    """When the synopses of the rules were made last: what they are shown from has to stay."""
+    """Find when the synopses of the rules were made last: what they are shown from has to stay."""
     budgets, now = budgets_of(policy), system_clock()
     ledger_reviews = [
         await ledger.review(account_name(name), budgets, now, most_charges=100) for name in policy.synopses

@@ -37,7 +37,7 @@ from rules.synopses.release import seed_of
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What a command works with."""
+    """Hold what a command works with."""
 
     rulebook: Rulebook
     maker: Maker
@@ -160,7 +160,7 @@ async def _write_tables(twin: Twin, schema: SyntheticSchema, folder: Path, *, as
 
 
 def _about(schema: SyntheticSchema, kept: KeptRelease) -> dict[str, object]:
-    """What a reader of the files has to know."""
+    """Describe what a reader of the files has to know."""
     return {
         "name": schema.name,
         "rows": "synthetic: made from noised counts, not data",

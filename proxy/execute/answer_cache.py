@@ -1,4 +1,4 @@
-"""What need not be asked again: measures over equal blocks that were released with enough ε and are still fresh.
+"""Find what need not be asked again: measures over equal blocks that were released with enough ε and are still fresh.
 
 Several releases of a measure that are on the analyst's account serve together, as their mean by inverse variance, which
 is computed from what he has. So do those that a statement adds to the account, unless it asks for a new one alone: what
@@ -106,7 +106,7 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
 
 
 def _price(question: Question) -> Decimal:
-    """What an analyst's account would be charged."""
+    """Add up what an analyst's account would be charged."""
     unpaid = (kept.release.mechanism for kept in question.kept if not kept.paid)
     return sum((each.strength for each in (*unpaid, *question.mechanisms)), Decimal(0))
 
@@ -142,7 +142,7 @@ def _from_one(question: Question, cells: Readings) -> Question:
 
 
 async def find_own(question: Question, ledger: LedgerStore, context: StatementContext, now: datetime) -> Noised | None:
-    """What is on the analyst's account of a block's measures, whatever ε it was bought with, with the noise of the
+    """Find what is on the analyst's account of a block's measures, whatever ε it was bought with, with the noise of the
     answer that is asked for; None where a part of it is not. What only others have paid for tells nothing here.
     """
     block, size = question.block, context.rulebook.policy.group_size

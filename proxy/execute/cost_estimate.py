@@ -1,4 +1,4 @@
-"""What EXPLAIN says of a statement before it is asked: which measures are served again, and what the rest costs now.
+"""Estimate for EXPLAIN, before a statement is asked: which measures are served again, and what the rest costs now.
 
 The words are ASCII, without quotes: `rules.planner.explain` puts them between its own.
 """
@@ -37,7 +37,7 @@ def foresee(
 
 
 def _errors(question: Question, released: Noised | None, group_size: int) -> Iterator[str]:
-    """How far noise would move averages and their like, if the answer is about what is known of it."""
+    """Estimate how far noise would move averages and their like, if the answer is about what is known of it."""
     for output in moving_outputs(question.block):
         found = [Result("", 0, Value(output))]
         known = [] if released is None else margins_of(found, 0, question.block, released, group_size)
@@ -46,7 +46,7 @@ def _errors(question: Question, released: Noised | None, group_size: int) -> Ite
 
 
 def check_affordable(questions: Sequence[Question], review: LedgerReview, context: StatementContext) -> Totals:
-    """What all questions would cost the analyst together; refused like a charge, without making it."""
+    """Check what all questions would cost the analyst together; refused like a charge, without making it."""
     fresh = [mechanism for question in questions for mechanism in question.mechanisms]
     unpaid = _unpaid(questions)
     seen = [each.release.mechanism for each in unpaid]
@@ -78,7 +78,7 @@ def _charge(questions: Sequence[Question], review: LedgerReview, context: Statem
 
 
 def _price(cost: Totals) -> str:
-    """What has no pure epsilon is told by its rho."""
+    """Write a price; that without pure epsilon by its rho."""
     return f"epsilon={price(cost.epsilon)}" if cost.pure else f"rho={price(cost.rho)}"
 
 

@@ -63,7 +63,7 @@ class DrawnBefore:
 
 @dataclass(frozen=True, slots=True)
 class PrivateExecution:
-    """What it takes to ask: the real database, the ledger, and a source of noise."""
+    """Hold what it takes to ask: the real database, the ledger, and a source of noise."""
 
     engine: Engine
     ledger: LedgerStore
@@ -107,7 +107,7 @@ class PrivateExecution:
         return await self._charge(questions, context)
 
     async def show_again(self, questions: Sequence[Question], context: StatementContext) -> list[Answered]:
-        """What was released before, put together."""
+        """Put together what was released before."""
         return await self._whole([(question, Noised(question.groups or (), {})) for question in questions], context)
 
     async def _whole(self, drawn: Sequence[Answered], context: StatementContext) -> list[Answered]:

@@ -65,17 +65,17 @@ class Question:
 
     @property
     def asks_report(self) -> bool:
-        """Whether it is to be reported anew what was cut."""
+        """Tell whether it is to be reported anew what was cut."""
         return self.block.report is not None and self.known_report is None
 
     @property
     def asks_top(self) -> bool:
-        """Whether groups are to be chosen anew."""
+        """Tell whether groups are to be chosen anew."""
         return self.block.top is not None and self.known_top is None
 
     @property
     def is_fresh(self) -> bool:
-        """Whether anything is to be drawn."""
+        """Tell whether anything is to be drawn."""
         return bool(self.fresh) or self.asks_report
 
     @property
@@ -91,7 +91,7 @@ class Question:
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether a unit may have more rows than are counted."""
+        """Tell whether a unit may have more rows than are counted."""
         return bool(self.bounds) or any(cut.what == "rows" for cut in self.block.cuts)
 
     @property
@@ -118,7 +118,7 @@ class Question:
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """What is drawn anew. A measure costs the same whatever bound is chosen for it."""
+        """List what is drawn anew. A measure costs the same whatever bound is chosen for it."""
         ladders = tuple(mechanism_of_ladder(self.block.ladders[index]) for index in self.fresh_ladders)
         report = (Mechanism.pure(self.block.report),) if self.block.report and self.asks_report else ()
         top = (mechanism_of_top(self.block.top),) if self.block.top and self.asks_top else ()
@@ -128,7 +128,7 @@ class Question:
 
     @property
     def kept(self) -> Kept:
-        """What is shown again, bounds and reports included."""
+        """List what is shown again, bounds and reports included."""
         others = (release for release in (self.known_report, self.known_top) if release is not None)
         return (*self.known_bounds.values(), *others, *self.answered)
 
@@ -203,7 +203,7 @@ class Question:
         return replace(self, beside={index: kept for index, kept in fresh if self._is_summed(index)})
 
     def complete(self, drawn: Noised, *, group_size: int) -> Noised:
-        """What was drawn and what was known, put together, with the law of the noise in it."""
+        """Put together what was drawn and what was known, with the law of the noise in it."""
         values, laws = dict[int, tuple[int, ...]](), dict[int, Distribution]()
         apart, nested = dict[int, tuple[Distribution, ...]](), dict[int, tuple[Sequence[int], ...]]()
         sharing = measures_by_count(self.cells)
@@ -242,7 +242,7 @@ class Question:
         return isinstance(self.block.measures[index], Measure)
 
     def releases(self, drawn: Noised) -> list[Release]:
-        """What was drawn, as the ledger keeps it: released cells only."""
+        """Write down what was drawn, as the ledger keeps it: released cells only."""
         return [
             *self.chosen,
             *self._report(),

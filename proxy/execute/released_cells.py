@@ -85,7 +85,7 @@ Readings = Mapping[int, tuple[CellReading, ...]]  # by measure
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What other questions on the account say of one: sums of their cells, and how they divide its rows otherwise."""
+    """Hold what other questions on the account say of one: sums of their cells, and how else they divide its rows."""
 
     readings: Readings
     relatives: Relatives
@@ -101,7 +101,7 @@ def alike(readings: Readings) -> Readings:
 
 
 def measures_by_count(readings: Readings) -> Mapping[int, int]:
-    """How many measures are told by the same count, by its release."""
+    """Count the measures that are told by the same count, by its release."""
     by_measure = ({each.count.kept.id for each in some if each.count} for some in readings.values())
     return Counter(number for counts in by_measure for number in counts)
 
@@ -167,7 +167,7 @@ async def find_readings(
     of_others: bool = False,
     charges: frozenset[int] | None = None,
 ) -> Known:
-    """What other questions on the analyst's account, or on others', say of a block with a known list of groups.
+    """Find what other questions on the analyst's account, or on others', say of a block with a known list of groups.
 
     Those of others have to be of one of the charges, if any are named: see `Question.charges`.
     """
@@ -233,7 +233,7 @@ class _Matching:
     def _partition(
         self, view: View, released: ReleasedCells, groups: tuple[Group, ...], asked: Partition
     ) -> Partition | None:  # fmt: skip
-        """How a release divides the rows; None where it cuts units by other rows too."""
+        """Find how a release divides the rows; None where it cuts units by other rows too."""
         found = partition_within(self.cells, view, released, groups, asked)
         is_cut_alike = not self.may_be_cut or (released.is_in_one and self.cells.is_in_one)
         return found if found is not None and (is_cut_alike or found.is_exact) else None

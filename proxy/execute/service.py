@@ -51,7 +51,7 @@ _REMEMBERED: Final = 32 * 1024 * 1024  # bytes of what was made of releases
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the outer statement is given: one column of text for each hole after the client's own parameters."""
+    """Hold what the outer statement is given: one column of text for each hole after the client's own parameters."""
 
     columns: tuple[tuple[Text, ...], ...]
     notices: tuple[str, ...] = ()
@@ -110,11 +110,11 @@ class Service:
 
     @property
     def limits(self) -> SettingLimits:
-        """What the rules in force say of one statement."""
+        """Find what the rules in force say of one statement."""
         return self._rulebook.limits
 
     def limits_of(self, analyst: str) -> SettingLimits:
-        """What they say of a statement of one analyst."""
+        """Find what they say of a statement of one analyst."""
         return replace(self._rulebook.limits, previews=self._rulebook.policy.previews_of(analyst))
 
     async def load(self, policy: Policy, catalog: Catalog) -> None:
@@ -125,11 +125,11 @@ class Service:
         self.schema_changed.clear()
 
     async def read(self, text: str, analyst: str) -> Reading:
-        """What PostgreSQL's grammar says of a text; `analyst` is who waits for it."""
+        """Read what PostgreSQL's grammar says of a text; `analyst` is who waits for it."""
         return await self._planner.read(text, analyst)
 
     def may_touch(self, statement: Statement) -> bool:
-        """Whether a statement names what may be a protected table, one of ours, or synthetic: without asking anyone."""
+        """Tell whether a statement names what may be a protected table, one of ours, or synthetic; ask nobody."""
         synopses = self._rulebook.policy.schemas
         return any(
             relation.schema in synopses or self._rulebook.may_mean_closed(relation) for relation in statement.relations
@@ -144,7 +144,7 @@ class Service:
         return self.synopses.preview_rows(analyst, self._rulebook.policy)
 
     def is_protected(self, schema: str, name: str) -> bool:
-        """Whether this very table is protected, or one of ours: what the twin cannot answer."""
+        """Tell whether this very table is protected, or one of ours: what the twin cannot answer."""
         return TableName(schema, name) in self._rulebook.closed
 
     async def plan(self, request: Request, analyst: str) -> Plan | NeedsInner:
@@ -195,7 +195,7 @@ class Service:
     async def find_released(
         self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str
     ) -> Sequence[tuple[Block, Noised]] | None:
-        """What is on the analyst's account of all these blocks, as it would be served again; None where it is not."""
+        """Find what is on the analyst's account of all these blocks, as it would be served again; None if it is not."""
         rulebook = self._rulebook
         context = self._context(analyst, session, time_zone)
         questions = await self._questions(blocks, context, reuse=bool(rulebook.policy.fresh_for))
@@ -297,7 +297,7 @@ class Service:
     async def _known(
         self, blocks: Sequence[Block], context: StatementContext, *, reuse: bool
     ) -> tuple[list[Question], Balances | None]:
-        """What is known of the answers, and what is left where that may be all: read in one transaction."""
+        """Read what is known of the answers, and what is left where that may be all: read in one transaction."""
         if not reuse:
             return await self._questions(blocks, context, reuse=False), None
         return await asyncio.gather(self._questions(blocks, context, reuse=True), self._balances(context))
@@ -310,7 +310,7 @@ class Service:
         return await self._beside.run(context.analyst, work_of(answered), lambda: show(plan, answered, rulebook))
 
     async def _shown_again(self, plan: Plan, questions: Sequence[Question], context: StatementContext) -> Shown:
-        """What is made of the same releases for the same blocks of a plan is the same."""
+        """Put released answers together; the same releases make the same for the same blocks of a plan."""
         blocks = plan.blocks
         sources = tuple((id(block), *question.sources) for block, question in zip(blocks, questions, strict=True))
         key = context.rulebook.generation, sources
@@ -330,7 +330,7 @@ class Service:
         return [await find_known(block, key, self._ledger, context, self._clock()) for block, key in keyed]
 
     async def _foreseen(self, plan: Plan, context: StatementContext, *, reuse: bool) -> tuple[tuple[str, ...], ...]:
-        """What EXPLAIN tells of blocks that are not asked."""
+        """Estimate what EXPLAIN tells of blocks that are not asked."""
         if not plan.foreseen:
             return ()
         questions = await self._questions(plan.foreseen, context, reuse=reuse)

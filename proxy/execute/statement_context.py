@@ -1,4 +1,4 @@
-"""Who asks one statement, by which rules, and until when."""
+"""Hold who asks one statement, by which rules, and until when."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What sessions have to know of synopses: which there are, since when, for whom, and what is said of them."""
+"""Keep what sessions have to know of synopses: which there are, since when, for whom, and what is said of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class SynopsisState:
 
     @property
     def notice(self) -> str:
-        """What its reader is told, once a session."""
+        """Write what its reader is told, once a session."""
         day = "" if self.made_at is None else f", made {self.made_at:%Y-%m-%d}"
         return f'"{self.name}" holds synthetic rows{day} at epsilon {self.epsilon:f}; see noisegate.synopses'
 
     def refusal(self, analyst: str) -> Refusal | None:
-        """Why this analyst cannot read it."""
+        """Explain why this analyst cannot read it."""
         if self.made_at is None:
             hint = f"Ask your DBA to run noisegate synopsis make with the name {self.name}."
             return NotMade(f'synopsis "{self.name}" has not been made by the rules in force', hint=hint)
@@ -56,7 +56,7 @@ class SynopsisBook:
         return None if rules is None else self._shown.get(name) or SynopsisState(name, rules.epsilon)
 
     def preview_rows(self, analyst: str, policy: Policy) -> tuple[PreviewRows, ...]:
-        """What previews show an analyst: of each table the rows of the first synopsis that has it."""
+        """Choose what previews show an analyst: of each table the rows of the first synopsis that has it."""
         preview_rowses: dict[TableName, PreviewRows] = {}
         for state in (self._shown[name] for name in policy.schemas if name in self._shown):
             for rows in state.rows if analyst in state.readers else ():

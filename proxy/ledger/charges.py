@@ -1,4 +1,4 @@
-"""What the ledger's jobs do inside one transaction."""
+"""Do the work of the ledger's jobs, inside one transaction."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
 
 
 def _shown_to(account: str, of_role: str | None, sights: Sequence[Sight]) -> Iterator[tuple[str, list[int]]]:
-    """Which releases come to be on which account."""
+    """Note which releases come to be on which account."""
     yield account, [sight.release for sight in sights]
     if of_role is not None:
         yield of_role, [sight.release for sight in sights if sight.is_first_of_role]
@@ -133,7 +133,7 @@ def _fields(row: Sequence[Any]) -> chain.Fields:
 
 
 def kept_bounds(connection: Connection, *, after: int = 0) -> list[KeptBounds]:
-    """What looks of the DBA have found, of each column the newest, by entries after a number."""
+    """Read what looks of the DBA have found, of each column the newest, by entries after a number."""
     rows = connection.execute(
         "SELECT entry FROM entries WHERE analyst = ? AND kind = 'bounds' AND id > ? ORDER BY id", (chain.NOBODY, after)
     )
@@ -161,7 +161,7 @@ def stops(connection: Connection) -> tuple[Stop, ...]:
 
 
 def is_stopped(connection: Connection, analyst: str) -> bool:
-    """Whether the last word on an analyst is a stop. Asked by kind, which the index has, and not by the newest id."""
+    """Tell whether the last word on an analyst is a stop: asked by kind, which the index has, not by the newest id."""
     last: dict[str, int] = dict(
         connection.execute(
             "SELECT kind, max(id) FROM entries WHERE analyst = ? AND kind IN ('stop', 'forgive') GROUP BY kind",
@@ -241,7 +241,7 @@ def _totals(row: Sequence[Any]) -> Totals:
 
 
 def write_totals(connection: Connection, totals: Mapping[Account, Totals]) -> None:
-    """What accounts have paid now."""
+    """Write down what accounts have paid now."""
     rows = [
         (*account, str(paid.epsilon), str(paid.delta), str(paid.rho), int(paid.pure))
         for account, paid in totals.items()

@@ -27,7 +27,7 @@ Job = Callable[[Connection], int]
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What is about to be closed: the sum, and the stops, grants and open requests among it, which stay in force."""
+    """Hold what is about to be closed: the sum, and its stops, grants and open requests, which stay in force."""
 
     before: Closed
     after: Closed

@@ -83,7 +83,7 @@ class ChainEnd:
         self._moved = moved
 
     def _lost(self, connection: Connection, number: int) -> LedgerError:
-        """Why the entry that was noted last is not there. Whether what closed it was right, only an anchor can say."""
+        """Explain why the entry that was noted last is not there; only an anchor can say if it was closed rightly."""
         if find_closed(connection).number >= number:
             return LedgerError(
                 f"the ledger {self.place} was closed after the last entry that this proxy has read",

@@ -113,7 +113,7 @@ class Ledger:
         await self._batches.run(lambda connection: charges.append(connection, chain.bounds_entry(kept)))
 
     async def bounds(self) -> Sequence[KeptBounds]:
-        """What looks have found, of each column the newest."""
+        """Read what looks have found, of each column the newest."""
         return await self._batches.run(charges.kept_bounds, durable=False)
 
     async def move(self, identity: str, time: datetime, *, before: str) -> None:
@@ -211,7 +211,7 @@ class Ledger:
         return await self._batches.run(read)
 
     async def history(self, wish: Wish) -> History:
-        """What an operator may see of it, removed analysts included; those who charge do not wait."""
+        """Read what an operator may see of it, removed analysts included; those who charge do not wait."""
 
         def read() -> History:
             with self._home.snapshot() as connection:

@@ -224,7 +224,7 @@ class LedgerFile:
             )
 
     def _check_pages(self, connection: sqlite3.Connection) -> None:
-        """Where it takes no time: what is damaged in a large file fails when it is read, at the latest by `verify`."""
+        """Check the pages of a small file; a large one is read by `verify`, and wherever it is used."""
         if self._path.stat().st_size > _SMALL_BYTES:
             return
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):

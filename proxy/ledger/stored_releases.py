@@ -30,7 +30,7 @@ _OBJECTS: Final = 8  # times as much memory as texts
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """Which releases are fresh: those since a moment, and those of cubes that last."""
+    """Say which releases are fresh: those since a moment, and those of cubes that last."""
 
     since: datetime
     lasting: tuple[int, ...] = ()
@@ -144,14 +144,14 @@ def payers(connection: Connection, release: int) -> frozenset[str]:
 
 
 def find(connection: Connection, wanted: ReleaseQuery, account: Account, age: Age) -> ServableReleases:
-    """What an account has of a measure, and the cheapest release of others that would do."""
+    """Find what an account has of a measure, and the cheapest release of others that would do."""
     groups = None if wanted.groups is None else _digest(_text(wanted.groups))
     alike = _Alike(wanted.block, wanted.measure, groups, age)
     return ServableReleases(_own(connection, alike, account), _other(connection, wanted, alike, account))
 
 
 def find_cells(connection: Connection, families: Sequence[str], account: Account, age: Age) -> tuple[KeptRelease, ...]:
-    """What an account has of blocks that are kept under a family, which is how their names begin."""
+    """Find what an account has of blocks that are kept under a family, which is how their names begin."""
     if not families:
         return ()
     holes = ", ".join("?" * len(families))
@@ -204,7 +204,7 @@ def _own(connection: Connection, alike: _Alike, account: Account) -> tuple[KeptR
 def _of_account(
     connection: Connection, account: Account, age: Age, wanted: str, values: Sequence[str | int | None]
 ) -> tuple[KeptRelease, ...]:
-    """What the account has in its period, and what lasts of what it has ever had, each once."""
+    """Find what the account has in its period, and what lasts of what it has ever had, each once."""
     name, period = account
     rows = connection.execute(
         f"SELECT s.period, p.entry, e.entry, {COLUMNS} FROM releases r"

@@ -57,7 +57,7 @@ class Account:
     networks: tuple[IPv4Network | IPv6Network, ...] | None = None
 
     def barred_by(self, attempt: Attempt, now: datetime) -> str:
-        """Why a right password is not enough; empty if it is."""
+        """Explain why a right password is not enough; empty if it is."""
         if self.networks is not None and not is_within(attempt.host, self.networks):
             return "address"
         if self.valid_until is not None and now >= self.valid_until:

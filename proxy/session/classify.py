@@ -46,7 +46,7 @@ RESERVED_NAME: Final = NotAllowed(f'names that begin with "{RESERVED}" are reser
 
 
 def find_refusal(statement: Statement, service: StatementService, names: PreparedStatements) -> Refusal | None:
-    """Why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
+    """Find why a statement is refused for what it is, whatever it reads; its place is in the statement's own text."""
     if statement.kind is Kind.PREPARE and names.are_full:
         return TOO_MANY_PREPARED
     if statement.kind is Kind.VIEW and statement.name is not None and names.made_views >= names.most_views:
@@ -153,7 +153,7 @@ def effect_of(statement: Statement, names: PreparedStatements) -> None:
 
 
 def without_answer(statement: Statement) -> Refusal:
-    """Why a statement that names protected tables but holds no query of its own is refused."""
+    """Explain why a statement that names protected tables but holds no query of its own is refused."""
     if statement.kind is Kind.EXPLAIN:
         analyze = " ANALYZE" if statement.analyze else ""
         return NotSupported(

@@ -20,7 +20,7 @@ Tell = Callable[[Mapping[str, CubeState]], None]
 
 
 class Registry(Protocol):
-    """Where it is said which cubes there are."""
+    """List which cubes there are."""
 
     async def show_synopsis(self, schema: SyntheticSchema) -> None: ...
 
@@ -93,7 +93,7 @@ class CubeShelf:
     async def _admitted(
         self, name: str, kept: Sequence[KeptRelease], wanted: Sequence[str], rulebook: Rulebook, *, charges: bool
     ) -> Sequence[str]:
-        """Who may use it; nobody is charged for cells that answer nothing by the rules in force."""
+        """Find who may use it; nobody is charged for cells that answer nothing by the rules in force."""
         known = self._standing.get(name)
         if (
             known is not None
@@ -110,7 +110,7 @@ class CubeShelf:
 def listing_of(
     plan: CubePlan, kept: Sequence[KeptRelease], readers: tuple[str, ...], rulebook: Rulebook
 ) -> SyntheticSchema:
-    """What `noisegate.synopses` says of a cube: it has no schema, since the tables themselves are asked."""
+    """Write what `noisegate.synopses` says of a cube: it has no schema, since the tables themselves are asked."""
     paid = Totals().plus(release.release.mechanism for release in kept)
     budget = rulebook.policy.budget
     state = "ready" if is_current(plan, kept, rulebook) else "outdated"

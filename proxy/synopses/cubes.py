@@ -1,4 +1,4 @@
-"""How a cube is made: all its statements in one snapshot, for one charge, kept in the ledger as any answer is.
+"""Make a cube: all its statements in one snapshot, for one charge, kept in the ledger as any answer is.
 
 It is charged to an account of its own and to the budget of all; its readers are charged before they may use it. From
 then on the answer cache finds its cells on their accounts: nothing else serves it.
@@ -33,7 +33,7 @@ _SESSION = "cube"
 
 @dataclass(frozen=True, slots=True)
 class CubeMaker:
-    """What it takes to make cubes."""
+    """Hold what it takes to make cubes."""
 
     engine: Engine
     ledger: LedgerStore
@@ -97,7 +97,7 @@ class CubeMaker:
 
 
 def is_current(plan: CubePlan, kept: Sequence[KeptRelease], rulebook: Rulebook) -> bool:
-    """Whether these are the cells that the rules in force ask for, whatever they cost."""
+    """Tell whether these are the cells that the rules in force ask for, whatever they cost."""
     wanted = {
         (block_key(key_set.block, rulebook), measure_key(measure))
         for key_set in plan.sets

@@ -1,4 +1,4 @@
-"""When a synopsis or a cube has to be made: once, or once in each of its periods."""
+"""Find when a synopsis or a cube has to be made: once, or once in each of its periods."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ AGAIN: Final = timedelta(hours=1)  # after a make that failed
 
 
 async def is_due(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime) -> bool:
-    """Whether nothing was charged for it since it had to be made last; what failed after its charge is not due."""
+    """Tell whether nothing was charged for it since it had to be made last; what failed after its charge is not due."""
     review = await ledger.review(account_name(name), rulebook.budgets, now, most_charges=1)
     refresh, time_zone = rulebook.policy.synopses[name].refresh, rulebook.policy.budget.time_zone
     begins = period_start(now, refresh, time_zone)
@@ -22,7 +22,7 @@ async def is_due(name: str, rulebook: Rulebook, ledger: LedgerStore, now: dateti
 
 
 def period_start(now: datetime, refresh: str, time_zone: str) -> datetime | None:
-    """When the period that a refresh is for began; None where there is none.
+    """Find when the period that a refresh is for began; None where there is none.
 
     Example:
         >>> str(period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))

@@ -43,7 +43,7 @@ Tell = Callable[[Mapping[str, SynopsisState]], None]
 
 
 class Stage(Protocol):
-    """Where synthetic rows are shown."""
+    """Show synthetic rows."""
 
     async def show_synopsis(self, schema: SyntheticSchema) -> None: ...
 
@@ -52,7 +52,7 @@ class Stage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is shown of a synopsis: of which release, by which plan, and for whom."""
+    """Hold what is shown of a synopsis: of which release, by which plan, and for whom."""
 
     release: int
     digest: str
@@ -71,7 +71,7 @@ class Shelf:
 
     @property
     def shown(self) -> dict[str, Shown]:
-        """What is shown now, by name."""
+        """List what is shown now, by name."""
         return dict(self._shown)
 
     async def follow(self, rulebook: Rulebook) -> None:
@@ -141,7 +141,7 @@ class Shelf:
 
 
 def fields_of(error: Exception) -> dict[str, str]:
-    """What the log may say of a failure: a code or a cause, and no text."""
+    """Choose what the log may say of a failure: a code or a cause, and no text."""
     match error:
         case Refusal():
             return {"sqlstate": error.sqlstate}
@@ -168,7 +168,7 @@ def _with(schema: SyntheticSchema, *, readers: tuple[str, ...] | None = None, st
 
 
 def job_for(plan: SynopsisPlan, kept: KeptRelease, rulebook: Rulebook) -> Job:
-    """What the synthesizer is given."""
+    """Make what the synthesizer is given."""
     made = [rulebook.kernel.marginals(table.statement) for table in plan.tables]
     return job_of(plan, made, kept.release, Limits())
 
@@ -197,7 +197,7 @@ async def fitted_schema(
 
 
 def told_epsilon(kept: KeptRelease, rulebook: Rulebook) -> Decimal:
-    """What a release has cost as ε: its own, or what its ρ means at the δ of the budget."""
+    """Tell what a release has cost as ε: its own, or what its ρ means at the δ of the budget."""
     price, budget = kept.release.mechanism, rulebook.policy.budget
     if price.epsilon is not None:
         return price.epsilon

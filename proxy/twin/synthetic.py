@@ -40,7 +40,7 @@ class SyntheticSchema:
 
     @property
     def shape(self) -> tuple[Table, ...]:
-        """What its tables are; rows of the same shape take the place of others."""
+        """Describe its tables; rows of the same shape take the place of others."""
         return tuple(table.table for table in self.tables)
 
 

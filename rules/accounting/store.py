@@ -1,4 +1,4 @@
-"""What a home of the ledger must do. `proxy.ledger` has the homes; one test suite holds for all of them."""
+"""Say what a home of the ledger must do. `proxy.ledger` has the homes; one test suite holds for all of them."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one statement is about to reveal; durable before it runs."""
+    """Note what one statement is about to reveal; durable before it runs."""
 
     time: datetime
     analyst: str
@@ -59,7 +59,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an operator gives an analyst to spend besides, in the running period and within the budget of all."""
+    """Note what an operator gives an analyst to spend besides, in the running period and within the budget of all."""
 
     time: datetime
     analyst: str
@@ -71,7 +71,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
-    """What an analyst asks for: so much ε more in the running period, and why."""
+    """Note what an analyst asks for: so much ε more in the running period, and why."""
 
     epsilon: Decimal
     reason: str
@@ -79,7 +79,7 @@ class BudgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class KeptBounds:
-    """What a private look has found of a column, as texts, and for which ε."""
+    """Keep what a private look has found of a column, as texts, and for which ε."""
 
     time: datetime
     table: str
@@ -144,7 +144,7 @@ class KeptRelease:
 
 @dataclass(frozen=True, slots=True)
 class ServableReleases:
-    """What may serve a measure."""
+    """Hold what may serve a measure."""
 
     own: tuple[KeptRelease, ...] = ()  # all on the asking analyst's account, whatever their ε: the most precise first
     other: KeptRelease | None = None  # the cheapest of those that others paid for, with at least the ε asked for
@@ -152,7 +152,7 @@ class ServableReleases:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What is spent in the running period, and what may be."""
+    """Hold what is spent in the running period, and what may be."""
 
     spent: Decimal
     limit: Decimal
@@ -187,7 +187,7 @@ class Receipt:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing was charged, so that it only tells what is left."""
+        """Tell whether nothing was charged, so that it only tells what is left."""
         return not self.charge
 
 
@@ -215,7 +215,7 @@ State = Literal["settled", "charged", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class PastCharge:
-    """What one statement of an analyst's has cost, and what became of it."""
+    """Show what one statement of an analyst's has cost, and what became of it."""
 
     time: datetime
     period: str
@@ -234,7 +234,7 @@ class PastCharge:
 
 @dataclass(frozen=True, slots=True)
 class LedgerReview:
-    """What one analyst may know of the ledger, at one moment: both accounts, and the charges on the own one."""
+    """Show what one analyst may know of the ledger, at one moment: both accounts, and the charges on the own one."""
 
     period: str
     analyst: AccountState
@@ -283,7 +283,7 @@ class LedgerStore(Protocol):
         """Find the newest one for a question of this analyst."""
 
     async def stops(self) -> Sequence[Stop]:
-        """Who is stopped now, by name."""
+        """List who is stopped now, by name."""
 
     async def find_releases(
         self,
@@ -310,7 +310,7 @@ class LedgerStore(Protocol):
         since: datetime,
         lasting: Sequence[int] = (),
     ) -> Sequence[KeptRelease]:
-        """What is on the analyst's account of blocks that are kept under one of these families.
+        """Find what is on the analyst's account of blocks that are kept under one of these families.
 
         The lasting come first, whoever paid for them in whichever period, then the newest.
         """
@@ -321,7 +321,7 @@ class LedgerStore(Protocol):
     async def find_other_cells(
         self, families: Sequence[str], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
     ) -> Sequence[KeptRelease]:
-        """What is not, and costs the dataset nothing, since others have paid for it in this period."""
+        """Find what is not, and costs the dataset nothing, since others have paid for it in this period."""
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:
         """Those of these analysts who have paid for a release, now or earlier, and whose roles have."""

@@ -85,7 +85,7 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
 
 def _recipe(pick: Pick, candidates: _Candidates, result: Type) -> Recipe:
     def barred(level: Decimal) -> Recipe:
-        """How far the choice may be off depends on how dense the rows lie, which only more choices can tell."""
+        """Refuse: how far the choice may be off depends on how dense the rows lie, which only more choices can tell."""
         low, high = replace(pick, end=End(-1, level)), replace(pick, end=End(1, level))
         lowest, highest = (
             tuple(text_of(bound, result) for bound in edge) for edge in (candidates.lowest, candidates.highest)
@@ -110,7 +110,7 @@ def _no_bars_of_modes(level: Decimal) -> Recipe:
 
 
 def ordered(call: s.Call, binding: Binding) -> tuple[Expression, bool]:
-    """What an ordered-set aggregate looks at, and whether from the largest down."""
+    """Find what an ordered-set aggregate looks at, and whether from the largest down."""
     if len(call.within_group) != 1:
         raise NotSupported(f"{call.name} needs one sort expression, as in WITHIN GROUP (ORDER BY x)")
     (item,) = call.within_group

@@ -136,7 +136,7 @@ def _distinct(argument: Expression, tested: Expression, facts: Facts) -> Recipe:
 
 
 def is_unit(argument: Expression, facts: Facts) -> bool:
-    """Whether a column has one value for each unit and another for every other."""
+    """Tell whether a column has one value for each unit and another for every other."""
     if not isinstance(argument, Column) or facts.unit is None:
         return False
     if argument.id == facts.unit.column:

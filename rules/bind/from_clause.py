@@ -115,7 +115,7 @@ def _joined(state: BindState, join: s.Join, left: Tree, right: Tree) -> _Pair:
 
 
 def bind_answered(state: BindState, source: s.Source | None, ctes: Ctes) -> Tree:
-    """What the twin computes, as rows that are known before protected ones meet them."""
+    """Bind what the twin computes, as rows that are known before protected ones meet them."""
     match source:
         case s.QuerySource(query=query, alias=alias, columns=columns):
             return _released(state, query, alias, columns)
@@ -136,7 +136,7 @@ def bind_answered(state: BindState, source: s.Source | None, ctes: Ctes) -> Tree
 
 
 def _is_synthetic(state: BindState, source: s.TableSource) -> bool:
-    """Whether a name means a table of a synopsis, which the real database does not have."""
+    """Tell whether a name means a table of a synopsis, which the real database does not have."""
     synopses = state.context.policy.schemas
     schemas = (source.schema,) if source.schema is not None else state.context.search_path
     return any(
@@ -308,7 +308,7 @@ def _pairs(tree: Tree) -> Iterator[_Pair]:
 
 
 def _name(tree: Tree) -> str:
-    """What the first item of a part of FROM is called."""
+    """Find what the first item of a part of FROM is called."""
     return next((entry.name for entry in tree.scope.entries if entry.name), "")
 
 

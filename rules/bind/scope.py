@@ -126,7 +126,7 @@ class Scope:
         return (*self.merged, *rest)
 
     def refuse(self, parts: tuple[str, ...]) -> NotAllowed:
-        """Why a name that means no column is refused."""
+        """Explain why a name that means no column is refused."""
         name = parts[-1]
         if any(entry.name == name for entry in self.entries) and len(parts) == 1:
             return NotAllowed(f'whole-row reference "{name}" cannot be used over protected rows', hint=ROW_HINT)

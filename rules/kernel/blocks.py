@@ -40,7 +40,7 @@ _LARGEST_INTEGER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BlockRows:
-    """How many rows of a block fulfil a condition."""
+    """Count the rows of a block that fulfil a condition."""
 
     condition: Expression = TRUE
 
@@ -51,7 +51,7 @@ class BlockRows:
 
 @dataclass(frozen=True, slots=True)
 class BlockDistinct:
-    """How many different values a block has."""
+    """Count the different values of a block."""
 
     expression: Expression
 
@@ -122,7 +122,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class BlockValue:
-    """What a block says: an expression over its aggregates, whose columns are their places, and cells for its value."""
+    """Compute an expression over aggregates of a block, whose columns are their places, and cells for its value."""
 
     aggregates: tuple[BlockAggregate, ...]
     expression: Expression
@@ -131,7 +131,7 @@ class BlockValue:
 
 @dataclass(frozen=True, slots=True)
 class BlockStatement:
-    """How many blocks each group has in each cell: the last key column, as its number."""
+    """Count the blocks that each group has in each cell: the last key column, as its number."""
 
     rows: Script
     keys: tuple[Key, ...]

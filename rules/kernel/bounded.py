@@ -59,7 +59,7 @@ def bounded(relation: Relation, statement: Statement) -> Bounded:
 
 
 def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit: int | None) -> Caps:
-    """What is enforced: m by scaling, or by a key that PostgreSQL enforces; K' = min(m, K, G) by scaling or by rank."""
+    """Enforce m by scaling, or by a key that PostgreSQL enforces, and K' = min(m, K, G) by scaling or by rank."""
     declared = rows_per_unit, groups_per_unit
     if any(type(cap) is not int or cap < 1 for cap in declared if cap is not None):
         raise NotSupported("the limits of rows and groups per unit must be integers of at least 1")

@@ -27,7 +27,7 @@ Steps = tuple[tuple[str, str], ...]  # common table expressions: names and queri
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What all parts of a statement share: rows, caps, and the factor of each measure."""
+    """Hold what all parts of a statement share: rows, caps, and the factor of each measure."""
 
     source: Source
     caps: Caps
@@ -196,7 +196,7 @@ def _pairs(frame: Frame, terms: Sequence[Term]) -> tuple[Steps, str]:
 
 
 def _measured(frame: Frame, terms: Sequence[Term]) -> list[str]:
-    """What is known of a unit beside each of its pairs."""
+    """List what is known of a unit beside each of its pairs."""
     measured = []
     if frame.caps.scales_rows and any(isinstance(term.measure, RowMeasure) for term in terms):
         measured.append(f"{frame.by_unit('sum(n)', 'n')}::int8 AS c")
@@ -223,7 +223,7 @@ def _cap(frame: Frame, term: Term) -> int | None:
 
 
 def _value(frame: Frame, term: Term) -> str:
-    """What a pair adds to a measure."""
+    """Write what a pair adds to a measure."""
     if isinstance(term.measure, Units):
         return _unit(frame, term)
     cap = _cap(frame, term)

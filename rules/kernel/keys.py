@@ -67,7 +67,7 @@ Key = Listed | Found | Bins
 
 
 def count_of(keys: Sequence[Key]) -> int | None:
-    """How many groups there are; None where some are found."""
+    """Count the groups; None where some are found."""
     counts = [key.count for key in keys if not isinstance(key, Found)]
     return prod(counts) if len(counts) == len(keys) else None
 

@@ -25,7 +25,7 @@ _MOST_KEPT = 1000
 
 
 class _Kept(OrderedDict[_Asked, _Made], Generic[_Asked, _Made]):
-    """What was made of the last statements."""
+    """Keep what was made of the last statements."""
 
     def find(self, statement: _Asked, make: Callable[[_Asked], _Made]) -> _Made:
         made = self.get(statement)

@@ -36,16 +36,16 @@ class Rows:
 
     @property
     def proved_one(self) -> bool:
-        """Whether each unit has at most one row, by a key that PostgreSQL enforces."""
+        """Tell whether each unit has at most one row, by a key that PostgreSQL enforces."""
         return self.relation.known.is_single
 
     @property
     def has_identity(self) -> bool:
-        """Whether rows know their unit. Those of a table without a key do not: each is a unit, and `u` is missing."""
+        """Tell whether rows know their unit. Without a key they do not: each is a unit, and `u` is missing."""
         return bool(self._units)
 
     def is_stored(self, expression: Expression) -> bool:
-        """Whether it is a table's own column, of which PostgreSQL itself enforces the precision of the type."""
+        """Tell whether it is a table's own column, of which PostgreSQL itself enforces the precision of the type."""
         return isinstance(expression, Column) and _is_stored(self.relation, expression.id)
 
     def select(self, items: Sequence[Item]) -> str:
@@ -81,7 +81,7 @@ class Rows:
 
 
 def _is_stored(relation: Relation, number: int) -> bool:
-    """Whether a column is one of a table's, as it is stored there or NULL."""
+    """Tell whether a column is one of a table's, as it is stored there or NULL."""
     match relation.script:
         case Scan(columns=columns):
             return number in dict(columns)
@@ -101,7 +101,7 @@ def _stripped(relation: Relation) -> Relation:
 
 
 def _finds_one(relation: Relation) -> bool:
-    """Whether a join with public rows finds one of them at most for each row."""
+    """Tell whether a join with public rows finds one of them at most for each row."""
     assert isinstance(relation.script, Join)
     equated = {right for _, right in relation.script.equal}
     return any(key <= equated for key in relation.parts[1].known.keys)

@@ -93,5 +93,5 @@ class Marginals(Sealed):
 
 
 def mask_of(columns: tuple[int, ...], count: int) -> int:
-    """What PostgreSQL's GROUPING says of all columns where the rows are grouped by these."""
+    """Compute what PostgreSQL's GROUPING says of all columns where the rows are grouped by these."""
     return sum(1 << (count - 1 - place) for place in range(count) if place not in columns)

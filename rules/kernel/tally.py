@@ -113,7 +113,7 @@ def _totals(frame: Frame, ladders: Sequence[Ladder]) -> str:
 
 
 def _total(ladder: Ladder, frame: Frame, sums: Iterator[Term]) -> str:
-    """What a unit adds in all, from one row for each of its groups."""
+    """Write what a unit adds in all, from one row for each of its groups."""
     match ladder:
         case RowLadder():
             return "sum(n)"
@@ -124,7 +124,7 @@ def _total(ladder: Ladder, frame: Frame, sums: Iterator[Term]) -> str:
 
 
 def _alone(term: Term) -> str:
-    """What one row adds."""
+    """Write what one row adds."""
     value = f"abs({term.value})"
     return f"CASE WHEN {term.where} THEN {value} END" if term.where else value
 

@@ -161,7 +161,7 @@ class Sketch:
 
     @property
     def law(self) -> Law:
-        """How often a word's own bit is set in a report of it, and of another one."""
+        """Compute how often a word's own bit is set in a report of it, and of another one."""
         return sketch_law(self.width, Decimal(self.epsilon))
 
     def report(self, answer: str) -> tuple[int, str]:

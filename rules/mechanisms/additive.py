@@ -90,14 +90,14 @@ AdditiveNoise = LaplaceNoise | GaussianNoise
 
 
 def noise_of(measure: Measure, *, group_size: int) -> AdditiveNoise:
-    """What a fresh draw of a measure is. So many units that are protected together move it so many times as far."""
+    """Describe a fresh draw of a measure. So many units that are protected together move it so many times as far."""
     if measure.noise == "gaussian":
         return GaussianNoise(measure.squared * group_size**2, measure.epsilon, measure.factor)
     return LaplaceNoise(measure.sensitivity * group_size, measure.epsilon, measure.factor)
 
 
 def noise_paid(measure: Measure, mechanism: Mechanism, *, group_size: int) -> AdditiveNoise:
-    """What a draw of this measure was that cost so much, whatever the rules said: without pure ε it was Gaussian."""
+    """Describe the draw of this measure that cost so much, whatever the rules said: without pure ε it was Gaussian."""
     kind: NoiseKind = "gaussian" if mechanism.epsilon is None else "laplace"
     return noise_of(replace(measure, epsilon=mechanism.strength, noise=kind), group_size=group_size)
 

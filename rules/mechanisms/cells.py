@@ -36,7 +36,7 @@ _FIELDS: Final[Mapping[str, Field]] = {get_arg: get_arg for get_arg in get_args(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which values a key has in the rows: those listed, or all between two ends; and whether NULL is one."""
+    """Say which values a key has in the rows: those listed, or all between two ends; and whether NULL is one."""
 
     items: tuple[Value, ...] | None = None
     low: Fraction | None = None
@@ -47,11 +47,11 @@ class Span:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left out."""
+        """Tell whether nothing is left out."""
         return self == WHOLE
 
     def holds(self, value: Value | None) -> bool:
-        """Whether rows of this value are in."""
+        """Tell whether rows of this value are in."""
         if value is None:
             return self.null
         if self.items is not None and value not in self.items:
@@ -64,7 +64,7 @@ class Span:
         return is_above and (self.high is None or value < self.high or (value == self.high and not self.below))
 
     def met(self, other: "Span") -> "Span":
-        """What is in both."""
+        """Take what is in both."""
         lows = [(span.low, span.above) for span in (self, other) if span.low is not None]
         highs = [(span.high, not span.below) for span in (self, other) if span.high is not None]
         low, above = max(lows, default=(None, False))
@@ -77,7 +77,7 @@ class Span:
         return Span(tuple(sorted(items, key=str)), null=span.null)
 
     def is_within(self, other: "Span") -> bool:
-        """Whether the other one surely has all that is in this."""
+        """Tell whether the other one surely has all that is in this."""
         if self.null and not other.null:
             return False
         if self.items is not None:
@@ -142,14 +142,14 @@ class Finer:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a key is of a moment: of which column, and how that is cut. Keys of one column tell coarser ones."""
+    """Say what a key is of a moment: of which column, and how that is cut. Keys of one column tell coarser ones."""
 
     column: str  # canonical
     field: Field
     type: Type
 
     def tells(self, other: "Clock") -> bool:
-        """Whether each value of this one is within a single one of the other."""
+        """Tell whether each value of this one is within a single one of the other."""
         return self.column == other.column and self.field in PARTS[other.field]
 
 
@@ -194,7 +194,7 @@ class Halves:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """How the groups of a block are cells, and of which cells they may be sums."""
+    """Say how the groups of a block are cells, and of which cells they may be sums."""
 
     family: str
     keys: tuple[CellKey, ...]
@@ -237,7 +237,7 @@ class ReleasedKey:
 
     @classmethod
     def read(cls, plain: Json) -> "ReleasedKey":
-        """What `_key_plain` has written."""
+        """Read what `_key_plain` has written."""
         match plain:
             case [str() as name, bool() as complete, span]:
                 return cls(name, complete, _span(span))
@@ -248,7 +248,7 @@ class ReleasedKey:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedCells:
-    """What a release says of its cells."""
+    """Hold what a release says of its cells."""
 
     is_in_one: bool
     keys: tuple[ReleasedKey, ...]
@@ -256,7 +256,7 @@ class ReleasedCells:
 
     @classmethod
     def read(cls, text: str) -> "ReleasedCells | None":
-        """What `Cells.text` has written; None for anything else."""
+        """Read what `Cells.text` has written; None for anything else."""
         try:
             match json.loads(text):
                 case [bool() as is_in_one, list() as keys]:

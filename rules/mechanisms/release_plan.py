@@ -1,4 +1,4 @@
-"""What a private block asks of the noise: integer measures, the groups to answer, and what is made from them.
+"""Say what a private block asks of the noise: integer measures, the groups to answer, and what is made from them.
 
 Made by the planner from the statement, the rules and the catalog alone, never from a row; `release` reads it.
 """
@@ -50,7 +50,7 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What may be cut of a unit, by the rules and the query."""
+    """Say what may be cut of a unit, by the rules and the query."""
 
     what: str  # "rows" or "groups"
     most: int
@@ -248,12 +248,12 @@ class Block:
 
     @property
     def numbers(self) -> int:
-        """How many numbers a group has: its measures, and two for each estimate (`release.estimates`)."""
+        """Count the numbers of a group: its measures, and two for each estimate (`release.estimates`)."""
         return len(self.measures) + 2 * sum(isinstance(output, Estimate) for output in self.outputs)
 
     @property
     def key_cells(self) -> int:
-        """How many cells of a row of the inner statement are keys."""
+        """Count the cells of a row of the inner statement that are keys."""
         match self.groups:
             case PublicGroups(ordinals=(first, *_)):
                 return len(first)
@@ -261,7 +261,7 @@ class Block:
 
     @property
     def epsilon(self) -> Decimal:
-        """What a fresh answer costs."""
+        """Add up what a fresh answer costs."""
         paying = (self.measures[index] for index in self.paying(range(len(self.measures))))
         own = sum((mechanism.epsilon for mechanism in (*paying, *self.ladders)), Decimal(0))
         return own + (self.report or 0) + (0 if self.top is None else self.top.epsilon)

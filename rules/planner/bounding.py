@@ -1,4 +1,4 @@
-"""How many rows and groups of a unit are counted, and the statements of the kernel that keep to it."""
+"""Find how many rows and groups of a unit are counted, and make the statements of the kernel that keep to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Bounding:
 
     @property
     def ladders(self) -> int:
-        """How many bounds are chosen."""
+        """Count the bounds that are chosen."""
         return self.is_chosen + self.chooses_groups + len(self.own)
 
     def find_ladder(self, part: Contribution) -> int | None:
@@ -61,7 +61,7 @@ def statement_of(rows: Script, keys: tuple[Key, ...], parts: Sequence[Contributi
 
 
 def _form(rows: Script) -> Form | None:
-    """How the cap is enforced at the least cost, which changes no number.
+    """Choose how the cap is enforced at the least cost, which changes no number.
 
     Units beyond the cap are looked for among all rows of a table, if nothing but a list of groups leaves rows out: what
     is looked at then has fewer joins, and may be an index. Rows that are joined, gathered or looked up cost more to
@@ -78,14 +78,14 @@ def _form(rows: Script) -> Form | None:
 
 
 def histogram_statement(rows: Script, keys: tuple[Key, ...], pick: Pick, bounding: Bounding) -> Statement:
-    """How many rows of each group have each candidate, which is one more key."""
+    """Count the rows of each group that have each candidate, which is one more key."""
     return Statement(rows, (*keys, bare_key(pick.candidate)), (Count(),), bounding.rows, finds_groups=False)
 
 
 def block_statement(
     rows: Script, keys: tuple[Key, ...], part: Typical, bounding: Bounding, blocks: int, salt: int
 ) -> BlockStatement:  # fmt: skip
-    """How many blocks of each group have each candidate."""
+    """Count the blocks of each group that have each candidate."""
     value = replace(
         part.value,
         aggregates=tuple(map(_bare_aggregate, part.value.aggregates)),

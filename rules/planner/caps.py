@@ -83,8 +83,8 @@ def _is_declared(node: Node, context: PlannerContext) -> bool:
 def bounding_of(
     facts: Facts, keys: tuple[Expression, ...], cap: Cap, request: Request, *, is_private: bool
 ) -> Bounding:  # fmt: skip
-    """How many rows and groups of a unit are counted. The kernel cuts or scales what is more, or has a key that proves
-    that there is no more."""
+    """Find how many rows and groups of a unit are counted. The kernel cuts or scales what is more, or has a key that
+    proves that there is no more."""
     proved = facts.rows.proved
     rows = cap.rows if proved is None else min(proved, cap.rows)
     one_group = not keys or all(ids_in(key) <= facts.determined for key in keys)

@@ -1,4 +1,4 @@
-"""Which released cells a block's groups may be sums of: its relation without conditions that select whole groups."""
+"""Find the released cells of which a block's groups may be sums: its relation but for conditions on whole groups."""
 
 import hashlib
 import math
@@ -213,7 +213,7 @@ def _type_of(key: Expression) -> Type:
 
 
 def _is_declared(span: Span, column: Column) -> bool:
-    """Whether all moments of a span are within the bounds that the rules declare."""
+    """Tell whether all moments of a span are within the bounds that the rules declare."""
     bounds = domain.range_of(column.declared)
     return span.is_within(Span(low=bounds.low, high=bounds.high, null=False))
 

@@ -134,7 +134,7 @@ def _statements(block: Block, kernel: Kernel) -> Iterator[Fact]:
 
 
 def _top(top: Top, group_size: int) -> Fact:
-    """Why the groups are chosen: their scores have less noise than the counts of all would."""
+    """Explain why the groups are chosen: their scores have less noise than the counts of all would."""
     scale, reach = gumbel_scale(top, group_size=group_size) / top.factor, top.margin(group_size=group_size)
     chosen = f"{top.count} of {top.listed} chosen privately with epsilon {price(top.epsilon)}"
     words = f"{chosen}, Gumbel noise of scale {scale:.6g}; others may be missing that are larger by up to {reach:.6g}"

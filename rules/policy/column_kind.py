@@ -27,7 +27,7 @@ def kind_of(type_name: TypeName) -> Kind:
 
 
 def misfit(value: Bound | Value, type_name: TypeName) -> str:
-    """Why a value cannot stand in such a column; "" when it can."""
+    """Explain why a value cannot stand in such a column; "" when it can."""
     kind = kind_of(type_name)
     match kind, value:
         case "boolean", bool():

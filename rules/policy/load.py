@@ -119,7 +119,7 @@ def _problem(details: ErrorDetails, source: Source) -> Problem:
 
 
 def _in_file(location: tuple[int | str, ...], source: Source) -> Path:
-    """Where pydantic's location stands in the file: without the names of the alternatives of a union."""
+    """Find where pydantic's location stands in the file: without the names of the alternatives of a union."""
     path: Path = ()
     for number, step in enumerate(location):
         if (*path, step) in source.lines or (number == len(location) - 1 and not _is_alternative(step)):

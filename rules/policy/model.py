@@ -27,7 +27,7 @@ def _padding(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class UnitStep:
-    """How a row names its unit: by its own column, or through a foreign key to a row of another protected table."""
+    """Say how a row names its unit: by its own column, or through a foreign key to a row of another protected table."""
 
     column: str
     target: TableName | None = None
@@ -116,7 +116,7 @@ class TableRules(Model):
         return self
 
     def hides(self, column: Column) -> bool:
-        """Whether a column does not exist for analysts: by its rules, or since reading it may fail on some row."""
+        """Tell whether a column does not exist for analysts: by its rules, or since reading it may fail on some row."""
         column_rules = self.columns.get(column.name)
         return (column_rules is not None and column_rules.hidden) or (column.generated == "v" and not self.public)
 
@@ -132,7 +132,7 @@ class TableRules(Model):
 
 
 class Budget(Model):
-    """What all analysts together may learn in one period."""
+    """Limit what all analysts together may learn in one period."""
 
     epsilon: Epsilon
     delta: Delta = Decimal(0)
@@ -302,7 +302,7 @@ class Policy(Model):
         return self.model_copy(update={"tables": tables}) if bounds else self
 
     def previews_of(self, name: str) -> Previews:
-        """What an analyst's previews get, unless the session says: by the analyst's rules, the role's, those of all."""
+        """Find what an analyst's previews get, unless the session says: by those of the analyst, the role, or all."""
         analyst = self.analysts.get(name)
         role = None if analyst is None or analyst.role is None else self.roles[analyst.role]
         choices = (None if scope is None else scope.previews for scope in (analyst, role))

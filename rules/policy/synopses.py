@@ -60,14 +60,14 @@ def read_listed(text: str) -> Listed:
 
 
 class MadeOnce(Model):
-    """What is measured once for a price, and then free for its readers."""
+    """Describe what is measured once for a price, and then free for its readers."""
 
     epsilon: Epsilon
     refresh: Literal["never", "day", "week", "month"] = "never"
     analysts: tuple[str, ...] | None = None  # who may read it, and is charged; everybody if not given
 
     def readers(self, analysts: Mapping[str, object]) -> tuple[str, ...]:
-        """Who of these analysts may read it."""
+        """List who of these analysts may read it."""
         return tuple(name for name in analysts if self.analysts is None or name in self.analysts)
 
 
@@ -95,7 +95,7 @@ class SynopsisRules(MadeOnce):
         return self
 
     def places(self, table: str, columns: Sequence[str]) -> tuple[int, ...]:
-        """Where the columns of a marginal stand in the list of their table; raises ValueError.
+        """Find where the columns of a marginal stand in the list of their table; raises ValueError.
 
         A column is named as it is listed, with or without its bins.
         """
@@ -169,7 +169,7 @@ def read_measure(text: str) -> str:
 
 
 def _kind_of(written: object) -> str:
-    """Which of the two an entry is, by the key that only a cube has."""
+    """Find which of the two an entry is, by the key that only a cube has."""
     return (
         "a cube"
         if isinstance(written, CubeRules) or (isinstance(written, dict) and "cube" in written)

@@ -1,4 +1,4 @@
-"""How much of the rows was cut, from below: one noised number for a whole block, bought by `noisegate.cut`.
+"""Report how much of the rows was cut, from below: one noised number for a whole block, bought by `noisegate.cut`.
 
 No private upper bound of it exists, since one unit may have any number of rows. With a cap b, and T_u a unit's rows,
 the height of the step from b to 2b counts each unit by the part of b that it has above b, in 64ths, at most as a whole:
@@ -27,7 +27,7 @@ def report_statement(block: Block) -> TallyStatement:
 
 
 def report_name(block: Block) -> str:
-    """What the number is of; equal blocks with equal names mean equal numbers."""
+    """Name what the number is of; equal blocks with equal names mean equal numbers."""
     return f"units above {block.statement.rows_per_unit} rows"
 
 
@@ -51,6 +51,6 @@ def certainty(block: Block) -> Decimal:
 
 
 def least_cut(block: Block, reported: int, epsilon: Decimal, *, group_size: int) -> int:
-    """How many rows were cut at least, which `certainty` of reports tell rightly; 0 or less: noise may have made it."""
+    """Compute how many rows were cut at least, right for `certainty` of reports; 0 or less: noise may have made it."""
     margin = noise_of(Measure("", PARTS, epsilon), group_size=group_size).law.margin(block.level)
     return int((reported - margin) * block.statement.rows_per_unit // PARTS)

@@ -178,7 +178,7 @@ def columns(block: Block, noised: Noised) -> tuple[tuple[Text, ...], ...]:
 
 
 def is_about_few(block: Block, cell: Sequence[int], outputs: Iterable[int]) -> bool:
-    """Whether what is computed of these outputs is not shown."""
+    """Tell whether what is computed of these outputs is not shown."""
     return not outputs_of_few(block, cell).isdisjoint(outputs)
 
 

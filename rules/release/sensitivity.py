@@ -1,4 +1,4 @@
-"""How far one unit moves the measures of a block: by what the kernel's statements enforce, and nothing else.
+"""Read how far one unit moves the measures of a block: by what the kernel's statements enforce, and nothing else.
 
 A planner describes what is measured. The process that runs statements replays the description through the kernel and
 takes sensitivities, factors and vectors from what it got.

@@ -87,7 +87,7 @@ FORBIDDEN_SETTINGS = ("role", "session_authorization")
 
 
 def refusal_by_kind(tree: Node) -> Refusal | None:
-    """Why a statement is refused without looking at what it reads, or None; `about` names command or function."""
+    """Explain why a statement is refused whatever it reads, or return None; `about` names command or function."""
     name, body = kind(tree)
     if makes_temporary_view(name, body):
         return _inside({"query": body["query"]})

@@ -1,4 +1,4 @@
-"""What is to be said of the synopses of a rules file: what cannot be made, what it costs whom, and how good it is."""
+"""Check the synopses of a rules file: what cannot be made, what it costs whom, and how good it is."""
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -78,7 +78,7 @@ def _cubes(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
 
 
 def _margins(block: Block, group_size: int) -> Iterator[str]:
-    """How far noise moves the counts and sums of a set."""
+    """Compute how far noise moves the counts and sums of a set."""
     laws = laws_of(block, group_size=group_size)
     for output in block.outputs:
         margin = margin_of_output(output, laws, block.level)
@@ -137,7 +137,7 @@ def _price(path: str, rules: MadeOnce, policy: Policy) -> Iterator[Finding]:
 
 
 def _labels(path: str, plan: SynopsisPlan, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
-    """Which labels will be found, and what that costs."""
+    """Say which labels will be found, and what that costs."""
     for search in plan_labels(plan, policy, catalog, Kernel(Ground(policy, catalog))):
         units = search.block.measures[search.groups.measure]
         assert isinstance(units, Measure), "a threshold looks at a number of units"

@@ -41,7 +41,7 @@ class Binned:
 
 
 def is_open(column: Column) -> bool:
-    """Whether it is text whose values nobody lists: its labels are found in the data, for a price of their own."""
+    """Tell whether it is text whose values nobody lists: its labels are found in the data, for a price of their own."""
     known = domain.intersect(column.domain, column.declared)
     return column.type.kind == "text" and isinstance(known, domain.Anything)
 
@@ -76,7 +76,7 @@ def _labels(column: Column, known: Values) -> Binned:
 
 
 def _other(column: Column) -> Bin:
-    """What stands for values that are not listed: a word, where the column takes any; NULL, where it may be missing."""
+    """Choose what stands for unlisted values: a word, if the column takes any; NULL, if it may be missing."""
     is_text = column.type.kind == "text" and isinstance(column.domain, domain.Anything)
     if is_text and (column.type.size is None or column.type.size >= len(_OTHER)):
         return Label(_OTHER)

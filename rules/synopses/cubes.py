@@ -59,7 +59,7 @@ class CubePlan:
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """What its draws cost: no more than the price."""
+        """List what its draws cost: no more than the price."""
         return tuple(cost for key_set in self.sets for cost in mechanisms_of(key_set.block))
 
 

@@ -43,7 +43,7 @@ class PlannedColumn:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLink:
-    """Which planned table the rows of a table refer to, by which of its columns, and what they have in common."""
+    """Say which planned table the rows of a table refer to, by which of its columns, and what they have in common."""
 
     parent: int
     column: str
@@ -65,7 +65,7 @@ class PlannedTable:
     keys: tuple[KeyPart, ...]
 
     def cells(self, marginal: Counted) -> int:
-        """How many cells of a marginal a row can be in."""
+        """Count the cells of a marginal that a row can be in."""
         return prod(self.columns[place].binned.count for place in marginal.columns)
 
 

@@ -1,4 +1,4 @@
-"""What a synopsis costs, and which share of it each marginal gets.
+"""Compute what a synopsis costs, and which share of it each marginal gets.
 
 Text without a list of values takes a tenth of ρ first, and a δ a column, to find its labels.
 With δ the price is ρ, the largest that still means the synopsis' ε at the budget's own conversion, and noise is
@@ -39,7 +39,7 @@ class Weighed:
 
 
 def price_of(epsilon: Decimal, policy: Policy) -> Mechanism:
-    """What a synopsis costs in all."""
+    """Compute what a synopsis costs in all."""
     limit = Limit(policy.budget.epsilon, policy.budget.delta)
     if not limit.conversion_delta:
         return Mechanism.pure(epsilon)
@@ -47,7 +47,7 @@ def price_of(epsilon: Decimal, policy: Policy) -> Mechanism:
 
 
 def price_of_synopsis(plan: SynopsisPlan, policy: Policy) -> Mechanism:
-    """What a synopsis costs in all: with the δ of the thresholds by which labels are found."""
+    """Compute what a synopsis costs in all: with the δ of the thresholds by which labels are found."""
     price = price_of(plan.rules.epsilon, policy)
     return replace(price, delta=policy.statement_delta() * len(plan.open)) if plan.open else price
 
@@ -58,7 +58,7 @@ def share_of_labels(plan: SynopsisPlan, policy: Policy) -> Decimal:
 
 
 def price_of_counts(plan: SynopsisPlan, policy: Policy) -> Mechanism:
-    """What is left for counts where labels have their part."""
+    """Compute what is left for counts where labels have their part."""
     price = price_of(plan.rules.epsilon, policy)
     return replace(price, rho=_DOWN.multiply(price.rho, 1 - _LABELS)) if plan.open else price
 
@@ -107,7 +107,7 @@ def noise_of(marginal: Marginal, epsilon: Decimal, price: Mechanism, *, group_si
 
 
 def cost_of(epsilon: Decimal, price: Mechanism) -> Mechanism:
-    """What one share costs, as the accountant counts it."""
+    """Compute what one share costs, as the accountant counts it."""
     return Mechanism.gaussian(epsilon) if price.epsilon is None else Mechanism.pure(epsilon)
 
 

@@ -36,7 +36,7 @@ def progress(words: str) -> str:
 
 
 def refusal(message: str, detail: str, hint: str) -> str:
-    """Why there is no answer, and what to ask instead."""
+    """Explain why there is no answer, and what to ask instead."""
     parts = [f"<b>{escape(message)}</b>", *(escape(words) for words in (detail, hint) if words)]
     return (
         f'<div class="noisegate-refusal" style="border-left: 4px solid #c33; padding: 4px">{"<br>".join(parts)}</div>'

@@ -36,7 +36,7 @@ def age(operands: Operands, setting: EvalContext) -> Expression:
 
 
 def _ages(later: Expression, earlier: Expression) -> Domain:
-    """How long ages are, as PostgreSQL counts them: a month as 30 days and a year as 365.25.
+    """Compute how long ages are, as PostgreSQL counts them: a month as 30 days and a year as 365.25.
 
     Up to eleven months have at most seven days more than that, a year with its leap day one, and the calendar is short
     of a day in 128 years.

@@ -168,7 +168,7 @@ def _table(source: Json, tables: Tables, ctes: frozenset[str]) -> Table | None:
 
 
 def _shows_rows(inner: Node) -> bool:
-    """Whether a subquery has a row for each that it reads: no aggregate makes one of all, no function some or none."""
+    """Tell whether a subquery has a row for each that it reads: no aggregate makes one of all, no function others."""
     shown = (kind(kind(target)[1].get("val"))[0] for target in items(inner, "targetList"))
     return all(name in ("ColumnRef", "A_Const") for name in shown)
 
