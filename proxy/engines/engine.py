@@ -95,6 +95,9 @@ class Snapshot(Protocol):
         Raises StatementFailed where it failed, and another EngineError on a loss.
         """
 
+    async def read_public(self, sql: str) -> Sequence[Row]:
+        """Read rows of a public table, as they are."""
+
     async def cancel(self) -> None:
         """Stop what runs now; its `run` raises EngineError, and so does every later one."""
 

@@ -22,7 +22,7 @@ from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import Noise
 from rules.policy.synopses import account_name
 from rules.refusal import AnalystStopped, BudgetSpent
-from rules.synopses.labels import LabelSearch, plan_labels, with_labels
+from rules.synopses.labels import LabelSearch, plan_labels, public_labels, read_labels, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.relation import Origin
 from rules.synopses.release import Labels, Measured, measured, release_synopsis
@@ -58,7 +58,7 @@ class Maker:
         ) as snapshot:
             receipt = await self.ledger.charge(self._charge(plan, price), rulebook.budgets)
             try:
-                labels = Labels(price, await self._find_labels(searches, snapshot, rulebook))
+                labels = Labels(price, await self._find_labels(plan, searches, snapshot, rulebook))
                 measured_plan = with_labels(plan, labels.found, rulebook.policy, rulebook.catalog)
                 tables = await _look(measured_plan, _statements(measured_plan, kernel), snapshot)
                 rest = price_of_counts(plan, rulebook.policy)
@@ -72,9 +72,9 @@ class Maker:
         return kept
 
     async def _find_labels(
-        self, searches: Sequence[LabelSearch], snapshot: Snapshot, rulebook: Rulebook
+        self, plan: SynopsisPlan, searches: Sequence[LabelSearch], snapshot: Snapshot, rulebook: Rulebook
     ) -> dict[Origin, tuple[str, ...]]:
-        """Run the statements that find labels, and noise what they say."""
+        """Run the statements that find labels, and noise what they say; those of public columns are read."""
         found, size = {}, rulebook.policy.group_size
         for search in searches:
             statement = rulebook.kernel.bounded(search.block.statement)
@@ -82,6 +82,8 @@ class Maker:
                 rows, codec = await snapshot.run(statement), snapshot.codec
                 find = partial(search.find, rows, self.noise, group_size=size, codec=codec)
                 found[search.origin] = await asyncio.to_thread(find)
+        for origin in plan.read:
+            found[origin] = read_labels(await snapshot.read_public(public_labels(origin)), snapshot.codec)
         return found
 
     async def find(self, plan: SynopsisPlan, rulebook: Rulebook) -> KeptRelease | None:

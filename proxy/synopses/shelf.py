@@ -32,7 +32,7 @@ from rules.refusal import Refusal
 from rules.synopses.labels import labels_in, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.release import job_of
-from rules.synopses.shown import domain_conditions, links_of, shown_tables
+from rules.synopses.shown import domain_conditions, links_of, partners_of, shown_tables
 from rules.synthesis.model import Job, Limits, PairReport
 from rules.synthesis.values import binned_columns, shown_columns
 
@@ -183,10 +183,10 @@ async def fitted_schema(
     tables = tuple(
         SyntheticTable(
             *(table, shown_columns(shown_table), binned_columns(shown_table), rows, planned.table.name),
-            *(domain_conditions(table, rulebook.catalog), link),
+            *(domain_conditions(table, rulebook.catalog), link, partners),
         )
-        for table, shown_table, rows, planned, link in zip(
-            shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), strict=True
+        for table, shown_table, rows, planned, link, partners in zip(
+            shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), partners_of(plan), strict=True
         )
     )
     price = kept.release.mechanism

@@ -17,7 +17,7 @@ from proxy.twin import ddl
 from proxy.twin.sql_text import Step, literal, qualified, quoted
 from proxy.twin.sync import OWNER_SETTINGS, apply
 from proxy.twin.synthetic_rows import SyntheticTable, load_rows
-from rules.catalog import Table
+from rules.catalog import Table, TableName
 
 COMMENT = "synthetic rows; not data"
 
@@ -37,6 +37,11 @@ class SyntheticSchema:
     pairs: tuple[dict[str, object], ...] = field(default=(), compare=False)
     cube_of: str = ""  # the table that a cube is of, as the rules name it
     cells: int = 0  # of a cube
+
+    @property
+    def targets(self) -> frozenset[TableName]:
+        """The public tables that its rows refer to."""
+        return frozenset(partner.target for table in self.tables for partner in table.partners)
 
     @property
     def shape(self) -> tuple[Table, ...]:

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from proxy.twin.sql_text import qualified, quoted
 from rules.catalog import Table, TableName
-from rules.synopses.shown import condition_of
+from rules.synopses.shown import ShownPartner, condition_of
 from rules.values.types import type_of
 
 _STRIDE: Final = 7919  # a prime, so that rows that are near one another take the values of rows that are not
@@ -26,17 +26,18 @@ class SyntheticTable:
 
     table: Table
     columns: tuple[str, ...]  # in the order of the rows
-    binned: tuple[str, ...]  # those of the columns that were drawn within bins
-    rows: bytes  # lines of COPY: a number, the bins of `binned`, then these columns
+    binned: tuple[tuple[int, str], ...]  # those of the columns that were drawn within bins, with their places there
+    rows: bytes  # lines of COPY: a number, the bins of the fit, then these columns
     real: TableName  # whose rows these might be
     conditions: tuple[str, ...] = ()  # that rows must hold, besides its CHECKs: those of domains
     link: tuple[str, TableName, str] | None = None  # a column, the table that it refers to, and the column there
+    partners: tuple[ShownPartner, ...] = ()  # public rows that its rows refer to
 
     @property
     def broken(self) -> str:
         """As a condition: that a row breaks a CHECK; "" where there is none to break."""
         conditions = [*(condition_of(check.definition) for check in self.table.checks), *self.conditions]
-        return " OR ".join(f"(({condition}) IS FALSE)" for condition in conditions)
+        return " OR ".join(f"(({each}) IS FALSE)" for each in conditions)
 
 
 async def load_rows(connection: AsyncConnection[Any], synthetic_table: SyntheticTable, stage: str) -> tuple[int, int]:
@@ -49,6 +50,8 @@ async def load_rows(connection: AsyncConnection[Any], synthetic_table: Synthetic
     copy_of = f"COPY pg_temp.{stage} (noisegate_row, noisegate_bins, {columns}) FROM STDIN"
     async with connection.cursor() as cursor, cursor.copy(copy_of.encode()) as copy:
         await copy.write(synthetic_table.rows)
+    for number, partner in enumerate(synthetic_table.partners):
+        await _refer(connection, partner, stage, f"{stage}_p{number}", number)
     replaced = 0
     if synthetic_table.broken:
         await _draw_again(connection, synthetic_table, stage)
@@ -57,10 +60,35 @@ async def load_rows(connection: AsyncConnection[Any], synthetic_table: Synthetic
         column, target, key = synthetic_table.link
         missing = f"NOT EXISTS (SELECT FROM {qualified(target)} AS t WHERE t.{quoted(key)} = s.{quoted(column)})"
         await connection.execute(f"DELETE FROM pg_temp.{stage} AS s WHERE {missing}")
-    loaded = await connection.execute(
+    columns = ", ".join(
+        map(quoted, (*synthetic_table.columns, *(partner.column for partner in synthetic_table.partners)))
+    )
+    found = await connection.execute(
         f"INSERT INTO {name} ({columns}) SELECT {columns} FROM pg_temp.{stage} ORDER BY noisegate_row"
     )
-    return loaded.rowcount, replaced
+    return found.rowcount, replaced
+
+
+async def _refer(connection: AsyncConnection[Any], partner: ShownPartner, stage: str, pool: str, number: int) -> None:
+    """Let each row refer to one of the public rows in its bins, all alike likely.
+
+    Noise may fill bins that no public row has: then one that is in the bin of the first column, and else none.
+    """
+    name, key = quoted(partner.column), quoted(partner.target_column)
+    await connection.execute(
+        f"CREATE TEMP TABLE {pool} ON COMMIT DROP AS SELECT ARRAY[{', '.join(partner.bins)}]::smallint[] AS "
+        f"noisegate_at, {key} AS noisegate_key FROM {qualified(partner.target)}".encode()
+    )
+    drawn = f"hashint8extended(noisegate_row, {5000 + number}) & 9223372036854775807"
+    for places in dict.fromkeys((len(partner.places), 1)):
+        bins = ", ".join(f"noisegate_bins[{place + 1}]" for place in partner.places[:places])
+        keys = f"SELECT noisegate_at[1:{places}] AS a, array_agg(noisegate_key ORDER BY noisegate_key) AS k "
+        await connection.execute(
+            f"UPDATE pg_temp.{stage} SET {name} = k[1 + ({drawn}) % cardinality(k)] "
+            f"FROM ({keys} FROM pg_temp.{pool} GROUP BY 1) AS x WHERE a = ARRAY[{bins}] AND {name} IS NULL"
+        )
+    if partner.is_required:
+        await connection.execute(f"DELETE FROM pg_temp.{stage} WHERE {name} IS NULL")
 
 
 async def _draw_again(connection: AsyncConnection[Any], synthetic_table: SyntheticTable, stage: str) -> None:
@@ -69,17 +97,15 @@ async def _draw_again(connection: AsyncConnection[Any], synthetic_table: Synthet
     A value comes from a row with the same bin of its column. All of these were drawn by one law and apart from one
     another, so it is one more draw; which one follows from the row's number, so that a load can be made again.
     """
-    for place, name in enumerate(map(quoted, synthetic_table.binned), start=1):
-        numbered = f"row_number() OVER (PARTITION BY noisegate_bins[{place}] ORDER BY noisegate_row)"
-        source = f"SELECT noisegate_bins[{place}] AS b, {name} AS v, {numbered} AS n FROM pg_temp.{stage}"
+    for place, name in synthetic_table.binned:
+        numbered = f"row_number() OVER (PARTITION BY noisegate_bins[{place + 1}] ORDER BY noisegate_row)"
+        source = f"SELECT noisegate_bins[{place + 1}] AS b, {quoted(name)} AS v, {numbered} AS n FROM pg_temp.{stage}"
         await connection.execute(
             f"CREATE TEMP TABLE {stage}_{place} ON COMMIT DROP AS SELECT b AS noisegate_bin_{place}, "
             f"array_agg(v ORDER BY n) AS noisegate_pool_{place} FROM ({source}) AS x WHERE n <= {_POOL} GROUP BY b"
         )
-    pools = ", ".join(f"pg_temp.{stage}_{place}" for place in range(1, len(synthetic_table.binned) + 1))
-    bins = " AND ".join(
-        f"noisegate_bins[{place}] = noisegate_bin_{place}" for place in range(1, len(synthetic_table.binned) + 1)
-    )  # fmt: skip
+    pools = ", ".join(f"pg_temp.{stage}_{place}" for place, _ in synthetic_table.binned)
+    bins = " AND ".join(f"noisegate_bins[{place + 1}] = noisegate_bin_{place}" for place, _ in synthetic_table.binned)
     for time in range(_TIMES if synthetic_table.binned else 0):
         drawn = ", ".join(_drawn(synthetic_table, time))
         sql = f"UPDATE pg_temp.{stage} SET {drawn} FROM {pools} WHERE {bins} AND ({synthetic_table.broken})"
@@ -88,10 +114,10 @@ async def _draw_again(connection: AsyncConnection[Any], synthetic_table: Synthet
 
 
 def _drawn(synthetic_table: SyntheticTable, time: int) -> Iterator[str]:
-    for place, name in enumerate(map(quoted, synthetic_table.binned), start=1):
+    for place, name in synthetic_table.binned:
         number = f"hashint8extended(noisegate_row, {time * 100 + place}) & 9223372036854775807"
         pool = f"noisegate_pool_{place}"
-        yield f"{name} = {pool}[1 + ({number}) % cardinality({pool})]"
+        yield f"{quoted(name)} = {pool}[1 + ({number}) % cardinality({pool})]"
 
 
 async def _replace(connection: AsyncConnection[Any], synthetic_table: SyntheticTable, stage: str) -> int:

@@ -249,11 +249,15 @@ class Twin:
         ]
 
     async def _copy_public(self, owner: AsyncConnection[Any]) -> None:
+        """Copy public tables; synthetic rows that refer to changed ones refer to what is there now."""
         assert self._policy is not None and self._catalog is not None
         tables = [table for table in self._shown.tables if _is_public(self._policy, table.name)]
-        self._copied = await copy_tables(
-            owner, self._source, self._catalog, tables, self._copied, self._limits.public_rows
-        )
+        before = self._copied
+        self._copied = await copy_tables(owner, self._source, self._catalog, tables, before, self._limits.public_rows)
+        changed = {name for name, copied in self._copied.items() if before.get(name) != copied}
+        for schema in self._synthetic.values():
+            if schema.targets & changed:
+                await self._show(owner, schema, schema)
 
     async def _connect(self, database: str | None = None) -> AsyncConnection[Any]:
         return await AsyncConnection.connect(

@@ -1,6 +1,7 @@
 """The labels of text columns without a list: found by threshold, as a release of its own that the synopsis pays for.
 
-Which labels there are follows from noised numbers of units alone. So the bins of a column do, and the counts over them
+Those of a public column are read as they are, and cost nothing. Which labels
+ there are follows from noised numbers of units alone. So the bins of a column do, and the counts over them
 are one more release after it: adaptive composition.
 """
 
@@ -62,6 +63,21 @@ def plan_labels(made: SynopsisPlan, policy: Policy, catalog: Catalog, kernel: Ke
     return searches
 
 
+def public_labels(origin: Origin) -> str:
+    """The statement that reads the labels of a public column: its most frequent values."""
+    table, name = origin
+    return (
+        f"SELECT {_quoted(name)} FROM {_quoted(table.schema)}.{_quoted(table.name)} WHERE {_quoted(name)} IS NOT NULL "
+        f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {MOST_LABELS}"
+    )
+
+
+def read_labels(rows: Sequence[Row], codec: str) -> tuple[str, ...]:
+    """The labels that such a statement found."""
+    texts = (cell.decode(codec) for (cell,) in rows if cell is not None)
+    return tuple(sorted(text for text in texts if "{0}" not in text))
+
+
 def _search(origin: Origin, epsilon: Decimal, policy: Policy, catalog: Catalog, kernel: Kernel) -> LabelSearch:
     table, name = origin
     text = f"SELECT {_quoted(name)} FROM {_quoted(table.schema)}.{_quoted(table.name)} GROUP BY 1"
@@ -77,7 +93,7 @@ def with_labels(
     made: SynopsisPlan, labels: Mapping[Origin, tuple[str, ...]], policy: Policy, catalog: Catalog
 ) -> SynopsisPlan:  # fmt: skip
     """The plan with the labels that were found in place of those that stood for them; its digest stays."""
-    if not made.open:
+    if not made.open and not made.read:
         return made
     return replace(plan_synopsis(made.name, policy, catalog, labels=labels), before_labels=made)
 
@@ -89,8 +105,8 @@ def as_groups(labels: Mapping[Origin, tuple[str, ...]]) -> tuple[tuple[str, ...]
 
 def labels_in(release: Release, made: SynopsisPlan) -> dict[Origin, tuple[str, ...]]:
     """The labels of each open column that a release has."""
-    labels: dict[Origin, list[str]] = {origin: [] for origin in made.open}
-    known = {(str(table), name): (table, name) for table, name in made.open}
+    labels: dict[Origin, list[str]] = {origin: [] for origin in (*made.open, *made.read)}
+    known = {(str(table), name): (table, name) for table, name in labels}
     for group in filter(is_label, release.groups):
         _, table, name, label = map(str, group)
         labels[known[table, name]].append(label)

@@ -20,7 +20,7 @@ from rules.policy.yaml_source import dotted
 from rules.refusal import NotAllowed, Refusal
 from rules.synopses.column_bins import MOST_LABELS, Binned, binned, counted, is_open
 from rules.synopses.keys import keys_of
-from rules.synopses.relation import Origin, Rows, find_table, is_unique, link, named
+from rules.synopses.relation import Origin, Rows, find_partner, find_table, is_unique, link, named
 from rules.synthesis.model import KeyPart
 from rules.values.expression import Column
 
@@ -54,6 +54,16 @@ class PlannedLink:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPartner:
+    """A public table that the rows of a table refer to: the column, its target, and which columns are bins there."""
+
+    column: str
+    target: TableName
+    target_column: str
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedTable:
     """One table of a synopsis."""
 
@@ -63,6 +73,7 @@ class PlannedTable:
     rows_per_unit: int
     link: PlannedLink | None
     keys: tuple[KeyPart, ...]
+    partners: tuple[PlannedPartner, ...] = ()
 
     def cells(self, marginal: Counted) -> int:
         """Count the cells of a marginal that a row can be in."""
@@ -79,11 +90,21 @@ class SynopsisPlan:
     group_size: int
     tables: tuple[PlannedTable, ...]
     reads: tuple[TableName, ...]
+    protected: frozenset[TableName]
     before_labels: "SynopsisPlan | None" = None
 
     @property
     def open(self) -> tuple[Origin, ...]:
-        """The columns whose labels are found in the data, each once."""
+        """The columns whose labels are found in protected rows, each once."""
+        return tuple(origin for origin in self._without_list if origin[0] in self.protected)
+
+    @property
+    def read(self) -> tuple[Origin, ...]:
+        """The columns whose labels are read in public rows, each once."""
+        return tuple(origin for origin in self._without_list if origin[0] not in self.protected)
+
+    @property
+    def _without_list(self) -> tuple[Origin, ...]:
         columns = (column for table in self.tables for column in table.columns)
         return tuple(dict.fromkeys(column.origin for column in columns if column.is_open))
 
@@ -126,7 +147,8 @@ def plan_synopsis(
     if cells > MOST_IN_ALL:
         raise NotPlanned(path, f"it has {cells:,} cells, and may have {MOST_IN_ALL:,}", "take fewer bins or columns")
     order = tuple(sorted(reads))
-    return SynopsisPlan(name, rules, policy.unit, policy.group_size, tuple(planned), order)
+    protected = frozenset(filter(policy.is_protected, order))
+    return SynopsisPlan(name, rules, policy.unit, policy.group_size, tuple(planned), order, protected)
 
 
 def _read(made: PlannedTable, policy: Policy, catalog: Catalog) -> set[TableName]:
@@ -182,10 +204,22 @@ def _table(
     )
     marginals = tuple(_marginals(columns, wanted, rows, policy, catalog, most, path))
     statement = MarginalsStatement(rows.script, tuple(each.binned.bins for each in columns), marginals, most)
-    linked = _link(table, columns, before, most, path)
-    return PlannedTable(
-        table, statement, columns, most, linked, keys_of(table, None if linked is None else linked.column)
-    )
+    partners = _partners(table, columns, policy)
+    linked = _link(table, columns, before, most, path, {partner.target for partner in partners})
+    keys = keys_of(table, None if linked is None else linked.column)
+    return PlannedTable(table, statement, columns, most, linked, keys, partners)
+
+
+def _partners(table: Table, columns: Sequence[PlannedColumn], policy: Policy) -> tuple[PlannedPartner, ...]:
+    """The public tables that rows refer to themselves, of which columns are listed."""
+    planned = []
+    for key in table.foreign_keys:
+        if key != link(table, key.target) or policy.is_protected(key.target):
+            continue
+        places = tuple(place for place, column in enumerate(columns) if column.origin[0] == key.target)
+        if places:
+            planned.append(PlannedPartner(key.columns[0], key.target, key.target_columns[0], places))
+    return tuple(planned)
 
 
 def _column(
@@ -197,11 +231,12 @@ def _column(
         if listed.counts:
             return _count(listed, rows, tables, policy)
         owner = named(listed.table) if listed.table else rows.table.name
-        table = find_table(owner, policy, rows.catalog)
+        table = find_partner(owner, policy, rows.catalog) if listed.table else find_table(owner, policy, rows.catalog)
         _check_column(table, listed.column, policy)
         column = rows.column((owner, listed.column))
         shown_as, origin = listed.column if owner == rows.table.name else None, (owner, listed.column)
-        known = labels.get(origin, _PLACEHOLDERS) if policy.budget.delta else None
+        is_public = not policy.is_protected(owner)
+        known = labels.get(origin, _PLACEHOLDERS) if policy.budget.delta or is_public else None
         return PlannedColumn(listed, origin, binned(column, listed, most, known), shown_as, is_open(column))
     except Refusal as refusal:
         raise NotPlanned(path, f'"{listed.text}": {refusal.message}', refusal.hint) from None
@@ -265,8 +300,9 @@ def _is_unit_s(column: PlannedColumn, determined: frozenset[int]) -> bool:
 
 
 def _link(
-    table: Table, columns: tuple[PlannedColumn, ...], before: list[PlannedTable], most: int, path: str
-) -> PlannedLink | None:
+    table: Table, columns: tuple[PlannedColumn, ...], before: list[PlannedTable], most: int, path: str,
+    public: set[TableName],
+) -> PlannedLink | None:  # fmt: skip
     """The one table that rows refer to; a second way into protected tables would be a guess, and is left NULL."""
     keys = [(place, key) for place, each in enumerate(before) if (key := link(table, each.table.name)) is not None]
     if not keys:
@@ -279,7 +315,7 @@ def _link(
     theirs = {(each.origin, each.listed.by): number for number, each in enumerate(parent.columns)}
     shared = []
     for number, each in enumerate(columns):
-        if each.shown_as is not None or each.listed.counts:
+        if each.shown_as is not None or each.listed.counts or each.origin[0] in public:
             continue
         found = theirs.get((each.origin, each.listed.by))
         if found is None:

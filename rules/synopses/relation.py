@@ -68,11 +68,11 @@ class Rows:
         for key in path_to(self.table, target, self.policy, self.catalog):
             if key.target not in self._columns:
                 self._join(here, key)
-            here = find_table(key.target, self.policy, self.catalog)
+            here = find_partner(key.target, self.policy, self.catalog)
 
     def _join(self, here: Table, key: ForeignKey) -> None:
         """Inner where every row has a partner, which keeps all rows; where it may have none, its columns are NULL."""
-        other = find_table(key.target, self.policy, self.catalog)
+        other = find_partner(key.target, self.policy, self.catalog)
         mine = self._columns[here.name][key.columns[0]]
         script = self._scanned(other)
         theirs = self._columns[other.name]
@@ -107,6 +107,14 @@ def find_table(name: TableName, policy: Policy, catalog: Catalog) -> Table:
     return table
 
 
+def find_partner(name: TableName, policy: Policy, catalog: Catalog) -> Table:
+    """A protected table of the rules, or a public one; raises NotAllowed where it is none."""
+    table, rules = catalog.find_table(name), policy.find_table(name)
+    if table is not None and rules is not None and rules.public and not rules.view:
+        return table
+    return find_table(name, policy, catalog)
+
+
 def named(text: str) -> TableName:
     """A table as the rules file names it."""
     return table_name(text)
@@ -123,16 +131,21 @@ def link(table: Table, target: TableName) -> ForeignKey | None:
 
 
 def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -> tuple[ForeignKey, ...]:
-    """The foreign keys from a table to another one, over protected tables; raises NotAllowed where there are none."""
+    """The foreign keys from a table to another one, over protected tables; raises NotAllowed where there are none.
+
+    The other one may be public.
+    """
     waiting: list[tuple[Table, tuple[ForeignKey, ...]]] = [(table, ())]
     for _ in range(MOST_STEPS):
         reached: list[tuple[Table, tuple[ForeignKey, ...]]] = []
         for here, way in waiting:
             for key in here.foreign_keys:
-                if link(here, key.target) is None or not policy.is_protected(key.target):
+                if link(here, key.target) is None:
                     continue
                 if key.target == target:
                     return (*way, key)
+                if not policy.is_protected(key.target):
+                    continue
                 following = catalog.find_table(key.target)
                 if following is not None:
                     reached.append((following, (*way, key)))

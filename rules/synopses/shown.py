@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName, TypeName
-from rules.synopses.plan import PlannedTable, SynopsisPlan
+from rules.synopses.plan import PlannedColumn, PlannedPartner, PlannedTable, SynopsisPlan
 
 COMMENT = "synthetic rows; not data"
 _VALUE = re.compile(r"\bVALUE\b")  # as PostgreSQL prints what a domain's CHECK is about
@@ -24,6 +24,39 @@ def links_of(plan: SynopsisPlan) -> tuple[tuple[str, TableName, str] | None, ...
         else (table.link.column, _name(plan.tables[table.link.parent], plan), table.link.target_column)
         for table in plan.tables
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPartner:
+    """A column that refers to public rows, and how the rows of the fit and public ones are told to be alike."""
+
+    column: str
+    is_required: bool  # NOT NULL
+    target: TableName
+    target_column: str
+    places: tuple[int, ...]  # of columns of the fit
+    bins: tuple[str, ...]  # SQL over a public row: the numbers of the same bins
+
+
+def partners_of(plan: SynopsisPlan) -> tuple[tuple[ShownPartner, ...], ...]:
+    """For each table the columns that refer to public rows."""
+    return tuple(tuple(_partner(each, table) for each in table.partners) for table in plan.tables)
+
+
+def _partner(planned: PlannedPartner, table: PlannedTable) -> ShownPartner:
+    column = table.table.find_column(planned.column)
+    assert column is not None, "the catalog has the columns of a foreign key"
+    bins = tuple(_bin_of(table.columns[place]) for place in planned.places)
+    names = planned.column, column.not_null, planned.target, planned.target_column
+    return ShownPartner(*names, planned.places, bins)
+
+
+def _bin_of(column: PlannedColumn) -> str:
+    """The number of a row's bin, as the fit counts them: by the text that counted it."""
+    _, wrap = column.binned.bins.read()
+    kept = ", ".join(map(str, column.binned.kept))
+    number = wrap.replace("{0}", _quoted(column.origin[1]))
+    return f"array_position(ARRAY[{kept}]::integer[], ({number})::integer) - 1"
 
 
 def condition_of(definition: str) -> str:
@@ -64,7 +97,8 @@ def _shown(planned: PlannedTable, plan: SynopsisPlan) -> Table:
     made = [part.column for part in planned.keys]
     linked = [] if planned.link is None else [planned.link.column]
     listed = [column.shown_as for column in planned.columns if column.shown_as is not None]
-    names = tuple(dict.fromkeys([*made, *linked, *listed]))
+    partners = [partner.column for partner in planned.partners]
+    names = tuple(dict.fromkeys([*made, *linked, *partners, *listed]))
     columns = tuple(_plain(column) for column in real.columns if column.name in names)
     checks = tuple(check for check in real.checks if check.proves and set(check.columns) <= set(names))
     keys = tuple(key for key in real.keys if key.primary and made and set(key.columns) <= set(names))

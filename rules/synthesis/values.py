@@ -19,12 +19,14 @@ _SECOND = 1_000_000
 def shown_columns(table: Table) -> tuple[str, ...]:
     """The columns of the synthetic table: its key, what refers to the parent, and those that are listed."""
     linked = () if table.parent is None else (table.parent.column,)
-    return tuple(dict.fromkeys([*(part.column for part in table.keys), *linked, *binned_columns(table)]))
+    return tuple(
+        dict.fromkeys([*(part.column for part in table.keys), *linked, *(name for _, name in binned_columns(table))])
+    )
 
 
-def binned_columns(table: Table) -> tuple[str, ...]:
-    """The columns of the synthetic table that are drawn within bins, in the order of the fit."""
-    return tuple(column.shown_as for column in table.columns if column.shown_as is not None)
+def binned_columns(table: Table) -> tuple[tuple[int, str], ...]:
+    """The columns of the synthetic table that are drawn within bins, with their places in the fit."""
+    return tuple((place, column.shown_as) for place, column in enumerate(table.columns) if column.shown_as is not None)
 
 
 def rows_of(
@@ -138,13 +140,12 @@ def copy_texts(job: Job, fitted: Fitted) -> tuple[bytes, ...]:
         names = shown_columns(table)
         single = len(table.keys) == 1 and table.keys[0].kind != "parent"
         keys.append([str(key) for key in columns[names.index(table.keys[0].column)]] if single else None)
-        texts.append(lines([[str(place) for place in range(len(rows.bins))], _arrays(table, rows), *columns]))
+        texts.append(lines([[str(place) for place in range(len(rows.bins))], _arrays(rows), *columns]))
     return tuple(texts)
 
 
-def _arrays(table: Table, fitted: FittedTable) -> list[Text]:
-    shown = [place for place, column in enumerate(table.columns) if column.shown_as is not None]
-    return [f"{{{','.join(map(str, row))}}}" for row in fitted.bins[:, shown].tolist()]
+def _arrays(fitted: FittedTable) -> list[Text]:
+    return [f"{{{','.join(map(str, row))}}}" for row in fitted.bins.tolist()]
 
 
 def lines(columns: Sequence[Sequence[Text]]) -> bytes:

@@ -133,7 +133,7 @@ async def test_a_row_that_breaks_a_check_is_drawn_again_within_its_bins(twins: T
     table = Table(name, "table", numbers, (), (), (check,), None)
     lines = [f"{row}\t{{0,0,{row % 2}}}\t{row * 37 % 400}\t{row * 71 % 400}\t{row % 2}\n" for row in range(400)]
     broken = sum(row * 37 % 400 > row * 71 % 400 for row in range(400))
-    made = SyntheticTable(table, ("a", "b", "c"), ("a", "b", "c"), "".join(lines).encode(), name)
+    made = SyntheticTable(table, ("a", "b", "c"), tuple(enumerate("abc")), "".join(lines).encode(), name)
     made_at = datetime(2026, 11, 21, tzinfo=UTC)
     schema = SyntheticSchema(name.schema, (made,), ("ada",), made_at, Decimal(1), Decimal(0), 0)
 
