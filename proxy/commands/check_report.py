@@ -1,16 +1,20 @@
 """Report of `noisegate check`: findings with their lines, what can be asked with what error; as text or JSON."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 from rules.planner.expected_error import ExpectedError, TableUse
 from rules.policy.finding import Finding, Severity
 from rules.policy.model import Policy
 from rules.policy.yaml_source import Source
+
+_MANY_ALIKE: Final = 4  # warnings, of which one line tells
+_MOST_LISTED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +32,18 @@ class CheckReport:
         return sum(finding.severity is severity for finding in self.findings)
 
     def as_text(self) -> Iterator[str]:
-        """Errors and warnings line by line, notes of one kind together, then the consequences."""
+        """Errors line by line, then warnings and notes of one kind together, then the consequences."""
         for finding in self.findings:
-            if finding.severity is not Severity.NOTE:
+            if finding.severity is Severity.ERROR:
                 yield f"{self._place(finding)}: {finding}"
-        notes: dict[tuple[str, str], list[Finding]] = {}
-        for finding in self.findings:
-            if finding.severity is Severity.NOTE:
-                notes.setdefault((finding.message, finding.hint), []).append(finding)
-        for (message, hint), alike in notes.items():
-            paths = ", ".join(_short(finding.path) for finding in alike)
-            yield f"{self._place(alike[0])}: note: {paths}: {message}" + (f" ({hint})" if hint else "")
+        for severity in (Severity.WARNING, Severity.NOTE):
+            for alike in self._alike(severity):
+                if severity is Severity.WARNING and len(alike) < _MANY_ALIKE:
+                    yield from (f"{self._place(finding)}: {finding}" for finding in alike)
+                else:
+                    hint = f" ({alike[0].hint})" if alike[0].hint else ""
+                    paths = _listed([_short(finding.path) for finding in alike])
+                    yield f"{self._place(alike[0])}: {severity}: {paths}: {alike[0].message}{hint}"
         if self.uses:
             yield ""
             yield from self._consequences()
@@ -72,6 +77,13 @@ class CheckReport:
         }
         return json.dumps(tree, ensure_ascii=False, indent=2)
 
+    def _alike(self, severity: Severity) -> Iterable[Sequence[Finding]]:
+        kinds: dict[tuple[str, str], list[Finding]] = {}
+        for finding in self.findings:
+            if finding.severity is severity:
+                kinds.setdefault((finding.message, finding.hint), []).append(finding)
+        return kinds.values()
+
     def _place(self, finding: Finding) -> str:
         return f"{self.file}:{self.source.line_of(finding.path)}"
 
@@ -90,12 +102,27 @@ class CheckReport:
         yield f"Supported queries. New statements at ε {default:f} {period}{more}: {bought}. Noise in 95% of answers:"
         if public := [str(use.table.name) for use in self.uses if use.public]:
             yield f"  exact: {', '.join(public)}"
+        tables: dict[tuple[str, ...], list[str]] = {}
         for use in self.uses:
             if not use.public:
-                yield f"  {use.table.name}"
-                yield from (f"    {line}" for line in map(_line, use.questions))
-                yield from (f"    not: {column}" for column in use.not_covered)
+                lines = (*map(_line, use.questions), *(f"not: {column}" for column in use.not_covered))
+                tables.setdefault(lines, []).append(str(use.table.name))
+        for lines, names in tables.items():
+            yield f"  {_listed(names)}"
+            yield from (f"    {line}" for line in lines)
         yield "  Averages, quantiles and shares: noisegate.margin(…) around one shows its error with the answer."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names, but not a hundred of them: --json has all.
+
+    Example:
+        >>> _listed(["a", "b"]), _listed([*"abcdefghijkl"])
+        ('a, b', 'a, b, c, d, e, f, g, h and 4 others')
+    """
+    if len(names) <= _MOST_LISTED + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} others"
 
 
 def _line(question: ExpectedError) -> str:

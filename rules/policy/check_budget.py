@@ -73,7 +73,9 @@ def _whole(policy: Policy) -> Iterator[Finding]:
         if epsilon > _LARGE_BUDGET:
             most = min(policy.defaults.max_epsilon, epsilon)
             words = f"{epsilon}: an analyst with this budget can learn most people's rows"
-            buys = f"it buys {epsilon // most:,f} answers of ε {most}, each about people of their choice"
+            number = epsilon // most
+            answers = f"1 answer of ε {most}" if number == 1 else f"{number:,f} answers of ε {most}, each"
+            buys = f"it buys {answers} about people of their choice"
             yield warning(path, f"{words}: {buys}", "20 a month is a large budget")
     free = [name for name, analyst in policy.analysts.items() if analyst.epsilon is None and analyst.role is None]
     if free and len(policy.analysts) > 1:

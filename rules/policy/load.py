@@ -1,7 +1,7 @@
 """From the text of a rules file to a policy, or to everything that is wrong with it, line by line."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from pydantic import ValidationError
@@ -111,11 +111,26 @@ def _problem(details: ErrorDetails, source: Source) -> Problem:
     kind, context = details["type"], details.get("ctx", {})
     if path[-1:] == ("rows_per_unit",) and kind in WORDS:
         return Problem(source.line(path), dotted(path), f'{WORDS[kind]}, or "auto up to 200"')
+    if kind == "model_type" and (bare := _bare_words(path)):
+        must = f"must be {' or '.join(bare)}, or a list of keys, each on a line of its own"
+        close = get_close_matches(str(details["input"]), bare, n=1)
+        return Problem(source.line(path), dotted(path), must, f'did you mean "{close[0]}"?' if close else "")
     message = WORDS.get(kind) or str(context.get("error", "")) or details["msg"].replace("Input should", "must")
     hint = ""
     if kind == "extra_forbidden":
         hint = GONE.get(dotted(path)) or _suggestion(str(path[-1]), _keys_at(path[:-1]))
     return Problem(source.line(path), dotted(path), message, hint)
+
+
+def _bare_words(path: Path) -> Sequence[str]:
+    """Return the words that may stand in the place of keys."""
+    match path:
+        case ("tables", _):
+            return ("public", "view")
+        case ("tables", _, "columns", _):
+            return ("hidden",)
+        case _:
+            return ()
 
 
 def _in_file(location: tuple[int | str, ...], source: Source) -> Path:

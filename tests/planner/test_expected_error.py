@@ -1,6 +1,8 @@
 """The errors that `noisegate check` tells are those of the noise that answers get, and its report says them once."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from math import exp
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxy.commands.check_report import CheckReport
+from rules.catalog import TableName
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity
 from rules.policy.yaml_source import Source
@@ -71,8 +74,7 @@ def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: d
         Finding(Severity.NOTE, "tables.customers.columns.email", "hidden"),
         Finding(Severity.NOTE, "tables.orders.columns.note", "hidden"),
     ]
-    source = Source(shop_data.RULES, "r.yaml", {"NOISEGATE_DATABASE": "x"})
-    report = CheckReport(Path("r.yaml"), source, planner.policy, found, tuple(uses.values()), EPSILONS)
+    report = _report(planner, found, tuple(uses.values()))
 
     lines = list(report.as_text())
     assert lines[:2] == [
@@ -86,3 +88,25 @@ def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: d
     assert tree["statements"] == {"all together": 1000, "ada": 1000, "bob": 500}
     assert tree["findings"][0]["line"] == 23
     assert tree["tables"][0]["questions"][0]["error_at_95%"] == {"0.1": 30.0, "1": 3.0, "5": 0.0}
+
+
+def test_a_report_of_a_hundred_tables_has_a_line_for_what_they_have_in_common(
+    planner: Planner, uses: dict[str, TableUse]
+) -> None:
+    names = [f"t{number}" for number in range(100)]
+    found = [Finding(Severity.WARNING, f"tables.{name}.unit", "can be null") for name in names]
+    orders = uses["orders"]
+    alike = [replace(orders, table=replace(orders.table, name=TableName("public", name))) for name in names]
+    report = _report(planner, found, (uses["customers"], *alike))
+
+    lines = list(report.as_text())
+    listed = ", ".join(f"{name}.unit" for name in names[:8])
+    assert lines[0].endswith(f": warning: {listed} and 92 others: can be null")
+    assert "  t0, t1, t2, t3, t4, t5, t6, t7 and 92 others" in lines and len(lines) < 60
+    assert lines[-1] == "r.yaml: fine, with 100 warnings"
+    assert len(json.loads(report.as_json())["findings"]) == 100
+
+
+def _report(planner: Planner, found: Sequence[Finding], uses: Sequence[TableUse]) -> CheckReport:
+    source = Source(shop_data.RULES, "r.yaml", {"NOISEGATE_DATABASE": "x"})
+    return CheckReport(Path("r.yaml"), source, planner.policy, found, uses, EPSILONS)

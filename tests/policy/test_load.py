@@ -153,7 +153,11 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         ("fresh_for: 1 day", "max_faults: 3", "max_faults: unknown key (a failure that a row can have caused"),
         ("unit: order_id -> shop.orders.id", "unit: order_id -> orders", "write a unit as"),
         (f'"{VERIFIER}"', "hunter2", "noisegate password"),
-        ("products: public", "products: publik", "rules.yaml:18: tables.products: must be a list of keys"),
+        (
+            "products: public",
+            "products: publik",
+            "rules.yaml:18: tables.products: must be public or view, or a list of keys",
+        ),
         ("  per: month", "  per: month\n  per: day", "rules.yaml:23: budget.per: this key is repeated"),
         ("${NOISEGATE_DATABASE}", "${NOISEGATE_DATABSE}", "the variable NOISEGATE_DATABSE is not set"),
         ("  products: public", "  products: public\n  public.products: public", "tables named twice: products"),
