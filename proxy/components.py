@@ -38,7 +38,7 @@ from proxy.twin.twin import ClusterError, TwinError, TwinLimits
 from proxy.twin.twins import Twins
 from rules.catalog import Catalog, TableName
 from rules.mechanisms.draw import OpenDPNoise
-from rules.policy.finding import Severity
+from rules.policy.finding import Severity, in_lines
 from rules.policy.model import Policy
 
 
@@ -70,9 +70,9 @@ async def open_components(
     catalog, risks = await _look_first(engine, policy, settings.retry_seconds, warns_of_zones=warns_of_zones)
     freeze = Freeze(settings.rules).read_again(policy, catalog).told(policy, catalog, ())
     policy = freeze.hide(policy, catalog)
-    warnings = (finding for finding in check_rules(policy, catalog) if finding.severity is not Severity.NOTE)
+    warnings = (line for _, line in in_lines(check_rules(policy, catalog), Severity.WARNING))
     for line in (*warnings, *(f"warning: {risk}" for risk in risks)):  # notes are what `noisegate check` is for
-        tell(str(line))
+        tell(line)
     ledger = await open_ledger(settings, ledger_identity(catalog))
     stack.push_async_callback(ledger.close)
     policy = await with_kept_bounds(policy, catalog, ledger)

@@ -1,20 +1,16 @@
 """Report of `noisegate check`: findings with their lines, what can be asked with what error; as text or JSON."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
 
 from rules.planner.expected_error import ExpectedError, TableUse
-from rules.policy.finding import Finding, Severity
+from rules.policy.finding import Finding, Severity, in_lines, listed
 from rules.policy.model import Policy
 from rules.policy.yaml_source import Source
-
-_MANY_ALIKE: Final = 4  # warnings, of which one line tells
-_MOST_LISTED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +32,8 @@ class CheckReport:
         for finding in self.findings:
             if finding.severity is Severity.ERROR:
                 yield f"{self._place(finding)}: {finding}"
-        for severity in (Severity.WARNING, Severity.NOTE):
-            for alike in self._alike(severity):
-                if severity is Severity.WARNING and len(alike) < _MANY_ALIKE:
-                    yield from (f"{self._place(finding)}: {finding}" for finding in alike)
-                else:
-                    hint = f" ({alike[0].hint})" if alike[0].hint else ""
-                    paths = _listed([_short(finding.path) for finding in alike])
-                    yield f"{self._place(alike[0])}: {severity}: {paths}: {alike[0].message}{hint}"
+        for finding, line in (*in_lines(self.findings, Severity.WARNING), *in_lines(self.findings, Severity.NOTE)):
+            yield f"{self._place(finding)}: {line}"
         if self.uses:
             yield ""
             yield from self._consequences()
@@ -77,13 +67,6 @@ class CheckReport:
         }
         return json.dumps(tree, ensure_ascii=False, indent=2)
 
-    def _alike(self, severity: Severity) -> Iterable[Sequence[Finding]]:
-        kinds: dict[tuple[str, str], list[Finding]] = {}
-        for finding in self.findings:
-            if finding.severity is severity:
-                kinds.setdefault((finding.message, finding.hint), []).append(finding)
-        return kinds.values()
-
     def _place(self, finding: Finding) -> str:
         return f"{self.file}:{self.source.line_of(finding.path)}"
 
@@ -108,21 +91,9 @@ class CheckReport:
                 lines = (*map(_line, use.questions), *(f"not: {column}" for column in use.not_covered))
                 tables.setdefault(lines, []).append(str(use.table.name))
         for lines, names in tables.items():
-            yield f"  {_listed(names)}"
+            yield f"  {listed(names)}"
             yield from (f"    {line}" for line in lines)
         yield "  Averages, quantiles and shares: noisegate.margin(…) around one shows its error with the answer."
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names, but not a hundred of them: --json has all.
-
-    Example:
-        >>> _listed(["a", "b"]), _listed([*"abcdefghijkl"])
-        ('a, b', 'a, b, c, d, e, f, g, h and 4 others')
-    """
-    if len(names) <= _MOST_LISTED + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:_MOST_LISTED])} and {len(names) - _MOST_LISTED} others"
 
 
 def _line(question: ExpectedError) -> str:
@@ -164,11 +135,6 @@ def _table(use: TableUse) -> dict[str, object]:
         ],
         "not_covered": list(use.not_covered),
     }
-
-
-def _short(path: str) -> str:
-    """tables.customers.columns.name is customers.name."""
-    return path.removeprefix("tables.").replace(".columns.", ".")
 
 
 def _plural(number: int, word: str) -> str:

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -28,6 +28,7 @@ from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog
 from rules.policy.edit_yaml import CannotEdit, put, remove
 from rules.policy.freeze import as_text, see
+from rules.policy.model import Policy, table_name
 from rules.sql.grammar import fingerprint, parse, shape
 from rules.sql.read import read
 from rules.sql.statement import Kind, Reading, Statement
@@ -44,6 +45,7 @@ _MAY_GO_ON: Final = re.compile(r"['\"$]|/\*")
 _MOST_PIECES: Final = 8
 _CONSTANTS: Final = re.compile(r"'(?:[^']|'')*'|(?<![\w.$])[0-9]+(?:\.[0-9]+)?\b")
 _VALUES: Final = re.compile(rf'"[^"]*"|{_CONSTANTS.pattern}')
+_MISSING: Final = re.compile(r'(?P<kind>relation|column) "?(?:[\w$]+\.)*(?P<name>[^".]+)"? does not exist')
 _EXAMPLES: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "real", "double precision"), "1"),
     **dict.fromkeys(("text", "character varying", "character", "name"), "'a'"),
@@ -114,10 +116,11 @@ async def shadow(rules: Path, catalog: Catalog, text: str, kept: Sequence[KeptBo
     whole = statements_in(text)
     counts = Counter(own for _, own in whole)
     made = Findings(statements=len(whole), different=len(counts))
+    withheld = _withheld(read_rules(rules), catalog)
     with tempfile.TemporaryDirectory(prefix="noisegate-shadow-") as folder:
         async with _session(rules, Path(folder), catalog, kept) as session:
             for statement, own in dict(zip((own for _, own in whole), whole, strict=True)).values():
-                await _ask(session, statement, own, counts[own], made)
+                await _ask(session, statement, own, counts[own], made, withheld)
     return made
 
 
@@ -175,6 +178,7 @@ async def _ask(
     own: str,
     count: int,
     made: Findings,
+    withheld: Mapping[tuple[str, str], str],
 ) -> None:
     """Find what would become of one statement."""
     if statement is None:
@@ -195,7 +199,9 @@ async def _ask(
     except psycopg.Error as error:
         diagnosis = error.diag
         words = diagnosis.message_primary or "the connection was lost"
-        kind = RefusedStatement(error.sqlstate or "", words, diagnosis.message_hint or "")
+        missing = _MISSING.fullmatch(words)
+        hint = diagnosis.message_hint or withheld.get((missing["kind"], missing["name"]) if missing else ("", ""), "")
+        kind = RefusedStatement(error.sqlstate or "", words, hint)
         made.refuse(_without_constants(kind), shape_of(query), count)
         return
     if (cost := _COST.match(plan)) is not None:
@@ -204,6 +210,18 @@ async def _ask(
         made.priced.add(query.strip())
     else:
         made.exact += count
+
+
+def _withheld(policy: Policy, catalog: Catalog) -> dict[tuple[str, str], str]:
+    """Return what the DBA may know of that does not exist for analysts, by kind and name."""
+    named = {name.name for name in map(table_name, policy.tables)}
+    unnamed = {table.name.name for table in catalog.tables} - named
+    tables = {("relation", name): "The database has it, and the rules file does not name it." for name in unnamed}
+    columns = ((name, column) for table in policy.tables.values() for name, column in table.columns.items())
+    hidden = {
+        ("column", name): "The rules file hides a column of this name." for name, column in columns if column.hidden
+    }
+    return tables | hidden
 
 
 def _query_in(statement: Statement, own: str) -> str | None:
