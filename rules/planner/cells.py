@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -12,13 +13,14 @@ from rules.aggregates.contributions import Contribution
 from rules.algebra.nodes import Filter, Node
 from rules.bind.scope import PlannerContext
 from rules.functions.casts import cast_to
+from rules.functions.context import EvalContext
 from rules.functions.datetime.extraction import extract
 from rules.functions.datetime.truncation import date_trunc, truncate
 from rules.kernel.measures import Count, Products, Sum, Units
 from rules.kernel.measures import Values as Summed
 from rules.mechanisms.cells import PARTS, WHOLE, CellKey, Cells, Clock, Field, Finer, Halves, Span, Test, View
 from rules.planner.bounding import Bounding
-from rules.planner.names import CanonicalNames
+from rules.planner.names import CanonicalNames, expression_name
 from rules.planner.select_partitions import Keyed
 from rules.refusal import Refusal
 from rules.release.cells import local_time, value_of_local
@@ -110,7 +112,7 @@ class _Maker:
         return Cells(family(own), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
 
     def _name(self, expression: Expression) -> str:
-        return hashlib.sha256(self.names.expression(expression).encode()).hexdigest()[:20]
+        return _short(self.names.expression(expression))
 
     def _key(
         self,
@@ -182,17 +184,29 @@ class _Maker:
         """The keys that a moment is usually cut to."""
         if column.type.kind not in ("timestamptz", "timestamp", "date"):
             return ()
-        column, setting = _nameable(column), self.context.setting(as_key=True)
-        try:
-            truncations = [(date_trunc((Literal(field), column), setting), field) for field in _FIELDS]
-            dates = [(cast_to(expression, DATE, setting), field) for expression, field in truncations]
-            day = column if column.type.kind == "date" else cast_to(column, DATE, setting)
-            numbers = [(extract((Literal(field[3:]), column), setting), field) for field in _NUMBERS_OF]
-            whole = [(cast_to(expression, INT4, setting), field) for expression, field in numbers]
-        except Refusal:  # of the session's styles
-            return ()
-        made = [*truncations, *dates, (day, _FIELDS[0]), *numbers, *whole]
-        return tuple(_TimeKey(self._name(expression), _type_of(expression), field) for expression, field in made)
+        name, setting = self.names.rendered.names[column.id], self.context.setting(as_key=True)
+        nameless, timeless = replace(_nameable(column), id=0), replace(setting, now=None, readings=())
+        return _times_of(nameless, name, self.names.zone, timeless)
+
+
+@lru_cache(maxsize=256)
+def _times_of(column: Column, name: str, zone: str, setting: EvalContext) -> tuple[_TimeKey, ...]:
+    """The same of a column with this name: charts of a dashboard read the same ones."""
+    try:
+        truncations = [(date_trunc((Literal(field), column), setting), field) for field in _FIELDS]
+        dates = [(cast_to(expression, DATE, setting), field) for expression, field in truncations]
+        day = column if column.type.kind == "date" else cast_to(column, DATE, setting)
+        numbers = [(extract((Literal(field[3:]), column), setting), field) for field in _NUMBERS_OF]
+        whole = [(cast_to(expression, INT4, setting), field) for expression, field in numbers]
+    except Refusal:  # of the session's styles
+        return ()
+    made = [*truncations, *dates, (day, _FIELDS[0]), *numbers, *whole]
+    names = [_short(expression_name(expression, {column.id: name}, zone)) for expression, _ in made]
+    return tuple(_TimeKey(short, _type_of(key), field) for short, (key, field) in zip(names, made, strict=True))
+
+
+def _short(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:20]
 
 
 def _nameable(column: Column) -> Column:

@@ -1,6 +1,6 @@
 """Canonical texts of blocks and measures: what is equal has equal ones, whatever its spelling and its statement."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rules.aggregates.contributions import Contribution, Pick, Typical
@@ -116,12 +116,17 @@ class CanonicalNames:
         return any(column.type.kind == "timestamptz" for scan in scans for column in scan.facts.columns)
 
     def expression(self, written: Expression) -> str:
-        sql = expression_sql(written, self.rendered.names)
-        return f"{sql} in {self.zone}" if _is_zoned(sql) else sql
+        return expression_name(written, self.rendered.names, self.zone)
 
 
 def _side(end: End | None) -> str:
     return "" if end is None else f"{'low' if end.side < 0 else 'high'} end for {end.level} of the "
+
+
+def expression_name(written: Expression, columns: Mapping[int, str], zone: str) -> str:
+    """Write an expression over columns of these names, with the session's zone where that makes a difference."""
+    sql = expression_sql(written, columns)
+    return f"{sql} in {zone}" if _is_zoned(sql) else sql
 
 
 def _is_zoned(sql: str) -> bool:

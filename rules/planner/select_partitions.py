@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate, pairwise
 from math import prod
 
 from rules.algebra.case_domains import refined
@@ -37,6 +36,7 @@ from rules.values.types import KEY_KINDS, Type
 from rules.values.value import Value, text_of
 
 Item = tuple[Value | None, Text]
+_Member = tuple[tuple[Item, ...], tuple[int, ...]]  # a group, and which row of each part it has
 _MOST_TRIED = 1_000_000  # combinations, of which few may be possible
 _FEW = 100  # values of a listed key beside keys that are found
 
@@ -172,31 +172,26 @@ def listing_of(
     """
     order: tuple[int, ...] = ()
     ranks: list[Mapping[int, int]] = []
-    groups: list[tuple[Item, ...]] = [()]
+    groups: list[_Member] = [((), ())]
     for part in parts:
         order += part.places
         ranks += [_ranks(keys[place], [row[at] for row in part.rows]) for at, place in enumerate(part.places)]
         if len(groups) * len(part.rows) > max(limit, _MOST_TRIED):
             return None
-        groups = [(*group, *row) for group in groups for row in part.rows]
+        rows = tuple(enumerate(part.rows))
+        groups = [((*group, *row), (*places, number)) for group, places in groups for number, row in rows]
         for joint in known:
             groups = _possible(groups, [keys[place] for place in order], joint)
         if len(groups) > limit:
             return None
     at = [order.index(place) for place in range(len(keys))]
-    groups.sort(key=lambda group: [ranks[place][id(group[place])] for place in at])
-    texts = tuple(tuple(group[place][1] for place in at) for group in groups)
+    groups.sort(key=lambda member: [ranks[place][id(member[0][place])] for place in at])
+    texts = tuple(tuple(group[place][1] for place in at) for group, _ in groups)
     if len(groups) < prod(len(part.rows) for part in parts):
         whole = _listed(keys, texts)
         return Listing(PublicGroups(texts, tuple((number,) for number in range(len(groups)))), (whole,))
     listed = tuple(_listed_part(keys, part) for part in parts)
-    ends = [0, *accumulate(len(part.places) for part in parts)]
-    numbers = [{row: number for number, row in enumerate(part.rows)} for part in parts]
-    ordinals = tuple(
-        tuple(number[group[first:last]] for number, (first, last) in zip(numbers, pairwise(ends), strict=True))
-        for group in groups
-    )
-    return Listing(PublicGroups(texts, ordinals), listed)
+    return Listing(PublicGroups(texts, tuple(places for _, places in groups)), listed)
 
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
@@ -249,7 +244,7 @@ def found_keys(keyed: Keyed, time_zone: str) -> tuple[tuple[Key, ...], tuple[Key
     return tuple(kernel_keys), tuple(columns)
 
 
-def _possible(groups: list[tuple[Item, ...]], keys: list[Expression], joint: Joint) -> list[tuple[Item, ...]]:
+def _possible(groups: list[_Member], keys: list[Expression], joint: Joint) -> list[_Member]:
     """The groups whose values some known row has."""
     numbers = [key.id if isinstance(key, Column) else None for key in keys]
     places = [place for place, number in enumerate(numbers) if number in joint.columns]
@@ -257,7 +252,7 @@ def _possible(groups: list[tuple[Item, ...]], keys: list[Expression], joint: Joi
         return groups
     columns = [joint.columns.index(number) for number in numbers if number in joint.columns]
     rows = {tuple(row[column] for column in columns) for row in joint.rows}
-    return [group for group in groups if tuple(group[place][0] for place in places) in rows]
+    return [member for member in groups if tuple(member[0][place][0] for place in places) in rows]
 
 
 def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | None:
