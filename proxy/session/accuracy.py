@@ -19,7 +19,7 @@ from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan, Request
-from rules.refusal import BadSetting, OutOfReach
+from rules.refusal import OutOfReach
 from rules.release.release import Noised
 from rules.release.within import (
     Demand,
@@ -89,8 +89,6 @@ class Accuracy(Prerequisites):
         if needs is not None:
             plan, epsilon = await self._least(bounded, needs, plan, request.confidence, Decimal(0))
             return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
-        if bounded.limits.hides_few:
-            raise _tells_of_few(within)
         bounded = replace(
             bounded, request=replace(request, delta=request.delta / 2)
         )  # two releases share the statement's
@@ -107,6 +105,8 @@ class Accuracy(Prerequisites):
         if are_met(needs, probe.blocks, known, rest):
             return probe, _promised(within, needs, plan), answer
         spent = Decimal(0) if answer.is_free else probe.epsilon
+        if bounded.limits.hides_few and not needs.promised:
+            raise _of_few(within, _paid(probe, answer))
         if not needs.can_be_met:
             most, size = bounded.limits.max_epsilon, bounded.limits.group_size
             raise _too_small(bounded, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
@@ -168,15 +168,6 @@ class Accuracy(Prerequisites):
         raise _beyond(bounded, None if epsilon is None else epsilon + spent, paid)
 
 
-def _tells_of_few(within: Within) -> BadSetting:
-    """The ε that keeps such an error follows from how large a number is, which may be one of few units."""
-    return BadSetting(
-        f"noisegate.within = {within.text} would tell how large these numbers are, and the rules file has min_units",
-        hint="Ask for counts or sums by their error in their own unit, as in SET noisegate.within = 50, or RESET "
-        "noisegate.within and SET noisegate.epsilon.",
-    )
-
-
 def _probe_epsilon(limits: SettingLimits) -> Decimal:
     return max(limits.min_epsilon, _THREE.divide(limits.max_epsilon, Decimal(_PROBES)))
 
@@ -201,6 +192,16 @@ def _paid(probe: Plan, answer: Answer) -> str:
         return "The probe is an earlier answer; nothing was charged."
     cost = f"rho {price(probe.rho)}" if probe.rho else f"epsilon {price(probe.epsilon)}"
     return f"The probe cost {cost}; while its answer is kept, it is not charged again."
+
+
+def _of_few(within: Within, paid: str) -> OutOfReach:
+    """What an error would take is not told of numbers that are not shown."""
+    return OutOfReach(
+        f"noisegate.within = {within.text} cannot be promised: noise tells fewer units here than min_units of the "
+        "rules file lets be shown",
+        detail=paid,
+        hint="Ask about more units, or for fewer and larger groups.",
+    )
 
 
 def _too_small(bounded: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:

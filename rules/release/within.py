@@ -29,7 +29,7 @@ from rules.mechanisms.release_plan import Block
 from rules.refusal import NotSupported
 from rules.release.formula import Result, Value
 from rules.release.outputs import show
-from rules.release.release import Noised, shown_cells
+from rules.release.release import Noised, outputs_of_few, shown_cells
 from rules.sql.session_settings import Within
 
 Laws = Sequence[Mapping[int, Distribution]]  # of each block
@@ -115,7 +115,8 @@ def needs_after(
 ) -> tuple[Needs, Needs]:
     """Return what follows from a probe: to be sure of it, and at the very least, for a refusal's words.
 
-    Numbers that are small beside the others are not promised: half of the mean of those above zero is asked for.
+    Numbers that are small beside the others are not promised: half of the mean of those above zero is asked for. Those
+    that the rules want not shown, being about few units, are not looked at: the ε that is told follows from others.
     """
     probes = [_probed(demand, *probed[demand.block], within, level) for demand in demands]
     parts = list(zip(*probes, strict=True))
@@ -128,7 +129,8 @@ def _probed(
 ) -> tuple[Need, Need, int, int]:
     output, missed = block.outputs[demand.output], (1 - level) * _PROBE_SHARE
     sized = Count(output.count) if isinstance(output, Average) else output
-    _, cells, _ = shown_cells(block, noised)
+    _, every, _ = shown_cells(block, noised)
+    cells = [cell for cell in every if demand.output not in outputs_of_few(block, cell)]
     sizes = [abs(float(show(sized, cell) or 0)) for cell in cells]
     positive = [size for size in sizes if size > 0]
     least = sum(positive) / len(positive) / 2 if positive else 0.0
@@ -143,11 +145,11 @@ def _probed(
         assert known is not None, "a count or a sum has a margin of its own"
         amounts = [(sizes[choice] - float(known), sizes[choice] + float(known)) for choice in chosen]
         pairs = [(Need(demand, _allowed(within, low)), Need(demand, _allowed(within, high))) for low, high in amounts]
-    if not pairs:  # no group was found
+    if not pairs:  # no group was found, or none is shown
         pairs = [(Need(demand, 0.0), Need(demand, _allowed(within, 1.0)))]
     sure = min((pair[0] for pair in pairs), key=lambda need: need.allowed * need.rows)
     hoped = min((pair[1] for pair in pairs), key=lambda need: need.allowed * need.rows)
-    return sure, hoped, len(chosen), len(sizes)
+    return sure, hoped, len(chosen), len(every)
 
 
 def _of_mean(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rules.mechanisms.additive import LaplaceNoise, NoisedMeasure, combined, laws_of
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.noised_outputs import Average, Chosen, Count, margin_of_output
-from rules.mechanisms.release_plan import Block, Choice, KeyColumn, Measure, PublicGroups, Quantile
+from rules.mechanisms.release_plan import Block, Choice, KeyColumn, LeastUnits, Measure, PublicGroups, Quantile
 from rules.refusal import NotSupported
 from rules.release.formula import Formula, Operation, Result, Value
 from rules.release.release import Noised
@@ -128,6 +128,22 @@ def test_small_groups_are_not_promised() -> None:
     assert (needs.promised, needs.numbers) == (2, 3)
     assert 440 < needs.needs[0].allowed < 450 < at_least.needs[0].allowed < 460
     assert are_met(needs, [block], [laws_of(block, group_size=1)], LEVEL)
+
+
+def test_numbers_about_few_units_are_not_looked_at() -> None:
+    """They are not shown, and neither is what an error of them would take."""
+    groups = (("a",), ("b",), ("c",))
+    block = replace(block_of(1), groups=PublicGroups(groups), least_units=LeastUnits((0, 0), 9_500))
+    laws = laws_of(block, group_size=1)
+
+    first, second = (
+        needs_after([Demand(0, 0)], [(block, Noised(groups, {0: (10_000, few, 3)}, laws))], relative("0.05"), LEVEL)
+        for few in (9_000, 5)
+    )
+    none, _ = needs_after([Demand(0, 0)], [(block, Noised(groups, {0: (9, 8, 3)}, laws))], relative("0.05"), LEVEL)
+
+    assert first == second and (first[0].promised, first[0].numbers) == (1, 3)
+    assert not none.can_be_met and none.promised == 0
 
 
 REFUSED: list[tuple[Formula | None, str]] = [
