@@ -177,10 +177,10 @@ async def find_readings(
     views = {_digest(rulebook, view.family): view for view in block.cells.views}
     since = now - rulebook.policy.fresh_for
     cubes = lasting(context.cubes)
-    find = ledger.find_other_cells if of_others else partial(ledger.find_cells, lasting=cubes)
+    find = partial(ledger.find_other_cells if of_others else ledger.find_cells, lasting=cubes)
     kept = await find(tuple(views), analyst=context.analyst, budgets=rulebook.budgets, now=now, since=since)
-    if of_others:  # a cube is paid as a whole, by those whom it is for
-        kept = [each for each in kept if each.id not in cubes and (charges is None or each.charge in charges)]
+    if of_others:  # none of a cube, which is paid as a whole, by those whom it is for
+        kept = [each for each in kept if (charges is None or each.charge in charges)]
         kept = [each for each in kept if (cells := _cells_of(each)) is not None and not cells.is_chosen]
     known = _Matching(block, block_key(block, rulebook), block.cells, groups, views, may_be_cut).known(kept)
     return replace(known, relatives=Relatives()) if context.is_inner else known

@@ -181,11 +181,18 @@ class Ledger:
         return await self._batches.run(find)
 
     async def find_other_cells(
-        self, families: Sequence[str], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+        self,
+        families: Sequence[str],
+        *,
+        analyst: str,
+        budgets: Budgets,
+        now: datetime,
+        since: datetime,
+        lasting: Sequence[int] = (),
     ) -> Sequence[KeptRelease]:
         def find(connection: Connection) -> Sequence[KeptRelease]:
-            period = charges.running_period(connection, now, budgets)
-            return stored_releases.find_other_cells(connection, families, (account_of(analyst), period), since)
+            account = account_of(analyst), charges.running_period(connection, now, budgets)
+            return stored_releases.find_other_cells(connection, families, account, Age(since, tuple(lasting)))
 
         return await self._batches.run(find)
 

@@ -19,6 +19,7 @@ from rules.accounting.store import KeptRelease, LedgerError, Release, ReleaseQue
 
 _CLOSE = 1 - 1e-9  # a float may be a little below the decimal that it stands for
 _MOST = 100  # releases of one measure: what more there are is less precise than all of these
+_MOST_LASTING = 10_000  # of cubes, with every period in which they were paid: beside the others, in nobody's place
 COLUMNS = "r.id, r.charge, r.time, r.block, r.measure, r.cost, r.epsilon, r.groups, r.list, r.numbers"
 
 Row = tuple[Any, ...]  # as COLUMNS has them
@@ -155,24 +156,27 @@ def find_cells(connection: Connection, families: Sequence[str], account: Account
     if not families:
         return ()
     holes = ", ".join("?" * len(families))
-    alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes}) AND {age.is_fresh}"
-    order = f"CASE WHEN {age.is_lasting} THEN 0 ELSE 1 END, r.id DESC"
-    return _of_account(
-        connection, account, age, f"{alike} ORDER BY {order}", (*families, *age.parameters, *age.lasting)
-    )
+    alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes})"
+    newest = f"{alike} AND r.time >= ? AND NOT {age.is_lasting} ORDER BY r.id DESC"
+    others = _of_account(connection, account, age, newest, (*families, chain.stamp(age.since), *age.lasting))
+    if not age.lasting:
+        return others
+    wanted = f"{alike} AND {age.is_lasting} ORDER BY r.id DESC"
+    return _of_account(connection, account, age, wanted, (*families, *age.lasting), most=_MOST_LASTING) + others
 
 
 def find_other_cells(
-    connection: Connection, families: Sequence[str], account: Account, since: datetime
+    connection: Connection, families: Sequence[str], account: Account, age: Age
 ) -> tuple[KeptRelease, ...]:
-    """The same of what is not on the account, but on another one of its period."""
+    """The same of what is not on the account, but on another one of its period, and does not last."""
     if not families:
         return ()
     holes, own = ", ".join("?" * len(families)), "SELECT 1 FROM seen s WHERE s.release = r.id AND s.period = ?"
     rows = connection.execute(
         f"SELECT r.id FROM releases r WHERE substr(r.block, 1, {len(families[0])}) IN ({holes}) AND r.time >= ?"
-        f" AND EXISTS ({own}) AND NOT EXISTS ({own} AND s.account = ?) ORDER BY r.id DESC LIMIT {_MOST}",
-        (*families, chain.stamp(since), account[1], account[1], account[0]),
+        f" AND EXISTS ({own}) AND NOT EXISTS ({own} AND s.account = ?) AND NOT {age.is_lasting}"
+        f" ORDER BY r.id DESC LIMIT {_MOST}",
+        (*families, chain.stamp(age.since), account[1], account[1], account[0], *age.lasting),
     )
     kept_releases = [_one(connection, number, account) for (number,) in rows]
     return tuple(release for release in kept_releases if release.shared)
@@ -202,15 +206,16 @@ def _own(connection: Connection, alike: _Alike, account: Account) -> tuple[KeptR
 
 
 def _of_account(
-    connection: Connection, account: Account, age: Age, wanted: str, values: Sequence[str | int | None]
-) -> tuple[KeptRelease, ...]:
+    connection: Connection, account: Account, age: Age, wanted: str, values: Sequence[str | int | None],
+    *, most: int = _MOST,
+) -> tuple[KeptRelease, ...]:  # fmt: skip
     """Find what the account has in its period, and what lasts of what it has ever had, each once."""
     name, period = account
     rows = connection.execute(
         f"SELECT s.period, p.entry, e.entry, {COLUMNS} FROM releases r"
         f" JOIN seen s ON s.release = r.id AND s.account = ? AND (s.period = ? OR {age.is_lasting})"
         " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
-        f" WHERE {wanted} LIMIT {_MOST}",
+        f" WHERE {wanted} LIMIT {most}",
         (name, period, *age.lasting, *values),
     )
     kept_releases = (_seen((name, when), seen, settled, row) for when, seen, settled, *row in rows)

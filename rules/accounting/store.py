@@ -319,9 +319,19 @@ class LedgerStore(Protocol):
         """All releases of the newest charge of an account that has any, in the order in which they were made."""
 
     async def find_other_cells(
-        self, families: Sequence[str], *, analyst: str, budgets: Budgets, now: datetime, since: datetime
+        self,
+        families: Sequence[str],
+        *,
+        analyst: str,
+        budgets: Budgets,
+        now: datetime,
+        since: datetime,
+        lasting: Sequence[int] = (),
     ) -> Sequence[KeptRelease]:
-        """Find what is not, and costs the dataset nothing, since others have paid for it in this period."""
+        """Find what is not, and costs the dataset nothing, since others have paid for it in this period.
+
+        Nothing that lasts is among it.
+        """
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:
         """Those of these analysts who have paid for a release, now or earlier, and whose roles have."""

@@ -249,6 +249,26 @@ async def test_what_lasts_serves_who_has_paid_for_it_in_whichever_period_and_nob
     assert [[each.id for each in some] for some in beside] == [[numbers[0]], [numbers[1]], [], []]
 
 
+async def test_a_cube_of_many_cells_crowds_out_nothing(ledger: LedgerStore) -> None:
+    family = "f" * 64
+    for analyst, times in (("ada", 1), ("bob", 1), ("synopsis daily", 130)):
+        receipt = await ledger.charge(charge_of(analyst, "0.1"), MAKERS)
+        blocks = [f"{family} {analyst} {number}" for number in range(times)]
+        await ledger.settle(receipt.charge, [release_of("0.001", block=block) for block in blocks])
+    lasting = tuple(each.id for each in await ledger.newest_of("synopsis daily"))
+    await ledger.charge(charge_of("ada", sights=lasting), MAKERS)
+
+    cells = await ledger.find_cells(
+        [family], analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting
+    )  # fmt: skip
+    others = await ledger.find_other_cells(
+        [family], analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting
+    )
+
+    assert [each.id for each in cells] == [*reversed(lasting), 1]
+    assert [each.id for each in others] == [2]
+
+
 async def test_what_lasts_comes_first_and_once(ledger: LedgerStore) -> None:
     """Seen in two periods it is one release: a mean of it with itself would be told as more precise."""
     block = "f" * 64 + " x"
