@@ -137,20 +137,14 @@ class Renderer:
         names = {script.columns[place][0]: f"{alias}.{name}" for place, name in zip(places, called, strict=True)}
         return From(f"({source}) AS {alias}({', '.join(called)})", names)
 
-    def _project(
-        self, relation: Relation, computed_columns: tuple[tuple[int, Expression], ...], used: frozenset[int]
-    ) -> From:
+    def _project(self, relation: Relation, columns: tuple[tuple[int, Expression], ...], used: frozenset[int]) -> From:
         """Computed columns stand in a sub-select of their own, so that each is written once."""
-        computed = [(number, expression) for number, expression in computed_columns if number in used]
-        inner = self.render(
-            relation.parts[0],
-            (used - dict(computed_columns).keys()) | ids_in(*(expression for _, expression in computed)),
-        )
+        computed = [(number, value) for number, value in columns if number in used]
+        read = ids_in(*(value for _, value in computed))
+        inner = self.render(relation.parts[0], (used - dict(columns).keys()) | read)
         if not computed:
             return inner
-        return self._extended(
-            inner, [(number, expression_sql(expression, inner.names)) for number, expression in computed], used
-        )
+        return self._extended(inner, [(number, expression_sql(value, inner.names)) for number, value in computed], used)
 
     def _extended(self, inner: From, computed: list[tuple[int, str]], used: frozenset[int]) -> From:
         """The same rows with more columns, in a sub-select of their own."""
