@@ -139,6 +139,8 @@ class App:
                 policy = read_rules(self.settings.rules)
                 if policy.database != self.policy.database:
                     raise ConfigurationError("the rules name another database, which needs a restart")
+                if policy.public_reader != self.policy.public_reader:
+                    raise ConfigurationError("the rules name another public_reader, which needs a restart")
                 check_authorities(policy, self.settings.server)
                 accounts, tls = load_accounts(policy, self.settings.rules, self._secret), read_tls(self.settings.server)
                 if self._parts is not None:

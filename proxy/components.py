@@ -10,8 +10,10 @@ import psycopg
 from proxy.causes import cause_of
 from proxy.engines.engine import EngineError, EngineTooOld
 from proxy.engines.postgres.privileges import tables_to_read
+from proxy.engines.postgres.public_reader import PublicReader
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import system_clock
+from proxy.execute.public_rows import PublicRows
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
 from proxy.execute.time_zones import find_differing
@@ -83,6 +85,7 @@ async def open_components(
     service = Service(rulebook, planner, engine, ledger, noise=OpenDPNoise(), clock=system_clock, load=load)
     twins = await _open_twins(settings, engine, catalog, policy)
     stack.push_async_callback(twins.close)
+    service.public = await _public_rows(policy, load.cost, twins, service, stack)
     sessions = _sessions(settings, service, twins, catalog.database)
     shelf = Shelf(Maker(engine, ledger, OpenDPNoise(), system_clock), twins, service.synopses.tell)
     cubes = CubeShelf(CubeMaker(engine, ledger, OpenDPNoise(), system_clock), twins, service.cubes.tell)
@@ -142,6 +145,19 @@ async def _open_twins(settings: Settings, engine: PostgresEngine, catalog: Catal
     for name, reason in twins.closed_tables.items():
         tell(f"warning: the public table {name} cannot be queried: {reason}")
     return twins
+
+
+async def _public_rows(
+    policy: Policy, most_cost: float | None, twins: Twins, service: Service, stack: AsyncExitStack
+) -> PublicRows:
+    """Rows of public tables that no twin holds, if the rules name a login that reads them."""
+    if policy.public_reader is None:
+        return PublicRows(None, lambda: twins.closed_tables)
+    reader = PublicReader(policy.public_reader, most_cost=most_cost)
+    stack.push_async_callback(reader.close)
+    for reason in await reader.find_excess(service.rulebook.readable):
+        tell(f"warning: public_reader is not used: {reason}; noisegate grants prints the SQL of its role")
+    return PublicRows(reader, lambda: twins.closed_tables, service.schema_changed.set)
 
 
 def _sessions(settings: Settings, service: Service, twins: Twins, database: str) -> Sessions:

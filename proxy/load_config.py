@@ -50,11 +50,12 @@ def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Polic
     """The rules file, or everything that is wrong with it."""
     try:
         policy = load_policy(path.read_text(encoding="utf-8"), str(path), environment)
-        conninfo_to_dict(policy.database)
+        for key in ("database", "public_reader"):
+            conninfo_to_dict(getattr(policy, key) or "")
     except RulesError as error:
         raise ConfigurationError(f"the rules file has errors\n{error}") from None
     except ProgrammingError:
-        raise ConfigurationError(f"{path}: database: this is not a libpq connection string") from None
+        raise ConfigurationError(f"{path}: {key}: this is not a libpq connection string") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8") from None
     except OSError as error:

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from proxy.commands.basic import Look, look_at, run, say
 from proxy.commands.check_report import CheckReport
 from proxy.engines.postgres.privileges import grants_of
+from proxy.engines.postgres.public_reader import Readable, find_excess, public_grants
 from proxy.kept_bounds import as_words, put_bounds, read_kept
 from proxy.load_config import ConfigurationError, database_of, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
@@ -30,6 +31,7 @@ from rules.policy.yaml_source import Source, dotted
 from rules.synopses.check import check_whole
 
 READER: Final = "noisegate_reader"
+PUBLIC_READER: Final = "noisegate_public_reader"
 
 
 def check(
@@ -51,7 +53,7 @@ def check(
     looks = list(_looks(rules, policy, bounds))
     policy = put_bounds(policy, look.catalog, bounds)
     shown = policy if seen is None else hide_unseen(policy, look.catalog, seen)
-    ours = [*_findings(rules, policy, look, seen), *looks]
+    ours = [*_findings(rules, policy, look, seen), *_public_reader(shown, look.catalog), *looks]
     paths = {finding.path for finding in ours if finding.path != "database"}  # what is hidden, and why
     meant = check_whole(shown, look.catalog)
     kept = (finding for finding in meant if finding.severity is not Severity.NOTE or finding.path not in paths)
@@ -104,6 +106,13 @@ def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None) -> Ite
         yield from (
             unseen.finding(lock_of(rules).name, str(rules)) for unseen in find_unseen(policy, look.catalog, seen)
         )
+
+
+def _public_reader(shown: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """Yield what the login for large public tables may do besides reading these: then it is not used."""
+    if shown.public_reader is not None:
+        for reason in run(find_excess(shown, catalog)):
+            yield warning("public_reader", f"it is not used: {reason}", "noisegate grants prints the SQL of its role")
 
 
 def _once_locked(policy: Policy, catalog: Catalog, now: Sequence[Finding]) -> Iterator[Finding]:
@@ -184,4 +193,9 @@ def grants(rules: Path, role: str | None) -> int:
     parameters = conninfo_to_dict(policy.database)
     named = role or str(parameters.get("user") or READER)
     say(grants_of(policy, database_of(policy), named).rstrip("\n"))
+    if policy.public_reader is not None:
+        catalog, seen = run(look_at(policy.database)).catalog, read_lock(rules)
+        shown = policy if seen is None else hide_unseen(policy, catalog, seen)
+        reader = str(conninfo_to_dict(policy.public_reader).get("user") or PUBLIC_READER)
+        say(public_grants(Readable.of(shown, catalog), catalog, reader).rstrip("\n"))
     return 0

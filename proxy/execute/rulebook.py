@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 
+from proxy.engines.postgres.public_reader import Readable
 from rules.accounting.budgets import Budgets, budgets_of
 from rules.catalog import Catalog, TableName
 from rules.kernel.ground import Ground
@@ -26,6 +27,7 @@ class Rulebook:
     fingerprint: str  # equal when answers mean the same: budgets and passwords are left out
     kernel: Kernel  # over these tables: what plans are replayed by
     limits: SettingLimits  # of one statement
+    readable: Readable  # what of public tables exists for analysts
 
     @classmethod
     def of(cls, policy: Policy, catalog: Catalog, generation: int) -> "Rulebook":
@@ -34,7 +36,8 @@ class Rulebook:
         fingerprint = _fingerprint(policy, catalog)
         kernel = Kernel(Ground(policy, catalog))
         return cls(
-            policy, catalog, generation, budgets_of(policy), frozenset(closed), fingerprint, kernel, _limits(policy)
+            *(policy, catalog, generation, budgets_of(policy), frozenset(closed), fingerprint, kernel),
+            *(_limits(policy), Readable.of(policy, catalog)),
         )
 
     def may_mean_closed(self, relation: RelationName) -> bool:

@@ -19,6 +19,7 @@ from proxy.execute.fair_semaphore import ComputePool, FairSemaphore, Gate, OneAt
 from proxy.execute.faults import Faults
 from proxy.execute.notices import cost_notice, margins_notice
 from proxy.execute.plans import Planner, Plans
+from proxy.execute.public_rows import PublicRows, Rows
 from proxy.execute.question import Question, nothing_known
 from proxy.execute.recent_answers import RecentAnswers, last_rows
 from proxy.execute.released_cells import block_key
@@ -36,7 +37,7 @@ from rules.catalog import Catalog, TableName
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block
-from rules.planner.plan import NeedsInner, Plan, PreviewRows, Request
+from rules.planner.plan import NeedsInner, Plan, PreviewRows, PublicQuery, Request
 from rules.policy.model import Policy
 from rules.refusal import Interrupted, RulesChanged
 from rules.release.release import Noised
@@ -96,7 +97,7 @@ class Service:
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans, self._in_flight = Plans(planner), OneAtATime()
         self._zones, self.promises = Zones(engine), Promises(ledger, clock)
-        self.synopses, self.cubes = SynopsisBook(), CubeBook()
+        self.synopses, self.cubes, self.public = SynopsisBook(), CubeBook(), PublicRows()
 
     @property
     def rulebook(self) -> Rulebook:
@@ -155,6 +156,10 @@ class Service:
         """Find the plan of a statement that was planned by these rules before."""
         return self._plans.find(request, self._rulebook)
 
+    async def read_public(self, query: PublicQuery, width: int, *, analyst: str, zone: str, seconds: float) -> Rows:
+        """Read public rows on the real database."""
+        return await self.public.read(query, width, self._rulebook, analyst=analyst, zone=zone, seconds=seconds)
+
     async def answer(
         self,
         plan: Plan,
@@ -196,9 +201,8 @@ class Service:
         self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str
     ) -> Sequence[tuple[Block, Noised]] | None:
         """Find what is on the analyst's account of all these blocks, as it would be served again; None if it is not."""
-        rulebook = self._rulebook
         context = self._context(analyst, session, time_zone)
-        questions = await self._questions(blocks, context, reuse=bool(rulebook.policy.fresh_for))
+        questions = await self._questions(blocks, context, reuse=bool(context.rulebook.policy.fresh_for))
         if any(question.mechanisms or not all(kept.paid for kept in question.kept) for question in questions):
             return None
         return [(question.block, noised) for question, noised in await self._asking.show_again(questions, context)]
@@ -208,8 +212,8 @@ class Service:
 
         A first part that is known already costs nothing, and so may the rest: that shows when it is planned.
         """
-        rulebook = self._rulebook
         context = self._context(analyst, session, first.time_zone)
+        rulebook = context.rulebook
         questions = await self._questions(first.blocks, context, reuse=reuse and bool(rulebook.policy.fresh_for))
         if any(question.mechanisms for question in questions):
             questions += [nothing_known(block, block_key(block, rulebook)) for block in rest.blocks]
@@ -218,9 +222,7 @@ class Service:
     def _context(self, analyst: str, session: str, time_zone: str) -> StatementContext:
         """For what is looked for in the ledger alone."""
         now = asyncio.get_running_loop().time()
-        return StatementContext(
-            analyst, session, self._rulebook, time_zone, now, cubes=self.cubes.standing
-        )  # fmt: skip
+        return StatementContext(analyst, session, self._rulebook, time_zone, now, cubes=self.cubes.standing)
 
     async def _request(self, wanted: BudgetRequest, context: StatementContext) -> Answer:
         """Keep a request for more budget; the DBA finds it in the ledger, and that there is one in the log."""

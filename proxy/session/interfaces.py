@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proxy.execute.again import Promises
+from proxy.execute.public_rows import PublicRows
 from proxy.execute.service import Answer
 from proxy.execute.synopses import SynopsisState
 from rules.mechanisms.release_plan import Block
-from rules.planner.plan import NeedsInner, Plan, PreviewRows, Request
+from rules.planner.plan import NeedsInner, Plan, PreviewRows, PublicQuery, Request
 from rules.refusal import Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import SettingLimits
@@ -129,6 +130,15 @@ class StatementService(Protocol):
         """Return what `answer` would give with reuse, where it is at hand and costs nothing."""
 
     async def plan(self, request: Request, analyst: str) -> Plan | NeedsInner: ...
+
+    @property
+    def public(self) -> PublicRows:
+        """Return the public tables of which the twin has no rows."""
+
+    async def read_public(
+        self, query: PublicQuery, width: int, *, analyst: str, zone: str, seconds: float
+    ) -> tuple[tuple[str | None, ...], ...]:
+        """Read rows of public tables, as texts, where the twin has none."""
 
     async def find_released(
         self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str

@@ -4,13 +4,15 @@ Each is a private statement of its own on half of what the rest may spend: descr
 noised, and computed there. Its rows come back as text and enter the statement around it as constants.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from proxy.execute.service import Answer
+from proxy.session.interfaces import StatementService
 from proxy.session.literals import text_arrays
 from proxy.session.parameter_values import ParameterValues
 from proxy.session.private_request import Parameters
@@ -20,9 +22,12 @@ from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import DataRow, Field, RowDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse
 from rules.bind.inner_answers import FREE, InnerAnswer, stand_in
-from rules.planner.plan import NeedsInner, Plan, Request
+from rules.planner.plan import NeedsInner, Plan, PublicQuery, Request
 from rules.refusal import NotSupported, Refusal, TooComplex
 from rules.sql.session_settings import AnalystSettings
+
+Result = TypeVar("Result")
+Rows = tuple[tuple[str | None, ...], ...]
 
 _FIRST: Final = b"_ng_first"
 _MOST_FIRSTS: Final = 8
@@ -46,6 +51,8 @@ class Prerequisites(ABC):
 
     _relay: Relay
     _values: ParameterValues
+    _service: StatementService
+    _analyst: str
 
     @abstractmethod
     async def _plan(self, place: int | None, request: Request) -> Plan | NeedsInner: ...
@@ -58,6 +65,9 @@ class Prerequisites(ABC):
 
     @abstractmethod
     async def _answer(self, plan: Plan, run: Run) -> Answer: ...
+
+    @abstractmethod
+    async def _interruptible(self, work: Coroutine[Any, Any, Result]) -> Result: ...
 
     @abstractmethod
     def _encoded(self, text: str) -> bytes: ...
@@ -82,6 +92,11 @@ class Prerequisites(ABC):
         columns = await self._describe_first(first, run)
         types = await self._values.names_of(tuple(column.type for column in columns), sync=run.sync)
         names = tuple(column.name.decode(self._relay.codec) for column in columns)
+        if first.public is not None:
+            rows = await self._public_rows(first.public, len(columns), request.time_zone, run)
+            if first.inner.use != "bounds":  # a scan has no order, and equal questions are to have equal lists
+                rows = tuple(sorted(rows, key=lambda row: [(cell is None, cell or "") for cell in row]))
+            return replace(request, released=(*request.released, InnerAnswer(first.inner, names, types, rows))), ()
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
         inner_request = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown, is_inner=True)
         plan, inner_request, inner_notices = await self._planned(None, inner_request, run)
@@ -107,6 +122,12 @@ class Prerequisites(ABC):
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
+    async def _public_rows(self, query: PublicQuery, width: int, time_zone: str, run: Run) -> Rows:
+        """Rows of public tables that the twin does not have."""
+        left = run.ends - asyncio.get_running_loop().time()
+        reading = self._service.read_public(query, width, analyst=self._analyst, zone=time_zone, seconds=left)
+        return await self._interruptible(reading)
+
     async def _describe_first(self, first: NeedsInner, run: Run) -> tuple[Field, ...]:
         parse = Parse(_FIRST, self._encoded(first.text), run.parameters.types)
         messages: list[Message] = [Close(STATEMENT, _FIRST), parse, Describe(STATEMENT, _FIRST)]
@@ -117,7 +138,7 @@ class Prerequisites(ABC):
         (_, columns) = replies[2]
         return RowDescription.decode(columns.raw).fields
 
-    async def _rows(self, plan: Plan, answer: Answer, width: int, run: Run) -> tuple[tuple[str | None, ...], ...]:
+    async def _rows(self, plan: Plan, answer: Answer, width: int, run: Run) -> Rows:
         """The outer statement of an inner query, run on the twin."""
         columns = [f"c{number}" for number in range(width)]
         shown = ", ".join(f"pg_catalog.noisegate_canon(a.{column})" for column in columns)

@@ -116,9 +116,8 @@ class Private(Accuracy):
         own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
         run = Run(parameters, settings, self._end(moment, since), sync, own)
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
-        request = replace(
-            request_of(private_request.around.query, moment, settings, parameters), views=views, preview_rows=rows
-        )
+        request = request_of(private_request.around.query, moment, settings, parameters)
+        request = replace(request, views=views, preview_rows=rows, closed=self._service.public.closed)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
         with progress_shown(self._relay, private_request.statement.text, every=every, since=since, ends=run.ends):

@@ -72,7 +72,8 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
     if match[1] in closed:
         return NotAllowed(
             f'public table "{match[1]}" cannot be queried: {closed[match[1]]}',
-            hint="Joins of protected tables with it are answered. To ask the table itself, ask your DBA.",
+            hint="Joins of protected tables with it are answered. Your DBA can raise --max-public-rows; with "
+            "public_reader in the rules, subqueries over it that stand in a query of protected tables are answered.",
         )
     return NotAllowed(
         f'this kind of statement cannot read table "{match[1]}"',

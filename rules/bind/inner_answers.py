@@ -59,6 +59,7 @@ class InnerQuery:
     use: Use = "rows"
     columns: tuple[PublicColumn, ...] = ()  # for bounds: a row for each, which no query asks for either
     sql: str = ""  # for the groups of public rows: a statement of our own, which no query asks for
+    tables: tuple[TableName, ...] = ()  # for these too: public tables, where it has to run on the real database
     type: str = ""  # for a reading: what the literals are read as
     literals: tuple[str, ...] = ()  # which no query asks for either
     links: Links = ()  # for a lookup: inside = outside, and whether in this order

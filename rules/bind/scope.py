@@ -1,11 +1,12 @@
 """Names of the analyst's text and the columns that they mean, as PostgreSQL resolves them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
 from rules.bind.walk_syntax import unnumbered
-from rules.catalog import Catalog
+from rules.catalog import Catalog, TableName
 from rules.functions.context import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
@@ -40,6 +41,7 @@ class PlannerContext:
     styles: Styles = PLAIN
     released: tuple[InnerAnswer, ...] = ()  # the answers of inner queries that must be known before
     other: bool = False  # whether values that are not as the rules declare make a group too
+    closed: frozenset[TableName] = frozenset()  # public tables of which the twin has no rows
 
     def find_released(self, query: Query, use: Use = "rows") -> InnerAnswer:
         """The rows of an inner query; what is not known yet is demanded."""
@@ -60,6 +62,12 @@ class PlannerContext:
         return tuple(
             dict.fromkeys(sorted(rows, key=lambda row: [(cell.text is None, cell.text or "") for cell in row]))
         )
+
+    def read_there(self, tables: Iterable[TableName]) -> tuple[TableName, ...]:
+        """All of these public tables, if the real database is to be asked for the rows of one; else none."""
+        named = tuple(sorted(set(tables)))
+        can_be_read = self.policy.public_reader is not None
+        return named if can_be_read and not self.closed.isdisjoint(named) else ()
 
     def setting(self, *, as_key: bool = False) -> EvalContext:
         now = datetime.fromisoformat(self.now) if self.now else None

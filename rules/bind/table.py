@@ -249,7 +249,9 @@ def demand_bounds(node: Node, summed: tuple[Expression, ...], context: PlannerCo
     ]
     public_columns = {column for released in context.released for column in released.inner.columns}
     if not set(wanted) <= public_columns:
-        raise Needed(InnerQuery(use="bounds", columns=tuple(dict.fromkeys(wanted))))
+        columns = tuple(dict.fromkeys(wanted))
+        tables = context.read_there(column.table for column in columns)
+        raise Needed(InnerQuery(use="bounds", columns=columns, tables=tables))
 
 
 def _public(scan: Scan, column: Column, names: Mapping[int, str]) -> PublicColumn:

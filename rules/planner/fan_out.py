@@ -65,12 +65,13 @@ def _most_partners(
         return _most_alike(public, fixed)
     if own.partners or own.computed or not own.public or not _is_whole(public):
         return None
-    sql = _count_sql(own, conditions, fixed)
+    read = context.read_there(scan.table for scan in own.public)
+    sql = _count_sql(own, conditions, fixed, on_real=bool(read))
     try:
         check_size(sql)
     except TooComplex:
         return None
-    inner = InnerQuery(use="groups", sql=sql)
+    inner = InnerQuery(use="groups", sql=sql, tables=read)
     released = next((inner_answer for inner_answer in context.released if inner_answer.inner == inner), None)
     if released is None:
         raise Needed(inner)
@@ -104,7 +105,7 @@ def _equated(condition: Expression, own: set[int], known: set[int]) -> Iterator[
                     yield from (column.id,) if have_one_equality(column.type, other.type) else ()
 
 
-def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int]) -> str:
+def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int], *, on_real: bool) -> str:
     readable = {number for scan in own.public for number in types_of(scan)}
     within = tuple(
         dict.fromkeys(condition for condition in (*own.conditions, *conditions) if is_over(condition, readable))
@@ -112,7 +113,7 @@ def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int]) 
     keys = sorted(fixed & readable)
     used = sorted(ids_in(*within) | set(keys))
     names = {number: f"c{place}" for place, number in enumerate(used, start=1)}
-    rows = PublicTables(own.public, within).sql(keys, names)
+    rows = PublicTables(own.public, within, on_real=on_real).sql(keys, names)
     grouped = ", ".join(names[number] for number in keys)
     there = (
         f" WHERE {' AND '.join(f'{names[number]} IS NOT NULL' for number in keys)} GROUP BY {grouped}" if keys else ""

@@ -60,6 +60,7 @@ def context_of(request: Request, policy: Policy, catalog: Catalog) -> PlannerCon
         styles=request.styles,
         now=request.now,
         other=request.other,
+        closed=frozenset(request.closed),
     )
 
 

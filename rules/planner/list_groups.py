@@ -115,16 +115,16 @@ class _Cover:
             if isinstance(piece, PublicTables):
                 used |= ids_in(*piece.conditions, *piece.on)
         names = {number: f"c{place}" for place, number in enumerate(_in_order(pieces, used), start=1)}
-        pieces = [
-            replace(piece, on=self._ties(piece, owned)) if isinstance(piece, PublicTables) else piece
-            for piece in pieces
-        ]
+        tables = [piece for piece in pieces if isinstance(piece, PublicTables)]
+        read = self.context.read_there(scan.table for table in tables for scan in table.scans)
+        tied = {table: replace(table, on=self._ties(table, owned), on_real=bool(read)) for table in tables}
+        pieces = [tied[piece] if isinstance(piece, PublicTables) else piece for piece in pieces]
         sql = groups_sql(pieces, conditions, chosen, keys, names, min(limit + 1, MOST_ROWS))
         try:
             check_size(sql)
         except TooComplex:
             return None
-        return self._answered(sql, places, limit)
+        return self._answered(InnerQuery(use="groups", sql=sql, tables=read), places, limit)
 
     def _is_long(self, key: Expression, limit: int) -> bool:
         """Return whether a key is a list of more days than may be groups."""
@@ -134,8 +134,7 @@ class _Cover:
         days = lists.get(key.id) if isinstance(key, Column) else None
         return days is not None and days[1] - days[0] >= limit
 
-    def _answered(self, sql: str, places: list[int], limit: int) -> KeyPart | None:
-        inner = InnerQuery(use="groups", sql=sql)
+    def _answered(self, inner: InnerQuery, places: list[int], limit: int) -> KeyPart | None:
         released = next((inner_answer for inner_answer in self.context.released if inner_answer.inner == inner), None)
         if released is None:
             raise Needed(inner)

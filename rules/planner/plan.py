@@ -59,6 +59,7 @@ __all__ = [
     "PreviewRows",
     "PrivateGroups",
     "PublicGroups",
+    "PublicQuery",
     "Quantile",
     "Request",
     "Spread",
@@ -119,12 +120,24 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class PublicQuery:
+    """A query over public tables alone, for the real database: the twin does not hold the rows of all of them."""
+
+    sql: str
+    tables: tuple[TableName, ...]
+    functions: tuple[str, ...] = ()  # of pg_catalog, that it names
+    operators: tuple[str, ...] = ()
+    date_order: str = "MDY"  # in which it writes dates
+
+
+@dataclass(frozen=True, slots=True)
 class NeedsInner:
     """An inner query that must be answered before its statement can be planned: protected rows meet its rows."""
 
     inner: InnerQuery
     text: str  # a statement of its own
     is_shown: bool = False  # the whole is only explained, so nothing is to be answered
+    public: PublicQuery | None = None  # what answers it in the place of the twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +185,6 @@ class Request:
     preview_rows: tuple[PreviewRows, ...] = ()  # of a synopsis, where previews show one
     released: tuple[InnerAnswer, ...] = ()  # what was answered first
     firsts: tuple[Plan, ...] = ()  # how, for EXPLAIN
+    closed: tuple[TableName, ...] = ()  # public tables of which the twin has no rows
     explains: bool = False  # whether nothing is asked but how it would be
     is_inner: bool = False  # whether another statement needs the answer

@@ -35,6 +35,7 @@ from rules.planner.passes.decorrelate import decorrelate
 from rules.planner.passes.previews import NOTICES, previews
 from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request
 from rules.planner.prerequisites import statement_of
+from rules.planner.public_query import closed_table, find_closed, find_public_query
 from rules.planner.results import AnsweredSelect, bare_items, bare_outputs, results_of
 from rules.planner.rewrite import rewrite
 from rules.planner.shown_selects import shown_selects
@@ -137,7 +138,9 @@ def _plan_bound(tree: Node, request: Request, tables: Tables, kernel: Kernel) ->
                 return made
             case InnerQuery() as needed:
                 inner = replace(needed, rewritten=len(rewritten))
-                return NeedsInner(inner, statement_of(query, inner), is_shown=request.explains)
+                text = statement_of(query, inner)
+                public = find_public_query(inner, text, request, tables)
+                return NeedsInner(inner, text, is_shown=request.explains, public=public)
             case UnreadLiterals() as unread:
                 inner = InnerQuery(use="reading", type=unread.type.sql, literals=_to_read(query, unread))
                 return NeedsInner(inner, statement_of(query, inner))
@@ -340,6 +343,8 @@ def _check_locking(query: Node) -> None:
 
 
 def _check_nothing_left(tree: Node, tables: Tables) -> None:
-    """No protected table may stay in what runs on the twin, whose protected tables are empty."""
+    """No protected table may stay in what runs on the twin, whose protected tables are empty, nor a closed one."""
     if tables.are_read(tree):
         raise Mismatch("a protected table would be left in the outer statement")
+    if (name := find_closed(tree, tables)) is not None:
+        raise closed_table(name, "Join it inside of the query that aggregates protected rows.")

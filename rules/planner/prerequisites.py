@@ -2,9 +2,8 @@
 
 from rules.bind.inner_answers import InnerQuery, PublicColumn
 from rules.kernel.expressions import quoted_text
-from rules.kernel.render import qualified
 from rules.planner.passes.decorrelate import grouped
-from rules.planner.public_rows import array_sql
+from rules.planner.public_rows import rows_sql
 from rules.refusal import NotSupported
 from rules.sql.grammar import Json, Node, deparse, items, kind
 from rules.sql.selects import numbered
@@ -15,7 +14,7 @@ def statement_of(query: Node, inner: InnerQuery) -> str:
     if inner.use == "groups":
         return inner.sql
     if inner.use == "bounds":
-        return _bounds_of(inner.columns)
+        return _bounds_of(inner.columns, on_real=bool(inner.tables))
     if inner.use == "reading":
         return _reading_of(inner)
     target = _with_operations(query, numbered(query)[inner.select], inner.depth)
@@ -31,14 +30,13 @@ def statement_of(query: Node, inner: InnerQuery) -> str:
     return deparse({"SelectStmt": statement})
 
 
-def _bounds_of(columns: tuple[PublicColumn, ...]) -> str:
-    """The least and the largest value of each in the twin's copy, as texts; NULL where the table is not open there."""
-    selects = []
+def _bounds_of(columns: tuple[PublicColumn, ...], *, on_real: bool) -> str:
+    """The least and the largest value of each, as texts; of the twin's copy NULL where the table is not open there."""
+    selects, text = [], "CAST({} AS pg_catalog.text)" if on_real else "pg_catalog.noisegate_canon({})"
     for place, column in enumerate(columns):
-        table = f"{quoted_text(qualified(column.table))}::pg_catalog.regclass"
-        rows = f"pg_catalog.noisegate_public_rows({table}, {array_sql([column.name])}::name[]) AS r(cells)"
-        values = f"(SELECT (r.cells)[1]::{column.type} AS v FROM {rows}) AS t"
-        ends = ", ".join(f"pg_catalog.noisegate_canon(pg_catalog.{end}(v)) AS {end}" for end in ("min", "max"))
+        rows = rows_sql(column.table, [column.name], on_real=on_real)
+        values = f"(SELECT (r.cells)[1]::{column.type} AS v FROM {rows} AS r(cells)) AS t"
+        ends = ", ".join(f"{text.format(f'pg_catalog.{end}(v)')} AS {end}" for end in ("min", "max"))
         selects.append(f"SELECT {place} AS n, {ends} FROM {values}")
     return f"SELECT u.min, u.max FROM ({' UNION ALL '.join(selects)}) AS u ORDER BY u.n"
 

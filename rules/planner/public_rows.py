@@ -10,7 +10,8 @@ from fractions import Fraction
 
 from rules.algebra.cover import types_of
 from rules.algebra.nodes import Scan
-from rules.kernel.expressions import expression_sql, quoted_text
+from rules.catalog import TableName
+from rules.kernel.expressions import expression_sql, quoted_name, quoted_text
 from rules.kernel.render import qualified
 from rules.values import domain
 from rules.values.domain import Range, Values
@@ -31,6 +32,7 @@ class PublicTables:
     conditions: tuple[Expression, ...] = ()
     optional: bool = False
     on: tuple[Expression, ...] = ()  # what ties optional rows to the others
+    on_real: bool = False  # whether the real database is asked, and not the twin
 
     def columns(self) -> dict[int, Column]:
         return {number: column for scan in self.scans for number, column in types_of(scan).items()}
@@ -43,7 +45,7 @@ class PublicTables:
         sources = []
         for place, scan in enumerate(self.scans):
             here = [number for number in read if number in dict(scan.names)]
-            sources.append(f"({_table_sql(scan, own, here, names)}) AS s{place}")
+            sources.append(f"({_table_sql(scan, own, here, names, on_real=self.on_real)}) AS s{place}")
         where = [expression_sql(condition, inner) for condition in self.conditions]
         shown = [f"{inner[number]} AS {names[number]}" for number in used]
         test = f" WHERE {' AND '.join(where)}" if where else ""
@@ -122,17 +124,28 @@ def _one_of(name: str, among: Values, pieces: Sequence[Piece], number: int) -> s
     return f"({name} = ANY ({array_sql(texts)}::{read_type(column.type)}[])) IS NOT FALSE"
 
 
-def _table_sql(scan: Scan, columns: Mapping[int, Column], read: Sequence[int], names: Mapping[int, str]) -> str:
+def _table_sql(
+    scan: Scan, columns: Mapping[int, Column], read: Sequence[int], names: Mapping[int, str], *, on_real: bool
+) -> str:
     """The rows of a public table, its values read as what they mean."""
     real = dict(scan.names)
     cells = [
         f"(r.cells)[{place}]::{read_type(columns[number].type)} AS {names[number]}"
         for place, number in enumerate(read, start=1)
     ]
-    wanted = array_sql([real[number] for number in read])
-    table = f"{quoted_text(qualified(scan.table))}::pg_catalog.regclass"
-    rows = f"pg_catalog.noisegate_public_rows({table}, {wanted}::name[]) AS r(cells)"
-    return f"SELECT {', '.join(cells) or 'TRUE'} FROM {rows}"
+    rows = rows_sql(scan.table, [real[number] for number in read], on_real=on_real)
+    return f"SELECT {', '.join(cells) or 'TRUE'} FROM {rows} AS r(cells)"
+
+
+def rows_sql(table: TableName, columns: Sequence[str], *, on_real: bool) -> str:
+    """Columns of a public table as texts, an array for each row: an item of FROM."""
+    if on_real:
+        texts = ", ".join(f"{quoted_name(column)}::pg_catalog.text" for column in columns)
+        return f"(SELECT ARRAY[{texts}]::pg_catalog.text[] FROM {qualified(table)})"
+    return (
+        f"pg_catalog.noisegate_public_rows({quoted_text(qualified(table))}::pg_catalog.regclass, "
+        f"{array_sql(columns)}::name[])"
+    )
 
 
 def read_type(sql_type: Type) -> str:

@@ -202,6 +202,7 @@ class Policy(Model):
     """The whole file. Table names are "name" (in schema public) or "schema.name"."""
 
     database: str
+    public_reader: str | None = None  # a login there that reads the public tables and nothing else
     unit: str  # "customers.id", or "row"
     tables: Annotated[dict[str, TableRules], Field(min_length=1)]
     budget: Budget

@@ -12,13 +12,14 @@ import pytest
 import pytest_asyncio
 
 from proxy.execute.again import Promises
+from proxy.execute.public_rows import PublicRows
 from proxy.execute.service import Answer
 from proxy.session.sessions import Sessions
 from proxy.settings import SessionSettings
 from proxy.twin.embedded import PORT, Cluster
 from proxy.twin.own_objects import create_moment
 from rules.mechanisms.release_plan import Block
-from rules.planner.plan import Plan, PreviewRows, Request
+from rules.planner.plan import Plan, PreviewRows, PublicQuery, Request
 from rules.refusal import Interrupted, NotAllowed, Refusal
 from rules.sql.read import read
 from rules.sql.session_settings import SettingLimits
@@ -128,6 +129,13 @@ class FewStatements:
             position = request.text.find("note") + 1 or None
             raise NotAllowed("rows of orders are protected", hint="Ask for count(*).", position=position)
         return Plan((), outer, len(request.parameters), request.epsilon, Decimal(0))
+
+    public: PublicRows = field(default_factory=PublicRows)
+
+    async def read_public(
+        self, query: PublicQuery, width: int, *, analyst: str, zone: str, seconds: float
+    ) -> tuple[tuple[str | None, ...], ...]:
+        raise AssertionError("no table is closed")
 
     async def find_released(self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str) -> None:
         """Nothing is kept."""

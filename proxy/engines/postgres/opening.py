@@ -162,12 +162,12 @@ def _read(cursor: AsyncCursor[Any], opening: Opening) -> str:
     if opening.tables:
         _check_unchanged(next(answers, []), opening.tables)
     codec = _codec_of(next(answers, [])) if opening.reads_rows else "utf-8"
-    if opening.most_cost is not None and sum(map(_cost_of, answers)) > opening.most_cost:
+    if opening.most_cost is not None and sum(map(cost_of, answers)) > opening.most_cost:
         raise TooCostly
     return codec
 
 
-def _cost_of(plan: Sequence[Row]) -> float:
+def cost_of(plan: Sequence[Row]) -> float:
     """Return what the planner expects, as its first line says: Aggregate  (cost=35.50..35.51 rows=1 width=8)."""
     match = COST.search(plan[0][0] or b"")
     return float(match[1]) if match else 0.0

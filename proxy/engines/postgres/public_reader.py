@@ -1,0 +1,197 @@
+"""A login of the real database that reads the public tables and nothing else, and what runs there.
+
+What it may read is asked in the very transaction in which a query runs, before it: whoever may read more runs nothing.
+So a query that reached further than its allow-list (`rules.sql.public_sql`) would find the door closed by PostgreSQL.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg.sql import Identifier, Literal
+
+from proxy.causes import Cause
+from proxy.engines.engine import EngineError, Row, SchemaChanged, TooCostly
+from proxy.engines.postgres.catalog_queries import FINGERPRINTS
+from proxy.engines.postgres.opening import cost_of
+from proxy.engines.postgres.snapshots import PostgresEngine
+from rules.catalog import Catalog, Table, TableName
+from rules.planner.plan import PublicQuery
+from rules.policy.model import Policy
+
+CONNECTIONS: Final = 2
+CHECK_SECONDS: Final = 10.0
+MOST_ROWS: Final = 10_000
+MOST_CHARACTERS: Final = 1_000  # of one value
+_FIRST_OF_USERS: Final = 16_384  # OIDs below were made by initdb
+
+# Nothing but a plain login: no attribute that is above privileges, and a member of no role, by SET ROLE either.
+_PLAIN: Final = """
+SELECT 'it is a superuser, bypasses row security or may make roles, databases or copies of the server'
+FROM pg_catalog.pg_roles r WHERE r.rolname IN (current_user, session_user)
+    AND (r.rolsuper OR r.rolbypassrls OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication)
+UNION ALL
+SELECT 'it is a member of ' || pg_catalog.quote_ident(g.rolname)
+FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
+JOIN pg_catalog.pg_roles g ON g.oid = m.roleid WHERE r.rolname IN (current_user, session_user)
+UNION ALL
+SELECT 'it runs as another role than it logs in as' WHERE current_user <> session_user
+UNION ALL
+SELECT 'its transaction is not read only' WHERE pg_catalog.current_setting('transaction_read_only') <> 'on'
+"""
+# Every column of every relation, sequences too (they count rows), that it may read and is not among the known ones.
+_READS: Final = """
+SELECT 'it may read ' || pg_catalog.format('%I.%I, column %I', r.nspname, r.relname, a.attname)
+FROM (SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+          AND (pg_catalog.has_any_column_privilege(c.oid, 'SELECT') OR pg_catalog.pg_has_role(c.relowner, 'MEMBER'))
+      OFFSET 0) AS r
+JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE pg_catalog.has_column_privilege(r.oid, a.attnum, 'SELECT')
+    AND (r.nspname::text, r.relname::text, a.attname::text) NOT IN ({known})
+"""
+# Names of pg_catalog mean what PostgreSQL made there, and no cast between its types runs code of somebody else's.
+_FOREIGN_CODE: Final = """
+SELECT 'pg_catalog has a function or an operator that is not PostgreSQL''s: ' || f.name
+FROM (SELECT p.proname::text FROM pg_catalog.pg_proc p
+      WHERE p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace AND p.oid >= {first}
+          AND p.proname = ANY ({functions})
+      UNION ALL
+      SELECT o.oprname::text FROM pg_catalog.pg_operator o
+      WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace AND o.oid >= {first}
+          AND o.oprname = ANY ({operators})) AS f (name)
+UNION ALL
+SELECT 'a cast between types of PostgreSQL runs a function that is not PostgreSQL''s'
+FROM pg_catalog.pg_cast t WHERE t.oid >= {first} AND t.castfunc >= {first}
+    AND t.castsource < {first} AND t.casttarget < {first}
+"""
+
+
+class TooPowerful(EngineError):
+    """The login may do more than read the public tables. Nothing was run. Its texts are of the schema alone."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons), cause=Cause("too_powerful"))
+        self.reasons = tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The public tables, and the columns of them that exist for analysts."""
+
+    columns: tuple[tuple[TableName, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, policy: Policy, catalog: Catalog) -> "Readable":
+        found = []
+        for table in catalog.tables:
+            rules = policy.find_table(table.name)
+            if rules is not None and rules.public:
+                found.append((table.name, tuple(each.name for each in table.columns if not rules.hides(each))))
+        return cls(tuple(found))
+
+
+class PublicReader:
+    """Runs queries over public tables alone, as that login."""
+
+    def __init__(self, dsn: str, *, most_cost: float | None = None) -> None:
+        self._engine, self._most_cost = PostgresEngine(dsn, connections=CONNECTIONS), most_cost
+
+    async def read(
+        self, query: PublicQuery, width: int, readable: Readable, tables: Mapping[TableName, Table], *,
+        time_zone: str, timeout_seconds: float,
+    ) -> tuple[tuple[str | None, ...], ...]:  # fmt: skip
+        """Return the rows as texts, one more than MOST_ROWS where there are more.
+
+        Raises an EngineError: TooPowerful before anything ran, SchemaChanged where a table is not what it was.
+        """
+        read = [tables[name] for name in query.tables]
+        async with self._engine.snapshot(time_zone=time_zone, timeout_seconds=timeout_seconds) as snapshot:
+            found = await snapshot.read_public(_excess(readable, query.functions, query.operators))
+            if reasons := _texts(found, snapshot.codec):
+                raise TooPowerful([str(row[0]) for row in reasons])
+            await snapshot.read_public(f"SET LOCAL DateStyle = 'ISO, {query.date_order}'")
+            sql = _limited(query.sql, width)
+            if self._most_cost is not None and cost_of(await snapshot.read_public(f"EXPLAIN {sql}")) > self._most_cost:
+                raise TooCostly
+            rows = await snapshot.read_public(sql)
+            prints = await snapshot.read_public(_fingerprints(read))  # the query holds its locks until the end
+            known = {(row[1], row[2]): row[3] for row in _texts(prints, snapshot.codec)}
+            if any(known.get((table.name.schema, table.name.name)) != table.fingerprint for table in read):
+                raise SchemaChanged
+            return _texts(rows, snapshot.codec)
+
+    async def find_excess(self, readable: Readable) -> list[str]:
+        """Return what it may do besides reading these, or why it cannot be asked."""
+        try:
+            async with self._engine.snapshot(time_zone="UTC", timeout_seconds=CHECK_SECONDS) as snapshot:
+                return [str(row[0]) for row in _texts(await snapshot.read_public(_excess(readable)), snapshot.codec)]
+        except EngineError as error:
+            return [error.cause.advice]
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+
+async def find_excess(policy: Policy, catalog: Catalog) -> list[str]:
+    """Return what the login of these rules may do besides reading public tables, or why it cannot be asked."""
+    reader = PublicReader(policy.public_reader or "")
+    try:
+        return await reader.find_excess(Readable.of(policy, catalog))
+    finally:
+        await reader.close()
+
+
+def public_grants(readable: Readable, catalog: Catalog, role: str) -> str:
+    """The SQL of a role that reads what is public and does nothing else; it may be run again."""
+    name, tables = Identifier(role).as_string(), {table.name: table for table in catalog.tables}
+    lines = [
+        "\n-- public_reader: it reads the columns of public tables that analysts may see. It can be run again.",
+        f"DO $noisegate$ BEGIN EXECUTE {Literal(f'CREATE ROLE {name} LOGIN').as_string()}; "
+        "EXCEPTION WHEN duplicate_object THEN NULL; END $noisegate$;",
+        f"ALTER ROLE {name} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;",
+        f"-- Then give it a password, in psql:  \\password {name}",
+        f"ALTER ROLE {name} SET default_transaction_read_only = on;",
+        f"-- As a superuser, against large sorts:  ALTER ROLE {name} SET temp_file_limit = '1GB';",
+        f"GRANT CONNECT ON DATABASE {Identifier(catalog.database).as_string()} TO {name};",
+    ]
+    schemas = sorted({table.schema for table, _ in readable.columns})
+    lines += [f"GRANT USAGE ON SCHEMA {Identifier(schema).as_string()} TO {name};" for schema in schemas]
+    for table, columns in readable.columns:
+        is_whole = len(columns) == len(tables[table].columns)
+        listed = "" if is_whole else f" ({', '.join(Identifier(column).as_string() for column in columns)})"
+        if columns:
+            lines.append(f"GRANT SELECT{listed} ON {Identifier(table.schema, table.name).as_string()} TO {name};")
+    return "\n".join(lines) + "\n"
+
+
+def _excess(readable: Readable, functions: Collection[str] = (), operators: Collection[str] = ()) -> str:
+    known = [(name.schema, name.name, column) for name, columns in readable.columns for column in columns]
+    listed = ", ".join(f"({', '.join(Literal(part).as_string() for part in each)})" for each in known)
+    reads = _READS.format(known=listed or "SELECT NULL::text, NULL::text, NULL::text WHERE false")
+    code = _FOREIGN_CODE.format(first=_FIRST_OF_USERS, functions=_array(functions), operators=_array(operators))
+    return f"SELECT reason FROM ({_PLAIN} UNION ALL {reads} UNION ALL {code}) AS e (reason) LIMIT 5"
+
+
+def _array(names: Collection[str]) -> str:
+    return f"ARRAY[{', '.join(Literal(name).as_string() for name in names)}]::pg_catalog.name[]"
+
+
+def _limited(sql: str, width: int) -> str:
+    """As many rows, and of each value as many characters, as are taken in, and one more."""
+    names = [f"c{place}" for place in range(width)]
+    cut = ", ".join(f"pg_catalog.left(CAST(a.{name} AS pg_catalog.text), {MOST_CHARACTERS + 1})" for name in names)
+    return f"SELECT {cut} FROM ({sql}) AS a ({', '.join(names)}) LIMIT {MOST_ROWS + 1}"
+
+
+def _fingerprints(tables: Sequence[Table]) -> str:
+    names = (Literal(Identifier(table.name.schema, table.name.name).as_string()).as_string() for table in tables)
+    return f"{FINGERPRINTS} WHERE c.oid = ANY (ARRAY[{', '.join(f'{name}::regclass' for name in names)}]::oid[])"
+
+
+def _texts(rows: Sequence[Row], codec: str) -> tuple[tuple[str | None, ...], ...]:
+    try:
+        return tuple(tuple(None if cell is None else cell.decode(codec) for cell in row) for row in rows)
+    except UnicodeDecodeError:
+        raise EngineError(cause=Cause("unknown_encoding")) from None

@@ -1,0 +1,124 @@
+"""A login for public tables runs nothing as soon as it may do more than read them, by whatever way."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from proxy.engines.engine import SchemaChanged, StatementFailed
+from proxy.engines.postgres.public_reader import PublicReader, Readable, TooPowerful, public_grants
+from proxy.twin.embedded import Cluster
+from rules.catalog import Catalog, TableName
+from rules.planner.plan import PublicQuery
+from rules.policy.model import Policy
+from tests import shop
+from tests.catalogs import catalog_of
+from tests.conftest import RealDatabase, make_shop
+
+ROLE = "noisegate_public_powers"
+PRODUCTS = TableName("public", "products")
+NAMES = PublicQuery('SELECT "name" FROM "public"."products"', (PRODUCTS,), ("count",), ("=",))
+RULES = shop.RULES.replace("products: public", "products: {public: true, columns: {price: hidden}}")
+POWERS = {
+    "a protected table": ("GRANT SELECT ON customers TO {}", "REVOKE SELECT ON customers FROM {}"),
+    "a protected column": ("GRANT SELECT (city) ON customers TO {}", "REVOKE SELECT (city) ON customers FROM {}"),
+    "a table without rules": ("GRANT SELECT ON staff TO {}", "REVOKE SELECT ON staff FROM {}"),
+    "a table of everybody": ("GRANT SELECT ON staff TO PUBLIC", "REVOKE SELECT ON staff FROM PUBLIC"),
+    "a hidden column": ("GRANT SELECT (price) ON products TO {}", "REVOKE SELECT (price) ON products FROM {}"),
+    "a view": ("GRANT SELECT ON spy TO {}", "REVOKE SELECT ON spy FROM {}"),
+    "a sequence": ("GRANT SELECT ON SEQUENCE orders_id_seq TO {}", "REVOKE SELECT ON SEQUENCE orders_id_seq FROM {}"),
+    "all data": ("GRANT pg_read_all_settings TO {}", "REVOKE pg_read_all_settings FROM {}"),
+    "a role": ("GRANT noisegate_reader TO {}", "REVOKE noisegate_reader FROM {}"),
+    "superuser": ("ALTER ROLE {} SUPERUSER", "ALTER ROLE {} NOSUPERUSER"),
+    "row security": ("ALTER ROLE {} BYPASSRLS", "ALTER ROLE {} NOBYPASSRLS"),
+    "roles": ("ALTER ROLE {} CREATEROLE", "ALTER ROLE {} NOCREATEROLE"),
+    "replication": ("ALTER ROLE {} REPLICATION", "ALTER ROLE {} NOREPLICATION"),
+    "an owner": ("ALTER TABLE staff OWNER TO {}", "ALTER TABLE staff OWNER TO CURRENT_USER"),
+    "a cast": ("CREATE CAST (boolean AS bigint) WITH FUNCTION leak(boolean)", "DROP CAST (boolean AS bigint)"),
+    "a function": (
+        "SET allow_system_table_mods = on;"
+        "CREATE FUNCTION pg_catalog.count(boolean, boolean) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+        "SET allow_system_table_mods = on; DROP FUNCTION pg_catalog.count(boolean, boolean)",
+    ),
+    "an operator": (
+        "SET allow_system_table_mods = on;"
+        "CREATE OPERATOR pg_catalog.= (leftarg = boolean, rightarg = bigint, function = public.same)",
+        "SET allow_system_table_mods = on; DROP OPERATOR pg_catalog.= (boolean, bigint)",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def database(real_cluster: Cluster) -> RealDatabase:
+    made = make_shop(real_cluster, "public_powers")
+    with made.connect() as owner:
+        owner.execute("CREATE VIEW spy AS SELECT email FROM customers")
+        owner.execute("CREATE FUNCTION leak(boolean) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
+        owner.execute("CREATE FUNCTION same(boolean, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'")
+        owner.execute(public_grants(Readable.of(policy(), catalog_of(made.dsn)), catalog_of(made.dsn), ROLE))
+    return made
+
+
+def policy() -> Policy:
+    return shop.policy(rules=RULES)
+
+
+@pytest.fixture(scope="module")
+def catalog(database: RealDatabase) -> Catalog:
+    return catalog_of(database.dsn)
+
+
+@pytest.fixture
+def owner(database: RealDatabase) -> Iterator[psycopg.Connection]:
+    with database.connect() as connection:
+        yield connection
+
+
+async def read(database: RealDatabase, catalog: Catalog, query: PublicQuery = NAMES) -> list[tuple[str | None, ...]]:
+    reader = PublicReader(database.cluster.dsn(database.name, ROLE))
+    tables = {table.name: table for table in catalog.tables}
+    try:
+        readable = Readable.of(policy(), catalog)
+        return list(await reader.read(query, 1, readable, tables, time_zone="UTC", timeout_seconds=10))
+    finally:
+        await reader.close()
+
+
+async def test_a_login_that_reads_public_tables_alone_is_used(database: RealDatabase, catalog: Catalog) -> None:
+    assert sorted(await read(database, catalog)) == sorted((f"Product {number}",) for number in range(1, 31))
+
+
+@pytest.mark.parametrize("power", POWERS)
+async def test_a_login_that_may_do_more_runs_nothing(
+    power: str, database: RealDatabase, catalog: Catalog, owner: psycopg.Connection
+) -> None:
+    grant, revoke = (text.replace("{}", ROLE) for text in POWERS[power])
+    owner.execute(grant)
+    try:
+        with pytest.raises(TooPowerful):
+            await read(database, catalog, PublicQuery("SELECT 1 / 0", (PRODUCTS,), ("count",), ("=",)))
+    finally:
+        owner.execute(revoke)
+
+
+async def test_a_table_that_was_replaced_gives_no_rows(
+    database: RealDatabase, catalog: Catalog, owner: psycopg.Connection
+) -> None:
+    """What is read has been planned for another table of the name; its locks hold until the transaction ends."""
+    with owner.transaction():
+        owner.execute("ALTER TABLE products RENAME TO products_of_before")
+        owner.execute("CREATE TABLE products AS SELECT id, email AS name FROM customers")
+        owner.execute(f"GRANT SELECT ON products TO {ROLE}")
+    try:
+        with pytest.raises((SchemaChanged, TooPowerful)):
+            await read(database, catalog)
+    finally:
+        owner.execute("DROP TABLE products; ALTER TABLE products_of_before RENAME TO products")
+
+
+async def test_even_a_query_that_reads_more_finds_the_door_closed(database: RealDatabase, catalog: Catalog) -> None:
+    """The list of what is printed is one wall, the privileges of the role are another."""
+    for source in ("email FROM public.customers", "email FROM public.spy", "price FROM public.products"):
+        with pytest.raises(StatementFailed) as failure:
+            await read(database, catalog, PublicQuery(f"SELECT {source}", (PRODUCTS,)))
+        assert failure.value.sqlstate == "42501"
