@@ -1,7 +1,8 @@
 """Parts and totals are made to agree as least squares does it, with the law of the noise that is then in them."""
 
+import math
 from decimal import Decimal
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 from hypothesis import given
@@ -81,6 +82,54 @@ def grid(rows: int, columns: int) -> tuple[Places, Places, Places, Places]:
         places(*(column for _, column in pairs)),
         places(*range(len(pairs))),
     )
+
+
+@thorough
+@given(
+    bins=st.lists(st.integers(2, 4), min_size=2, max_size=3),
+    data=st.data(),
+)
+def test_sets_of_a_cube_are_told_as_their_residuals_say(bins: list[int], data: st.DataObject) -> None:
+    """For a question over one measured set, by the closed form of ResidualPlanner (Xiao et al., NeurIPS 2023)."""
+    every = [frozenset(keys) for size in range(1, len(bins) + 1) for keys in combinations(range(len(bins)), size)]
+    measured = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=5, unique=True))
+    noises = {keys: GaussianNoise(data.draw(st.integers(1, 9)), data.draw(EPSILONS)) for keys in measured}
+    asked = data.draw(st.sampled_from(measured))
+    atoms = list(np.ndindex(*bins))
+    of = {keys: _cells(keys, bins, atoms) for keys in measured}
+    sizes = {keys: math.prod(bins[key] for key in keys) for keys in measured}
+    order = [asked, *(keys for keys in measured if keys != asked)]
+
+    told = agreed(
+        [Observation(of[keys], [0] * sizes[keys], noises[keys]) for keys in order],
+        of[asked], sizes[asked], is_regular=True,
+    )  # fmt: skip
+
+    assert told is not None
+    variances = {keys: float(1 / noise.precision) for keys, noise in noises.items()}
+    expected = _by_residuals(asked, bins, variances)
+    rounding = 1 / 12 if len(measured) > 1 else 0  # of the last number
+    for law in told.laws:
+        assert expected * 0.98 - rounding <= law.deviation**2 <= expected * 1.02 + 2 * rounding
+
+
+def _cells(keys: frozenset[int], bins: list[int], atoms: list[tuple[int, ...]]) -> Places:
+    shape = [bins[key] for key in sorted(keys)]
+    return places(*(int(np.ravel_multi_index([atom[key] for key in sorted(keys)], shape)) for atom in atoms))
+
+
+def _by_residuals(asked: frozenset[int], bins: list[int], variances: dict[frozenset[int], float]) -> float:
+    """The variance of one cell: Σ over S within it of v_S · Π (1 − 1/n) · Π 1/n²."""
+    total = 0.0
+    for part in (frozenset(keys) for size in range(len(asked) + 1) for keys in combinations(sorted(asked), size)):
+        above = (
+            variance * math.prod(bins[key] for key in keys - part)
+            for keys, variance in variances.items()
+            if part <= keys
+        )
+        within = math.prod(1 - 1 / bins[key] for key in part) * math.prod(bins[key] ** -2 for key in asked - part)
+        total += within / sum(1 / variance for variance in above)
+    return total
 
 
 def test_cells_rows_columns_and_total_agree_whichever_is_asked_for() -> None:
