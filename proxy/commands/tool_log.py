@@ -46,6 +46,16 @@ _MOST_PIECES: Final = 8
 _CONSTANTS: Final = re.compile(r"'(?:[^']|'')*'|(?<![\w.$])[0-9]+(?:\.[0-9]+)?\b")
 _VALUES: Final = re.compile(rf'"[^"]*"|{_CONSTANTS.pattern}')
 _MISSING: Final = re.compile(r'(?P<kind>relation|column) "?(?:[\w$]+\.)*(?P<name>[^".]+)"? does not exist')
+_UNPREPARED: Final = (
+    (
+        re.compile(
+            r"\b(interval|date|time(?:stamp)?(?: with(?:out)? time zone)?|timestamptz) (\$[0-9]+)", re.IGNORECASE
+        ),
+        r"\2::\1",
+    ),
+    (re.compile(r"\b(date_trunc|date_part)\(\s*\$[0-9]+", re.IGNORECASE), r"\1('month'"),
+    (re.compile(r"\bextract\(\s*\$[0-9]+\s+from\b", re.IGNORECASE), "extract(month FROM"),
+)
 _EXAMPLES: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "numeric", "real", "double precision"), "1"),
     **dict.fromkeys(("text", "character varying", "character", "name"), "'a'"),
@@ -238,7 +248,7 @@ async def _explained(session: Session, query: str) -> str:
     """The first line of a plan. Statements of pg_stat_statements have parameters where constants were."""
     if _PARAMETER.search(query) is None:
         return await _first(session, f"EXPLAIN {query}")
-    await session.execute(f"PREPARE shadowed AS {query}".encode())
+    await session.execute(f"PREPARE shadowed AS {prepared_text(query)}".encode())
     try:
         cursor = await session.execute(
             "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'shadowed'"
@@ -249,6 +259,19 @@ async def _explained(session: Session, query: str) -> str:
         return await _first(session, f"EXPLAIN EXECUTE shadowed{f' ({values})' if values else ''}")
     finally:
         await session.execute("DEALLOCATE shadowed")
+
+
+def prepared_text(query: str) -> str:
+    """A statement of pg_stat_statements that PostgreSQL can prepare, and whose fields of time have an example.
+
+    Example:
+        >>> prepared_text("SELECT date_trunc($1, at) FROM t WHERE at > now() - interval $2 AND n = $3")
+        "SELECT date_trunc('month', at) FROM t WHERE at > now() - $1::interval AND n = $2"
+    """
+    for pattern, written in _UNPREPARED:
+        query = pattern.sub(written, query)
+    numbers = {name: place for place, name in enumerate(dict.fromkeys(_PARAMETER.findall(query)), 1)}
+    return _PARAMETER.sub(lambda match: f"${numbers[match[0]]}", query)
 
 
 async def _first(session: Session, text: str) -> str:
