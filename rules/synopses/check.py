@@ -24,7 +24,7 @@ from rules.refusal import Refusal
 from rules.synopses.cubes import plan_cube
 from rules.synopses.labels import plan_labels
 from rules.synopses.plan import NotPlanned, PlannedTable, SynopsisPlan, plan_synopsis
-from rules.synopses.shares import Weighed, noise_of, price_of, price_of_counts, shares_of_marginals
+from rules.synopses.shares import Weighed, noise_of, price_of, price_of_counts, price_of_synopsis, shares_of_marginals
 
 _TAKEN = ("public", "noisegate", "information_schema")
 _ROWS = 10_000  # for which expected errors are told: nobody has looked at how many there are
@@ -41,12 +41,13 @@ def check_synopses(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     for name, rules in policy.schemas.items():
         path = dotted(("synopses", name))
         yield from _name(name, path, policy, catalog)
-        yield from _readers(path, rules, policy)
         try:
             plan = plan_synopsis(name, policy, catalog)
         except NotPlanned as refusal:
+            yield from _readers(path, rules, policy, price_of(rules.epsilon, policy))
             yield error(refusal.path, refusal.message, refusal.hint)
             continue
+        yield from _readers(path, rules, policy, price_of_synopsis(plan, policy))
         yield from _price(path, rules, policy)
         try:
             yield from _labels(path, plan, policy, catalog)
@@ -62,7 +63,7 @@ def _cubes(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     for name, rules in policy.cubes.items():
         path = dotted(("synopses", name))
         yield from _name(name, path, policy, catalog)
-        yield from _readers(path, rules, policy)
+        yield from _readers(path, rules, policy, price_of(rules.epsilon, policy))
         if not policy.fresh_for:
             yield error(path, "with fresh_for: 0 nothing that was noised serves again, so a cube is of no use")
         try:
@@ -104,11 +105,11 @@ def _name(name: str, path: str, policy: Policy, catalog: Catalog) -> Iterator[Fi
         yield error(f"{path}.tables", "two tables of the same name cannot stand in one schema", "leave one out")
 
 
-def _readers(path: str, rules: MadeOnce, policy: Policy) -> Iterator[Finding]:
+def _readers(path: str, rules: MadeOnce, policy: Policy, price: Mechanism) -> Iterator[Finding]:
     for reader in rules.analysts or ():
         if reader not in policy.analysts:
             yield error(f"{path}.analysts", f"there is no analyst {reader}")
-    price, budgets = price_of(rules.epsilon, policy), budgets_of(policy)
+    budgets = budgets_of(policy)
     paid = Totals().plus([price])
     if not fits(paid, budgets.dataset):
         yield error(f"{path}.epsilon", f"{rules.epsilon:f} is more than the budget of all holds", "take less")

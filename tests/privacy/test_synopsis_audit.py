@@ -22,7 +22,8 @@ from tests.conftest import RealDatabase
 
 RULES = shop_data.RULES + (
     "synopses: {explore: {epsilon: 2, tables: {customers: [city, segment, country], "
-    "orders: [customers.city, status, ordered_at by month, amount by 20]}}}\n"
+    "orders: [customers.city, status, ordered_at by month, amount by 20]}, "
+    "marginals: {orders: [[customers.city, status, amount]]}}}\n"
 )
 TIMES = 40
 
