@@ -18,7 +18,7 @@ from rules.kernel.summand import Summand
 from rules.mechanisms.noised_outputs import Output, Text
 from rules.mechanisms.release_plan import End
 from rules.values.expression import TRUE, Apply, Constant, Expression, all_of
-from rules.values.types import Type
+from rules.values.types import SpanForm, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Recipe:
     output: Callable[[tuple[int, ...]], Output]
     type: Type
     is_array: bool = False  # of the type
+    span: SpanForm = ""  # of an interval
     barred: "Callable[[Decimal], Recipe] | None" = None  # with what error bars of a level need; None: nothing more
     centred: "Recipe | None" = None  # a better one where its count, the second part, is asked for anyway
 

@@ -21,7 +21,7 @@ from rules.aggregates.typical import typical
 from rules.algebra.nodes import Facts
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_typical
-from rules.functions.datetime.intervals import part_of_span
+from rules.functions.datetime.intervals import part_of_span, shown_by
 from rules.functions.guard import as_value
 from rules.kernel import measures as k
 from rules.kernel.summand import Summand
@@ -55,7 +55,9 @@ def split(call: s.Call, binding: Binding, facts: Facts, rows: int) -> Recipe:
     if call.name in ("sum", "avg") and len(arguments) == 1 and arguments[0].type.kind == "interval":
         seconds = part_of_span("epoch", arguments[0], NUMERIC)
         recipe = _of_numbers(call, (seconds,), tested, binding, facts, rows)
-        return replace(recipe, type=INTERVAL, centred=recipe.centred and replace(recipe.centred, type=INTERVAL))
+        centred, form = recipe.centred, shown_by(arguments[0])
+        centred = centred and replace(centred, type=INTERVAL, span=form)
+        return replace(recipe, type=INTERVAL, span=form, centred=centred)
     return _of_numbers(call, arguments, tested, binding, facts, rows)
 
 

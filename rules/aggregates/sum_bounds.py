@@ -15,7 +15,7 @@ from rules.kernel.summand import Lattice, Summand
 from rules.refusal import NotAllowed, NotSupported
 from rules.values import domain
 from rules.values.domain import Anything, Range
-from rules.values.expression import Apply, Column, Expression, columns_in
+from rules.values.expression import Apply, Column, Expression
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")  # a name that needs no quotes
 _WIDE = 10**7  # from here on a type's own range is no bound to sum by
@@ -72,27 +72,32 @@ def _is_bounded_by_type(expression: Expression, bounds: Range) -> bool:
     return reach >= _WIDE and any(
         isinstance(column.declared, Anything)
         and domain.range_of(column.domain) == domain.range_of(type_domain(column.type))
-        for column in columns_in(expression)
+        for column in _summed(expression)
     )
 
 
 def _unbounded(expression: Expression, name: str) -> NotAllowed:
-    names = tuple(dict.fromkeys(_names(expression)))
-    columns = ", ".join(f'"{name}"' for name in names) or "its argument"
-    what = f"{columns} {'have' if len(names) > 1 else 'has'} no bounds"
-    first = names[0] if names and _PLAIN.fullmatch(names[0]) else f'"{names[0]}"' if names else "x"
-    hint = (
-        f"Ask your DBA to set lower and upper in the rules file, or clamp it, as in least(greatest({first}, 0), 100)."
-    )
+    columns = tuple({column.name: column for column in _summed(expression) if column.name}.values())
+    shown = ", ".join(f'"{column.name}"' for column in columns) or "its argument"
+    what = f"{shown} {'have' if len(columns) > 1 else 'has'} no bounds"
+    first = next((column.name for column in columns), "x")
+    written = first if _PLAIN.fullmatch(first) else f'"{first}"'
+    instead = f"clamp it, as in least(greatest({written}, 0), 100)"
+    if columns and columns[0].type.is_time:
+        instead = f"select a range: WHERE {written} >= '2024-01-01' AND {written} < '2025-01-01'"
+    hint = f"Ask your DBA to set lower and upper in the rules file, or {instead}."
     return NotAllowed(f"{what}, so one row could change {name} by any amount", hint=hint)
 
 
-def _names(expression: Expression) -> list[str]:
+def _summed(expression: Expression) -> list[Column]:
+    """The columns of which a number is made; conditions of CASE choose, and bound nothing."""
     match expression:
-        case Column(name=name):
-            return [name] if name else []
+        case Column():
+            return [expression]
+        case Apply(name="case", arguments=arguments):
+            return [column for argument in (*arguments[1:-1:2], *arguments[-1:]) for column in _summed(argument)]
         case Apply(arguments=arguments):
-            return [name for argument in arguments for name in _names(argument)]
+            return [column for argument in arguments for column in _summed(argument)]
     return []
 
 

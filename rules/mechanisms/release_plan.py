@@ -16,6 +16,7 @@ from rules.mechanisms.cells import Cells
 from rules.mechanisms.noised_outputs import Estimate, Output, Text
 from rules.mechanisms.top_groups import Top
 from rules.sql.session_settings import CONFIDENCE
+from rules.values.types import SpanForm
 
 NoiseKind = Literal["laplace", "gaussian"]
 
@@ -233,6 +234,7 @@ class Block:
     explanation: tuple[tuple[str, str], ...] = ()  # for EXPLAIN: (what, how)
     notices: tuple[str, ...] = ()  # what the analyst should know of how it is answered: rows that may be cut
     sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS, as numbers of keys; columns then have the set's number too
+    spans: tuple[SpanForm, ...] = ()  # of each output that is an interval, as it is shown; () of none
     ladders: tuple[Ladder, ...] = ()
     bars: tuple[Bar, ...] = ()  # the outputs that have error bars: columns then end with these
     level: Decimal = CONFIDENCE  # of these bars

@@ -208,6 +208,7 @@ class Draft:
             measures=measures,
             outputs=outputs,
             output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in self.recipes),
+            spans=tuple(recipe.span for recipe in self.recipes),
             tables=_tables(node),
             explanation=_explanation(bounding, node.facts, public, least),
             notices=self.notices,

@@ -19,6 +19,9 @@ from rules.refusal import Mismatch
 from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
+from rules.values.types import SpanForm
+
+_MONTH = 2_629_800  # seconds of a twelfth of the year that extract(epoch FROM …) counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +260,8 @@ def _array_select(
         columns |= {f"x{item + 1}": "boolean" for item in marked.holes}
         holes += marked.holes.values()
     casts = {name: f"a.{name}::{of}" for name, of in columns.items()}
+    for place, form in enumerate(arrays.block.spans, start=1):
+        casts |= {name: justified(casts[name], form) for name in (f"m{place}", f"s{place}") if name in casts}
     if level is not None:
         own = {key: casts.pop(f"k{place}") for place, key in enumerate(keys, start=1)}
         levelled = {f"k{key + 1}": own.get(key, f"NULL::{of}") for key, of in sorted(types.items())}
@@ -264,6 +269,17 @@ def _array_select(
     listed = ", ".join(f"{value} AS {name}" for name, value in casts.items())
     texts = ", ".join(f"${number}::text[]" for number in holes)
     return f"SELECT {listed} FROM unnest({texts}) AS a({', '.join(columns)})"
+
+
+def justified(seconds: str, form: SpanForm) -> str:
+    """An interval of seconds alone as PostgreSQL shows one of its kind: with days, and an age with months of a year."""
+    if not form:
+        return seconds
+    if form == "days":
+        return f"pg_catalog.justify_hours({seconds})"
+    months = f"pg_catalog.trunc(extract(epoch FROM {seconds}) / {_MONTH})"
+    days = f"pg_catalog.justify_hours({seconds} - {months}::double precision * interval '{_MONTH} seconds')"
+    return f"(pg_catalog.make_interval(months => {months}::integer) + {days})"
 
 
 def _column_types(block: Block, *, has_set: bool) -> dict[str, str]:

@@ -14,6 +14,8 @@ Kind = Literal[
     "uuid", "unknown", "other",
 ]  # fmt: skip
 
+SpanForm = Literal["", "days", "months"]  # how an interval of so many seconds is shown
+
 # Kinds of which equal values have one text, so that they may tell groups and distinct values apart.
 KEY_KINDS: frozenset[Kind] = frozenset(
     {

@@ -10,14 +10,14 @@ from math import ceil, floor
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
 from rules.functions.context import EvalContext
-from rules.functions.guard import as_double, as_value, within, year_limits
+from rules.functions.guard import as_double, as_value, constant, within, year_limits
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value
 from rules.values.clocks import find_bins
 from rules.values.domain import Domain, Range
 from rules.values.enforced import Sure
-from rules.values.expression import Apply, Constant, Expression, Operand
-from rules.values.types import FLOAT8, INTERVAL, TIMESTAMP, Type
+from rules.values.expression import Apply, Constant, Expression, Operand, null_of
+from rules.values.types import FLOAT8, INTERVAL, TIMESTAMP, SpanForm, Type
 from rules.values.value import DAY, Span
 
 LISTED = 10_000  # bins that are counted out
@@ -204,6 +204,8 @@ def _sums(start: Expression, span: Apply, name: str) -> Domain | None:
 
 def part_of_span(field: str, expression: Expression, result: Type) -> Expression:
     """extract(field FROM x - y) and of age(x, y)."""
+    if field == "epoch" and isinstance(expression, Apply) and expression.name in ("case", "coalesce"):
+        return _of_branches(expression, result)
     limit = _LIMITS.get(expression.name, {}).get(field) if isinstance(expression, Apply) else None
     if field == "epoch" and limit is None and expression.type.kind == "interval":
         return _seconds(expression, result)
@@ -219,6 +221,41 @@ def part_of_span(field: str, expression: Expression, result: Type) -> Expression
     return Apply(
         "extract", f"extract({field} from {{0}})::{result.sql}", (expression,), result, image, expression.nullable
     )
+
+
+def results_of(chosen: Apply) -> tuple[int, ...]:
+    """The places of what CASE and coalesce give; the others are conditions."""
+    last = len(chosen.arguments) - 1
+    return tuple(range(last + 1)) if chosen.name == "coalesce" else (*range(1, last, 2), last)
+
+
+def _of_branches(chosen: Apply, result: Type) -> Expression:
+    """The seconds of whichever interval is chosen: each branch has bounds of its own."""
+    arguments = list(chosen.arguments)
+    image: Domain = domain.values(())
+    for place in results_of(chosen):
+        arguments[place] = _seconds_of_branch(arguments[place], result)
+        image = domain.union(image, arguments[place].domain)
+    return Apply(chosen.name, chosen.sql, tuple(arguments), result, image, chosen.nullable, strict=False)
+
+
+def _seconds_of_branch(branch: Expression, result: Type) -> Expression:
+    match branch:
+        case Constant(text=None):
+            return null_of(result)
+        case Constant(value=Span(months=0, days=days, microseconds=microseconds)):
+            return constant(Fraction(days * DAY + microseconds, 1_000_000), result)
+    return part_of_span("epoch", branch, result)
+
+
+def shown_by(span: Expression) -> SpanForm:
+    """How PostgreSQL shows such intervals: moments lie days apart, ages are months and days, others are kept."""
+    if not isinstance(span, Apply):
+        return ""
+    if span.name in ("case", "coalesce"):
+        forms = {shown_by(span.arguments[place]) for place in results_of(span)}
+        return "months" if "months" in forms else "days" if "days" in forms else ""
+    return "days" if span.name == "-" else "months" if span.name == "age" else ""
 
 
 _MICROSECONDS = {"-": {"epoch": 1_000_000, "day": DAY}, "age": {"epoch": 1_000_000}}
