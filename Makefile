@@ -14,7 +14,7 @@ demo: setup
 	$(BIN)/noisegate demo
 
 unit: setup
-	$(BIN)/pytest -n auto -m "not database and not extended and not long and not superset and not clients and not too_old and not browser"
+	$(BIN)/pytest -n auto --hypothesis-profile=quick -m "not database and not slow and not extended and not long and not superset and not clients and not too_old and not browser"
 
 test: setup
 	$(BIN)/pytest -n auto

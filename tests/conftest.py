@@ -35,6 +35,7 @@ use_memory_for_files()
 # How long an example takes depends on what else the machine does. The same tree draws the same examples, so that a test
 # which turns red does so by what was changed; NOISEGATE_EXPLORE draws others each time, to find what is still hidden.
 settings.register_profile("patient", deadline=None, derandomize="NOISEGATE_EXPLORE" not in os.environ)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)  # for `make unit`
 settings.load_profile("patient")
 
 # The programs of another PostgreSQL than 18, to be the real database; `python -m tests.versions` gives each its turn.

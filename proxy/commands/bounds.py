@@ -1,7 +1,9 @@
 """`noisegate bounds`: the private looks of `bounds: auto`, each charged once and kept in the ledger."""
 
+import argparse
 from decimal import Decimal
 
+from proxy.commands.arguments import Names, add_ledger, add_rules, epsilon_of, settings_of
 from proxy.commands.basic import ConfigurationError, look_at, run, say
 from proxy.commands.ledger import with_ledger
 from proxy.commands.private_look import PrivateLook, Share
@@ -71,3 +73,18 @@ async def _look(looking: PrivateLook, look: ColumnLook, share: Share) -> KeptBou
     return KeptBounds(
         system_clock(), str(look.table), look.column, str(look_result.lower), str(look_result.upper), share.epsilon
     )  # fmt: skip
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add it to the command line."""
+    parser = names.add_parser(
+        "bounds",
+        help="look privately at the columns that say bounds: auto; the ledger keeps what is found",
+        description="Look at each column with bounds: auto that nobody has looked at, by noised counts in known bins. "
+        "Each look is charged to the ledger before it is made, once; serve and check read there what was found.",
+    )
+    add_rules(parser)
+    parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="ε of each look (default: that of a statement)")
+    parser.add_argument("--again", action="store_true", help="look at all such columns again, at a new charge")
+    add_ledger(parser)
+    parser.set_defaults(run=lambda options: look_for_bounds(settings_of(options), options.epsilon, again=options.again))

@@ -1,34 +1,48 @@
-"""The arguments of `noisegate ledger show`, `backup`, `restore`, `move` and `compact`."""
+"""The arguments of `noisegate ledger`."""
 
 import argparse
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from proxy.commands import ledger as ledger_commands
+from proxy.commands.arguments import Names, add_ledger, add_rules, moment_of, settings_of
 from proxy.ledger.review import Wish
 from proxy.settings import Settings
 
-Actions = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
-Add = Callable[[argparse.ArgumentParser], None]
 Run = Callable[[Settings, argparse.Namespace], int]
 Made = tuple[argparse.ArgumentParser, Run]
 
 
-def add_to(
-    actions: "Actions[argparse.ArgumentParser]",
-    add_rules: Add,
-    add_place: Add,
-    settings: Callable[[argparse.Namespace], Settings],
-) -> None:
-    """Add them; each has the rules, and says where the ledger is."""
-    for add in (_show, _verify, _backup, _restore, _move, _compact):
-        parser, run = add(actions, add_rules)
-        add_place(parser)
-        parser.set_defaults(run=lambda arguments, run=run: run(settings(arguments), arguments))
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add them to the command line; each has the rules, and says where the ledger is."""
+    parser = names.add_parser("ledger", help="create, show, copy, move and compact the ledger; lift a stop")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for add in (_init, _forgive, _show, _verify, _backup, _restore, _move, _compact):
+        parser, run = add(actions)
+        add_ledger(parser)
+        parser.set_defaults(run=lambda options, run=run: run(settings_of(options), options))
 
 
-def _show(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+def _init(actions: "Names[argparse.ArgumentParser]") -> Made:
+    parser = actions.add_parser("init", help="create an empty ledger for the database of the rules")
+    add_rules(parser)
+    return parser, lambda settings, options: ledger_commands.init_ledger(settings)
+
+
+def _forgive(actions: "Names[argparse.ArgumentParser]") -> Made:
+    parser = actions.add_parser(
+        "forgive",
+        help="let an analyst query again after a fault has stopped the account",
+        description="A statement that fails in the database after its charge tells something of the data, so nothing "
+        "more is run for its analyst. The log says what was run (event: fault): report it, and lift the stop when you "
+        "know why it failed. The ledger keeps that you did.",
+    )
+    add_rules(parser)
+    parser.add_argument("analyst", metavar="ANALYST", help="who can query again")
+    return parser, lambda settings, options: ledger_commands.forgive(settings, options.analyst)
+
+
+def _show(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "show",
         help="what is spent and may be spent; what was asked, by whom, when, at what cost",
@@ -39,8 +53,13 @@ def _show(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
     add_rules(parser)
     parser.add_argument("--charges", action="store_true", help="list charges too; so does each filter")
     parser.add_argument("--analyst", metavar="NAME", help="charges of one analyst")
-    parser.add_argument("--since", type=_moment, metavar="TIME", help="charges from then on: 2026-11-01T08:00, in UTC")
-    parser.add_argument("--until", type=_moment, metavar="TIME", help="charges before then")
+    parser.add_argument(
+        "--since",
+        type=moment_of,
+        metavar="TIME",
+        help="charges from then on: 2026-11-01T08:00, in UTC",
+    )
+    parser.add_argument("--until", type=moment_of, metavar="TIME", help="charges before then")
     parser.add_argument("--statement", metavar="FINGERPRINT", help="charges of one statement, as the log names it")
     parser.add_argument("--last", type=int, metavar="N", help="the newest N charges")
     form = parser.add_mutually_exclusive_group()
@@ -50,13 +69,13 @@ def _show(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
     return parser, _run_show
 
 
-def _run_show(settings: Settings, namespace: argparse.Namespace) -> int:
-    wish = Wish(namespace.analyst, namespace.since, namespace.until, namespace.statement, namespace.last)
-    shown = ledger_commands.Show(wish, namespace.charges or wish != Wish(), namespace.format)
+def _run_show(settings: Settings, options: argparse.Namespace) -> int:
+    wish = Wish(options.analyst, options.since, options.until, options.statement, options.last)
+    shown = ledger_commands.Show(wish, options.charges or wish != Wish(), options.format)
     return ledger_commands.show_ledger(settings, shown)
 
 
-def _verify(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+def _verify(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "verify",
         help="verify every entry, and all that is kept beside them",
@@ -64,10 +83,10 @@ def _verify(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made
         "it serves. This verifies all of it at once. Proxies that use the ledger do not wait.",
     )
     add_rules(parser)
-    return parser, lambda settings, arguments: ledger_commands.verify(settings)
+    return parser, lambda settings, options: ledger_commands.verify(settings)
 
 
-def _backup(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+def _backup(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "backup",
         help="copy the ledger, while proxies go on with it",
@@ -76,10 +95,10 @@ def _backup(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made
     )
     add_rules(parser)
     parser.add_argument("copy", type=Path, metavar="FILE", help="the new file")
-    return parser, lambda settings, namespace: ledger_commands.backup(settings, namespace.copy)
+    return parser, lambda settings, options: ledger_commands.backup(settings, options.copy)
 
 
-def _restore(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+def _restore(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "restore",
         help="put a copy in the place of a lost ledger",
@@ -91,10 +110,10 @@ def _restore(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Mad
     parser.add_argument(
         "--missing", type=int, metavar="N", help="go on though the anchor knows of N entries that the copy has not"
     )
-    return parser, lambda settings, namespace: ledger_commands.restore(settings, namespace.copy, namespace.missing)
+    return parser, lambda settings, options: ledger_commands.restore(settings, options.copy, options.missing)
 
 
-def _move(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+def _move(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "move",
         help="bind the ledger to a database that was upgraded, renamed, restored or failed over",
@@ -106,10 +125,10 @@ def _move(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
     parser.add_argument(
         "--from", dest="before", required=True, metavar="IDENTITY", help="the database before, as the refusal names it"
     )
-    return parser, lambda settings, namespace: ledger_commands.move(settings, namespace.before)
+    return parser, lambda settings, options: ledger_commands.move(settings, options.before)
 
 
-def _compact(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Made:
+def _compact(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "compact",
         help="close old entries into a sum, so that the ledger opens quickly",
@@ -119,12 +138,9 @@ def _compact(actions: "Actions[argparse.ArgumentParser]", add_rules: Add) -> Mad
     )
     add_rules(parser)
     parser.add_argument(
-        "--before", type=_moment, metavar="TIME", help="close entries before then (default: before the running period)"
+        "--before",
+        type=moment_of,
+        metavar="TIME",
+        help="close entries before then (default: before the running period)",
     )
-    return parser, lambda settings, namespace: ledger_commands.compact(settings, namespace.before)
-
-
-def _moment(text: str) -> datetime:
-    """A date or a moment, in UTC unless it says otherwise."""
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return parser, lambda settings, options: ledger_commands.compact(settings, options.before)

@@ -1,11 +1,13 @@
 """`noisegate requests`: what analysts ask for, and the answers of a DBA, which running proxies read in the ledger."""
 
+import argparse
 import getpass
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from proxy.commands.arguments import Names, add_ledger, add_rules, epsilon_of, settings_of
 from proxy.commands.basic import ConfigurationError, run, say
 from proxy.commands.ledger import with_ledger
 from proxy.execute.clock import system_clock
@@ -105,3 +107,38 @@ def _fields(request: FiledRequest) -> dict[str, str | int | None]:
         "operator": request.operator or None,
         "answer": request.answer or None,
     }
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add it to the command line."""
+    parser = names.add_parser(
+        "requests",
+        help="list requests of analysts for more budget, and grant or refuse them",
+        description="List open requests for more budget, with their reasons; with --grant or --refuse answer one. A "
+        "grant is kept in the ledger and in force at once in all proxies that use it, until the period ends. It raises "
+        "the analyst's own limit, never that of a role or of all, and cannot be taken back.",
+    )
+    add_rules(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--grant", type=int, metavar="N", help="grant request N")
+    what.add_argument("--refuse", type=int, metavar="N", help="refuse request N")
+    parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="grant E in place of what was asked for")
+    parser.add_argument("--say", default="", metavar="TEXT", help="an answer that the analyst reads")
+    parser.add_argument("--all", action="store_true", help="list answered and lapsed requests too")
+    parser.add_argument("--json", action="store_true", help="list as JSON")
+    add_ledger(parser)
+
+    def run(options: argparse.Namespace) -> int:
+        if options.epsilon is not None and options.grant is None:
+            parser.error("--epsilon requires --grant")
+        if options.say and options.grant is None and options.refuse is None:
+            parser.error("--say requires --grant or --refuse")
+        if options.grant is None and options.refuse is None:
+            return list_requests(settings_of(options), lists_all=options.all, as_json=options.json)
+        grants = options.grant is not None
+        number = options.grant if grants else options.refuse
+        return answer_request(
+            settings_of(options), Answering(number, grants, options.epsilon, " ".join(options.say.split()))
+        )
+
+    parser.set_defaults(run=run)

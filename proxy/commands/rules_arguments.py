@@ -2,24 +2,19 @@
 
 import argparse
 import os
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from proxy.commands import rules_file as commands
+from proxy.commands.arguments import Names, add_rules, delta_of, epsilon_of
 from proxy.commands.suggest import Wanted, suggest_privately
 from proxy.load_config import ledger_place
-
-Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 
 
 def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     """Add them to the command line."""
     for add in (_add_check, _add_suggest, _add_lock, _add_grants, _add_schema):
         add(names)
-
-
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("rules", type=Path, metavar="RULES", help="the rules file, YAML")
 
 
 def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
@@ -54,16 +49,6 @@ def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
             ledger=ledger_place(options.ledger),
         )
     )
-
-
-def epsilon_of(text: str) -> Decimal:
-    try:
-        epsilon = Decimal(text)
-    except InvalidOperation:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number') from None
-    if not (epsilon.is_finite() and 0 < epsilon <= 1000):
-        raise argparse.ArgumentTypeError("must be greater than 0 and at most 1000")
-    return epsilon
 
 
 def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
@@ -111,7 +96,7 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--delta",
-        type=_delta_of,
+        type=delta_of,
         default=Decimal(0),
         metavar="D",
         help="find frequent texts too, for this δ in total",
@@ -124,16 +109,6 @@ def _add_look(parser: argparse.ArgumentParser) -> None:
         "or rules.ledger, which serves a draft that you save as rules.yaml)",
     )
     parser.add_argument("--anchor", type=Path, metavar="FILE", help="a second file that records the end of the ledger")
-
-
-def _delta_of(text: str) -> Decimal:
-    try:
-        delta = Decimal(text)
-    except InvalidOperation:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number') from None
-    if not (delta.is_finite() and 0 < delta <= Decimal("1e-3")):
-        raise argparse.ArgumentTypeError("must be greater than 0 and at most 0.001")
-    return delta
 
 
 def _add_lock(names: "Names[argparse.ArgumentParser]") -> None:

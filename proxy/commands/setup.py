@@ -1,5 +1,6 @@
 """`noisegate init`: the way from a database to a guarded one, with a question where only the DBA knows."""
 
+import argparse
 import json
 import secrets
 import shlex
@@ -13,8 +14,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from proxy.causes import cause_of
 from proxy.certificate import write_certificate
+from proxy.commands.arguments import Names
 from proxy.commands.basic import Unreachable, look_at, run, say
-from proxy.commands.rules_file import check
+from proxy.commands.rules_file import READER, check
 from proxy.engines.postgres.privileges import grants_of
 from proxy.load_config import ConfigurationError, lock_of, make_ledger
 from proxy.settings import Settings
@@ -202,3 +204,41 @@ Connect:  PGPASSWORD={made.analyst} psql {shlex.quote(target)}
 This password is shown once.
 After each change of rules.yaml: noisegate grants (run its SQL), noisegate check, and noisegate lock.""")
     return code
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add it to the command line."""
+    parser = names.add_parser(
+        "init",
+        help="set up a proxy for a database: a folder with all that it needs",
+        description="Ask a few questions and write a folder: rules, the SQL of the proxy's role, passwords, a "
+        "certificate, lock file and ledger. No row is read. A question answered by an option is not asked.",
+    )
+    parser.add_argument("database", metavar="DSN", help="how you reach the database, as its owner or a superuser")
+    parser.add_argument("--folder", type=Path, default=Path("noisegate"), help="a new folder (default: noisegate)")
+    parser.add_argument("--unit", metavar="TABLE", help="the table with one row for each individual to protect")
+    parser.add_argument("--analyst", metavar="NAME", help="the first analyst")
+    parser.add_argument("--role", default=READER, help=f"the proxy's role in the database (default: {READER})")
+    parser.add_argument(
+        "--grant", action=argparse.BooleanOptionalAction, help="make that role now, over this connection"
+    )
+    parser.add_argument(
+        "--bi-tools",
+        action=argparse.BooleanOptionalAction,
+        help="BI tools will connect: previews show columns, no rows",
+    )
+    parser.add_argument("--yes", action="store_true", help="ask nothing, and accept the proposals")
+    parser.set_defaults(
+        run=lambda options: init(
+            Wishes(
+                options.database,
+                options.folder,
+                options.role,
+                options.unit,
+                options.analyst,
+                options.grant,
+                options.bi_tools,
+                options.yes,
+            )
+        )
+    )

@@ -1,10 +1,12 @@
 """The output of `noisegate shadow`: a migration report, grouped by kind of refusal, without constants."""
 
+import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Final
 
+from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
 from proxy.commands.basic import ConfigurationError, look_at, run, say
 from proxy.commands.tool_log import Findings, most_frequent, shadow
 from proxy.kept_bounds import read_kept
@@ -74,3 +76,19 @@ def as_document(findings: Findings) -> str:
         "refused": refused,
     }
     return json.dumps(document, ensure_ascii=False, indent=1)
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add it to the command line."""
+    parser = names.add_parser(
+        "shadow",
+        help="report which statements of a tool would be refused, and why; none is run",
+        description="Explain each statement of a file by these rules and print a report: how many are answered, at "
+        "what cost, and which are refused, by kind, with hints and without constants. Statements end with a semicolon "
+        "at the end of a line; parameters ($1) stand for constants, as in pg_stat_statements.",
+    )
+    add_rules(parser)
+    parser.add_argument("statements", metavar="FILE", help="the statements, or - for standard input")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    add_ledger(parser)
+    parser.set_defaults(run=lambda options: report(settings_of(options), options.statements, as_json=options.json))

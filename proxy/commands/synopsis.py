@@ -1,5 +1,6 @@
 """Synopses at the command line: made now, reported on, written out. A running proxy goes on meanwhile."""
 
+import argparse
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 
+from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
 from proxy.commands.basic import ConfigurationError, Unreachable, run, say
 from proxy.commands.parquet import check_parquet, write_parquet
 from proxy.engines.engine import EngineError
@@ -216,3 +218,47 @@ async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
         raise Unreachable(str(error) or f"the database cannot be read: {error.cause.advice}") from None
     finally:
         await engine.close()
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add them to the command line."""
+    about = "synopses and cubes: make them now, see how good they are, write rows out"
+    actions = names.add_parser("synopsis", help=about).add_subparsers(title="actions", metavar="ACTION", required=True)
+    made = actions.add_parser(
+        "make",
+        help="measure a synopsis or a cube now, and charge it",
+        description="Charge the budget of all analysts, then count, add noise and keep the counts in the ledger. A "
+        "running proxy serves from them within some seconds, and charges each reader before.",
+    )
+    reported = actions.add_parser(
+        "report",
+        help="how far each pair of columns may be from the data",
+        description="Fit the rows of the newest release again, and tell from noised counts alone how far each pair of "
+        "columns may be from the data. Costs nothing.",
+    )
+    exported = actions.add_parser(
+        "export",
+        help="write the rows into a folder, as CSV or Parquet",
+        description="Write one file a table, and synopsis.json: what was measured, with which noise, and how good "
+        "the rows are. They are the very rows that the proxy shows. Costs nothing.",
+    )
+    for action in (made, reported, exported):
+        add_rules(action)
+        action.add_argument("name", metavar="NAME", help="of the synopsis")
+        add_ledger(action)
+    _add_files(exported)
+    made.set_defaults(run=lambda options: make(settings_of(options), options.name))
+    reported.set_defaults(run=lambda options: report(settings_of(options), options.name))
+    exported.set_defaults(
+        run=lambda options: export(
+            settings_of(options), options.name, options.folder, as_parquet=options.format == "parquet"
+        )
+    )
+
+
+def _add_files(export: argparse.ArgumentParser) -> None:
+    formats = ("csv", "parquet")
+    export.add_argument(
+        "--format", choices=formats, default="csv", help="of the files (default: csv); parquet is an extra"
+    )
+    export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")

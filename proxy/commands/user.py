@@ -3,6 +3,7 @@
 Both are changed as texts, so that comments stay; what is written was read as rules before.
 """
 
+import argparse
 import json
 import os
 import secrets
@@ -16,6 +17,7 @@ from getpass import getpass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+from proxy.commands.arguments import Names, add_rules, epsilon_of, moment_of
 from proxy.commands.basic import ConfigurationError, say
 from proxy.execute.clock import system_clock
 from proxy.load_config import read_rules
@@ -225,3 +227,61 @@ def _replace(path: Path, text: str) -> None:
         except BaseException:
             scratch.unlink(missing_ok=True)
             raise
+
+
+_MOST_DIGITS = 4  # of days: some 27 years
+
+
+def add_to(names: "Names[argparse.ArgumentParser]") -> None:
+    """Add it, with its four actions."""
+    parser = names.add_parser(
+        "user",
+        help="add, rotate, expire and remove analysts",
+        description="Change analysts in the rules file, and their passwords there or in the file of verifiers that it "
+        "names. Comments stay. A password is asked for, read from standard input, or made up and shown once.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add(actions)
+    _rotate(actions)
+    expired = _action(actions, "expire", "end the logins of a name")
+    expired.add_argument("--at", type=moment_of, metavar="TIME", help="from then on, as 2027-01-31 (default: now)")
+    expired.set_defaults(run=lambda options: expire(options.rules, options.name, options.at))
+    removed = _action(actions, "remove", "remove an analyst; the ledger keeps what was spent")
+    removed.set_defaults(run=lambda options: remove_user(options.rules, options.name))
+
+
+def _add(actions: "Names[argparse.ArgumentParser]") -> None:
+    parser = _action(actions, "add", "add an analyst")
+    parser.add_argument("--role", help="one of the roles of the rules")
+    parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="ε of this analyst in a period")
+    parser.add_argument("--until", type=moment_of, metavar="TIME", help="until when the name can log in")
+    parser.set_defaults(
+        run=lambda options: add(options.rules, NewUser(options.name, options.role, options.epsilon, options.until))
+    )
+
+
+def _rotate(actions: "Names[argparse.ArgumentParser]") -> None:
+    parser = _action(actions, "rotate", "set a new password; the old one stays valid for a while")
+    parser.add_argument(
+        "--grace", type=_days, default=GRACE, metavar="DAYS", help="how long the old one is valid (default: 7)"
+    )
+    parser.set_defaults(run=lambda options: rotate(options.rules, options.name, grace=options.grace))
+
+
+def _action(actions: "Names[argparse.ArgumentParser]", action: str, words: str) -> argparse.ArgumentParser:
+    parser = actions.add_parser(action, help=words, description=f"{words[0].upper()}{words[1:]}.")
+    add_rules(parser)
+    parser.add_argument("name", type=_name, metavar="NAME", help="of the analyst")
+    return parser
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name must not be empty")
+    return text
+
+
+def _days(text: str) -> timedelta:
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of days, such as 7')
+    return timedelta(days=int(text))

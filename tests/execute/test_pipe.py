@@ -134,6 +134,7 @@ class Marked:
     ],
     ids=["a pickle", "half an answer", "another type", "depth", "a length without end"],
 )
+@pytest.mark.slow
 async def test_a_worker_that_writes_something_else_is_killed_and_nothing_is_made_of_it(
     said: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

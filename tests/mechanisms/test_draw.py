@@ -64,6 +64,7 @@ def test_sigma_is_never_below_the_root_of_the_square_over_epsilon(squared: int, 
     assert squared <= sigma**2 * Fraction(epsilon) ** 2 <= squared * (1 + Fraction(1, 2**46))
 
 
+@pytest.mark.slow
 def test_gaussian_draws_follow_the_discrete_gaussian_law_of_their_scale() -> None:
     """P(x) is proportional to exp(−x²/2σ²) on whole numbers; a rounded normal law of this σ would be seen."""
     count, sigma = 40_000, gaussian_scale(1, Decimal("1.25"))
@@ -79,6 +80,7 @@ def test_gaussian_draws_follow_the_discrete_gaussian_law_of_their_scale() -> Non
     assert chi_square(drawn, rounded) > 100  # it is around 255: 1 run in 10^9 is below
 
 
+@pytest.mark.slow
 def test_wide_gaussian_draws_follow_their_law_too() -> None:
     count, sigma = 40_000, gaussian_scale(365, Decimal("0.5"))
     drawn = OpenDPNoise().draw_gaussian(count, squared=365, epsilon=Decimal("0.5"))

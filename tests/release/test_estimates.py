@@ -72,6 +72,7 @@ def test_k_ary_and_unary_estimates_are_unbiased_and_as_far_off_as_the_formula_sa
         assert abs(np.var(found) / expected - 1) < 0.13  # six standard deviations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 300.0])
 def test_bars_of_one_value_hold_it_as_often_as_they_say(scale: float) -> None:
     """With little central noise, and with more of it than chance."""
@@ -82,6 +83,7 @@ def test_bars_of_one_value_hold_it_as_often_as_they_say(scale: float) -> None:
     assert 0.93 < coverage(block(estimate, 4, RUNS), cells, scale, float(HELD)) < 0.975
 
 
+@pytest.mark.slow
 def test_bars_of_the_values_that_are_groups_hold_them_too() -> None:
     law, held = kary_law(4, Decimal(1)), (HELD, 3_000, 5_000, 10_000)
     cells = kary(law, 4, held, np.random.default_rng(8))
@@ -99,6 +101,7 @@ def test_bars_of_the_values_that_are_groups_hold_them_too() -> None:
     assert 0.93 < np.mean(hits) < 0.975
 
 
+@pytest.mark.slow
 def test_bars_of_means_hold_them() -> None:
     """A number as a bit: of hours from 0 to 12 everybody has 3."""
     law, generator = bit_law(Decimal(1)), np.random.default_rng(9)

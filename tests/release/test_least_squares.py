@@ -5,6 +5,7 @@ from decimal import Decimal
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -175,6 +176,7 @@ def test_groups_that_lists_do_not_tell_apart_have_one_law(rows: int, columns: in
             assert abs(one.deviation - other.deviation) < 1e-6 * one.deviation
 
 
+@pytest.mark.slow
 def test_bars_of_what_agrees_hold_what_they_say_and_numbers_are_not_bent() -> None:
     """A total and its parts, six hundred times: at 95%, with eight standard deviations to spare."""
     source, noise, parts, runs = OpenDPNoise(), LaplaceNoise(1, Decimal("0.2")), 4, 600

@@ -48,6 +48,7 @@ def test_a_margin_is_that_of_the_error_bar(output: Output, level: str) -> None:
     assert margin.widest == pytest.approx(max(known), rel=0.03, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_margins_of_ratios_hold_as_often_as_they_say() -> None:
     draws = draw(BLOCK, range(len(MEASURES)), len(GROUPS), SeededNoise(5), group_size=1)
     noised = release(BLOCK, GROUPS, sent((*group, *EXACT) for group in GROUPS), draws)

@@ -1,5 +1,6 @@
 """Whatever PostgreSQL's grammar reads, the planner's parser reads the same: names, strings and brackets of any kind."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(EXPRESSIONS)
 def test_every_expression_is_read_alike(text: str) -> None:

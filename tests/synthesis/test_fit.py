@@ -50,6 +50,7 @@ def test_the_same_release_makes_the_same_rows() -> None:
     assert not np.array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_table_has_as_many_rows_as_its_noised_counts_say() -> None:
     table = measured(ROWS, BINS, price("1"))
     total, ones, goals = consistent(table)
