@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.kernel.measures import Count, Products, Sum, Units
-from rules.kernel.products import factors_of
+from rules.kernel.source import factors_of
 from rules.kernel.summand import Lattice, Summand
 from rules.refusal import NotSupported, TooComplex
 from rules.values.expression import Column, Constant
