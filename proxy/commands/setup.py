@@ -81,14 +81,11 @@ def init(wishes: Wishes) -> int:
         raise ConfigurationError(f"{folder} is not empty: name a new folder by --folder")
     catalog = run(look_at(wishes.database)).catalog
     say(f"{catalog.database}: {len(catalog.tables)} tables and views; no row is read")
-    unit = wishes.unit or wishes.ask("Which table has one row for each individual to protect?", _likely_unit(catalog))
+    draft = _draft(wishes, catalog)
     analyst = wishes.analyst or wishes.ask("Name of the first analyst?", "ada")
     bi_tools = wishes.is_so(wishes.bi_tools, "Will BI tools connect?", proposed=True)
     made = Secrets.new()
-    try:
-        text = _rules(suggest_rules(catalog, table_name(unit)), analyst, bi_tools=bi_tools)
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
+    text = _rules(draft, analyst, bi_tools=bi_tools)
     is_granted = wishes.is_so(
         wishes.grant, f"Make the role {wishes.role} now, by the SQL of grants.sql?", proposed=True
     )
@@ -121,6 +118,19 @@ def _check_role(wishes: Wishes) -> None:
             f'the role "{wishes.role}" already exists, and grants.sql would change its password; '
             "name another role by --role, or change nothing in the database by --no-grant"
         )
+
+
+def _draft(wishes: Wishes, catalog: Catalog) -> str:
+    """The draft; who names a table that there is not is asked again."""
+    while True:
+        question = "Which table has one row for each individual to protect?"
+        unit = wishes.unit or wishes.ask(question, _likely_unit(catalog))
+        try:
+            return suggest_rules(catalog, table_name(unit))
+        except ValueError as error:
+            if wishes.unit or wishes.asks_nothing:
+                raise ConfigurationError(str(error)) from None
+            say(str(error))
 
 
 def _likely_unit(catalog: Catalog) -> str:
