@@ -231,7 +231,7 @@ def data(draw: st.DrawFn, *, tame: bool = False, most_visits: int = 7, most_item
     people = tuple((str(number), *cells(_PEOPLE)) for number in range(1, draw(st.integers(2, 4)) + 1))
     visits: list[Row] = []
     items: list[Row] = []
-    for person in (*(each[0] for each in people), *(() if tame else (None, "99"))):
+    for person in (*(unit[0] for unit in people), *(() if tame else (None, "99"))):
         for _ in range(draw(st.integers(0, most_visits))):
             visits.append((str(len(visits) + 1), person, *cells(_VISITS)))
             lines = range(1, draw(st.integers(0, most_items)) + 1)

@@ -175,7 +175,7 @@ class Query:
     @property
     def sql(self) -> str:
         items = [f"{key} AS k{place}" for place, key in enumerate(self.keys, start=1)]
-        items += [f"{each} AS m{place}" for place, each in enumerate(self.aggregates, start=1)]
+        items += [f"{aggregate} AS m{place}" for place, aggregate in enumerate(self.aggregates, start=1)]
         word = "AND" if self._has_where() else "WHERE"
         where = f" {word} {' AND '.join(self.where)}" if self.where else ""
         group = f" GROUP BY {', '.join(str(place) for place in range(1, len(self.keys) + 1))}" if self.keys else ""
@@ -214,7 +214,7 @@ class _Expressions:
 
     def _beside(self, known: dict[str, tuple[str, ...]]) -> str | None:
         """A subquery that depends on a row of one of the tables."""
-        found = [each for table in self._tables for each in known.get(table, ())]
+        found = [text for table in self._tables for text in known.get(table, ())]
         return self._draw(st.sampled_from(found)) if found else None
 
     def _one(self, *choices: str) -> str:

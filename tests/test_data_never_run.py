@@ -19,10 +19,10 @@ def named(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                yield from (part for each in names for part in each.name.split("."))
+                yield from (part for name in names for part in name.name.split("."))
             case ast.ImportFrom(module=module, names=names):
                 yield from (module or "").split(".")
-                yield from (each.name for each in names)
+                yield from (name.name for name in names)
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 yield name
 

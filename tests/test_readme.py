@@ -119,7 +119,9 @@ def _action(arguments: list[str]) -> argparse.ArgumentParser:
     """The parser of the command that the first words name."""
     parser = make_parser()
     for word in arguments:
-        choices = next((each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction)), None)
+        choices = next(
+            (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None
+        )
         if choices is None:
             return parser
         assert word in choices, word
@@ -151,7 +153,7 @@ def test_every_command_and_every_option_is_described_in_operations() -> None:
         "schema",
         "password",
         "certificate",
-        *(f"ledger {each}" for each in actions),
+        *(f"ledger {action}" for action in actions),
         *(f"synopsis {each}" for each in ("make", "report", "export")),
     ]
 
@@ -191,7 +193,7 @@ def test_every_code_of_a_refusal_is_described() -> None:
 
 def test_every_sql_example_says_what_becomes_of_it() -> None:
     known = {"answered", "refused", "session", "owner", "setup", "survey", "survey-refused"}
-    unsaid = [str(each) for each in fences(*PAGES) if each.info[:1] == ("sql",) and not known & set(each.info[1:])]
+    unsaid = [str(fence) for fence in fences(*PAGES) if fence.info[:1] == ("sql",) and not known & set(fence.info[1:])]
 
     assert unsaid == []
 

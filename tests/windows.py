@@ -14,8 +14,8 @@ _FRAMED = (
     "count(*) FILTER (WHERE kind = 'a')", "sum(cost) FILTER (WHERE count > 0)",
 )  # fmt: skip
 _NUMBERS = (
-    *((each, "") for each in _PLAIN),
-    *((each, "frame") for each in _FRAMED),
+    *((text, "") for text in _PLAIN),
+    *((text, "frame") for text in _FRAMED),
     ("first_value(count)", "frame"),
     ("last_value(count)", "rows"),
     ("nth_value(cost, 2)", "rows"),

@@ -63,7 +63,7 @@ def catalog(real_cluster: Cluster) -> Iterator[Catalog]:
 
 
 def _table(catalog: Catalog, number: int) -> Table:
-    return next(each for each in catalog.tables if each.name.name == f"t{number}")
+    return next(table for table in catalog.tables if table.name.name == f"t{number}")
 
 
 @pytest.mark.parametrize("number", range(len(CHECKS)), ids=[check for check, _, _ in CHECKS])

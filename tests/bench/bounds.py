@@ -87,7 +87,9 @@ class Bench:
         """Bounds of the block's ladders, as one statement would choose them."""
         found = tallies(block, sent(self.run(self.tally_sql(block)))) if block.ladders else ()
         pairs = zip(block.ladders, found, strict=True)
-        return tuple(choose_bound(each, heights, draw_climb(each, self.noise, group_size=1)) for each, heights in pairs)
+        return tuple(
+            choose_bound(ladder, heights, draw_climb(ladder, self.noise, group_size=1)) for ladder, heights in pairs
+        )
 
     def answer(self, block: Block) -> dict[Row, Row]:
         """One noised answer, by group."""

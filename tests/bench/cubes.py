@@ -47,7 +47,7 @@ def main() -> None:
         print(f"{'epsilon':>8}{'one key':>12}{'one by one':>12}{'two keys':>12}{'one by one':>12}")
         for epsilon in ("0.5", "2", "8"):
             shares = _shares(epsilon, cluster.dsn(), (float(rows), float(euros)))
-            print(f"{epsilon:>8}" + "".join(f"{each:>12.1%}" for each in shares), flush=True)
+            print(f"{epsilon:>8}" + "".join(f"{share:>12.1%}" for share in shares), flush=True)
     finally:
         cluster.stop()
 
@@ -56,20 +56,20 @@ def _shares(epsilon: str, dsn: str, totals: tuple[float, float]) -> Iterator[flo
     catalog = catalog_of(dsn)
     policy = _policy(epsilon, dsn)
     cube = plan_cube("daily", policy, catalog)
-    charts = [(each, item) for each in cube.sets for item in ("count(*)", 'sum(t0."amount")')]
+    charts = [(key_set, item) for key_set in cube.sets for item in ("count(*)", 'sum(t0."amount")')]
     gaussian = policy.model_copy(update={"noise": "gaussian"})
     alone: dict[tuple[str, ...], list[float]] = {}
-    for each, item in charts:
-        text = each.text.replace('count(*), sum(t0."amount")', item)
+    for key_set, item in charts:
+        text = key_set.text.replace('count(*), sum(t0."amount")', item)
         made = _at(cube.price.rho / len(charts), text, gaussian, catalog)
         (measure,) = made.blocks[0].measures
         assert isinstance(measure, Measure)
         total = totals[item != "count(*)"] * (100 if item != "count(*)" else 1)  # cents
-        alone.setdefault(each.keys, []).append(_error(noise_of(measure, group_size=1), each.cells) / total)
+        alone.setdefault(key_set.keys, []).append(_error(noise_of(measure, group_size=1), key_set.cells) / total)
     for size in (1, 2):
-        sets = [each for each in cube.sets if len(each.keys) == size]
-        yield mean(error for each in sets for error in _of_cube(each, totals))
-        yield mean(error for each in sets for error in alone[each.keys])
+        sets = [key_set for key_set in cube.sets if len(key_set.keys) == size]
+        yield mean(error for key_set in sets for error in _of_cube(key_set, totals))
+        yield mean(error for key_set in sets for error in alone[key_set.keys])
 
 
 def _policy(epsilon: str, dsn: str) -> Policy:
@@ -80,14 +80,14 @@ def _policy(epsilon: str, dsn: str) -> Policy:
 
 def _at(rho: Decimal, text: str, policy: Policy, catalog: object) -> Plan:
     made = plan(Request(text, ("pg_catalog",), epsilon=(2 * rho).sqrt()), policy, catalog)  # type: ignore[arg-type]
-    assert isinstance(made, Plan) and sum(each.rho for each in mechanisms_of(made.blocks[0])) <= rho * Decimal(
-        "1.000001"
-    )
+    assert isinstance(made, Plan) and sum(
+        mechanism.rho for mechanism in mechanisms_of(made.blocks[0])
+    ) <= rho * Decimal("1.000001")
     return made
 
 
 def _of_cube(of: KeySet, totals: tuple[float, float]) -> Iterator[float]:
-    count, centred = (each for each in of.block.measures if isinstance(each, Measure))
+    count, centred = (measure for measure in of.block.measures if isinstance(measure, Measure))
     noises = noise_of(centred, group_size=1), noise_of(count, group_size=1)
     yield _error(noises[1], of.cells) / totals[0]
     yield _error(HalvedNoise(*noises, 40_000), of.cells) / totals[1] / 100
@@ -102,7 +102,7 @@ def _error(noise: AdditiveNoise | HalvedNoise, cells: int) -> float:
 
 
 def _drawn(noise: AdditiveNoise, cells: int) -> list[int]:
-    return [round(Fraction(each, noise.factor)) for each in noise.draw(OpenDPNoise(), cells)]
+    return [round(Fraction(number, noise.factor)) for number in noise.draw(OpenDPNoise(), cells)]
 
 
 if __name__ == "__main__":

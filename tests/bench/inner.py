@@ -87,8 +87,10 @@ def _measured(lab: Lab, question: tpch.Question, pairs: int) -> float | None:
 
 
 def _statements(lab: Lab, plan: Plan) -> list[str]:
-    choices = (each.statement for block in plan.blocks for each in block.measures if isinstance(each, Choice))
-    summed = (block.statement for block in plan.blocks if not all(isinstance(each, Choice) for each in block.measures))
+    choices = (measure.statement for block in plan.blocks for measure in block.measures if isinstance(measure, Choice))
+    summed = (
+        block.statement for block in plan.blocks if not all(isinstance(measure, Choice) for measure in block.measures)
+    )
     return list(dict.fromkeys(lab.sql(each) for each in (*summed, *choices)))
 
 

@@ -57,7 +57,7 @@ def _of_sketches(epsilon: Decimal, given: argparse.Namespace) -> tuple[float, fl
 def _deviations(law: Law, hits: np.ndarray, given: argparse.Namespace) -> tuple[float, float]:
     p, q, rest = float(law.p), float(law.q), given.people - given.held
     estimate = Estimate(0, (1,), law.p, law.q, chance=2, others=3)
-    found = [float(compute(estimate, (int(each), given.people, 0, 0)) or 0) for each in hits]
+    found = [float(compute(estimate, (int(hit), given.people, 0, 0)) or 0) for hit in hits]
     return float(np.std(found)), sqrt(local_variance(estimate, given.held * p + rest * q, given.people))
 
 

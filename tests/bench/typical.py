@@ -80,8 +80,8 @@ def main() -> None:
         for name, statistic, bounds in QUESTIONS:
             for epsilon in ("0.1", "0.3", "1", "3"):
                 whole, answers, blocks = _answers(connection, catalog, policy, statistic, bounds, epsilon, given.times)
-                errors = [each / whole - 1 for each in answers]
-                rms, mean = sqrt(fmean(each**2 for each in errors)), fmean(errors)
+                errors = [answer / whole - 1 for answer in answers]
+                rms, mean = sqrt(fmean(error**2 for error in errors)), fmean(errors)
                 print(f"{name:<16}{epsilon:>8}{blocks:>8}{whole:>10.4g}{rms:>11.1%}{mean:>12.1%}", flush=True)
 
 
@@ -98,7 +98,7 @@ def _answers(
     rows = sent(connection.execute(kernel.bounded(choice.statement).sql).fetchall())
     noise = OpenDPNoise()
     chosen = (release_choice(block, choice, ((),), rows, noise, group_size=1)[0] for _ in range(times))
-    return row[0], [float(output.candidates[each] or "nan") for each in chosen], choice.blocks
+    return row[0], [float(output.candidates[number] or "nan") for number in chosen], choice.blocks
 
 
 def _block(catalog: Catalog, policy: Policy, sql: str, epsilon: str) -> tuple[Block, Kernel]:

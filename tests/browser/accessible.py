@@ -76,7 +76,7 @@ def faults_of(window: Browser) -> list[str]:
     found += [f"contrast: {each}" for each in _list(window.run(CONTRASTS))]
     found += [f"small: {each}" for each in _list(window.run(SMALL_TARGETS))]
     found += [f"cut off: {each}" for each in _list(window.run(CUT_OFF))]
-    found += [f"no name: {each}" for each in _nameless(window)]
+    found += [f"no name: {text}" for text in _nameless(window)]
     if not window.run("return document.documentElement.lang"):
         found.append("no language")
     return found

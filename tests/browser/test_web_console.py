@@ -88,7 +88,7 @@ def test_a_page_of_another_site_can_do_nothing(reader: Reader, running: Noisegat
     reader.window.open(f"data:text/html,{page}")
     reader.window.run("document.forms[0].submit()")
     reader.window.wait_until("location.protocol == 'https:'", 20)
-    assert not [each for each in running.events("console") if "GRANT" in str(each["command"])]
+    assert not [event for event in running.events("console") if "GRANT" in str(event["command"])]
 
 
 def test_a_bound_is_checked_and_its_noise_drawn_while_it_is_typed(reader: Reader, running: Noisegate) -> None:

@@ -98,7 +98,7 @@ class Conversation:
         was_idle = self.proxy.is_idle
         statements = read(step.sql).statements
         said = self.proxy.ask(step.sql, step.parameters, extended=bool(step.parameters))
-        if was_idle and not step.parameters and [each.kind for each in statements] == [Kind.QUERY]:
+        if was_idle and not step.parameters and [statement.kind for statement in statements] == [Kind.QUERY]:
             notices = list(self.proxy.notices)
             again = self.proxy.ask(step.sql, [], extended=True)
             assert again == said

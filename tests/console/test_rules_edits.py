@@ -121,7 +121,7 @@ def test_versions_are_kept_with_who_and_what_and_a_file_edited_by_hand_too(tmp_p
     rules.write_text("by hand")
     history.replace("by hand", "three", "eve", "table customers")
 
-    assert [(each.number, each.operator) for each in history.versions()] == [
+    assert [(version.number, version.operator) for version in history.versions()] == [
         (4, "eve"),
         (3, BY_HAND),
         (2, "root"),
@@ -164,7 +164,7 @@ def test_what_the_proxy_did_not_take_is_taken_back_unless_it_was_changed_by_hand
     history.take_back(version, "three", "one")
 
     assert rules.read_text() == "by hand"
-    assert [each.operator for each in history.versions()] == [BY_HAND]
+    assert [version.operator for version in history.versions()] == [BY_HAND]
     assert {path.name for path in tmp_path.iterdir()} == {"rules.yaml", "rules.history"}
 
 
@@ -178,6 +178,6 @@ def test_what_an_end_in_the_middle_of_a_save_has_left_is_no_version(tmp_path: Pa
     kept.chmod(0o777)
 
     assert history.replace("two", "three", "root", "y").number == 5
-    assert [each.number for each in history.versions()] == [5, 2, 1]
+    assert [version.number for version in history.versions()] == [5, 2, 1]
     assert history.find(3) is history.find(4) is None
     assert kept.stat().st_mode & 0o777 == 0o700

@@ -121,7 +121,7 @@ def test_a_form_without_the_token_of_its_session_does_nothing(running: Noisegate
         visitor.headers = headers
         assert visitor.post("/budgets/grant", token=mine, analyst="bob", amount="1").status == 403
     visitor.headers = {}
-    assert not [each for each in running.events("console") if "GRANT" in str(each["command"])]
+    assert not [event for event in running.events("console") if "GRANT" in str(event["command"])]
 
 
 def test_after_the_logout_the_cookie_is_worth_nothing(visitor: Visitor) -> None:
@@ -235,7 +235,7 @@ def test_what_is_tried_is_explained_and_costs_nothing(running: Noisegate, visito
     assert "(22023)" in tried("SELECT 1", "much").words
     assert "above" in tried("SELECT count(*) FROM orders", "99").words or "most" in tried("SELECT 1", "99").words
     assert running.ledger_length() == length
-    assert {"root"} == {str(each["operator"]) for each in running.events("console") if each["command"] == "EXPLAIN"}
+    assert {"root"} == {str(event["operator"]) for event in running.events("console") if event["command"] == "EXPLAIN"}
 
 
 def test_analysts_see_their_own_answers_and_nobody_elses(running: Noisegate, visitor: Visitor) -> None:

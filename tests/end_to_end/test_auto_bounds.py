@@ -24,7 +24,7 @@ def test_a_look_is_made_once_and_serves_until_it_is_made_again(shop: RealDatabas
 
     def spent() -> Decimal:
         accounts = json.loads(run("ledger", "show", str(rules), "--json")[1])["accounts"]
-        return Decimal(next(each["spent"] for each in accounts if each["account"] == "all together"))
+        return Decimal(next(account["spent"] for account in accounts if account["account"] == "all together"))
 
     code, told, _ = run("check", str(rules))
     assert code == 1 and "no bounds are known yet" in told

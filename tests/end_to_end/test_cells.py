@@ -119,7 +119,7 @@ def test_a_part_that_may_be_cut_by_more_is_told(session: Session) -> None:
     )
 
     assert row[0] == max(0, sum(number for _, number, _ in days[5:12])) or min(number for _, number, _ in days) == 0
-    assert any("units were cut by all rows that the earlier answer counted" in each for each in told)
+    assert any("units were cut by all rows that the earlier answer counted" in text for text in told)
 
 
 def test_what_others_have_paid_for_is_no_sum_for_free(proxy: Noisegate, session: Session) -> None:
@@ -156,7 +156,7 @@ def test_parts_and_totals_of_one_dashboard_agree_when_all_of_it_has_been_asked_f
         for label, number in shown[name]:
             assert sum(row[-1] for row in table if row[place] == label) == number
     assert spent(session) == paid > since
-    assert any("made to agree with 3 other answers of yours" in each for each in told)
+    assert any("made to agree with 3 other answers of yours" in text for text in told)
     assert shown == {name: session.execute(sql).fetchall() for name, sql in raw.items()}
 
 

@@ -28,7 +28,7 @@ class Session:
         return self.connection.execute(sql).fetchall()
 
     def notice(self, pattern: str) -> re.Match[str] | None:
-        return next((found for each in self.told if (found := re.search(pattern, each))), None)
+        return next((found for text in self.told if (found := re.search(pattern, text))), None)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_only_plain_sums_have_ladders_of_their_own(summing: Session, sql: str, s
 
     summing.ask(sql)
 
-    assert sum("of each unit: up to" in each for each in summing.told) == sums
+    assert sum("of each unit: up to" in text for text in summing.told) == sums
 
 
 def test_both_kinds_of_bounds_are_chosen_for_one_price(session: Session) -> None:

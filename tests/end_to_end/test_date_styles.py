@@ -91,7 +91,7 @@ def test_a_literal_is_the_value_that_postgresql_reads_under_the_style(
     plain.execute(f"SET DateStyle = '{style}'")
     pairs = list(zip(known, shown, strict=True))
     assert all(iso) and [pair for pair in pairs if not are_equal(plain, *pair, type_name)] == []
-    assert [each for each in spellings if is_read(session, each, type_name)] == known
+    assert [spelling for spelling in spellings if is_read(session, spelling, type_name)] == known
 
 
 @pytest.mark.parametrize("style", ["postgres", "sql_standard", "iso_8601", "postgres_verbose"])
@@ -120,12 +120,12 @@ def test_what_is_equal_is_answered_once_whatever_the_style(session: psycopg.Conn
         session.execute(f"SET DateStyle = '{style}'")
         answers.append(session.execute(asked.format(literal)).fetchone())
     assert len(set(answers)) == 1
-    assert [each.split(" spent")[0] for each in told if " spent" in each] == ["ε 10", "ε 0", "ε 0"]
+    assert [text.split(" spent")[0] for text in told if " spent" in text] == ["ε 10", "ε 0", "ε 0"]
 
     told.clear()
     session.execute("SET DateStyle = 'ISO, MDY'")
     session.execute(asked.format("1/2/1970"))
-    assert [each.split(" spent")[0] for each in told if " spent" in each] == ["ε 10"]
+    assert [text.split(" spent")[0] for text in told if " spent" in text] == ["ε 10"]
 
 
 def test_a_statement_that_was_prepared_reads_its_literals_too(session: psycopg.Connection) -> None:

@@ -32,7 +32,7 @@ PROMPT = re.compile(r"^shop[=-]> ", re.MULTILINE)
 
 
 def _sql(*marks: str) -> list[Fence]:
-    return [each for each in FENCES if each.info[:1] == ("sql",) and set(marks) & set(each.info)]
+    return [fence for fence in FENCES if fence.info[:1] == ("sql",) and set(marks) & set(fence.info)]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def test_an_example_is_refused_in_the_words_that_stand_below_it(session: psycopg
         assert error_of(session, said.statement) == said.reply
 
 
-@pytest.mark.parametrize("fence", [each for each in FENCES if "shop=> " in each.text], ids=str)
+@pytest.mark.parametrize("fence", [fence for fence in FENCES if "shop=> " in fence.text], ids=str)
 def test_a_session_of_psql_went_as_it_stands_there(session: psycopg.Connection, fence: Fence) -> None:
     for said in session_of(fence):
         if said.reply.startswith("ERROR:"):
@@ -142,7 +142,7 @@ def test_a_session_of_psql_went_as_it_stands_there(session: psycopg.Connection, 
             assert shown == [column.name for column in columns]
 
 
-@pytest.mark.parametrize("fence", [each for each in FENCES if each.info == ("yaml",)], ids=str)
+@pytest.mark.parametrize("fence", [fence for fence in FENCES if fence.info == ("yaml",)], ids=str)
 def test_a_rules_file_loads_and_fits_the_database(demo_shop: RealDatabase, fence: Fence) -> None:
     tree = yaml.safe_load(fence.text)
     text = fence.text if "database" in tree else yaml.safe_dump(merged(RULES, tree))
@@ -151,7 +151,7 @@ def test_a_rules_file_loads_and_fits_the_database(demo_shop: RealDatabase, fence
     policy = load_policy(text, str(fence), {"NOISEGATE_DATABASE": demo_shop.reader_dsn, **verifiers})
 
     findings = check_whole(policy, catalog_of(demo_shop.dsn))
-    assert [str(each) for each in findings if each.severity is Severity.ERROR] == []
+    assert [str(finding) for finding in findings if finding.severity is Severity.ERROR] == []
 
 
 @pytest.mark.parametrize("fence", _sql("setup"), ids=str)

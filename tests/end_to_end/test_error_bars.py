@@ -149,7 +149,7 @@ def test_bars_go_through_copy_and_cursors(session: Session) -> None:
     with session.transaction():
         fetched = session.cursor("c").execute(sql).fetchall()
 
-    assert [int(each) for each in copied] == [margin for _, margin in fetched]
+    assert [int(data) for data in copied] == [margin for _, margin in fetched]
 
 
 def test_what_is_exact_has_no_width(session: Session) -> None:

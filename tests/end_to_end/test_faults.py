@@ -192,10 +192,10 @@ def _kill(running: Noisegate, name: str) -> None:
 def _descendants(pid: int) -> list[int]:
     lists = Path(f"/proc/{pid}/task").glob("*/children")  # each thread has children of its own
     try:
-        children = [int(child) for each in lists for child in each.read_text().split()]
+        children = [int(child) for path in lists for child in path.read_text().split()]
     except OSError:
         return []
-    return [*children, *(each for child in children for each in _descendants(child))]
+    return [*children, *(descendant for child in children for descendant in _descendants(child))]
 
 
 def _line(pid: int) -> str:

@@ -29,7 +29,7 @@ def session(proxy: Noisegate, told: list[str]) -> psycopg.Connection:
 
 def spent(told: list[str]) -> Decimal:
     """What the notices say that was paid."""
-    return sum((Decimal(each.split("ε ")[1].split(" spent")[0]) for each in told if " spent" in each), Decimal(0))
+    return sum((Decimal(text.split("ε ")[1].split(" spent")[0]) for text in told if " spent" in text), Decimal(0))
 
 
 def test_both_parts_together_cost_what_the_statement_may(session: psycopg.Connection, told: list[str]) -> None:

@@ -49,7 +49,7 @@ def test_what_appears_is_hidden_until_it_is_acknowledged(
             _nothing_shows(ada.execute)
             told = {(row[0], row[1]) for row in root.execute(b"SHOW UNSEEN").fetchall()}
             assert told == {("products", "margin"), ("customers", "salary"), ("orders", "amount"), ("v", None)}
-            assert {each["place"] for each in running.events("hidden_until_locked")} == {
+            assert {event["place"] for event in running.events("hidden_until_locked")} == {
                 "products.margin", "customers.salary", "orders.amount", "v"
             }  # fmt: skip
             if is_locked:

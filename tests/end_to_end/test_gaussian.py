@@ -124,7 +124,7 @@ def test_what_decides_which_groups_are_shown_has_laplace_noise(session: Session)
     whole = text.replace("\n           ", "")
     units, *others = re.findall(r"^ +((?:units|rows|sum)\b.*sensitivity .*)", whole, re.MULTILINE)
     assert "noise scale" in units and "Gaussian" not in units
-    assert others and all("Gaussian noise of sigma" in each for each in others)
+    assert others and all("Gaussian noise of sigma" in other for other in others)
 
 
 def test_choices_keep_their_mechanism_and_their_epsilon(session: Session) -> None:

@@ -31,7 +31,7 @@ def test_a_folder_is_made_from_which_the_proxy_starts_and_answers(real_cluster: 
     }  # fmt: skip
     assert (folder / "secrets.env").stat().st_mode & 0o077 == 0 == (folder / "grants.sql").stat().st_mode & 0o077
     assert "previews: empty" in (folder / "rules.yaml").read_text()
-    (line,) = (each for each in done.stdout.splitlines() if each.startswith("Connect:"))
+    (line,) = (text for text in done.stdout.splitlines() if text.startswith("Connect:"))
     _, password, _, target = shlex.split(line)
     lines = (folder / "secrets.env").read_text().splitlines()
     variables = {name: shlex.split(value)[0] for name, _, value in (line.partition("=") for line in lines)}

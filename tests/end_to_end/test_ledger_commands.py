@@ -44,7 +44,7 @@ def test_a_serving_ledger_is_shown_copied_and_put_back(shop: RealDatabase, tmp_p
     running.rules.with_suffix(".ledger").rename(lost)
     assert "none that the anchor knows of is missing" in ledger("restore", rules, str(copy))
     running.rules.write_text(running.rules.read_text().replace("  ada:", "  eve:"))
-    accounts = {each["account"]: each for each in json.loads(ledger("show", rules, "--json"))["accounts"]}
+    accounts = {load["account"]: load for load in json.loads(ledger("show", rules, "--json"))["accounts"]}
     assert accounts["ada"]["removed"] and accounts["ada"]["ever_spent"] == charge["epsilon"]
     assert ledger("compact", rules, "--before", "2020-01-01").startswith("closed 0 entries before 2020-01-01")
 

@@ -30,7 +30,7 @@ defaults: {epsilon: 1, max_epsilon: 20}
 
 
 def _of(*info: str) -> list[Fence]:
-    return [each for each in FENCES if each.info == info]
+    return [fence for fence in FENCES if fence.info == info]
 
 
 def truth() -> list[tuple[int, str, str, bool, float, str, str]]:
@@ -102,19 +102,19 @@ def test_estimates_hold_the_truth_within_their_margins(session: psycopg.Connecti
     for mood, found, margin in session.execute(
         "SELECT mood, noisegate.estimate(mood), noisegate.margin(noisegate.estimate(mood)) FROM answers GROUP BY mood"
     ).fetchall():
-        held = sum(each[2] == mood for each in people)
+        held = sum(unit[2] == mood for unit in people)
         assert abs(found - held) < 2 * margin < 2000, (mood, found, held, margin)
     asked = "noisegate.estimate(mood, 'glad')"
     for city, found, margin in session.execute(
         f"SELECT city, {asked}, noisegate.margin({asked}) FROM answers GROUP BY city"
     ).fetchall():
-        held = sum(each[1] == city and each[2] == "glad" for each in people)
+        held = sum(unit[1] == city and unit[2] == "glad" for unit in people)
         assert abs(found - held) < 2 * margin < 2000
     numbers = ("noisegate.estimate(smokes, true)", "noisegate.estimate(apps, 'mail')", "noisegate.estimate(hours)")
     truths = (
-        sum(each[3] for each in people),
-        sum(each[5] == "mail" for each in people),
-        sum(each[4] for each in people) / PEOPLE,
+        sum(unit[3] for unit in people),
+        sum(unit[5] == "mail" for unit in people),
+        sum(unit[4] for unit in people) / PEOPLE,
     )
     for asked, held in zip(numbers, truths, strict=True):
         row = session.execute(f"SELECT {asked}, noisegate.margin({asked}) FROM answers").fetchone()
@@ -130,9 +130,9 @@ def test_words_that_nobody_has_listed_are_estimated_and_their_collisions_told(ru
         for word in (*DRINKS[:4], "nobody's"):
             asked = f"noisegate.estimate(drink, '{word.replace(chr(39), chr(39) * 2)}')"
             row = session.execute(f"SELECT {asked}, noisegate.margin({asked}) FROM answers".encode()).fetchone()
-            held = sum(each[6] == word for each in people)
+            held = sum(unit[6] == word for unit in people)
             assert row is not None and abs(row[0] - held) < 2 * row[1] + 2 * PEOPLE / 128, (word, row, held)
-    assert any(each.startswith('words of "drink" share bits by chance') and "0.78%" in each for each in told), told
+    assert any(text.startswith('words of "drink" share bits by chance') and "0.78%" in text for text in told), told
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_rows_that_no_collector_makes_fail_nothing(survey: RealDatabase, session
         (array,) = set(re.findall(r"'\[0:63\]=\{[0-9,]+\}'", plan))
         owner.execute("INSERT INTO people SELECT generate_series(100001, 100006), 'x'")
         numbers = ("NULL", "-32768", "32767", "64", "-1", "5")
-        rows = ", ".join(f"({100001 + place}, 'Lyon', {each}, NULL)" for place, each in enumerate(numbers))
+        rows = ", ".join(f"({100001 + place}, 'Lyon', {number}, NULL)" for place, number in enumerate(numbers))
         owner.execute(f"INSERT INTO answers (person_id, city, function, drink) VALUES {rows}".encode())
         bits = f"substr(drink::text, ({array}::int4[])[function], 1) = '1' AND function BETWEEN 0 AND 63"
         ((counted, whole),) = owner.execute(f"SELECT count(*) FILTER (WHERE {bits}), count(*) FROM answers").fetchall()
@@ -169,7 +169,7 @@ def test_counts_of_reports_are_told_as_such(running: Noisegate) -> None:
     with psycopg.connect(running.dsn(), autocommit=True) as connection:
         connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
         connection.execute("SELECT mood, count(*) FROM answers GROUP BY mood").fetchall()
-        assert any(each.startswith('"mood" was randomized at epsilon 1: this counts reports') for each in told)
+        assert any(text.startswith('"mood" was randomized at epsilon 1: this counts reports') for text in told)
         connection.execute("SELECT noisegate.estimate(smokes, true) FROM answers").fetchall()
     assert re.search(r"95% of estimates within ±[0-9.]+", " ".join(told))
 

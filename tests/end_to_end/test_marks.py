@@ -30,7 +30,7 @@ def test_cells_of_noise_are_null_and_the_answer_is_the_same_and_free(session: Se
     assert [row[:2] for row in marked] == [row[:2] for row in released]
     assert [row[2] for row in marked].count(None) >= 1  # each is seen in at most one of 4,000 cases
     assert any("of 4 numbers are marked" in notice for notice in told)
-    assert any(each.startswith("ε 0 spent") for each in told)
+    assert any(text.startswith("ε 0 spent") for text in told)
 
 
 def test_an_analyst_is_told_how_many_rows_are_left_out(session: Session) -> None:
@@ -40,8 +40,8 @@ def test_an_analyst_is_told_how_many_rows_are_left_out(session: Session) -> None
     rows = session.execute("SELECT count(*) FROM customers WHERE birth_date < '1891-01-01'").fetchall()
 
     assert rows == []  # it is seen in at most one of 1,000 cases
-    assert any(each.startswith("1 row is left out, of 1: noise alone") for each in told)
-    assert not any("numbers are marked" in each for each in told)
+    assert any(text.startswith("1 row is left out, of 1: noise alone") for text in told)
+    assert not any("numbers are marked" in text for text in told)
 
 
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])

@@ -22,7 +22,7 @@ def test_what_is_not_declared_is_a_group_and_told_of_where_it_is_most(shop: Real
         connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
         connection.execute("SET noisegate.epsilon = 10")
         without = connection.execute(CITIES).fetchall()
-        assert not any("outside" in each for each in told)
+        assert not any("outside" in text for text in told)
 
         connection.execute("SET noisegate.other = on")
         groups = connection.execute(CITIES).fetchall()
@@ -31,4 +31,4 @@ def test_what_is_not_declared_is_a_group_and_told_of_where_it_is_most(shop: Real
     assert [city for city, _ in groups] == ["Graz", "Lyon", "other", None]
     assert abs(sum(count for _, count in groups) - shop_data.CUSTOMERS) < 20
     assert "values of city outside of what the rules declare are the group other" in told
-    assert any(each.startswith("most of what is counted lies outside of the lists and bounds") for each in told)
+    assert any(text.startswith("most of what is counted lies outside of the lists and bounds") for text in told)

@@ -32,8 +32,8 @@ def test_tables_can_be_previewed_at_no_cost(previewing: tuple[str, Noisegate], s
             rows = connection.execute(f"SELECT * FROM {table} LIMIT 7")
             true = real.execute(f"SELECT * FROM {table} LIMIT 0")
             assert rows.description and true.description
-            assert [each.name for each in rows.description] == [
-                each.name for each in true.description if each.name != "email"
+            assert [column.name for column in rows.description] == [
+                column.name for column in true.description if column.name != "email"
             ]
             found = rows.fetchall()
             assert len(found) == (0 if mode == "empty" else 7)
@@ -41,7 +41,7 @@ def test_tables_can_be_previewed_at_no_cost(previewing: tuple[str, Noisegate], s
                 tuple(map(str, row)) for row in real.execute(f"SELECT * FROM {table}").fetchall()
             }
         assert len(told) == len(TABLES)
-        assert not any("spent" in each for each in told)
+        assert not any("spent" in text for text in told)
 
 
 def test_previews_by_cursor_copy_and_with_parameters(previewing: tuple[str, Noisegate]) -> None:

@@ -37,13 +37,13 @@ def test_a_look_counts_one_row_of_each_unit_in_bins_that_no_row_decides(shop: Re
     catalog = catalog_of(shop.reader_dsn)
     policy = drafted(suggest_rules(catalog, catalog.tables[0].name.__class__("public", UNIT)))
     looks = looks_for(catalog, policy, with_values=True)
-    assert {each.kind for each in looks} == {"rows", "numbers", "years", "values"}
-    for each in looks:
-        (block,) = planned(each, policy, shop).blocks
-        assert isinstance(block.groups, PrivateGroups if each.kind == "values" else PublicGroups)
+    assert {look.kind for look in looks} == {"rows", "numbers", "years", "values"}
+    for look in looks:
+        (block,) = planned(look, policy, shop).blocks
+        assert isinstance(block.groups, PrivateGroups if look.kind == "values" else PublicGroups)
         for measure in block.measures:
             assert isinstance(measure, Measure)
-            assert (measure.sensitivity, measure.epsilon) == (measure.factor, Decimal(1) / len(block.measures)), each
+            assert (measure.sensitivity, measure.epsilon) == (measure.factor, Decimal(1) / len(block.measures)), look
 
 
 def planned(each: ColumnLook, policy: Policy, shop: RealDatabase) -> Plan:
@@ -73,7 +73,7 @@ def test_a_draft_has_what_the_look_has_found_and_the_ledger_its_price(shop: Real
 
     (tmp_path / "rules.yaml").write_text(draft.replace("${ADA_VERIFIER}", VERIFIER))
     shown = command("ledger", "show", str(tmp_path / "rules.yaml"), "--json", database=shop.reader_dsn)
-    spent = {each["account"]: each["spent"] for each in json.loads(shown.stdout)["accounts"]}
+    spent = {load["account"]: load["spent"] for load in json.loads(shown.stdout)["accounts"]}
     assert spent["noisegate (looks)"] == spent["all together"]
     assert 0 <= 4 - Decimal(spent["all together"]) < Decimal("1e-6")
     assert "charged to" in draft and "no row was read" not in draft

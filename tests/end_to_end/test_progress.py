@@ -36,7 +36,7 @@ def question() -> str:
 
 
 def shown(text: str, *seconds: int, limit: int = 300) -> list[str]:
-    return [f"still running after {each} s ({limit} s at most): {text}" for each in seconds]
+    return [f"still running after {second} s ({limit} s at most): {text}" for second in seconds]
 
 
 @pytest.mark.parametrize("psql", PSQLS.values(), ids=PSQLS)

@@ -45,7 +45,7 @@ def test_a_request_is_listed_granted_and_in_force_with_the_next_statement(
             session.execute("SELECT count(*) FROM customers")
         (said,) = session.execute(ASK).fetchone() or ()
         number = int(str(said).split()[1])
-        (mine,) = [each for each in requests(guarded, shop) if each["request"] == number]
+        (mine,) = [request for request in requests(guarded, shop) if request["request"] == number]
         assert (mine["analyst"], mine["epsilon"], mine["reason"]) == ("bob", "5", "the quarterly report")
 
         done = command(
@@ -82,8 +82,8 @@ def test_it_is_filed_once_whatever_way_it_comes(
 ) -> None:
     before = len(requests(guarded, shop))
     with psycopg.connect(guarded.dsn(), autocommit=True) as session:
-        for each in sql.split("; "):
-            session.execute(each, values or None)
+        for text in sql.split("; "):
+            session.execute(text, values or None)
     assert len(requests(guarded, shop)) == before + 1
 
 
@@ -109,8 +109,8 @@ def test_it_stands_alone_and_says_so(guarded: Noisegate, shop: RealDatabase, sql
         psycopg.connect(guarded.dsn(), autocommit=True) as session,
         pytest.raises(psycopg.Error) as refused,
     ):
-        for each in sql.split("; "):
-            session.execute(each)
+        for text in sql.split("; "):
+            session.execute(text)
     assert refused.value.sqlstate == code
     assert len(requests(guarded, shop)) == before
 

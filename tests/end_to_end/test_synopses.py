@@ -82,7 +82,7 @@ def test_what_was_paid_is_on_the_ledger_once_for_each(
 ) -> None:  # fmt: skip
     ((cost, rho, state, tables),) = ada.execute("SELECT epsilon, rho, state, tables FROM noisegate.synopses").fetchall()
     told = command("ledger", "show", str(proxy.rules), "--json", "--charges", database=shop.reader_dsn)
-    charged = [each for each in json.loads(told.stdout)["charges"] if each["shape"] == "synopsis explore"]
+    charged = [load for load in json.loads(told.stdout)["charges"] if load["shape"] == "synopsis explore"]
     first = {each["analyst"]: each for each in charged[:3]}
 
     assert (float(cost), state, tables) == (20.0, "ready", ["customers", "orders", "order_items"])
@@ -182,7 +182,7 @@ def test_a_session_is_told_once_what_it_reads(proxy: Noisegate) -> None:
         ada.execute("SELECT count(*) FROM orders WHERE amount > %s", (10,))
         ada.execute("SELECT count(*) FROM public.products")
 
-    assert [each.partition(",")[0] for each in told] == ['"explore" holds synthetic rows']
+    assert [text.partition(",")[0] for text in told] == ['"explore" holds synthetic rows']
 
 
 @pytest.mark.parametrize(
@@ -225,15 +225,15 @@ def test_a_preview_shows_rows_of_the_synopsis_under_the_columns_of_the_table(
 
     found = ada.execute("SELECT * FROM customers LIMIT 3")
     with shop.connect() as real:
-        columns = [each.name for each in real.execute("SELECT * FROM customers LIMIT 0").description or []]
+        columns = [column.name for column in real.execute("SELECT * FROM customers LIMIT 0").description or []]
     rows = found.fetchall()
     synthetic = ada.execute("SELECT id, city, segment FROM explore.customers ORDER BY id LIMIT 3").fetchall()
 
-    assert [each.name for each in found.description or []] == [each for each in columns if each != "email"]
+    assert [column.name for column in found.description or []] == [column for column in columns if column != "email"]
     assert [(row[0], row[2], row[6]) for row in rows] == synthetic
     assert {row[1] for row in rows} == {None}, "names were not measured"
     assert len(ada.execute("SELECT o.id FROM orders AS o LIMIT 1000").fetchall()) == 100
-    assert any("synthetic" in each for each in told)
+    assert any("synthetic" in text for text in told)
     assert proxy.ledger_length() == before
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         ada.execute("SELECT * FROM customers")

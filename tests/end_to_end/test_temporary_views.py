@@ -30,7 +30,7 @@ def test_a_view_tells_its_columns_for_nothing(session: psycopg.Connection) -> No
     session.execute("DROP VIEW IF EXISTS cities")
 
     assert columns == [("city", "text"), ("n", "bigint"), ("avg", "numeric")]
-    assert not any(" spent" in each for each in told)
+    assert not any(" spent" in text for text in told)
     with pytest.raises(psycopg.errors.UndefinedTable):
         session.execute("SELECT * FROM cities")
 

@@ -64,8 +64,8 @@ def test_answers_have_the_names_and_types_of_the_real_ones(
 ) -> None:
     with viewed.connect() as real:
         expected, found = real.execute(sql), session.execute(sql)
-        assert [(each.name, each.type_code) for each in found.description or ()] == [
-            (each.name, each.type_code) for each in expected.description or ()
+        assert [(column.name, column.type_code) for column in found.description or ()] == [
+            (column.name, column.type_code) for column in expected.description or ()
         ]
         assert len(found.fetchall()) == len(expected.fetchall())
 
@@ -100,7 +100,7 @@ def test_tools_see_its_columns_and_what_may_be_done_with_them(session: psycopg.C
     probed = session.execute("SELECT * FROM paid LIMIT 0")
 
     assert session.execute(seen).fetchall() == [("id",), ("customer_id",), ("amount",), ("city",)]
-    assert [each.name for each in probed.description or ()] == ["id", "customer_id", "amount", "city"]
+    assert [column.name for column in probed.description or ()] == ["id", "customer_id", "amount", "city"]
     assert ("amount", True) in session.execute(told).fetchall()
 
 
@@ -111,7 +111,7 @@ def test_tools_see_views_indexes_and_functions(session: psycopg.Connection, view
             inspect(create_engine(url, creator=lambda connection=connection: connection, poolclass=StaticPool))
             for connection in (session, real)
         ]
-        assert [sorted(each.get_view_names()) for each in seen] == [["cities", "paid", "price_list"]] * 2
+        assert [sorted(inspector.get_view_names()) for inspector in seen] == [["cities", "paid", "price_list"]] * 2
         assert seen[0].get_indexes("orders") == seen[1].get_indexes("orders") != []
         assert sorted(seen[0].get_table_names()) == sorted(set(seen[1].get_table_names()) - {"staff"})
 

@@ -174,7 +174,7 @@ def test_the_charges_of_the_ledger_are_the_budget_that_is_spent(first: Session) 
 
     assert row is not None
     charges, spent = row
-    rounded = sum(Decimal(1).scaleb(each.adjusted() - 5) for each in charges)
+    rounded = sum(Decimal(1).scaleb(charge.adjusted() - 5) for charge in charges)
     assert spent - Decimal("1e-8") <= sum(charges) <= spent + rounded
 
 

@@ -163,14 +163,14 @@ def test_explain_tells_what_is_missing_beside_an_answer_that_serves_as_the_probe
     before = charges(session)
 
     session.execute(f"EXPLAIN {sql}")
-    (words,) = [each for each in told if "beside an answer that you have" in each]
+    (words,) = [text for text in told if "beside an answer that you have" in text]
     assert charges(session) == before
     session.execute(sql)
     (paid,) = charges(session)[len(before) :]
     assert f"takes ε {paid.normalize():f} beside" in words
     session.execute(f"EXPLAIN {sql}")
 
-    assert any("an answer that you have is enough: nothing is charged" in each for each in told)
+    assert any("an answer that you have is enough: nothing is charged" in text for text in told)
     session.execute(sql)
     assert len(charges(session)) == len(before) + 1
 

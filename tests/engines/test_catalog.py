@@ -183,7 +183,7 @@ def test_a_partition_in_another_database_takes_all_proofs_of_the_whole_away(cata
 
 
 def test_rows_of_other_servers_are_known_wherever_they_lie(catalog: Catalog) -> None:
-    foreign = {str(each.name) for each in catalog.tables if each.foreign}
+    foreign = {str(table.name) for table in catalog.tables if table.foreign}
     assert foreign == {"abroad", "spread", "spread_here", "spread_abroad", "forebear", "heir", "heir_abroad"}
 
 
@@ -209,14 +209,14 @@ def test_what_only_18_knows_is_no_proof_either(catalog: Catalog) -> None:
 
 
 def test_types_are_followed_through_domains_and_arrays(catalog: Catalog) -> None:
-    deals = {each.name: each.type for each in table(catalog, "Deals", "Sales Dept").columns}
+    deals = {column.name: column.type for column in table(catalog, "Deals", "Sales Dept").columns}
     assert (deals["price"].sql, deals["price"].base, deals["price"].scale) == ("public.price", "numeric", 2)
     assert (deals["temper"].base, deals["temper"].labels) == ("enum", ("glad", "so so", "sad"))
     assert (deals["moods"].sql, deals["moods"].base) == ('"Sales Dept".mood[]', "array")
     assert (deals["moods"].schema, deals["moods"].name) == ("Sales Dept", "mood")
     assert (deals["pair"].base, deals["span"].base, deals["tags"].base) == ("other", "other", "array")
     assert (deals["word"].sql, deals["word"].base, deals["word"].modifier) == ("character varying(5)", "varchar", 9)
-    assert {each.name: each.type.sql for each in catalog.domains} == {
+    assert {domain.name: domain.type.sql for domain in catalog.domains} == {
         TableName("public", "cents"): "numeric(12,2)",
         TableName("public", "price"): "public.cents",
         TableName("public", "temper"): '"Sales Dept".mood',
@@ -227,7 +227,7 @@ def test_types_are_followed_through_domains_and_arrays(catalog: Catalog) -> None
 
 
 def test_columns_keep_what_tools_show(catalog: Catalog) -> None:
-    deals = {each.name: each for each in table(catalog, "Deals", "Sales Dept").columns}
+    deals = {column.name: column for column in table(catalog, "Deals", "Sales Dept").columns}
     assert "gone" not in deals
     assert deals["id"].identity == "a"
     assert (deals["twice"].generated, deals["twice"].default) == ("s", "2.0")
@@ -254,7 +254,7 @@ async def test_the_readers_role_reads_the_whole_catalog_and_not_one_table(shop: 
     catalog = await engine.catalog()
     await engine.close()
 
-    assert [str(each.name) for each in catalog.tables] == ["customers", "order_items", "orders", "products", "staff"]
+    assert [str(table.name) for table in catalog.tables] == ["customers", "order_items", "orders", "products", "staff"]
     assert column(catalog, "customers", "city").comment == "where they live"
     assert not catalog.bypasses_row_security
     assert catalog.system_identifier.isdigit()

@@ -61,8 +61,12 @@ async def read(database: RealDatabase) -> Catalog:
 def said(catalog: Catalog, dsn: str, more: str = "") -> dict[str, str]:
     """What is said of tables and settings, by path."""
     findings = check_all(shop_data.policy(dsn, shop_data.RULES + more), catalog)
-    kept = [each for each in findings if "distribut" in str(each) or "node" in str(each) or "Citus" in str(each)]
-    return {each.path: str(each) for each in kept}
+    kept = [
+        finding
+        for finding in findings
+        if "distribut" in str(finding) or "node" in str(finding) or "Citus" in str(finding)
+    ]
+    return {finding.path: str(finding) for finding in kept}
 
 
 async def test_distributed_reference_local_and_columnar_tables_are_read(citus: RealDatabase) -> None:

@@ -425,7 +425,7 @@ async def test_a_server_that_hides_its_identifier_is_known_by_its_place(
 async def test_a_reader_is_no_risk_and_an_owner_is(engine: PostgresEngine, own_shop: RealDatabase) -> None:
     assert await engine.risks() == []
     owner = PostgresEngine(own_shop.dsn)
-    assert ["superuser" in each for each in await owner.risks()] == [True]
+    assert ["superuser" in risk for risk in await owner.risks()] == [True]
     await owner.close()
     with own_shop.connect() as connection:
         connection.execute("CREATE ROLE careless LOGIN IN ROLE pg_read_server_files, pg_monitor")

@@ -49,7 +49,7 @@ def answers(text: str, rules: Rules) -> Iterator[tuple[Request, Answer]]:
         if not isinstance(made, NeedsInner):
             return
         width = 2 if made.inner.use == "reading" else 1 + len(made.inner.links)
-        rows = tuple((each, *(None,) * (width - 1)) for each in made.inner.literals or ("1",))
+        rows = tuple((literal, *(None,) * (width - 1)) for literal in made.inner.literals or ("1",))
         if made.inner.use in FREE - {"reading"}:  # as of public tables that are not open
             width, rows = 2, ((None, None),) * len(made.inner.columns)
         known = InnerAnswer(made.inner, ("a",) * width, ("text",) * width, rows)

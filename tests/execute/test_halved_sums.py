@@ -41,7 +41,7 @@ def test_the_noise_of_sums_that_have_one_count_is_told_for_what_is_added_up_of_t
 
     laws = question.complete(Noised(GROUPS, {}), group_size=1).laws
 
-    of_half, of_rows = (noise_of(each, group_size=1).law.deviation ** 2 for each in (HALF, ROWS))
+    of_half, of_rows = (noise_of(measure, group_size=1).law.deviation ** 2 for measure in (HALF, ROWS))
     both = sum(sign * middle / 2 for sign, middle in zip(signs, middles, strict=False))
     true = len(middles) * of_half / 4 + both**2 * of_rows
     assert laws is not None

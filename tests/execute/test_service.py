@@ -610,7 +610,7 @@ async def test_a_plan_is_made_once_for_the_same_request_and_rules_unless_it_stan
         await service.plan(replace(request, text="1"), "ada")
     await service.load(desk.policy, desk.catalog)
     assert whole(await service.plan(request, "ada")).generation == 8
-    assert [each.text for each in planner.asked] == ["0", "0", "0", "1", "1", "0"]
+    assert [request.text for request in planner.asked] == ["0", "0", "0", "1", "1", "0"]
 
 
 async def test_an_analyst_is_told_cost_remainder_margin_and_age(desk: Desk) -> None:

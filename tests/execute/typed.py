@@ -10,9 +10,9 @@ def is_of(hint: Any, value: object) -> bool:
     """Exactly of the type: a bool is no int, and a subclass is another class, but for exceptions."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in arguments)
+        return any(type(value) is type(argument) and value == argument for argument in arguments)
     if origin in (Union, UnionType):
-        return any(is_of(each, value) for each in arguments)
+        return any(is_of(argument, value) for argument in arguments)
     if origin is tuple:
         return type(value) is tuple and _are_of(arguments, value)
     if origin is frozenset:
@@ -26,7 +26,7 @@ def is_of(hint: Any, value: object) -> bool:
 
 def _are_of(hints: tuple[Any, ...], values: tuple[object, ...]) -> bool:
     if len(hints) == 2 and hints[1] is Ellipsis:
-        return all(is_of(hints[0], each) for each in values)
+        return all(is_of(hints[0], value) for value in values)
     return len(hints) == len(values) and all(map(is_of, hints, values))
 
 

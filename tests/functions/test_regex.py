@@ -35,10 +35,10 @@ patterns = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=25).map("".join
 def test_an_admitted_pattern_is_compiled_and_runs_in_bounded_time(
     shop: RealDatabase, pattern: str, others: str
 ) -> None:
-    for each in (pattern, others, f"{pattern}|{others}", f"({pattern}){others}"):
+    for text in (pattern, others, f"{pattern}|{others}", f"({pattern}){others}"):
         with suppress(NotSupported):
-            shape = shape_of(each)
-            _run(shop, each, takes_out=shape.groups < 2 and not shape.repeats_group)
+            shape = shape_of(text)
+            _run(shop, text, takes_out=shape.groups < 2 and not shape.repeats_group)
 
 
 @pytest.mark.parametrize(

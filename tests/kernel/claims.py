@@ -29,7 +29,7 @@ def check_integers(
     rows = rows_of_facts(proved_one=single, condition=condition)  # whose candidates are all rows
     forms = FORMS if not single else (*FORMS, None)
     first, *others = [answer(connection, question.statement(rows, form)) for form in forms]
-    assert all(each == first for each in others), "the forms differ"
+    assert all(other == first for other in others), "the forms differ"
     decided = Counter[str]()
     for number, measure in enumerate(question.measures):
         expected = _expected(data, question, number, single=single)
@@ -55,7 +55,7 @@ def check_moves(
         moved = [moved_by(statement, whole, less, number) for number in range(len(farthest))]
         for by, measured in zip(moved, statement.measures, strict=True):
             assert sum(map(abs, by)) <= measured.sensitivity.l1, f"{by} is more than {measured}"
-            assert sum(each**2 for each in by) <= measured.sensitivity.l2_squared, f"{by} is more than {measured}"
+            assert sum(number**2 for number in by) <= measured.sensitivity.l2_squared, f"{by} is more than {measured}"
             assert max(map(abs, by), default=0) <= measured.sensitivity.largest, f"{by} is more than {measured}"
         _check_vectors(statement, moved)
         farthest = [max(far, sum(map(abs, by))) for far, by in zip(farthest, moved, strict=True)]
@@ -111,7 +111,7 @@ def _check_vectors(statement: Bounded, moved: list[list[int]]) -> None:
     for by, measured in zip(moved, statement.measures, strict=True):
         if measured.vector is not None:
             spent[measured.vector] += Fraction(sum(map(abs, by)), measured.sensitivity.l1)
-    assert all(each <= 1 for each in spent.values())
+    assert all(fraction <= 1 for fraction in spent.values())
 
 
 def _check_groups(statement: Bounded, found: Answer) -> None:

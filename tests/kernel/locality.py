@@ -48,7 +48,7 @@ class Looked:
 
     def seen(self) -> Seen:
         rows = Counter(self._connection.execute(self._rows).fetchall())
-        return Seen(rows, tuple(answer(self._connection, each) for each in self._statements.values()))
+        return Seen(rows, tuple(answer(self._connection, statement) for statement in self._statements.values()))
 
 
 def check_shapes(world: World) -> set[str]:
@@ -98,7 +98,7 @@ def _check_leaving(looked: Looked, whole: Seen, less: Seen, unit: str) -> None:
         for number, measured in enumerate(looked.statement.measures):
             moved = moved_by(looked.statement, before, after, number)
             assert sum(map(abs, moved)) <= measured.sensitivity.l1, f"{looked.name}: {moved} is more than {measured}"
-            assert sum(each**2 for each in moved) <= measured.sensitivity.l2_squared, f"{looked.name}: {moved}"
+            assert sum(number**2 for number in moved) <= measured.sensitivity.l2_squared, f"{looked.name}: {moved}"
             assert max(map(abs, moved), default=0) <= measured.sensitivity.largest, f"{looked.name}: {moved}"
 
 

@@ -86,8 +86,8 @@ def group_of(keys: Sequence[Key], row: Row) -> Group | None:
     for key in keys:
         match key:
             case Listed(expressions=expressions, labels=labels):
-                cells = [row[each.name] for each in expressions if isinstance(each, Column)]
-                places = [place for place, label in enumerate(labels) if [each.text for each in label] == cells]
+                cells = [row[expression.name] for expression in expressions if isinstance(expression, Column)]
+                places = [place for place, label in enumerate(labels) if [constant.text for constant in label] == cells]
                 if not places:
                     return None
                 found.append(places[0])
@@ -159,7 +159,7 @@ def _div(one: int, other: int) -> int:
 def _counts(case: Case | None, pivots: Pivots, row: Row) -> bool:
     if case is None:
         return True
-    return next((n for n, each in enumerate(pivots[case.pivot]) if holds(each, row)), None) == case.number
+    return next((n for n, pivot in enumerate(pivots[case.pivot]) if holds(pivot, row)), None) == case.number
 
 
 def _value(measure: Measure, row: Row) -> int:

@@ -76,7 +76,7 @@ def _check_moved(statement: Bounded, whole: Counter[tuple[object, ...]], less: C
         by_group[key[:-1]] += abs(whole[key] - less[key])
     (measured,) = statement.measures
     assert by_group.total() <= measured.sensitivity.l1, f"{by_group} is more than {measured}"
-    assert all(each <= 2 for each in by_group.values()), "a unit is in several blocks"
+    assert all(number <= 2 for number in by_group.values()), "a unit is in several blocks"
     squares = sum((whole[key] - less[key]) ** 2 for key in whole | less)
     assert squares <= measured.sensitivity.l2_squared, f"{squares} is more than {measured}"
 

@@ -103,7 +103,9 @@ def keys(*, found: bool = True) -> st.SearchStrategy[tuple[Key, ...]]:
 
 cases = st.one_of(
     st.none(),
-    st.sampled_from([Case(pivot, number) for pivot, each in enumerate(PIVOTS) for number in range(len(each))]),
+    st.sampled_from(
+        [Case(pivot, number) for pivot, expressions in enumerate(PIVOTS) for number in range(len(expressions))]
+    ),
 )
 summands = st.sampled_from(SUMMANDS)
 row_measures: st.SearchStrategy[Measure] = st.one_of(

@@ -59,17 +59,17 @@ def _bins(draw: st.DrawFn) -> ColumnBins:
 @st.composite
 def asked(draw: st.DrawFn) -> Asked:
     found = tuple(draw(st.lists(_bins(), min_size=1, max_size=4)))
-    sets = [each for size in range(4) for each in combinations(range(len(found)), size)]
+    sets = [combination for size in range(4) for combination in combinations(range(len(found)), size)]
     chosen = draw(st.lists(st.sampled_from(sets), min_size=1, max_size=6, unique=True))
-    missing = set(range(len(found))) - {place for each in chosen for place in each}
+    missing = set(range(len(found))) - {place for numbers in chosen for place in numbers}
     chosen += [(place,) for place in missing]
     caps = st.sampled_from((None, None, 1, 2, 5, 100))
-    counted = tuple(Counted(each, draw(caps)) for each in chosen)
+    counted = tuple(Counted(numbers, draw(caps)) for numbers in chosen)
     return Asked(found, counted, draw(st.sampled_from((1, 2, 5, 30))))
 
 
 def _answer(connection: psycopg.Connection, statement: Marginals) -> Answer:
-    masks = {statement.mask(each.columns): number for number, each in enumerate(statement.marginals)}
+    masks = {statement.mask(marginal.columns): number for number, marginal in enumerate(statement.marginals)}
     found: Answer = [{} for _ in statement.marginals]
     for mask, *numbers, count in connection.execute(statement.sql.encode()):
         number = masks[mask]
@@ -96,9 +96,9 @@ def _check_moves(connection: psycopg.Connection, data: Data, question: Asked) ->
         for number, marginal in enumerate(statement.marginals):
             one, two = Counter(whole[number]), Counter(less[number])
             moved = [one[cell] - two[cell] for cell in {**one, **two}]
-            assert all(each >= 0 for each in moved), "a unit takes the rows of another one away"
+            assert all(number >= 0 for number in moved), "a unit takes the rows of another one away"
             assert sum(moved) <= marginal.sensitivity.l1, f"{moved} is more than {marginal}"
-            squared = sum(each**2 for each in moved)
+            squared = sum(number**2 for number in moved)
             assert squared <= marginal.sensitivity.l2_squared, f"{moved} is more than {marginal}"
             reached[number] |= squared == marginal.sensitivity.l2_squared
     return reached

@@ -39,8 +39,8 @@ def test_a_histogram_counts_the_rows_of_each_bin(
 ) -> None:
     load(connection, data)
     statements = [bounded(rows_of_facts(), (*given_keys, bins), (Count(),), m, form=form) for form in FORMS]
-    first, *others = [answer(connection, each) for each in statements]
-    assert all(each == first for each in others)
+    first, *others = [answer(connection, statement) for statement in statements]
+    assert all(other == first for other in others)
     sensitivity = statements[0].measures[0].sensitivity
     assert sensitivity.l1 == sensitivity.factor * m  # and no number of bins or groups
     expected = Counter[object]()
@@ -86,7 +86,7 @@ def test_rows_without_a_unit_are_units_themselves(
     listed = (Listed((column("ok"),), ((constant("true", "ok"),), (constant(None, "ok"),))),) if grouped else ()
     nobody = rows_of_facts(has_identity=False)
     statement = bounded(nobody, listed, asked, rows_per_unit=9, form="pairs")
-    assert [each.sensitivity.l1 for each in statement.measures] == [1, 1, 2, 1]
+    assert [measure.sensitivity.l1 for measure in statement.measures] == [1, 1, 2, 1]
     found = answer(connection, statement)
     for group in {group for row in rows if (group := group_of(listed, row)) is not None}:
         own = [row for row in rows if group_of(listed, row) == group]

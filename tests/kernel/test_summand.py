@@ -22,7 +22,7 @@ DECIMAL_STEPS = [Fraction(10) ** exponent for exponent in (-12, -2, 0, 3, 9)]
 BINARY_STEPS = [Fraction(2) ** exponent for exponent in (-40, -10, 0, 3, 60, 900)]
 
 
-OF_COLUMNS = [each for each in SUMMANDS if isinstance(each.expression, Column)]
+OF_COLUMNS = [summand for summand in SUMMANDS if isinstance(summand.expression, Column)]
 
 
 def integers(connection: psycopg.Connection, given: Summand) -> list[tuple[str | None, int | None]]:
@@ -93,4 +93,4 @@ def test_sums_that_overflow_are_refused() -> None:
 def test_a_sum_of_nothing_but_zeros_has_noise() -> None:
     zero = Summand(column("s"), Lattice(Fraction(1), 0, 0))
     found = bounded(rows_of_facts(), (), (Sum(zero), Sum(zero, centred=True), Units(), Count()), rows_per_unit=2)
-    assert all(each.sensitivity.l1 >= 1 for each in found.measures)
+    assert all(measure.sensitivity.l1 >= 1 for measure in found.measures)

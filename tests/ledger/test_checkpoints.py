@@ -189,7 +189,7 @@ async def test_a_checkpoint_that_says_less_than_its_entries_is_found(filled: Pla
         newest = history.newest_checkpoint(connection, closed)
     (account, *_), *_ = newest.sum.accounts.items()
     cheaper = {**newest.sum.accounts, account: Totals()}
-    end = [each async for each in _walked(filled)][-1]
+    end = [checkpoint async for checkpoint in _walked(filled)][-1]
     forged = chain.Checkpoint(
         chain.Closed(end.sum.number, end.sum.seal, IDENTITY, end.sum.charges, end.sum.release, cheaper), 0, end.words
     )
@@ -203,8 +203,8 @@ async def test_a_checkpoint_that_says_less_than_its_entries_is_found(filled: Pla
 async def _walked(place: Place) -> AsyncIterator[chain.Checkpoint]:
     with place.make().snapshot() as connection:
         closed = find_closed(connection)
-        for each in history.walk(connection, "", history.beginning(closed), closed):
-            yield each
+        for checkpoint in history.walk(connection, "", history.beginning(closed), closed):
+            yield checkpoint
 
 
 async def test_a_checkpoint_that_sums_up_itself_is_none(filled: Place) -> None:
@@ -272,7 +272,7 @@ async def test_a_ledger_that_was_closed_has_no_checkpoint_until_the_next(filled:
 async def test_of_two_proxies_one_makes_a_checkpoint_while_the_other_charges(place: Place) -> None:
     async with place.open() as one, place.open() as other:
         await spend(one, 10)
-        made = await asyncio.gather(*(each.checkpoints.append(NOON) for each in (one, other)), spend(other, 3))
+        made = await asyncio.gather(*(ledger.checkpoints.append(NOON) for ledger in (one, other)), spend(other, 3))
         assert True in made[:2]
     async with place.open() as ledger:
         assert (await ledger.checkpoints.verify(hurries=True)).sum.charges == 15

@@ -256,7 +256,7 @@ async def test_a_ledger_of_version_1_is_put_under_the_chain(empty: Home) -> None
     ledger = await empty.open()
     ada, dataset, _ = await ledger.balances("ada", BUDGETS, NOON)
     bob, *_ = await ledger.balances("bob", BUDGETS, NOON)
-    own = [[each.id for each in (await look(ledger, analyst)).own] for analyst in ("ada", "bob")]
+    own = [[release.id for release in (await look(ledger, analyst)).own] for analyst in ("ada", "bob")]
     await ledger.close()
 
     assert (ada.spent, ada.lifetime, dataset.spent, bob.spent) == tuple(map(Decimal, ("0.2", "0.3", "0.5", "0.5")))

@@ -49,7 +49,7 @@ async def find(
     """What serves alone: the analyst's own before that of others."""
     wanted = ReleaseQuery(block, measure, Decimal(epsilon), groups)
     (found,) = await ledger.find_releases([wanted], analyst=analyst, budgets=BUDGETS, now=now, since=since)
-    own = (each for each in found.own if each.release.mechanism.strength >= wanted.epsilon)
+    own = (release for release in found.own if release.release.mechanism.strength >= wanted.epsilon)
     return next(own, found.other)
 
 
@@ -162,9 +162,9 @@ async def test_what_is_on_the_own_account_is_found_whatever_its_epsilon(ledger: 
     wanted = ReleaseQuery("block", "count", Decimal("0.3"), release_of("1").groups)
     (found,) = await ledger.find_releases([wanted], analyst="ada", budgets=BUDGETS, now=NOON, since=NOON)
 
-    assert [each.id for each in found.own] == [5, 2, 4, 1]
+    assert [release.id for release in found.own] == [5, 2, 4, 1]
     assert found.other is not None and found.other.id == 3
-    assert all(each.paid for each in found.own) and not found.other.paid
+    assert all(release.paid for release in found.own) and not found.other.paid
 
 
 async def test_what_is_on_the_own_account_is_found_by_how_its_block_begins(ledger: LedgerStore) -> None:
@@ -180,8 +180,8 @@ async def test_what_is_on_the_own_account_is_found_by_how_its_block_begins(ledge
     async def found(*families: str, hours: int) -> list[str]:
         since = NOON - timedelta(hours=hours)
         kept = await ledger.find_cells(families, analyst="ada", budgets=BUDGETS, now=NOON, since=since)
-        assert all(each.paid for each in kept)
-        return [each.release.block[-1] for each in kept]
+        assert all(release.paid for release in kept)
+        return [release.release.block[-1] for release in kept]
 
     assert await found(one, other, hours=5) == ["4", "2", "1"]
     assert await found(one, hours=2) == ["1"]
@@ -198,9 +198,9 @@ async def test_what_is_on_the_account_of_others_alone_is_found_by_how_its_block_
     async def found(family: str = family, hours: int = 5) -> list[str]:
         since = NOON - timedelta(hours=hours)
         kept = await ledger.find_other_cells([family], analyst="ada", budgets=BUDGETS, now=NOON, since=since)
-        assert all(each.shared and not each.paid for each in kept)
-        numbers[:] = [each.id for each in kept]
-        return [each.release.block[-1] for each in kept]
+        assert all(release.shared and not release.paid for release in kept)
+        numbers[:] = [release.id for release in kept]
+        return [release.release.block[-1] for release in kept]
 
     assert await found() == ["2", "1"]
     assert await found(hours=-1) == await found("e" * 64) == []
@@ -219,7 +219,7 @@ async def test_what_lasts_serves_who_has_paid_for_it_in_whichever_period_and_nob
     receipt = await ledger.charge(charge_of("synopsis daily", "0.1"), MAKERS)
     await ledger.settle(receipt.charge, [release_of("0.1", block=block) for block in blocks])
     kept = await ledger.newest_of("synopsis daily")
-    numbers = tuple(each.id for each in kept)
+    numbers = tuple(release.id for release in kept)
     for analyst, some in (("ada", numbers[:2]), ("bob", numbers[2:])):
         await ledger.charge(charge_of(analyst, sights=some), MAKERS)
     now = NOON + timedelta(days=30 * months)
@@ -229,24 +229,24 @@ async def test_what_lasts_serves_who_has_paid_for_it_in_whichever_period_and_nob
         found = await ledger.find_releases(
             wanted, analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers
         )  # fmt: skip
-        assert not any(each.other for each in found), "it was offered at its price"
-        assert all(each.is_lasting and each.paid for some in found for each in some.own)
-        return [each.id for some in found for each in some.own]
+        assert not any(releases.other for releases in found), "it was offered at its price"
+        assert all(release.is_lasting and release.paid for some in found for release in some.own)
+        return [release.id for some in found for release in some.own]
 
     async def cells(analyst: str) -> list[int]:
         found = await ledger.find_cells(
             [family], analyst=analyst, budgets=MAKERS, now=now, since=now, lasting=numbers
         )  # fmt: skip
-        return sorted(each.id for each in found)
+        return sorted(release.id for release in found)
 
-    assert [each.release.block for each in kept] == blocks
+    assert [release.release.block for release in kept] == blocks
     assert await own("ada") == await cells("ada") == list(numbers[:2])
     assert await own("bob") == await cells("bob") == list(numbers[2:])
     assert await own("eve") == await cells("eve") == []
     later = await ledger.charge(charge_of("ada", "0.1", time=now), MAKERS)
     releases = [release_of("0.1", block=block) for block in blocks]
     beside = await ledger.settle(later.charge, releases, beside=now, lasting=numbers)
-    assert [[each.id for each in some] for some in beside] == [[numbers[0]], [numbers[1]], [], []]
+    assert [[release.id for release in some] for some in beside] == [[numbers[0]], [numbers[1]], [], []]
 
 
 async def test_a_cube_of_many_cells_crowds_out_nothing(ledger: LedgerStore) -> None:
@@ -255,7 +255,7 @@ async def test_a_cube_of_many_cells_crowds_out_nothing(ledger: LedgerStore) -> N
         receipt = await ledger.charge(charge_of(analyst, "0.1"), MAKERS)
         blocks = [f"{family} {analyst} {number}" for number in range(times)]
         await ledger.settle(receipt.charge, [release_of("0.001", block=block) for block in blocks])
-    lasting = tuple(each.id for each in await ledger.newest_of("synopsis daily"))
+    lasting = tuple(release.id for release in await ledger.newest_of("synopsis daily"))
     await ledger.charge(charge_of("ada", sights=lasting), MAKERS)
 
     cells = await ledger.find_cells(
@@ -265,8 +265,8 @@ async def test_a_cube_of_many_cells_crowds_out_nothing(ledger: LedgerStore) -> N
         [family], analyst="ada", budgets=MAKERS, now=NOON, since=NOON, lasting=lasting
     )
 
-    assert [each.id for each in cells] == [*reversed(lasting), 1]
-    assert [each.id for each in others] == [2]
+    assert [cell.id for cell in cells] == [*reversed(lasting), 1]
+    assert [release.id for release in others] == [2]
 
 
 async def test_what_lasts_comes_first_and_once(ledger: LedgerStore) -> None:
@@ -287,18 +287,18 @@ async def test_what_lasts_comes_first_and_once(ledger: LedgerStore) -> None:
         wanted, analyst="ada", budgets=BUDGETS, now=next_month, since=next_month, lasting=(1,)
     )
 
-    assert [each.id for each in cells] == [1, 2]
-    assert sorted(each.id for each in found.own) == [1, 2]
+    assert [cell.id for cell in cells] == [1, 2]
+    assert sorted(release.id for release in found.own) == [1, 2]
 
 
 async def test_the_newest_charge_of_an_account_has_its_releases_in_order(ledger: LedgerStore) -> None:
     assert await ledger.newest_of("ada") == ()
     for measures in (("a", "b"), ("c", "d", "e")):
         receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
-        await ledger.settle(receipt.charge, [release_of("0.1", measure=each) for each in measures])
+        await ledger.settle(receipt.charge, [release_of("0.1", measure=measure) for measure in measures])
     await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
 
-    assert [each.release.measure for each in await ledger.newest_of("ada")] == ["c", "d", "e"]
+    assert [release.release.measure for release in await ledger.newest_of("ada")] == ["c", "d", "e"]
 
 
 async def test_settling_tells_what_the_analyst_has_of_the_same(ledger: LedgerStore) -> None:
@@ -311,9 +311,9 @@ async def test_settling_tells_what_the_analyst_has_of_the_same(ledger: LedgerSto
     alone = await ledger.settle(receipt.charge, releases)
     counts, sums = await ledger.settle(receipt.charge, releases, beside=NOON)
 
-    assert [list(each) for each in alone] == [[], []]
-    assert [each.id for each in counts] == [7, 3]  # its own twin of just now, not the old one, not bob's
-    assert [each.id for each in sums] == [8]  # not those over other groups
+    assert [list(releases) for releases in alone] == [[], []]
+    assert [count.id for count in counts] == [7, 3]  # its own twin of just now, not the old one, not bob's
+    assert [release.id for release in sums] == [8]  # not those over other groups
 
 
 async def test_a_first_sight_is_paid_once_by_the_analyst_and_never_by_the_dataset(ledger: LedgerStore) -> None:
@@ -515,17 +515,19 @@ async def test_an_answer_of_a_colleague_is_on_the_account_of_the_role_already(le
 
 
 async def test_a_request_is_open_until_it_is_answered_or_its_period_is_over(ledger: LedgerStore) -> None:
-    asked = [await ledger.request("ada", BudgetRequest(Decimal(each), "why"), BUDGETS, NOON) for each in range(1, 4)]
+    asked = [
+        await ledger.request("ada", BudgetRequest(Decimal(number), "why"), BUDGETS, NOON) for number in range(1, 4)
+    ]
     assert isinstance(ledger, Ledger)
     word = OperatorAnswer(NOON, "dba", "so be it")
     await ledger.grant_request(asked[0].number, word, BUDGETS, epsilon=Decimal("0.5"))
     await ledger.refuse_request(asked[1].number, word, BUDGETS)
 
-    states = [(each.state, each.granted) for each in await ledger.requests(BUDGETS, NOON, analyst="ada")]
+    states = [(request.state, request.granted) for request in await ledger.requests(BUDGETS, NOON, analyst="ada")]
     assert states == [("granted", Decimal("0.5")), ("refused", None), ("open", None)]
     assert await ledger.requests(BUDGETS, NOON, analyst="bob") == ()
     later = NOON + timedelta(days=31)
-    assert [each.state for each in await ledger.requests(BUDGETS, later)] == ["granted", "refused", "lapsed"]
+    assert [request.state for request in await ledger.requests(BUDGETS, later)] == ["granted", "refused", "lapsed"]
     for number in (asked[0].number, asked[1].number, 999):
         with pytest.raises(NoSuchRequest):
             await ledger.grant_request(number, word, BUDGETS)
@@ -542,7 +544,7 @@ async def test_open_requests_keep_their_numbers_when_older_entries_are_closed(le
 
     await ledger.close_before(NOON + timedelta(hours=1), NOON + timedelta(hours=2))
 
-    assert [each.number for each in await ledger.requests(BUDGETS, NOON)] == [numbers[1]]
+    assert [request.number for request in await ledger.requests(BUDGETS, NOON)] == [numbers[1]]
     done = await ledger.grant_request(numbers[1], OperatorAnswer(NOON, "dba"), BUDGETS)
     assert (done.number, done.granted) == (numbers[1], Decimal(2))
     assert (await ledger.balances("ada", BUDGETS, NOON))[0].limit == Decimal(3)

@@ -200,7 +200,7 @@ async def test_what_is_closed_is_paid_still_and_what_is_newer_is_served_still(pl
         ada, bob, shared = await again.all_balances(["ada", "bob"], BUDGETS, NOON)
         assert (ada, bob.spent, shared.spent) == (before[0], Decimal("0.7"), Decimal("1.0"))
         history = await again.history(Wish())
-        assert ([each.analyst for each in history.charges], history.closed) == (["bob"] * 3, 3)
+        assert ([charge.analyst for charge in history.charges], history.closed) == (["bob"] * 3, 3)
         assert history.analysts == ("ada", "bob")
         with pytest.raises(BudgetSpent):
             await again.charge(charge_of("ada", "0.8"), BUDGETS)
@@ -333,13 +333,13 @@ async def test_bounds_that_were_looked_for_survive_the_closing_of_old_entries(tm
     kept = [
         KeptBounds(NOON, "orders", "amount", "0", upper, Decimal("0.1")) for upper in ("256", "512")
     ]  # the newest counts
-    for each in kept:
-        await ledger.keep_bounds(each)
+    for bounds in kept:
+        await ledger.keep_bounds(bounds)
     await ledger.keep_bounds(replace(kept[0], column="day"))
 
     await ledger.close_before(NOON + timedelta(hours=1), NOON + timedelta(hours=2))
 
-    assert {(each.column, each.upper) for each in await ledger.bounds()} == {("amount", "512"), ("day", "256")}
+    assert {(bound.column, bound.upper) for bound in await ledger.bounds()} == {("amount", "512"), ("day", "256")}
     await ledger.close()
     again = await SqliteLedger.open(tmp_path / "ledger", IDENTITY)
     assert len(await again.bounds()) == 2

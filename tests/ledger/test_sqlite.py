@@ -178,7 +178,7 @@ async def test_an_anchor_that_several_processes_write_never_goes_back(path: Path
     Anchor(anchor).note(1, "0" * 64)  # of a process that was slow
 
     assert anchor.read_text() == noted
-    assert [each.name for each in anchor.parent.iterdir() if each.name.startswith("anchor")] == ["anchor"]
+    assert [path.name for path in anchor.parent.iterdir() if path.name.startswith("anchor")] == ["anchor"]
 
 
 async def test_another_history_of_the_same_length_is_seen_by_the_anchor(path: Path) -> None:

@@ -20,7 +20,7 @@ epsilons = st.decimals("0.01", "8", places=3)
 def true_loss(law: Law) -> Decimal:
     """The largest log of a ratio of chances, in exact fractions until the last step."""
     ratios = [law.p / law.q, (1 - law.q) / (1 - law.p)]
-    return Decimal(max(math.log(each) for each in ratios))
+    return Decimal(max(math.log(ratio) for ratio in ratios))
 
 
 @given(st.integers(2, 64), epsilons)
@@ -72,10 +72,10 @@ def test_each_bit_of_a_vector_follows_its_law() -> None:
     values, law = tuple("abcdefghijk"), unary_law(Decimal(2))
     told = [Unary(values, "2").report("i") for _ in range(RUNS // 4)]
 
-    assert {len(each) for each in told} == {len(values)}
+    assert {len(text) for text in told} == {len(values)}
     for place, value in enumerate(values):
         share = float(law.p if value == "i" else law.q)
-        counted = sum(each[place] == "1" for each in told)
+        counted = sum(text[place] == "1" for text in told)
         assert abs(counted - len(told) * share) < 7 * math.sqrt(len(told) * share * (1 - share))
 
 
@@ -99,18 +99,18 @@ def test_a_sketch_follows_its_law_over_all_its_functions() -> None:
 
     numbers = Counter(number for number, _ in told)
     assert numbers.keys() == set(range(16))
-    assert all(abs(each - len(told) / 16) < 7 * math.sqrt(len(told) / 16) for each in numbers.values())
-    assert {len(each) for _, each in told} == {20}
+    assert all(abs(number - len(told) / 16) < 7 * math.sqrt(len(told) / 16) for number in numbers.values())
+    assert {len(text) for _, text in told} == {20}
     bit_of = [hashed_bit("tea", number, 20, key) for number in range(16)]
     for place in range(20):
         own = [bit_of[number] == place for number, _ in told]
         expected = sum(float(bits.p if each else bits.q) for each in own)
-        assert abs(sum(each[place] == "1" for _, each in told) - expected) < 7 * math.sqrt(expected)
+        assert abs(sum(text[place] == "1" for _, text in told) - expected) < 7 * math.sqrt(expected)
 
 
 def test_hash_functions_spread_words_evenly_and_depend_on_word_number_and_key() -> None:
     places = Counter(hashed_bit(f"word {word}", number, 64, b"k") for word in range(200) for number in range(64))
-    assert all(abs(each - 200) < 7 * math.sqrt(200) for each in places.values()), places
+    assert all(abs(place - 200) < 7 * math.sqrt(200) for place in places.values()), places
     one = [hashed_bit("tea", number, 4096, b"k") for number in range(64)]
     assert one != [hashed_bit("tea", number, 4096, b"l") for number in range(64)]
     assert one != [hashed_bit("eat", number, 4096, b"k") for number in range(64)]

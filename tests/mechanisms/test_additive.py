@@ -36,10 +36,12 @@ readings = st.builds(NoisedMeasure, numbers, noises)
 def test_a_mean_is_the_nearest_whole_number_to_that_by_precision(given: list[NoisedMeasure]) -> None:
     means, _ = combined(given)
 
-    variances = [32 if isinstance(each.noise, LaplaceNoise) else 4 for each in given]
-    weights = [Fraction(each.noise.epsilon) ** 2 / over for each, over in zip(given, variances, strict=True)]
+    variances = [32 if isinstance(measure.noise, LaplaceNoise) else 4 for measure in given]
+    weights = [Fraction(measure.noise.epsilon) ** 2 / over for measure, over in zip(given, variances, strict=True)]
     for group, mean in enumerate(means):
-        exact = sum(each.numbers[group] * weight for each, weight in zip(given, weights, strict=True)) / sum(weights)
+        exact = sum(measure.numbers[group] * weight for measure, weight in zip(given, weights, strict=True)) / sum(
+            weights
+        )
         assert abs(mean - exact) <= Fraction(1, 2)
         assert mean == round(exact)
 
@@ -73,8 +75,8 @@ def test_margins_of_means_hold_in_95_of_100_cases(asked: tuple[str, ...], kind: 
     means, law = combined(given)
     margin = law.margin(Decimal("0.95"))
 
-    assert sum(abs(each) <= margin for each in means) / len(means) >= 0.949
-    assert margin < 2 or sum(abs(each) < margin for each in means) / len(means) <= 0.953
+    assert sum(abs(mean) <= margin for mean in means) / len(means) >= 0.949
+    assert margin < 2 or sum(abs(mean) < margin for mean in means) / len(means) <= 0.953
 
 
 @pytest.mark.extended
@@ -97,8 +99,8 @@ def test_margins_of_sums_of_cells_and_of_their_means_hold_in_95_of_100_cases(
     margin = laws[0].margin(Decimal("0.95"))
 
     assert set(laws) == {laws[0]}
-    assert sum(abs(each) <= margin for each in means) / groups >= 0.943
-    assert sum(abs(each) < margin for each in means) / groups <= 0.957
+    assert sum(abs(mean) <= margin for mean in means) / groups >= 0.943
+    assert sum(abs(mean) < margin for mean in means) / groups <= 0.957
 
 
 @given(
@@ -109,17 +111,19 @@ def test_each_group_has_the_mean_of_what_is_known_of_it(
     whole: list[NoisedMeasure], cells: list[tuple[list[int], list[int], LaplaceNoise | GaussianNoise]]
 ) -> None:
     sums = [
-        SummedCells([each if count else None for each, count in zip(told, counts, strict=True)], counts, noise)
+        SummedCells([number if count else None for number, count in zip(told, counts, strict=True)], counts, noise)
         for told, counts, noise in cells
     ]
-    assume(whole or (all(any(counts) for counts in zip(*(each.counts for each in sums), strict=True)) and sums))
+    assume(whole or (all(any(counts) for counts in zip(*(cells.counts for cells in sums), strict=True)) and sums))
 
     means, laws = combined_by_group(whole, sums, 3)
 
     for group, mean in enumerate(means):
-        known = [(each.numbers[group], each.noise.precision) for each in whole]
+        known = [(measure.numbers[group], measure.noise.precision) for measure in whole]
         known += [
-            (each.numbers[group] or 0, each.noise.precision / each.counts[group]) for each in sums if each.counts[group]
+            (cells.numbers[group] or 0, cells.noise.precision / cells.counts[group])
+            for cells in sums
+            if cells.counts[group]
         ]
         weight = sum(precision for _, precision in known)
         assert mean == round(sum(number * precision for number, precision in known) / weight)
@@ -159,7 +163,7 @@ def test_a_sum_follows_from_its_centred_sum_and_its_count(low: int, width: int, 
     numbers, middle = [low + round(part * width) for part in parts], 2 * low + width
     halved = HalvedNoise(LaplaceNoise(1, Decimal(1)), LaplaceNoise(1, Decimal(1)), middle)
 
-    assert halved.sum(sum(2 * each - middle for each in numbers), len(numbers)) == sum(numbers)
+    assert halved.sum(sum(2 * number - middle for number in numbers), len(numbers)) == sum(numbers)
 
 
 @given(
@@ -204,7 +208,7 @@ def test_halves_of_draws_have_the_law_that_is_told_of_them(
     off = [halved.sum(2 * true - middle * 50 + one, 50 + two) - true for true, (one, two) in enumerate(pairs)]
     margin = halved.law.margin(Decimal("0.95"))
 
-    assert sum(each**2 for each in off) / draws == pytest.approx(halved.law.deviation**2, rel=0.04)
+    assert sum(number**2 for number in off) / draws == pytest.approx(halved.law.deviation**2, rel=0.04)
     assert abs(sum(off) / draws) < 6 * halved.law.deviation / draws**0.5 + 0.01
-    assert sum(abs(each) <= margin for each in off) / draws >= 0.945
-    assert sum(abs(each) < margin for each in off) / draws <= 0.955
+    assert sum(abs(number) <= margin for number in off) / draws >= 0.945
+    assert sum(abs(number) < margin for number in off) / draws <= 0.955

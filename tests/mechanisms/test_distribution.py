@@ -62,7 +62,9 @@ def many(scale: float, count: int, generator: np.random.Generator) -> Vector:
 def test_the_law_of_a_sum_is_that_of_a_difference_of_gamma_laws(draws: int) -> None:
     """Its second and fourth moments: 2n and 12n(n + 1)."""
     law = Distribution.of_laplace(1000.0).repeated(draws)
-    found = [each / 1000 for each in law.quantiles([(2 * place + 1) / 20_000 for place in range(5_000, 10_000)])]
+    found = [
+        quantile / 1000 for quantile in law.quantiles([(2 * place + 1) / 20_000 for place in range(5_000, 10_000)])
+    ]
 
     assert sum(x**2 for x in found) / len(found) == pytest.approx(2 * draws, rel=0.02)
     assert sum(x**4 for x in found) / len(found) == pytest.approx(12 * draws * (draws + 1), rel=0.1)

@@ -88,12 +88,14 @@ def test_wide_gaussian_draws_follow_their_law_too() -> None:
     cells = Counter(value // 10 for value in drawn)
     weights = {value: math.exp(-(value**2) / (2 * sigma**2)) for value in range(-500, 500)}
     whole = sum(weights.values())
-    expected = {cell: sum(weights[10 * cell + each] for each in range(10)) / whole * count for cell in range(-11, 11)}
+    expected = {
+        cell: sum(weights[10 * cell + number] for number in range(10)) / whole * count for cell in range(-11, 11)
+    }
     assert chi_square(cells, expected) < 100  # 22 degrees: 1 run in 10^11 is above
 
 
 def chi_square(drawn: Counter[int], expected: dict[int, float]) -> float:
-    return sum((drawn[value] - each) ** 2 / each for value, each in expected.items())
+    return sum((drawn[value] - number) ** 2 / number for value, number in expected.items())
 
 
 def test_choices_follow_the_exponential_mechanism() -> None:
@@ -103,7 +105,7 @@ def test_choices_follow_the_exponential_mechanism() -> None:
 
     weights = [math.exp(score / 4) for score in scores]
     expected = [count * weight / sum(weights) for weight in weights]
-    statistic = sum((chosen[index] - each) ** 2 / each for index, each in enumerate(expected))
+    statistic = sum((chosen[index] - number) ** 2 / number for index, number in enumerate(expected))
     assert statistic < 50  # chi-square of 2 degrees: 1 run in 10^10 is above
 
 

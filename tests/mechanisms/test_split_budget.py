@@ -19,7 +19,7 @@ def test_shares_are_positive_and_together_at_most_the_whole(epsilon: Decimal, we
 
     assert sum(map(Fraction, shares)) <= Fraction(epsilon)
     assert sum(map(Fraction, shares)) >= Fraction(epsilon) * (1 - Fraction(1, 10**10))
-    assert all(each > 0 and len(each.as_tuple().digits) <= 12 for each in shares)
+    assert all(share > 0 and len(share.as_tuple().digits) <= 12 for share in shares)
 
 
 def test_every_measure_has_a_weight() -> None:

@@ -27,7 +27,7 @@ def law(scores: list[int], count: int, scale: float) -> dict[tuple[int, ...], fl
     for order in permutations(range(len(scores)), count):
         left, share = list(range(len(scores))), 1.0
         for place in order:
-            share *= math.exp(scores[place] / scale) / sum(math.exp(scores[each] / scale) for each in left)
+            share *= math.exp(scores[place] / scale) / sum(math.exp(scores[number] / scale) for number in left)
             left.remove(place)
         found[order] = share
     return found
@@ -70,12 +70,12 @@ def test_the_charge_covers_what_opendp_says(
 def test_a_unit_that_comes_changes_no_choice_by_more_than_is_charged(
     scores: list[int], joined: st.DataObject, count: int
 ) -> None:
-    more = [each + joined.draw(st.integers(0, 1)) for each in scores]
+    more = [score + joined.draw(st.integers(0, 1)) for score in scores]
     asked = top(count, len(scores), "0.7")
     scale = top_scale(asked, group_size=1)
     one, other = law(scores, count, scale), law(more, count, scale)
 
-    assert max(abs(math.log(one[each] / other[each])) for each in one) <= 0.7 + 1e-9
+    assert max(abs(math.log(one[numbers] / other[numbers])) for numbers in one) <= 0.7 + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def odds(histogram: Sequence[int], epsilon: str, *, sensitivity: int, end: End |
 
 def loss(one: Sequence[int], other: Sequence[int], epsilon: str, *, sensitivity: int, end: End | None = None) -> float:
     """The privacy loss of what is chosen: from the law itself."""
-    here, there = (odds(each, epsilon, sensitivity=sensitivity, end=end) for each in (one, other))
+    here, there = (odds(numbers, epsilon, sensitivity=sensitivity, end=end) for numbers in (one, other))
     return max(abs(math.log(a / b)) for a, b in zip(here, there, strict=True))
 
 

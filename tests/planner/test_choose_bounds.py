@@ -97,7 +97,7 @@ def test_all_draws_share_the_epsilon_of_the_statement(shop: RealDatabase) -> Non
     planned = with_rules(shop, ORDERS, AMOUNT).plan("SELECT count(amount), sum(amount) FROM orders")
 
     (block,) = planned.blocks
-    assert [str(each.epsilon) for each in (*block.measures, *block.ladders)] == ["0.35", "0.35", "0.15", "0.15"]
+    assert [str(measure.epsilon) for measure in (*block.measures, *block.ladders)] == ["0.35", "0.35", "0.15", "0.15"]
     assert planned.epsilon == block.epsilon == 1
 
 
@@ -172,4 +172,4 @@ def test_where_groups_are_found_a_bound_is_priced_by_how_many_there_are(rows_aut
     assert listed.by_groups == () and listed.over(9) == listed
     classes = [found.over(groups).thresholds for groups in (0, 1, 4, 5, 100, 10_000, 10**6)]
     assert classes == sorted(classes) and classes[0] == classes[1] < classes[4] < classes[5] < classes[6]
-    assert {len(each) for each in classes} == {len(found.thresholds)}
+    assert {len(numbers) for numbers in classes} == {len(found.thresholds)}

@@ -45,11 +45,11 @@ def planner(request: pytest.FixtureRequest, shop: RealDatabase) -> Planner:
 
 @pytest.fixture(scope="module")
 def facts(planner: Planner) -> list[ColumnFacts]:
-    return [each for each in column_facts(planner.policy, planner.catalog) if not each.is_public]
+    return [fact for fact in column_facts(planner.policy, planner.catalog) if not fact.is_public]
 
 
 def named(facts: list[ColumnFacts], table: str, column: str) -> ColumnFacts:
-    (found,) = (each for each in facts if (each.table.name.name, each.column.name) == (table, column))
+    (found,) = (facts_of for facts_of in facts if (facts_of.table.name.name, facts_of.column.name) == (table, column))
     return found
 
 
@@ -62,55 +62,55 @@ def planned(planner: Planner, sql: str, *, delta: str = "0") -> Plan | None:
 
 
 def test_a_column_can_be_summed_exactly_if_it_says_so(planner: Planner, facts: list[ColumnFacts]) -> None:
-    for each in facts:
-        plan = planned(planner, f"SELECT sum({each.column.name}) FROM {each.table.name}")
+    for facts_of in facts:
+        plan = planned(planner, f"SELECT sum({facts_of.column.name}) FROM {facts_of.table.name}")
 
-        assert (plan is not None) == each.can_be_summed, each
+        assert (plan is not None) == facts_of.can_be_summed, facts_of
 
 
 def test_groups_are_as_it_says(planner: Planner, facts: list[ColumnFacts]) -> None:
-    for each in facts:
-        sql = f"SELECT {each.column.name}, count(*) FROM {each.table.name} GROUP BY 1"
+    for facts_of in facts:
+        sql = f"SELECT {facts_of.column.name}, count(*) FROM {facts_of.table.name} GROUP BY 1"
         without, with_delta = planned(planner, sql), planned(planner, sql, delta="1e-9")
 
-        assert (without is not None) == (each.groups == "known"), each
-        assert (with_delta is not None) == (each.groups is not None), each
+        assert (without is not None) == (facts_of.groups == "known"), facts_of
+        assert (with_delta is not None) == (facts_of.groups is not None), facts_of
         if with_delta is not None:
-            expected = PublicGroups if each.groups == "known" else PrivateGroups
-            assert isinstance(with_delta.blocks[0].groups, expected), each
+            expected = PublicGroups if facts_of.groups == "known" else PrivateGroups
+            assert isinstance(with_delta.blocks[0].groups, expected), facts_of
 
 
 def test_known_values_are_the_groups(planner: Planner, facts: list[ColumnFacts]) -> None:
-    for each in facts:
-        if each.bounds.values is not None and each.groups == "known":
+    for facts_of in facts:
+        if facts_of.bounds.values is not None and facts_of.groups == "known":
             (block,) = planner.plan(
-                f"SELECT DISTINCT {each.column.name} FROM {each.table.name}", rows_per_unit=9
+                f"SELECT DISTINCT {facts_of.column.name} FROM {facts_of.table.name}", rows_per_unit=9
             ).blocks
             assert isinstance(block.groups, PublicGroups)
             texts = [text for (text,) in block.groups.rows if text is not None]
-            assert sorted(texts) == sorted(each.bounds.values), each
+            assert sorted(texts) == sorted(facts_of.bounds.values), facts_of
 
 
 def test_the_rows_of_a_unit_that_count_are_as_it_says(planner: Planner, facts: list[ColumnFacts]) -> None:
-    for each in facts:
-        (block,) = planner.plan(f"SELECT count(*) FROM {each.table.name}").blocks
-        most = "at most 1000000" if each.rows.most is None else each.rows.most
+    for facts_of in facts:
+        (block,) = planner.plan(f"SELECT count(*) FROM {facts_of.table.name}").blocks
+        most = "at most 1000000" if facts_of.rows.most is None else facts_of.rows.most
         assert dict(block.explanation)["rows per unit"].startswith(f"{most}, ")
 
 
 def test_the_unit_is_what_counts_people(planner: Planner, facts: list[ColumnFacts]) -> None:
-    for each in facts:
-        plan = planned(planner, f"SELECT count(DISTINCT {each.column.name}) FROM {each.table.name}")
-        if each.is_unit:
+    for facts_of in facts:
+        plan = planned(planner, f"SELECT count(DISTINCT {facts_of.column.name}) FROM {facts_of.table.name}")
+        if facts_of.is_unit:
             assert plan is not None
             (measure,) = plan.blocks[0].measures
-            assert measure.name.startswith("units"), each
+            assert measure.name.startswith("units"), facts_of
 
 
 def test_hidden_columns_are_not_told_of(shop: RealDatabase) -> None:
     planner = Planner(shop.dsn)
 
-    names = {(each.table.name.name, each.column.name) for each in column_facts(planner.policy, planner.catalog)}
+    names = {(fact.table.name.name, fact.column.name) for fact in column_facts(planner.policy, planner.catalog)}
 
     assert ("customers", "email") not in names
     assert ("customers", "name") in names

@@ -28,8 +28,8 @@ def _rules() -> str:
 def test_all_values_are_measured_and_paid_once(survey: Planner) -> None:
     block = survey.block("SELECT noisegate.estimate(segment, 'business') FROM customers")
 
-    assert [isinstance(each, Count) for each in block.statement.measures] == [True] * 3
-    vectors = [each.vector for each in block.measures if isinstance(each, Measure)]
+    assert [isinstance(measure, Count) for measure in block.statement.measures] == [True] * 3
+    vectors = [measure.vector for measure in block.measures if isinstance(measure, Measure)]
     assert len(set(vectors)) == 1 and None not in vectors
     (estimate,) = block.outputs
     assert isinstance(estimate, Estimate)
@@ -40,7 +40,7 @@ def test_all_values_are_measured_and_paid_once(survey: Planner) -> None:
 def test_another_value_is_made_of_the_same_measures(survey: Planner) -> None:
     asked = "SELECT noisegate.estimate(segment, '{}') FROM customers"
     one, two = (survey.block(asked.format(value)) for value in ("consumer", "business"))
-    assert [each.name for each in one.measures] == [each.name for each in two.measures]
+    assert [measure.name for measure in one.measures] == [measure.name for measure in two.measures]
     assert one.canonical == two.canonical
 
 

@@ -45,16 +45,16 @@ def test_a_count_has_the_error_of_its_noise(uses: dict[str, TableUse], table: st
 
 
 def test_what_is_known_is_counted_by_and_what_is_bounded_is_summed(uses: dict[str, TableUse]) -> None:
-    words = {name: [each.words for each in use.questions] for name, use in uses.items()}
+    words = {name: [question.words for question in use.questions] for name, use in uses.items()}
 
     assert words["customers"] == [
         "count of rows",
         "count by city, country, is_vip, segment, month of birth_date",
         "count by name, joined, of groups that are large enough",
     ]
-    assert [each for each in words["order_items"] if "sum" in each] == ["sum of quantity", "sum of unit_price"]
+    assert [word for word in words["order_items"] if "sum" in word] == ["sum of quantity", "sum of unit_price"]
     assert uses["products"].public and not words["products"]
-    amount = next(each for each in uses["orders"].questions if each.words == "sum of amount")
+    amount = next(question for question in uses["orders"].questions if question.words == "sum of amount")
     assert 500 * within(1 / 40) * 0.9 < float(amount.errors[Decimal(1)]) < 500 * within(1 / 40) * 1.1
 
 

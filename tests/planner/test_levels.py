@@ -34,7 +34,8 @@ def exact(planner: Planner, connection: psycopg.Connection, block: Block) -> lis
     found = {tuple(map(int, row[:width])): row[width:] for row in rows}
     values = {
         number: tuple(
-            in_whole(found[each][number] if each in found else 0, measure.factor) for each in block.groups.ordinals
+            in_whole(found[ordinal][number] if ordinal in found else 0, measure.factor)
+            for ordinal in block.groups.ordinals
         )
         for number, measure in enumerate(block.measures)
         if isinstance(measure, Measure)
@@ -59,7 +60,7 @@ def test_every_level_is_postgresqls_own(planner: Planner, connection: psycopg.Co
     arrays = [column for block in made.blocks for column in exact(planner, connection, block)]
     text = "".join(part if isinstance(part, str) else f"%(a{part})s" for part in made.outer)
 
-    shown = connection.execute(text, {f"a{place}": each for place, each in enumerate(arrays, start=1)}).fetchall()
+    shown = connection.execute(text, {f"a{place}": array for place, array in enumerate(arrays, start=1)}).fetchall()
 
     truth = connection.execute(sql).fetchall()
     counted = [row for row in shown if row not in truth]
@@ -78,7 +79,7 @@ def test_levels_have_shares_by_the_root_of_their_sensitivity(planner: Planner) -
     made = planner.plan("SELECT status, count(DISTINCT customer_id) FROM orders GROUP BY ROLLUP (status)")
 
     four, one = made.blocks
-    assert [each.measures[0].sensitivity for each in made.blocks] == [4, 1]
+    assert [block.measures[0].sensitivity for block in made.blocks] == [4, 1]
     assert abs(four.epsilon / one.epsilon - 2) < Decimal("0.001")
     assert four.epsilon + one.epsilon <= 1
 

@@ -78,7 +78,7 @@ def answered(block: Block) -> tuple[tuple[Text, ...], ...]:
 
 def run(connection: psycopg.Connection, made: Plan, parameters: tuple[str, ...] = ()) -> list[tuple[Text, ...]]:
     arrays = [array(column) for block in made.blocks for column in answered(block)]
-    values = [each.encode() for each in (*parameters, *arrays)]
+    values = [parameter.encode() for parameter in (*parameters, *arrays)]
     oids = [0] * len(parameters) + [TEXT_ARRAY] * len(arrays)
     result = connection.pgconn.exec_params(made.outer_with_parameters().encode(), values, oids)
     assert result.status == psycopg.pq.ExecStatus.TUPLES_OK, result.error_message.decode()
@@ -87,7 +87,9 @@ def run(connection: psycopg.Connection, made: Plan, parameters: tuple[str, ...] 
 
 
 def array(values: tuple[Text, ...]) -> str:
-    quoted = ("NULL" if each is None else '"' + each.replace("\\", "\\\\").replace('"', '\\"') + '"' for each in values)
+    quoted = (
+        "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values
+    )
     return "{" + ",".join(quoted) + "}"
 
 

@@ -47,7 +47,7 @@ def decorrelate_all(tree: Node, tables: Tables) -> Node:
                 return tree
 
 
-BY_NAME: dict[str, Pass] = {each.__name__: each for each in PASSES} | {"decorrelate": decorrelate_all}
+BY_NAME: dict[str, Pass] = {pass_.__name__: pass_ for pass_ in PASSES} | {"decorrelate": decorrelate_all}
 
 
 @pytest.fixture(scope="session")

@@ -69,7 +69,7 @@ def test_synthetic_rows_are_within_what_the_rules_and_the_types_say(shop: RealDa
     cities, countries, dates, vips, segments = (set(column) for column in zip(*rows, strict=True))
     assert cities == {"Berlin", "Lyon", "Porto", "Graz"}
     assert countries == {"DE", "FR", "PT", "AT"}
-    assert all("1920" <= str(each) < "2013" for each in dates)
+    assert all("1920" <= str(date) < "2013" for date in dates)
     assert (vips, segments) == ({True, False}, {"consumer", "business", "public sector"})
 
 

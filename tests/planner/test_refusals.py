@@ -102,7 +102,7 @@ def test_a_time_zone_that_both_know_is_no_matter(older: Planner) -> None:
 def abroad(shop: RealDatabase) -> Planner:
     """The shop with its public products, and its orders, on another server."""
     planner = Planner(shop.dsn)
-    far = [replace(each, foreign=each.name.name in ("products", "orders")) for each in planner.catalog.tables]
+    far = [replace(table, foreign=table.name.name in ("products", "orders")) for table in planner.catalog.tables]
     planner.catalog = replace(planner.catalog, tables=tuple(far))
     return planner
 

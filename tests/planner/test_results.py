@@ -36,4 +36,4 @@ def test_every_column_with_noise_is_named(catalog: Catalog, sql: str, expected: 
 
     made = planned(sql, catalog, *given)
 
-    assert [(each.name, each.formula) for each in made.results] == expected
+    assert [(result.name, result.formula) for result in made.results] == expected

@@ -62,7 +62,7 @@ WITH a AS (SELECT status, count(*) AS n FROM orders GROUP BY 1) SELECT a.status,
 
 @pytest.mark.parametrize("sql", COMPUTED.strip().splitlines())
 def test_what_computes_sees_what_was_released(connection: psycopg.Connection, catalog: Catalog, sql: str) -> None:
-    assert [row[1] for row in answer(connection, planned(sql, catalog))] == [str(each) for each in RELEASED]
+    assert [row[1] for row in answer(connection, planned(sql, catalog))] == [str(number) for number in RELEASED]
 
 
 def test_totals_are_those_of_the_parts_that_are_shown(connection: psycopg.Connection, catalog: Catalog) -> None:

@@ -158,8 +158,8 @@ def test_06_which_of_two_equal_values_comes_first_is_not_seen(planner: Planner, 
     found = []
     for first, second in (widths, widths[::-1]):
         both = " UNION ALL ".join(
-            f"SELECT customer_id, {each.replace('x', 'amount')} AS x FROM orders WHERE id = 100001"
-            for each in (first, second)
+            f"SELECT customer_id, {text.replace('x', 'amount')} AS x FROM orders WHERE id = 100001"
+            for text in (first, second)
         )
         source = f"SELECT {unit_rows} AS x FROM ({both}) AS t" + (
             "" if "OVER" in unit_rows else " GROUP BY customer_id"
@@ -342,7 +342,7 @@ def test_09_what_equals_a_value_of_the_unit_may_be_spelled_in_many_ways(
     largest = f"SELECT max({value}) FROM orders AS i WHERE i.customer_id = o.customer_id"
     sql = f"SELECT x::text, count(DISTINCT customer_id) FROM ({rows}) AS o WHERE x = ({largest}) GROUP BY 1"
     (block,) = planner.plan(sql, groups_per_unit=3).blocks
-    assert [each.sensitivity for each in block.measures if isinstance(each, Measure)] == [groups]
+    assert [measure.sensitivity for measure in block.measures if isinstance(measure, Measure)] == [groups]
 
 
 def test_totality_the_least_bigint_has_no_abs(planner: Planner) -> None:

@@ -104,5 +104,5 @@ def test_what_is_asked_inside_is_the_same_with_it_and_without(planner: Planner, 
     )
 
     alone = planner.plan(private).blocks
-    assert [replace(each, shown=()) for each in beside.blocks] == [replace(each, shown=()) for each in alone]
+    assert [replace(block, shown=()) for block in beside.blocks] == [replace(block, shown=()) for block in alone]
     assert beside.told == ("budget", "ledger", "columns")

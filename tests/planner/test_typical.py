@@ -11,7 +11,7 @@ RATIO = "sum(amount) / nullif(count(*), 0)"
 
 
 def choices(made: Plan) -> list[Choice]:
-    return [each for block in made.blocks for each in block.measures if isinstance(each, Choice)]
+    return [measure for block in made.blocks for measure in block.measures if isinstance(measure, Choice)]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_one_question_has_one_name_however_it_is_written(planner: Planner, writt
 
 def test_other_bounds_blocks_and_statistics_are_other_questions(planner: Planner) -> None:
     asked = (f"{RATIO}, 0, 500", f"{RATIO}, 0, 400", f"{RATIO}, 0, 500, 60", "avg(amount), 0, 500")
-    names = [choices(planner.plan(f"SELECT noisegate.typical({each}) FROM orders"))[0].name for each in asked]
+    names = [choices(planner.plan(f"SELECT noisegate.typical({text}) FROM orders"))[0].name for text in asked]
 
     assert len(set(names)) == len(names)
 
@@ -76,7 +76,7 @@ def test_error_bars_are_two_more_draws_over_the_same_blocks(planner: Planner) ->
     middle, low, high = choices(plan)
     assert middle.statement == low.statement == high.statement
     assert 0.999 < plan.epsilon <= 1
-    assert [each.end and each.end.side for each in (middle, low, high)] == [None, -1, 1]
+    assert [choice.end and choice.end.side for choice in (middle, low, high)] == [None, -1, 1]
 
 
 REFUSED = (

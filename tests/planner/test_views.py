@@ -101,8 +101,8 @@ def test_a_view_and_its_definition_are_one_question(planner: Planner) -> None:
 
 def test_what_may_be_done_with_the_columns_of_a_view_is_told(planner: Planner) -> None:
     told = {
-        (str(each.table.name), each.column.name): (each.can_be_summed, each.groups, each.rows.most)
-        for each in column_facts(planner.policy, planner.catalog)
+        (str(fact.table.name), fact.column.name): (fact.can_be_summed, fact.groups, fact.rows.most)
+        for fact in column_facts(planner.policy, planner.catalog)
     }
 
     assert told["sales.large", "How much"] == (True, "known", 4)
@@ -141,7 +141,7 @@ def test_a_view_opens_nothing(planner: Planner, sql: str, words: str) -> None:
 )
 def test_a_view_that_cannot_be_read_is_found_before_the_start(planner: Planner, rule: str, words: str) -> None:
     changed = Planner(planner.dsn, RULES.replace("  towns: view\n", f"  towns: view\n  {rule}\n"))
-    errors = [each for each in check_all(changed.policy, changed.catalog) if each.severity is Severity.ERROR]
+    errors = [finding for finding in check_all(changed.policy, changed.catalog) if finding.severity is Severity.ERROR]
 
     assert [error.path for error in errors] == [f"tables.{rule.split(':')[0]}"]
     assert words in errors[0].message
@@ -150,8 +150,8 @@ def test_a_view_that_cannot_be_read_is_found_before_the_start(planner: Planner, 
 def test_the_views_of_good_rules_are_no_errors(planner: Planner) -> None:
     found = check_all(planner.policy, planner.catalog)
 
-    assert not [each for each in found if each.severity is Severity.ERROR]
-    assert sum("read as its defining query" in each.message for each in found) == 3
+    assert not [finding for finding in found if finding.severity is Severity.ERROR]
+    assert sum("read as its defining query" in finding.message for finding in found) == 3
 
 
 def test_a_view_has_no_rules_of_its_own(planner: Planner) -> None:

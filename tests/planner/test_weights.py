@@ -84,5 +84,7 @@ def test_equal_measures_weigh_the_same_in_every_block(planner: Planner) -> None:
 def of(block: Block, kind: str) -> Decimal:
     """The ε of the first measure of a kind."""
     return next(
-        each.epsilon for each in block.measures if isinstance(each, Measure) and kind in each.name.split(" of ")[0]
+        measure.epsilon
+        for measure in block.measures
+        if isinstance(measure, Measure) and kind in measure.name.split(" of ")[0]
     )

@@ -60,11 +60,11 @@ def policy(text: str = RULES) -> Policy:
 
 def errors(text: str, catalog: Catalog = CATALOG) -> str:
     findings = check_policy(policy(text), catalog)
-    return "\n".join(str(each) for each in findings if each.severity is Severity.ERROR)
+    return "\n".join(str(finding) for finding in findings if finding.severity is Severity.ERROR)
 
 
 def test_a_sound_policy_has_no_error_and_no_warning() -> None:
-    assert [each for each in check_policy(policy(), CATALOG) if each.severity is not Severity.NOTE] == []
+    assert [finding for finding in check_policy(policy(), CATALOG) if finding.severity is not Severity.NOTE] == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_second_way_to_a_unit_is_told() -> None:
 
     findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, both, ITEMS)))
 
-    assert any("refer to other units too, by giver_id" in each.message for each in findings)
+    assert any("refer to other units too, by giver_id" in finding.message for finding in findings)
 
 
 def test_a_suggested_file_is_a_policy_without_errors() -> None:
@@ -132,7 +132,7 @@ def test_a_suggested_file_is_a_policy_without_errors() -> None:
 
     drafted = load_policy(text, "rules.yaml", {"NOISEGATE_DATABASE": "x", "ADA_VERIFIER": VERIFIER})
 
-    assert [each for each in check_policy(drafted, CATALOG) if each.severity is Severity.ERROR] == []
+    assert [finding for finding in check_policy(drafted, CATALOG) if finding.severity is Severity.ERROR] == []
     assert drafted.tables["items"].unit == "order_id -> orders.id"
 
 
@@ -157,7 +157,7 @@ def test_a_draft_has_no_bounds_for_names_of_rows() -> None:
     ],
 )
 def test_a_server_that_is_too_old_or_too_new_is_told_by_its_version(version: int, word: str) -> None:
-    said = [str(each) for each in check_policy(policy(), replace(CATALOG, version=version))]
+    said = [str(finding) for finding in check_policy(policy(), replace(CATALOG, version=version))]
     told = [line for line in said if "PostgreSQL" in line]
     assert len(told) == (word != "")
     assert all(line.startswith(word) for line in told)
@@ -172,11 +172,11 @@ def test_the_least_charge_is_told_with_how_many_fit() -> None:
 
 def test_gaussian_noise_needs_a_delta_and_is_warned_of() -> None:
     text = f"{RULES}noise: gaussian\n"
-    told = [str(each) for each in check_policy(policy(text), CATALOG)]
+    told = [str(finding) for finding in check_policy(policy(text), CATALOG)]
 
     assert not errors(text)
     assert any(
-        each.startswith("warning: noise: gaussian: less noise where a person is in many groups") for each in told
+        text.startswith("warning: noise: gaussian: less noise where a person is in many groups") for text in told
     )
     assert "budget.delta: 0: no statement with Gaussian noise" in errors(text.replace(", delta: 1e-6", ""))
     assert "analysts.ada.delta: 0: no statement with" in errors(
@@ -204,20 +204,20 @@ def with_virtual(table_name: str, name: str) -> Catalog:
     """The catalog with one more column of a table, or with one of its columns, computed when it is read."""
     computed = replace(column(name), generated="v")
     changed = [
-        replace(each, columns=(*(old for old in each.columns if old.name != name), computed))
-        if each.name.name == table_name
-        else each
-        for each in CATALOG.tables
+        replace(table, columns=(*(old for old in table.columns if old.name != name), computed))
+        if table.name.name == table_name
+        else table
+        for table in CATALOG.tables
     ]
     return replace(CATALOG, tables=tuple(changed))
 
 
 def test_a_column_that_is_computed_when_it_is_read_is_warned_of_unless_it_is_hidden() -> None:
     catalog = with_virtual("orders", "twice")
-    warnings = [str(each) for each in check_policy(policy(), catalog) if each.severity is Severity.WARNING]
-    assert [each for each in warnings if '"twice" is a virtual generated column' in each]
+    warnings = [str(finding) for finding in check_policy(policy(), catalog) if finding.severity is Severity.WARNING]
+    assert [warning for warning in warnings if '"twice" is a virtual generated column' in warning]
     hidden = RULES.replace("{amount:", "{twice: hidden, amount:")
-    assert not [each for each in check_policy(policy(hidden), catalog) if "computed" in each.message]
+    assert not [finding for finding in check_policy(policy(hidden), catalog) if "computed" in finding.message]
 
 
 def test_a_unit_is_no_column_that_is_computed_when_it_is_read() -> None:
@@ -226,7 +226,7 @@ def test_a_unit_is_no_column_that_is_computed_when_it_is_read() -> None:
 
 def test_trust_in_rows_that_are_not_foreign_is_said_to_be_idle() -> None:
     text = RULES.replace("{unit: customer_id,", "{unit: customer_id, foreign: trusted,")
-    assert any("this has no effect" in each.message for each in check_policy(policy(text), CATALOG))
+    assert any("this has no effect" in finding.message for finding in check_policy(policy(text), CATALOG))
 
 
 def test_public_rows_on_another_server_are_not_read_together_with_protected_ones() -> None:
@@ -235,7 +235,7 @@ def test_public_rows_on_another_server_are_not_read_together_with_protected_ones
 
     def said(rules: str) -> str:
         text = RULES.replace("  items:", f"  rates: {rules}\n  items:")
-        return "\n".join(str(each) for each in check_policy(policy(text), catalog))
+        return "\n".join(str(finding) for finding in check_policy(policy(text), catalog))
 
     assert "warning: tables.rates: it has rows on another server, so it can be read alone" in said("public")
     assert "another server" not in said("{public: true, foreign: trusted}")
@@ -287,5 +287,7 @@ def test_public_rows_on_another_server_are_not_read_together_with_protected_ones
 def test_an_absurd_budget_is_told_in_words(budget: str, severity: str, path: str, words: str) -> None:
     text = RULES.replace("budget: {epsilon: 20, delta: 1e-6}", budget)
 
-    found = [each for each in check_policy(policy(text), CATALOG) if each.path == path and words in each.message]
-    assert [each.severity for each in found] == [severity]
+    found = [
+        finding for finding in check_policy(policy(text), CATALOG) if finding.path == path and words in finding.message
+    ]
+    assert [finding.severity for finding in found] == [severity]

@@ -151,8 +151,8 @@ def catalog(real_cluster: Cluster) -> Iterator[Catalog]:
 def findings(catalog: Catalog, name: str, rule: str = "public") -> dict[Severity, str]:
     policy = load_policy(RULES.replace("NAME: public", f"{name}: {rule}"), "rules.yaml", {})
     path = f"tables.{name.strip(chr(34))}"
-    found = [each for each in check_policy(policy, catalog) if each.path == path]
-    return {level: "\n".join(str(each) for each in found if each.severity is level) for level in Severity}
+    found = [finding for finding in check_policy(policy, catalog) if finding.path == path]
+    return {level: "\n".join(str(finding) for finding in found if finding.severity is level) for level in Severity}
 
 
 @pytest.mark.parametrize(("name", "reason"), TELLING.items())
@@ -203,7 +203,7 @@ def test_a_draft_is_a_rules_file_that_fits(catalog: Catalog) -> None:
     draft = suggest_rules(catalog, TableName("crm", "customer"))
     policy = load_policy(draft, "rules.yaml", {"NOISEGATE_DATABASE": "x", "ADA_VERIFIER": VERIFIER})
 
-    assert [each for each in check_policy(policy, catalog) if each.severity is Severity.ERROR] == []
+    assert [finding for finding in check_policy(policy, catalog) if finding.severity is Severity.ERROR] == []
     assert policy.find_table(TableName("public", "payment")) is not None
 
 

@@ -18,7 +18,7 @@ BELOW = Table(TableName("public", "below"), "view", (column("id"),), definition=
 
 
 def changed(*tables: Table) -> Catalog:
-    by_name = {each.name: each for each in (*CATALOG.tables, *tables)}
+    by_name = {table.name: table for table in (*CATALOG.tables, *tables)}
     return replace(CATALOG, tables=tuple(by_name.values()))
 
 
@@ -47,7 +47,7 @@ def test_a_new_column_and_a_changed_type_are_hidden_and_told() -> None:
 
     assert hidden.tables["customers"].columns["salary"].hidden
     assert hidden.tables["orders"].columns["amount"].hidden
-    assert [(each.place, each.change) for each in find_unseen(policy(), later, seen)] == [
+    assert [(unseen.place, unseen.change) for unseen in find_unseen(policy(), later, seen)] == [
         ("customers.salary", "appeared (integer)"),
         ("orders.amount", "became double precision (it was numeric(10,2))"),
     ]
@@ -106,18 +106,20 @@ def test_nothing_is_shown_that_was_not_there_as_it_is(
 
     shown = visible(new, hide_unseen(FREE, new, see(FREE, old)))
 
-    for table in (each for each in shown.tables if each.name.name in "stu"):
+    for table in (table for table in shown.tables if table.name.name in "stu"):
         known = old.find_table(table.name)
         assert known is not None
         assert known.kind == table.kind
-        assert {(each.name, each.type) for each in table.columns} <= {(each.name, each.type) for each in known.columns}
+        assert {(column.name, column.type) for column in table.columns} <= {
+            (column.name, column.type) for column in known.columns
+        }
 
 
 def _catalog(tables: dict[str, tuple[str, list[tuple[str, TypeName]]]]) -> Catalog:
     made = [
         Table(
             TableName("public", name), "view" if kind == "view" else "table",
-            tuple(Column(each, type_name, number) for number, (each, type_name) in enumerate(columns)),
+            tuple(Column(text, type_name, number) for number, (text, type_name) in enumerate(columns)),
             definition=str(columns) if kind == "view" else None,
         )
         for name, (kind, columns) in tables.items()

@@ -38,7 +38,7 @@ FILES = {
     "rows": test_column_facts.EVERY_ROW + test_column_facts.REST,
     "suggested": suggest_rules(CATALOG, CUSTOMERS.name),
     **{f"page {number}": block for number, block in enumerate(BLOCKS)},
-    **{each.__name__: each.RULES + test_column_facts.REST for each in (music, rental, trading)},
+    **{module_type.__name__: module_type.RULES + test_column_facts.REST for module_type in (music, rental, trading)},
     "tpch": tpch.RULES,
 }
 

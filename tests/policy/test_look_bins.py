@@ -31,7 +31,7 @@ def test_a_range_holds_all_but_the_outermost_values(values: list[int], type_name
     found = found_range(look, [(str(label), count) for label, count in enumerate(counts)], reach=0.0)
 
     assert isinstance(found.lower, int | Decimal) and isinstance(found.upper, int | Decimal)
-    for beyond in (sum(each < found.lower for each in values), sum(each > found.upper for each in values)):
+    for beyond in (sum(value < found.lower for value in values), sum(value > found.upper for value in values)):
         assert beyond <= 0.02 * len(values)
     assert type_name != "int4" or (isinstance(found.lower, int) and isinstance(found.upper, int))
 

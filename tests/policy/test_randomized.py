@@ -77,24 +77,24 @@ def test_values_and_bounds_stand_inside() -> None:
 )
 def test_a_column_holds_its_reports_or_it_is_an_error(written: str, kind: TypeName, complaint: str) -> None:
     found = [*check_randomized("here", column("x", kind), TABLE, rules(written))]
-    errors = [each for each in found if each.severity is Severity.ERROR]
+    errors = [finding for finding in found if finding.severity is Severity.ERROR]
 
     assert bool(errors) == bool(complaint)
     assert not complaint or complaint in errors[0].message
-    assert any("noisegate.estimate(x, " in each.message for each in found)
+    assert any("noisegate.estimate(x, " in finding.message for finding in found)
 
 
 def test_the_kind_of_report_with_less_error_is_advised() -> None:
     many = ", ".join(f"v{number}" for number in range(40))
     kary, unary = (
-        [each.message for each in check_randomized("here", column("x", kind), TABLE, rules(written))]
+        [finding.message for finding in check_randomized("here", column("x", kind), TABLE, rules(written))]
         for written, kind in (
             (f"by: k-ary, epsilon: 1, values: [{many}]", TEXT),
             ("by: unary, epsilon: 1, values: [a, b, c]", TypeName("bit(3)", "bit", 3)),
         )
     )
-    assert any("reports by unary would have less error" in each for each in kary)
-    assert any("reports by k-ary would have less error" in each for each in unary)
+    assert any("reports by unary would have less error" in text for text in kary)
+    assert any("reports by k-ary would have less error" in text for text in unary)
 
 
 def test_a_column_without_reports_has_no_law() -> None:

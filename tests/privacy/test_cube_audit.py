@@ -34,7 +34,7 @@ def looked(
     with shop.connect() as connection, connection.transaction(force_rollback=True):
         connection.execute("SET TimeZone = 'UTC'")
         for _ in range(2):
-            asked = {each.keys: kernel.bounded(each.block.statement).sql.encode() for each in plan.sets}
+            asked = {key_set.keys: kernel.bounded(key_set.block.statement).sql.encode() for key_set in plan.sets}
             found.append({keys: _sent(connection.execute(sql).fetchall()) for keys, sql in asked.items()})
             items = "DELETE FROM order_items USING orders WHERE order_id = orders.id AND customer_id = %s"
             connection.execute(items, [LEAVER])
@@ -60,11 +60,11 @@ def test_cells_carry_the_noise_that_their_share_pays_for(
     plan, rows, _ = looked
     drawn: list[np.ndarray] = []
     random = np.random.default_rng(5)
-    for each in plan.sets:
-        exact = _released(each, rows[each.keys], ConstantNoise(0))
+    for key_set in plan.sets:
+        exact = _released(key_set, rows[key_set.keys], ConstantNoise(0))
         for _ in range(TIMES):
-            for index, values in _released(each, rows[each.keys], OpenDPNoise()).items():
-                measure = each.block.measures[index]
+            for index, values in _released(key_set, rows[key_set.keys], OpenDPNoise()).items():
+                measure = key_set.block.measures[index]
                 assert isinstance(measure, Measure)
                 scale = float(noise_of(measure, group_size=1).precision) ** -0.5
                 drawn.append((values - exact[index] + random.uniform(-0.5, 0.5, len(values))) / scale)
@@ -81,10 +81,10 @@ def test_a_unit_moves_all_sets_together_by_no_more_than_the_price(
     """The loss of the very vectors that are released, with one customer and without: Σ Δ²/2σ², or Σ |Δ|/b."""
     plan, rows, without = looked
     spent = 0.0
-    for each in plan.sets:
-        count = len(each.block.measures)
-        here, there = (_exact(of[each.keys], count) for of in (rows, without))
-        for index, measure in enumerate(each.block.measures):
+    for key_set in plan.sets:
+        count = len(key_set.block.measures)
+        here, there = (_exact(of[key_set.keys], count) for of in (rows, without))
+        for index, measure in enumerate(key_set.block.measures):
             assert isinstance(measure, Measure)
             cells = here.keys() | there.keys()
             moved = np.array([abs(here.get(cell, (0, 0))[index] - there.get(cell, (0, 0))[index]) for cell in cells])

@@ -110,7 +110,7 @@ def test_asking_n_times_anew_and_once_again_divides_the_error_by_the_root_of_n_f
 ) -> None:
     """And the bars of means hold the answer as often as they say, and are narrower by as much."""
     squares, held = dict.fromkeys(("alone", "mean"), 0.0), 0
-    questions = [f"points >= 0 AND points < {100 + times + each}" for each in range(8)]
+    questions = [f"points >= 0 AND points < {100 + times + number}" for number in range(8)]
     with psycopg.connect(measuring.dsn("ada"), autocommit=True) as connection:
         connection.execute("SET noisegate.epsilon = 0.05")
         for condition in questions:

@@ -82,7 +82,7 @@ def chi_square(noise: list[int], scale: float, cells: int = 20) -> float:
     edges = [-math.inf, *sorted(set(bounds)), math.inf]
     counted = Counter(int(np.searchsorted(edges[1:-1], value, side="left")) for value in noise)
     expected = [len(noise) * (_cumulative(scale, high) - _cumulative(scale, low)) for low, high in pairwise(edges)]
-    return sum((counted[cell] - each) ** 2 / each for cell, each in enumerate(expected))
+    return sum((counted[cell] - number) ** 2 / number for cell, number in enumerate(expected))
 
 
 def _cumulative(scale: float, value: float) -> float:
@@ -114,7 +114,7 @@ def test_released_gaussian_noise_has_the_sigma_of_its_l2_sensitivity(group_size:
 
     for noise, sigma in zip(noise_of_a_release(group_size, block), (6 / 0.5, 3_000_000 / 0.25), strict=True):
         law = NormalDist(0, sigma * group_size)
-        cells = Counter(int(20 * law.cdf(each + generator.uniform(-0.5, 0.5))) for each in noise)
+        cells = Counter(int(20 * law.cdf(number + generator.uniform(-0.5, 0.5))) for number in noise)
         statistic = sum((cells[cell] - len(noise) / 20) ** 2 / (len(noise) / 20) for cell in range(20))
         assert statistic < 90  # 19 degrees of freedom: 1 run in 10^11 is above
         assert abs(np.std(noise) / law.stdev - 1) < 0.07  # seven standard deviations
@@ -176,7 +176,9 @@ def test_the_group_of_a_lone_unit_is_shown_as_rarely_as_delta_says() -> None:
 def test_bounds_are_chosen_with_the_claimed_law(heights: list[int]) -> None:
     """And with one unit more no rung is more than e^ε times as likely, or as unlikely."""
     draws, ladder = 20_000, Ladder("rows", "rows", Decimal("0.5"), (1, 2, 4, 8), (300, 300, 400))
-    expected, other = (law_of_climb(ladder, each) for each in (heights, [heights[0] + 64, heights[1] + 30, heights[2]]))
+    expected, other = (
+        law_of_climb(ladder, numbers) for numbers in (heights, [heights[0] + 64, heights[1] + 30, heights[2]])
+    )
     noise = OpenDPNoise()
 
     chosen = Counter(choose_bound(ladder, heights, draw_climb(ladder, noise, group_size=1)) for _ in range(draws))
@@ -192,9 +194,9 @@ def test_an_answer_that_is_asked_by_its_error_costs_what_both_of_its_parts_are_c
     within = Within(Fraction(1, 20), is_relative=True, text="5%")
 
     answers = [[asked(block_of(1), within, 0, (rows,), noise) for _ in range(runs)] for rows in (300, 301)]
-    shares = [[sum(each is None for each in some) / runs for some in answers]]
+    shares = [[sum(number is None for number in some) / runs for some in answers]]
     for bound in (295, 300, 305):
-        shares.append([sum(each is not None and each <= bound for each in some) / runs for some in answers])
+        shares.append([sum(number is not None and number <= bound for number in some) / runs for some in answers])
     for here, there in shares:
         for least, most in ((here, there), (there, here)):
             assert least <= math.e * most + 5 * math.sqrt(max(least, 0.01) / runs)
@@ -229,7 +231,7 @@ def test_what_is_served_from_cells_is_their_noise_and_no_other() -> None:
     means, laws = combined_by_group([NoisedMeasure(beside, noise)], [cells], groups)
 
     assert all(abs(mean - (pair + 2 * one) / 3) <= 0.5 for mean, pair, one in zip(means, pairs, beside, strict=True))
-    within = sum(abs(each) <= laws[0].margin(Decimal("0.95")) for each in means) / groups
+    within = sum(abs(mean) <= laws[0].margin(Decimal("0.95")) for mean in means) / groups
     assert 0.938 < within < 0.972  # eight standard deviations, and a whole number
 
 
@@ -264,8 +266,8 @@ def test_no_group_is_chosen_e_to_the_epsilon_times_as_often_with_a_unit_as_witho
     """A unit that is in all groups but the one that is looked for, and one that is in that alone."""
     asked, times, scores = Top("units", 1, Decimal(1), 1, 6), 40_000, [4, 4, 3, 3, 3, 3]
     chosen = [
-        Counter(OpenDPNoise().choose_top(each, asked, group_size=1)[0] for _ in range(times))
-        for each in (scores, [5, *scores[1:]], [4, *(score + 1 for score in scores[1:])])
+        Counter(OpenDPNoise().choose_top(numbers, asked, group_size=1)[0] for _ in range(times))
+        for numbers in (scores, [5, *scores[1:]], [4, *(score + 1 for score in scores[1:])])
     ]
 
     for with_unit in chosen[1:]:

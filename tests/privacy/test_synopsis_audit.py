@@ -47,7 +47,7 @@ def _noise(
     release: Release, tables: list[Measured], price: Mechanism
 ) -> list[tuple[tuple[str, str], AdditiveNoise, list[int]]]:
     """By marginal its law, as its share says it, and what was added."""
-    known, start, found = {str(each.table.table.name): each for each in tables}, 0, []
+    known, start, found = {str(table.table.table.name): table for table in tables}, 0, []
     for name, number, epsilon in release.groups:
         table = known[str(name)]
         exact, marginal = table.counts[int(str(number))], table.made.marginals[int(str(number))]
@@ -101,5 +101,5 @@ def test_the_shares_of_a_release_cost_no_more_than_was_charged(
         release = release_synopsis(plan, tables, price, OpenDPNoise())
         costs = [cost_of(Decimal(str(epsilon)), price) for _, _, epsilon in release.groups]
         assert release.mechanism == price
-        assert sum(each.rho for each in costs) <= price.rho
-        assert price.epsilon is None or sum(each.epsilon or 0 for each in costs) <= price.epsilon
+        assert sum(cost.rho for cost in costs) <= price.rho
+        assert price.epsilon is None or sum(cost.epsilon or 0 for cost in costs) <= price.epsilon

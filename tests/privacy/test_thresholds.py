@@ -30,7 +30,7 @@ _FINE = 1e8
 
 def of_group(units: tuple[int, int], threshold: int, scale: float) -> tuple[Losses, Losses]:
     """The losses of one group with so many units and without, over the one and over the other."""
-    one, other = (_shown(each, threshold, scale) for each in units)
+    one, other = (_shown(unit, threshold, scale) for unit in units)
     forward: Losses = {}
     backward: Losses = {}
     for first, second in zip(one, other, strict=True):
@@ -56,16 +56,16 @@ def together(parts: Iterable[Losses]) -> Losses:
     for part in parts:
         more: Losses = {}
         for one, probable in found.items():
-            for other, each in part.items():
-                if probable * each > 1e-18:
-                    more[one + other] = more.get(one + other, 0.0) + probable * each
+            for other, number in part.items():
+                if probable * number > 1e-18:
+                    more[one + other] = more.get(one + other, 0.0) + probable * number
         found = more
     return found
 
 
 def least_delta(losses: Losses, epsilon: float) -> float:
     """The hockey-stick divergence at this ε."""
-    return sum(probable * max(0.0, -math.expm1(epsilon - each / _FINE)) for each, probable in losses.items())
+    return sum(probable * max(0.0, -math.expm1(epsilon - number / _FINE)) for number, probable in losses.items())
 
 
 def losses_of(epsilon: str, delta: str, groups: int, others: int, less: int = 0) -> tuple[Losses, Losses]:
@@ -74,7 +74,7 @@ def losses_of(epsilon: str, delta: str, groups: int, others: int, less: int = 0)
     threshold, scale = find_threshold(units, Decimal(delta)) - less, laplace_scale(groups, Decimal(epsilon))
     pairs = [(1, 0)] * (groups - 1) + [(others + 1, others)]
     both = [of_group(pair, threshold, scale) for pair in pairs]
-    return together(each for each, _ in both), together(each for _, each in both)
+    return together(numbers for numbers, _ in both), together(numbers for _, numbers in both)
 
 
 CASES = [("1", "1e-3", 1, 6), ("1", "1e-2", 3, 9), ("0.5", "0.05", 2, 0), ("2", "1e-6", 4, 12), ("0.1", "0.2", 3, 20)]
@@ -166,7 +166,7 @@ def found(counts: dict[str, int], noise: dict[str, int]) -> Noised:
 @given(
     others=st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 40)),
     alone=st.sets(st.sampled_from("uvwxyz"), max_size=2),
-    noise=st.fixed_dictionaries({each: st.integers(-30, 30) for each in "abcdefuvwxyz"}),
+    noise=st.fixed_dictionaries({text: st.integers(-30, 30) for text in "abcdefuvwxyz"}),
 )
 def test_unless_a_group_of_hers_alone_passes_the_release_is_one_over_the_groups_of_the_others(
     others: dict[str, int], alone: set[str], noise: dict[str, int]

@@ -74,7 +74,7 @@ localtimestamp | transaction_timestamp() | statement_timestamp()
 
 
 EXAMPLES = (
-    *(each for found in FUNCTIONS.values() for each in found.examples),
+    *(example for found in FUNCTIONS.values() for example in found.examples),
     *(each for text in (CONDITIONS, NUMBERS, TEXTS, MOMENTS) for each in listed(text)),
 )
 SYNTAX = {text: parse_expression(text) for text in EXAMPLES}

@@ -107,7 +107,7 @@ class Liar:
             case 1:
                 labels[place] = self._random.choice(labels)
             case 2:
-                labels[place] = tuple(Constant(each.type, None) for each in labels[place])
+                labels[place] = tuple(Constant(label.type, None) for label in labels[place])
             case _:
                 labels.reverse()
         return replace(key, labels=tuple(labels))

@@ -28,7 +28,7 @@ def broken_choices(lab: Lab, block: Block, leave: str) -> list[str]:
     broken = []
     for ladder, before, after in zip(block.ladders, whole, without, strict=True):
         moved = [one - other for one, other in zip(before, after, strict=True)]
-        if not all(0 <= each <= PARTS for each in moved):
+        if not all(0 <= number <= PARTS for number in moved):
             broken.append(f"{ladder.name}: {moved}")
     return broken
 

@@ -168,13 +168,13 @@ class Lab:
         for block in made.blocks:
             exact = self.exact(block)
             numbers = {
-                index: tuple(in_whole(each[index], measure.factor) for each in exact.values())
+                index: tuple(in_whole(numbers[index], measure.factor) for numbers in exact.values())
                 for index, measure in enumerate(block.measures)
             }
             arrays.extend(list(column) for column in columns(block, Noised(tuple(exact), numbers)))
         with self.connection.transaction(force_rollback=True):
             self.connection.execute("SET LOCAL search_path = public")
-            return self.connection.execute(text, {f"a{place}": each for place, each in enumerate(arrays, start=1)})
+            return self.connection.execute(text, {f"a{place}": array for place, array in enumerate(arrays, start=1)})
 
     def tallies(self, block: Block) -> tuple[list[int], ...]:
         """The true numbers of units by ladder and rung."""
@@ -213,7 +213,7 @@ def squared_distance(one: Exact, other: Exact, measure: int) -> int:
 def overmoved(block: Block, one: Exact, other: Exact) -> list[str]:
     """The measures that are further apart than their noise was made for, Laplace's by L1 and Gaussian by L2."""
     found = []
-    for place, measure in enumerate(each for each in block.measures if isinstance(each, Measure)):
+    for place, measure in enumerate(measure for measure in block.measures if isinstance(measure, Measure)):
         if (moved := distance(one, other, place)) > measure.sensitivity:
             found.append(f"{measure.name}: {moved} > {measure.sensitivity}")
         if (squared := squared_distance(one, other, place)) > measure.squared:

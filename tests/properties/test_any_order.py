@@ -61,8 +61,8 @@ def forced(lab: Lab, settings: str) -> Iterator[None]:
 def check(lab: Lab, sql: str) -> None:
     """Run what is planned for a statement under every plan."""
     for block in lab.plan(sql, policy()).blocks:
-        choices = (each.statement for each in block.measures if isinstance(each, Choice))
-        statements = [lab.sql(each) for each in (block.statement, *choices)]
+        choices = (measure.statement for measure in block.measures if isinstance(measure, Choice))
+        statements = [lab.sql(choice) for choice in (block.statement, *choices)]
         for settings in FORCED:
             for statement in statements:
                 try:

@@ -54,7 +54,7 @@ NUMBERS = "count(*), count(DISTINCT {unit}), count(*) FILTER (WHERE {condition})
 def windows(draw: st.DrawFn) -> list[str]:
     first, last = draw(st.sampled_from(STARTS)), draw(st.sampled_from(ENDS))
     ends = (f"ordered_at >= '{first}'", draw(st.sampled_from((f"ordered_at < '{last}'", f"ordered_at <= '{last}'"))))
-    return [each for each in ends if draw(st.integers(0, 5))]
+    return [end for end in ends if draw(st.integers(0, 5))]
 
 
 @st.composite
@@ -122,7 +122,7 @@ class Asking:
                 for index, measure in enumerate(one.measures):
                     adds_up = one.cells.adds_up[index] or (one.cells.units[index] and other.cells.is_in_one)
                     if cells and adds_up and measure.name in names:
-                        total = sum(each[names.index(measure.name)] for each in summed)
+                        total = sum(numbers[names.index(measure.name)] for numbers in summed)
                         assert mine.get(group, nothing)[index] == total, (asked, known, group, measure.name)
         return True
 
@@ -140,7 +140,7 @@ class Asking:
             theirs = partition_within(one.cells, view, released, other.groups.rows, mine)
             if theirs is not None:
                 found = common_atoms([mine, theirs], self._zone).places
-                if all(each is not None for each in found):
+                if all(array is not None for array in found):
                     self._compare(one, other, found)
                     return True
         return False
@@ -148,10 +148,10 @@ class Asking:
     def _compare(self, one: Block, other: Block, places: Sequence[Places | None]) -> None:
         """Groups that share atoms are put together, until each heap is whole in both."""
         heaps: list[tuple[set[int], set[int]]] = []
-        mine, theirs = (each.tolist() for each in places if each is not None)
+        mine, theirs = (place.tolist() for place in places if place is not None)
         for group, cell in zip(mine, theirs, strict=True):
-            touched = [each for each in heaps if group in each[0] or cell in each[1]]
-            heaps = [each for each in heaps if each not in touched]
+            touched = [heap for heap in heaps if group in heap[0] or cell in heap[1]]
+            heaps = [heap for heap in heaps if heap not in touched]
             merged = {group}.union(*(each[0] for each in touched)), {cell}.union(*(each[1] for each in touched))
             heaps.append(merged)
         assert isinstance(one.groups, PublicGroups) and isinstance(other.groups, PublicGroups)

@@ -15,7 +15,7 @@ from tests.properties.planning import PINNED, Lab
 from tests.properties.test_totality import bound, columns_used, is_too_new
 
 LETTERS = {"EUC_JP": "\u3042b\u3044", "EUC_KR": "\uac00", "LATIN1": "\u00e4\u00df", "WIN1252": "\u20ac"}
-OF_TEXTS = [each for each in EXAMPLES if set(columns_of(SYNTAX[each])) in ({"t"}, {"vc"}, {"t", "vc"})]
+OF_TEXTS = [example for example in EXAMPLES if set(columns_of(SYNTAX[example])) in ({"t"}, {"vc"}, {"t", "vc"})]
 
 
 @pytest.mark.parametrize("encoding", LETTERS)
@@ -41,7 +41,7 @@ def _check(lab: Lab, text: str) -> None:
     except NotSupported as refusal:
         assert "needs a database with encoding UTF8" in str(refusal), text
         return
-    sql = expression_sql(made, {worst.column(each, nullable=True).id: each for each in columns_used(made)})
+    sql = expression_sql(made, {worst.column(text, nullable=True).id: text for text in columns_used(made)})
     asked = f"SELECT count(({sql})::text) FROM public.letters"
     try:
         lab.connection.execute(f"{asked} WHERE false")

@@ -18,8 +18,8 @@ RULES = tables.rules()
 @thorough
 @given(rows=tables.data(tame=True), query=queries(), shape=st.sampled_from(["{0}", "-({0})", "({0}) * 2 / 3"]))
 def test_without_noise_the_ends_of_a_bar_are_the_answer(lab: Lab, rows: Data, query: Query, shape: str) -> None:
-    asked = tuple(shape.format(each) for each in query.aggregates)
-    bars = [f"noisegate.{end}({each})" for each in asked for end in ("low", "high")]
+    asked = tuple(shape.format(aggregate) for aggregate in query.aggregates)
+    bars = [f"noisegate.{end}({text})" for text in asked for end in ("low", "high")]
     barred = replace(query, aggregates=(*asked, *bars))
     with lab.connection.transaction(force_rollback=True):
         lab.script(tables.insert(rows))

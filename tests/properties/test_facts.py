@@ -60,7 +60,7 @@ def check_facts(lab: Lab, sql: str, rules: Policy) -> None:
 def lies_in(lab: Lab, planned: list[Node]) -> str:
     """The first part of these relations that claims what is not so, and what; nothing if all of it holds."""
     known: list[Node] = []
-    for node in dict.fromkeys(each for whole in planned for each in every_node(whole)):
+    for node in dict.fromkeys(node for whole in planned for node in every_node(whole)):
         with suppress(Refusal):  # the kernel makes nothing of it, so nothing of it is run
             lab.kernel.relation(to_script(node))
             known.append(node)

@@ -9,7 +9,7 @@ from tests.properties.moved import broken_claims
 from tests.properties.planning import Lab, thorough
 
 
-@example(script=inserted(each_value(VALUES)), queries=[Asked(each, None) for each in TEMPTING])
+@example(script=inserted(each_value(VALUES)), queries=[Asked(text, None) for text in TEMPTING])
 @example(script=inserted(each_value(VALUES)), queries=[Asked(TEMPTING[-1], "m.first")])
 @thorough
 @given(script=rows(), queries=st.lists(asked(), min_size=3, max_size=10))

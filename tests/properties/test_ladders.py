@@ -58,6 +58,6 @@ def check_one(lab: Lab, sql: str, leaver: str, places: list[float], *, sums_auto
         leave = tables.delete(leaver)
         assert not broken_choices(lab, block, leave), lab.tally_sql(block)
         chosen = zip(block.ladders, places, strict=False)
-        settled = lab.settled(block, [each.rungs[int(place * len(each.rungs))] for each, place in chosen])
+        settled = lab.settled(block, [ladder.rungs[int(place * len(ladder.rungs))] for ladder, place in chosen])
         event(f"{len(vectors_in(settled))} vectors")
         assert not broken_claims(lab, settled, leave), lab.sql(settled.statement)

@@ -81,7 +81,7 @@ def _settled(lab: Lab, block: Block) -> Block:
     if not block.ladders:
         return block
     event("with bounds that are chosen")
-    needed = (max([0, *(step for step, height in enumerate(each, start=1) if height)]) for each in lab.tallies(block))
+    needed = (max([0, *(step for step, height in enumerate(tally, start=1) if height)]) for tally in lab.tallies(block))
     return lab.settled(block, [ladder.rungs[rung] for ladder, rung in zip(block.ladders, needed, strict=True)])
 
 

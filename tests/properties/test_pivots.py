@@ -56,15 +56,15 @@ KEYS = {"v": ("v.kind", "v.day"), "p": ("p.vip", "p.mood")}
 def pivots(draw: st.DrawFn) -> tuple[str, str, list[str]]:
     """A source, a key or none, and aggregates with conditions of their own."""
     source = draw(st.sampled_from(sorted(WHO)))
-    known = [each for table in WHO[source] for each in CONDITIONS[table]]
-    numbers = [each for table in WHO[source] for each in NUMBERS[table]]
+    known = [condition for table in WHO[source] for condition in CONDITIONS[table]]
+    numbers = [number for table in WHO[source] for number in NUMBERS[table]]
     shape = draw(st.sampled_from(SHAPES))
     conditions = draw(st.lists(st.sampled_from(known), min_size=2, max_size=6, unique=True))
     items = []
     for condition in conditions:
         one = shape if draw(st.integers(0, 3)) else draw(st.sampled_from(SHAPES))
         items.append(one.format(condition, draw(st.sampled_from(numbers))))
-    key = draw(st.sampled_from(["", *(each for table in WHO[source] for each in KEYS[table])]))
+    key = draw(st.sampled_from(["", *(key for table in WHO[source] for key in KEYS[table])]))
     return source, key, items
 
 
@@ -96,7 +96,7 @@ def test_one_person_moves_all_measures_of_a_vector_no_further_than_one(
 @thorough
 @given(rows=tables.data(), source=st.sampled_from(sorted(WHO)), data=st.data())
 def test_no_row_meets_two_conditions_that_pay_once(lab: Lab, rows: Data, source: str, data: st.DataObject) -> None:
-    known = [each for table in WHO[source] for each in CONDITIONS[table]]
+    known = [condition for table in WHO[source] for condition in CONDITIONS[table]]
     conditions = data.draw(st.lists(st.sampled_from(known), min_size=2, max_size=8, unique=True))
     with lab.connection.transaction(force_rollback=True):
         lab.script(tables.insert(rows))

@@ -83,7 +83,7 @@ def _vector(lab: Lab, block: Block, place: int) -> dict[tuple[Text, ...], int]:
     width, measure = len(block.keys), block.measures[place]
     if isinstance(measure, Choice):
         return {tuple(row[:-1]): int(row[-1]) for row in lab.connection.execute(lab.sql(measure.statement)).fetchall()}
-    column = width + [each for each in block.measures if isinstance(each, Measure)].index(measure)
+    column = width + [measure for measure in block.measures if isinstance(measure, Measure)].index(measure)
     return {tuple(row[:width]): int(row[column]) for row in lab.connection.execute(lab.sql(block.statement)).fetchall()}
 
 
@@ -103,7 +103,9 @@ def test_without_noise_statistics_are_postgresqls_own(lab: Lab, rows: Data) -> N
         lab.script(tables.insert(rows))
         (block,) = lab.plan(ALL_ROWS, MANY).blocks
         integers = next(iter(lab.exact(block).values()))
-        numbers = tuple(in_whole(each, measure.factor) for each, measure in zip(integers, block.measures, strict=True))
+        numbers = tuple(
+            in_whole(integer, measure.factor) for integer, measure in zip(integers, block.measures, strict=True)
+        )
         given_texts = [show(output, tuple(map(int, numbers))) for output in block.outputs]
         expected = _truth(lab, ALL_ROWS)
     for text, truth in zip(given_texts, expected, strict=True):

@@ -48,13 +48,13 @@ END $$
 
 def test_all_that_the_registry_knows_has_an_example() -> None:
     """What is added to the registry without one fails here."""
-    seen = {name for each in SYNTAX.values() for name in names_in(each)}
+    seen = {name for expression in SYNTAX.values() for name in names_in(expression)}
     assert not {*FUNCTIONS, *OPERATORS, *CLOCKS} - seen
 
 
 def _reads_clock(syntax: s.Expression) -> bool:
     calls = [each for each in walk(syntax) if isinstance(each, s.Call)]
-    return any(each.name in CLOCKS or (each.name == "age" and len(each.arguments) == 1) for each in calls)
+    return any(call.name in CLOCKS or (call.name == "age" and len(call.arguments) == 1) for call in calls)
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
@@ -89,8 +89,8 @@ def test_the_facts_of_every_operation_in_an_example_are_true(lab: Lab, text: str
 def applications(made: Expression) -> Iterator[Apply]:
     if isinstance(made, Apply):
         yield made
-        for each in made.arguments:
-            yield from applications(each)
+        for argument in made.arguments:
+            yield from applications(argument)
 
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/", "%"])
@@ -106,7 +106,7 @@ def test_arithmetic_of_every_pair_of_numbers_fails_on_no_row(lab: Lab, operator:
                 check(lab, text, made, nullable=True)
 
 
-@pytest.mark.parametrize("text", [each for each in EXAMPLES if not _reads_clock(SYNTAX[each])])
+@pytest.mark.parametrize("text", [example for example in EXAMPLES if not _reads_clock(SYNTAX[example])])
 def test_an_example_means_what_postgresql_says(lab: Lab, text: str) -> None:
     """On usual values, and wherever PostgreSQL itself has no error."""
     if is_too_new(lab, text):
@@ -169,7 +169,7 @@ def test_an_example_fails_of_no_constant(lab: Lab, text: str, place: int) -> Non
     names = tuple(dict.fromkeys(columns_of(SYNTAX[text])))
     for chosen in {names, names[:1], names[-1:]}:
         constants = {name: worst.constant(name, place) for name in chosen}
-        beside = {name: _or_column(each, name) for name, each in constants.items()}
+        beside = {name: _or_column(constant, name) for name, constant in constants.items()}
         for places in [constants, beside]:
             try:
                 run(lab, f"{text} of {places}", bound(lab, replaced(SYNTAX[text], places), nullable=True))
@@ -184,7 +184,7 @@ def _or_column(given: s.Expression, name: str) -> s.Expression:
 SPANS = ("-1 month 3 hours", "100 years", "00:00:00.000001", "-4000000 days", "4000000 days -95999999:59:59", "29 days")
 
 
-@pytest.mark.parametrize("text", [each for each in EXAMPLES if "interval '" in each])
+@pytest.mark.parametrize("text", [example for example in EXAMPLES if "interval '" in example])
 def test_an_example_fails_of_no_interval(lab: Lab, text: str) -> None:
     for span in SPANS:
         syntax = parse_expression(re.sub(r"interval '[^']*'", f"interval '{span}'", text))
@@ -263,7 +263,7 @@ def _types(given: Type) -> str:
     """real is computed with as double precision, and texts are told apart by nothing."""
     texts = ("text", "varchar", "bpchar")
     same = {"float": ("real", "double precision"), "text": texts}.get(given.kind, (given.sql,))
-    return ", ".join(f"pg_typeof(NULL::{each})" for each in same)
+    return ", ".join(f"pg_typeof(NULL::{text})" for text in same)
 
 
 def _inside(made: Expression) -> str:
@@ -326,8 +326,8 @@ def _nested(lab: Lab, data: st.DataObject, text: str, depth: int) -> s.Expressio
         return SYNTAX[text]
     places = dict[str, s.Expression]()
     for name in dict.fromkeys(columns_of(SYNTAX[text])):
-        known = (each for each in EXAMPLES if not is_too_new(lab, each))
-        fitting = [each for each in known if _kind(lab, each) == worst.PAIRED[name][0].kind]
+        known = (example for example in EXAMPLES if not is_too_new(lab, example))
+        fitting = [text for text in known if _kind(lab, text) == worst.PAIRED[name][0].kind]
         if len(fitting) > 0 and data.draw(st.booleans()):
             places[name] = _nested(lab, data, data.draw(st.sampled_from(fitting)), depth - 1)
         if data.draw(st.integers(0, 3)) == 0:

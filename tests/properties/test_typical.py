@@ -38,7 +38,7 @@ def planned(lab: Lab, sql: str, rules: Policy, *, groups_per_unit: int | None = 
 
 def choices(made: Plan) -> Iterator[Choice]:
     for block in made.blocks:
-        yield from (each for each in block.measures if isinstance(each, Choice))
+        yield from (measure for measure in block.measures if isinstance(measure, Choice))
 
 
 def histogram(lab: Lab, choice: Choice, forced: str = "") -> Histogram:
@@ -74,8 +74,10 @@ def test_one_person_replaces_the_value_of_one_block_in_so_many_groups(
                 moved = defaultdict[tuple[object, ...], list[int]](list)
                 for key in whole | without:
                     moved[key[:-1]].append(whole[key] - without[key])
-                changed = [each for each in moved.values() if any(each)]
-                assert all(max(each) <= 1 and min(each) >= -1 and sum(map(abs, each)) <= 2 for each in changed), sql
+                changed = [numbers for numbers in moved.values() if any(numbers)]
+                assert all(
+                    max(numbers) <= 1 and min(numbers) >= -1 and sum(map(abs, numbers)) <= 2 for numbers in changed
+                ), sql
                 assert 2 * len(changed) <= choice.sensitivity, f"{sql}: {len(changed)} groups"
 
 
@@ -90,7 +92,7 @@ def test_no_plan_and_no_order_of_rows_shows_in_a_block(lab: Lab, rows: Data, ask
                 continue
             for choice in choices(made):
                 first, *others = [histogram(lab, choice, forced) for forced in FORCED]
-                assert all(each == first for each in others), sql
+                assert all(other == first for other in others), sql
             assert not any(told_by_place(lab, block, TABLES) for block in made.blocks), sql
 
 
@@ -167,7 +169,7 @@ def test_candidates_are_told_to_a_tenth_of_a_step(lab: Lab) -> None:
     made = lab.plan("SELECT noisegate.typical(avg(v.cost), 0.3, 3) FROM visits AS v", tables.rules())
     (choice,), (output,) = choices(made), made.blocks[0].outputs
     assert isinstance(output, Chosen)
-    texts = [each or "" for each in output.candidates]
+    texts = [candidate or "" for candidate in output.candidates]
     step = Fraction(27, 10) / 1000
     assert choice.candidates == len(texts) == 1001
     for place, text in enumerate(texts):

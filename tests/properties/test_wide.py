@@ -111,7 +111,8 @@ def check_claims(lab: Lab, sql: str, rules: Policy, leave: str, how: How) -> Non
             event("with bounds that are chosen")
             assert not (broken := broken_choices(lab, block, leave)), f"{sql}\n{lab.tally_sql(block)}\n{broken}"
         rungs = [
-            each.rungs[int(place * len(each.rungs))] for each, place in zip(block.ladders, how.places, strict=False)
+            ladder.rungs[int(place * len(ladder.rungs))]
+            for ladder, place in zip(block.ladders, how.places, strict=False)
         ]
         chosen = lab.settled(block, rungs)
         assert not (broken := broken_claims(lab, chosen, leave)), f"{sql}\n{lab.sql(chosen.statement)}\n{broken}"

@@ -219,7 +219,7 @@ class Expressions:
     def _of_kind(self) -> str:
         """Two columns of one name, as of a table and itself: of a type that is only compared."""
         known = self._place.of("other")
-        same = [each for each in known if each.rpartition(".")[2] == known[0].rpartition(".")[2]]
+        same = [text for text in known if text.rpartition(".")[2] == known[0].rpartition(".")[2]]
         return f"{self.one(*same)} = {self.one(*same)}" if same else "true"
 
     def _compound(self, depth: int) -> str:

@@ -173,8 +173,8 @@ class Limits:
             foreign_keys=() if is_parent else tuple(foreign),
             has_children=is_parent,
             columns=tuple(
-                replace(each, not_null=(each.not_null or each.name in needed) and not is_parent)
-                for each in table.columns
+                replace(column, not_null=(column.not_null or column.name in needed) and not is_parent)
+                for column in table.columns
             ),
         )
 
@@ -208,7 +208,7 @@ def limits(draw: st.DrawFn) -> Limits:
     not_nulls = tuple(
         (table, column) for table, known in _NOT_NULLS.items() for column in known if draw(st.integers(0, 4)) == 0
     )
-    references = tuple(each for each in _REFERENCES if draw(st.booleans()))
+    references = tuple(reference for reference in _REFERENCES if draw(st.booleans()))
     return Limits(keys, checks, not_nulls, references, draw(st.integers(0, 7)) == 0)
 
 
@@ -272,10 +272,10 @@ def rows(unit: str, seed: int, given: Limits) -> str:
     made["visits"] = _numbered(visits)
     seen = [*map(str, range(1, len(visits) + 3)), None]
     items = (pick.choice(seen[:6] if pick.random() < 0.5 else seen) for _ in range(pick.choice((9, 30, 60))))
-    made["items"] = _numbered([(each, *_cells(pick, "items")) for each in items])
+    made["items"] = _numbered([(item, *_cells(pick, "items")) for item in items])
     found = len(made["items"]) + 2
     parts = (str(pick.randint(1, found)) for _ in range(pick.choice((0, 9, 50))))
-    made["parts"] = _numbered([(each, *_cells(pick, "parts")) for each in parts])
+    made["parts"] = _numbered([(part, *_cells(pick, "parts")) for part in parts])
     made |= {table: [_cells(pick, table) for _ in range(6)] for table in ("pairs", "loose")}
     scripts = [_insert(table, found, given) for table, found in made.items() if found]
     for table, column, target in given.references:
@@ -286,7 +286,7 @@ def rows(unit: str, seed: int, given: Limits) -> str:
 
 
 def _numbered(given: list[_Row]) -> list[_Row]:
-    return [(str(number), *each) for number, each in enumerate(given, start=1)]
+    return [(str(number), *texts) for number, texts in enumerate(given, start=1)]
 
 
 def _cells(pick: random.Random, table: str) -> _Row:

@@ -44,7 +44,7 @@ class Item:
     is_public: bool = False
 
     def place(self) -> Place:
-        columns = {kind: tuple(f"{self.name}.{each}" for each in names) for kind, names in self.columns.items()}
+        columns = {kind: tuple(f"{self.name}.{name}" for name in names) for kind, names in self.columns.items()}
         units = (f"{self.name}.{self.links['unit']}",) if "unit" in self.links else ()
         return Place(columns, units)
 
@@ -106,9 +106,9 @@ class Sources:
     def _merged(self, items: list[Item]) -> Place:
         columns: dict[str, tuple[str, ...]] = {}
         units: tuple[str, ...] = ()
-        places = tuple(f"{each.name}.{each.links['place']}" for each in items if "place" in each.links)
-        for each in items:
-            place = each.place()
+        places = tuple(f"{item.name}.{item.links['place']}" for item in items if "place" in item.links)
+        for item in items:
+            place = item.place()
             units += place.units
             for kind, names in place.columns.items():
                 columns[kind] = (*columns.get(kind, ()), *names)
@@ -138,10 +138,10 @@ class Sources:
 
     def _link(self, items: list[Item], other: Item) -> str | None:
         links = [
-            f"{each.name}.{each.links[kind]} = {other.name}.{other.links[kind]}"
-            for each in items
+            f"{item.name}.{item.links[kind]} = {other.name}.{other.links[kind]}"
+            for item in items
             for kind in _BY_UNIT
-            if kind in each.links and kind in other.links
+            if kind in item.links and kind in other.links
         ]
         return self.one(*links) if links else None
 
@@ -149,9 +149,9 @@ class Sources:
         other = self._ranked() if self.number(3) == 0 else self.table(PUBLIC)
         other.is_public = True
         by_key = [
-            f"{each.name}.{each.links['place']} = {other.name}.{other.links['place']}"
-            for each in items
-            if "place" in each.links and "place" in other.links
+            f"{item.name}.{item.links['place']} = {other.name}.{other.links['place']}"
+            for item in items
+            if "place" in item.links and "place" in other.links
         ]
         place = self._merged([*items, other])
         pick = Expressions(self._random, place)
@@ -177,12 +177,12 @@ class Sources:
         )
 
     def _lateral(self, items: list[Item]) -> Item | None:
-        units = [f"{each.name}.{each.links['unit']}" for each in items if "unit" in each.links]
+        units = [f"{item.name}.{item.links['unit']}" for item in items if "unit" in item.links]
         if not units or self._by_row:
             return None
         name, unit = self._name(), self.one(*units)
         if self.number(1):
-            numbers = [column for each in items for column in each.place().of("number")]
+            numbers = [column for item in items for column in item.place().of("number")]
             near = f" AND q.n < {self.one(*numbers)}" if numbers and self.number(1) else ""
             aggregates = "count(*) AS n, max(q.n) AS big, bool_or(q.flag) AS flag"
             text = f"(SELECT {aggregates} FROM visits AS q WHERE q.person_id = {unit}{near}) AS {name}"

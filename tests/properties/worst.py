@@ -224,7 +224,7 @@ _DECLARED: dict[str, tuple[Cells, ...]] = {
 
 
 def _domain(cells: Cells, given: Type) -> Domain:
-    found = [value for each in cells if (value := find_value(each, given)) is not None]
+    found = [value for cell in cells if (value := find_value(cell, given)) is not None]
     low, high = found[0], found[-1]
     if isinstance(low, Fraction) and isinstance(high, Fraction):
         return Range(low, high, type_range.step if isinstance(type_range := type_domain(given), Range) else None)

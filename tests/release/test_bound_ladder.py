@@ -57,7 +57,7 @@ def rows_of(rungs: tuple[int, ...], given: list[int]) -> list[tuple[int, int, in
     """What a tally says: by rung the units that need it, and what they have of the step to it."""
     units, parts = Counter[int](), Counter[int]()
     for total in given:
-        rung = min(sum(each < total for each in rungs), len(rungs) - 1)
+        rung = min(sum(rung < total for rung in rungs), len(rungs) - 1)
         units[rung] += 1
         if rung:
             low, high = rungs[rung - 1], rungs[rung]
@@ -139,7 +139,7 @@ def test_the_noise_of_a_choice_is_one_sided_and_drawn_for_every_step() -> None:
     third = Decimal("0.0333333333334")
     assert noise.asked == [(2, 4 * PARTS, Decimal("0.1") - third), (20, 4 * PARTS, third)]
     ladder = replace(ROWS, rungs=(1, 2, 3), thresholds=(0, 0))
-    assert all(each >= 0 for _ in range(200) for each in draw_climb(ladder, OpenDPNoise(), group_size=1))
+    assert all(number >= 0 for _ in range(200) for number in draw_climb(ladder, OpenDPNoise(), group_size=1))
 
 
 def test_a_step_is_worth_the_noise_of_all_groups_and_never_less_than_the_choice_can_tell() -> None:

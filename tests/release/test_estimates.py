@@ -36,8 +36,8 @@ def block(estimate: Estimate, measures: int, groups: int) -> Block:
         canonical="",
         statement=NOTHING,
         keys=(KeyColumn("text", "k"),),
-        groups=PublicGroups(tuple((str(each),) for each in range(groups))),
-        measures=tuple(Measure(str(each), 1, Decimal(1)) for each in range(measures)),
+        groups=PublicGroups(tuple((str(number),) for number in range(groups))),
+        measures=tuple(Measure(str(number), 1, Decimal(1)) for number in range(measures)),
         outputs=placed((estimate,), measures),
         output_types=("double precision",),
         tables=(),
@@ -53,7 +53,7 @@ def coverage(asked: Block, cells: Matrix, scale: float, truth: float) -> float:
     laws = dict.fromkeys(values, Distribution.of_laplace(scale))
     assert isinstance(asked.groups, PublicGroups)
     _, estimates, ends, arrays = columns(asked, Noised(asked.groups.rows, values, laws))
-    assert all((each or "").startswith("{") for each in arrays)
+    assert all((array or "").startswith("{") for array in arrays)
     pairs = [(float(one or 0), float(end or 0)) for one, end in zip(estimates, ends, strict=True)]
     return float(np.mean([abs(one - truth) <= abs(one - end) for one, end in pairs]))
 
@@ -65,7 +65,7 @@ def test_k_ary_and_unary_estimates_are_unbiased_and_as_far_off_as_the_formula_sa
     for law in (first, second):
         hits = generator.binomial(HELD, float(law.p), RUNS) + generator.binomial(PEOPLE - HELD, float(law.q), RUNS)
         estimate = Estimate(0, (1,), law.p, law.q, chance=2, others=3)
-        found = [float(compute(estimate, (int(each), PEOPLE, 0, 0)) or 0) for each in hits]
+        found = [float(compute(estimate, (int(hit), PEOPLE, 0, 0)) or 0) for hit in hits]
         expected = local_variance(estimate, HELD * float(law.p) + (PEOPLE - HELD) * float(law.q), PEOPLE)
 
         assert abs(np.mean(found) - HELD) < 6 * math.sqrt(expected / RUNS)

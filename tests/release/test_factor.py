@@ -156,13 +156,13 @@ def test_margins_of_means_of_rounded_releases_hold_as_often_as_they_say(
     for place, epsilon in enumerate(asked):
         measure = Measure("rows", factor, Decimal(epsilon), noise=kind, factor=factor)
         source, noise = SeededNoise(place), noise_of(measure, group_size=1)
-        readings.append(NoisedMeasure([in_whole(each, factor) for each in noise.draw(source, 100_000)], noise))
+        readings.append(NoisedMeasure([in_whole(number, factor) for number in noise.draw(source, 100_000)], noise))
 
     means, law = combined(readings)
     margin = law.margin(Decimal("0.95"))
 
-    assert sum(abs(each) <= margin for each in means) / len(means) >= 0.948
-    assert margin < 2 or sum(abs(each) < margin for each in means) / len(means) <= 0.953
+    assert sum(abs(mean) <= margin for mean in means) / len(means) >= 0.948
+    assert margin < 2 or sum(abs(mean) < margin for mean in means) / len(means) <= 0.953
 
 
 @pytest.mark.parametrize("factor", [1, 2, 2**16])
@@ -268,7 +268,7 @@ def test_bars_around_rounded_numbers_and_their_ratios_hold_as_often_as_they_say(
     some = GROUPS[:2_500]
     block = replace(block_of(rows, total, groups=len(some)), bars=(Bar(0), Bar(1)))
     exact = (3_000, 150_000)
-    inner = [(*group, *(str(each * factor) for each in exact)) for group in some]
+    inner = [(*group, *(str(number * factor) for number in exact)) for group in some]
     draws = draw(block, (0, 1), len(some), SeededNoise(11), group_size=1)
     found = replace(release(block, some, sent(inner), draws), laws=laws_of(block, group_size=1))
     counts, sums = (

@@ -45,17 +45,17 @@ def dense(observed: list[Observation], asked: Places) -> tuple[list[float], list
     rows, numbers, precisions = [], [], []
     first = observed[0]
     share = [first.numbers[place] // int(np.sum(first.places == place)) for place in first.places.tolist()]
-    for each in observed:
-        for cell, number in enumerate(each.numbers):
-            inside = each.places == cell
+    for observation in observed:
+        for cell, number in enumerate(observation.numbers):
+            inside = observation.places == cell
             rows.append(inside.astype(float))
             numbers.append(float(number - sum(one for one, is_in in zip(share, inside.tolist(), strict=True) if is_in)))
-            precisions.append(float(each.noise.precision))
+            precisions.append(float(observation.noise.precision))
     matrix, weight = np.array(rows), np.diag(precisions)
     covariance = np.linalg.pinv(matrix.T @ weight @ matrix, hermitian=True)
     groups = np.array([(asked == group).astype(float) for group in range(len(first.numbers))])
     weights = groups @ covariance @ matrix.T @ weight
-    kinds = [each.noise.law.deviation**2 for each in observed for _ in each.numbers]
+    kinds = [observation.noise.law.deviation**2 for observation in observed for _ in observation.numbers]
     base = groups @ np.array(share, dtype=float)
     return (weights @ np.array(numbers) + base).tolist(), (weights**2 @ np.array(kinds)).tolist()
 
@@ -68,7 +68,7 @@ def test_it_is_the_least_squares_estimate_with_its_noise(system: tuple[list[Obse
     estimates, variances = dense(observed, asked)
 
     assert found is not None
-    largest = max(abs(number) for each in observed for number in each.numbers)
+    largest = max(abs(number) for observation in observed for number in observation.numbers)
     for number, estimate, law, variance in zip(found.numbers, estimates, found.laws, variances, strict=True):
         assert abs(number - estimate) <= len(observed[0].numbers) + 1e-9 * largest
         assert abs(law.deviation**2 - variance) <= 1e-6 * variance + 0.1
@@ -162,7 +162,7 @@ def test_cells_rows_columns_and_total_agree_whichever_is_asked_for() -> None:
 @given(rows=st.integers(1, 5), columns=st.integers(1, 5), epsilons=st.lists(EPSILONS, min_size=4, max_size=4))
 def test_groups_that_lists_do_not_tell_apart_have_one_law(rows: int, columns: int, epsilons: list[Decimal]) -> None:
     levels = grid(rows, columns)
-    noises = [LaplaceNoise(1, each) for each in epsilons]
+    noises = [LaplaceNoise(1, epsilon) for epsilon in epsilons]
     observed = [
         Observation(level, [0] * (int(level.max()) + 1), noise) for level, noise in zip(levels, noises, strict=True)
     ]
@@ -184,12 +184,12 @@ def test_bars_of_what_agrees_hold_what_they_say_and_numbers_are_not_bent() -> No
     drawn, above = noise.draw(source, parts * runs), noise.draw(source, runs)
     inside, moved = 0, 0
     for run in range(runs):
-        numbers = [1000 + each for each in drawn[run * parts : (run + 1) * parts]]
+        numbers = [1000 + number for number in drawn[run * parts : (run + 1) * parts]]
         observed = [Observation(cells, numbers, noise), Observation(total, [1000 * parts + above[run]], noise)]
         found = agreed(observed, cells, parts, is_regular=True)
         assert found is not None
         reach = found.laws[0].margin(Decimal("0.95"))
-        inside += sum(abs(each - 1000) <= reach for each in found.numbers)
+        inside += sum(abs(number - 1000) <= reach for number in found.numbers)
         moved += sum(found.numbers) - 1000 * parts
         assert abs(sum(found.numbers) - 1000 * parts) <= max(abs(above[run]), abs(sum(numbers) - 1000 * parts)) + 1
 
@@ -218,7 +218,11 @@ def test_atoms_are_joined_by_what_keys_share_and_by_days_that_tell_their_months(
         "UTC",
     )
 
-    assert [None if each is None else each.tolist() for each in found.places[:3]] == [[0, 1, 2], [0, 1, 1], [0, 0, 0]]
+    assert [None if place is None else place.tolist() for place in found.places[:3]] == [
+        [0, 1, 2],
+        [0, 1, 1],
+        [0, 0, 0],
+    ]
     assert found.places[3] is None
     assert not found.is_regular
 
@@ -228,5 +232,5 @@ def test_lists_whose_join_is_too_long_are_left_out() -> None:
 
     found = common_atoms(lists, "UTC", most=1000)
 
-    assert [each is None for each in found.places] == [False, False, True]
+    assert [place is None for place in found.places] == [False, False, True]
     assert found.is_regular

@@ -38,11 +38,11 @@ def test_a_margin_is_that_of_the_error_bar(output: Output, level: str) -> None:
     barred = replace(BLOCK, outputs=(output,), output_types=("numeric",), bars=bars, level=Decimal(level))
     *_, ends = columns(barred, noised)
     shown = [Decimal(show(output, [numbers[index][group] for index in range(3)]) or "NaN") for group in range(3)]
-    bars_around = [float(abs(Decimal(end or "NaN") - each)) for end, each in zip(ends, shown, strict=True)]
+    bars_around = [float(abs(Decimal(end or "NaN") - decimal)) for end, decimal in zip(ends, shown, strict=True)]
 
     margin = margin_of(Value(0), noised, output, level=level)
 
-    known = [each for each in bars_around if each == each]
+    known = [number for number in bars_around if number == number]
     assert margin.least is not None and margin.widest is not None
     assert margin.least == pytest.approx(min(known), rel=0.03, abs=1e-9)  # of a count the law's own, to a whole number
     assert margin.widest == pytest.approx(max(known), rel=0.03, abs=1e-9)
@@ -74,7 +74,10 @@ def test_the_range_of_margins_is_that_of_the_groups_by_themselves(counts: list[i
 
     margin = margin_of(Value(3), every)
 
-    assert [margin.least, margin.widest] == [min(each or 0 for each in single), max(each or 0 for each in single)]
+    assert [margin.least, margin.widest] == [
+        min(number or 0 for number in single),
+        max(number or 0 for number in single),
+    ]
 
 
 def test_a_total_over_groups_has_a_wider_margin_than_a_group() -> None:

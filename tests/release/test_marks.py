@@ -34,8 +34,8 @@ SHARE = Operation("/", (Operation("*", (Value(1), Number("100"))), Value(0)))
 
 
 def marked(noised: Noised, *formulas: Formula, block: Block = BLOCK, is_alone: bool = False) -> list[list[bool]]:
-    columns = mark_columns([Mark(0, each, is_alone) for each in formulas], [(block, noised)])
-    return [[each == "t" for each in column] for column in columns]
+    columns = mark_columns([Mark(0, formula, is_alone) for formula in formulas], [(block, noised)])
+    return [[text == "t" for text in column] for column in columns]
 
 
 @pytest.mark.extended
@@ -45,11 +45,13 @@ def test_an_answer_has_a_false_number_in_at_most_one_of_twenty_cases(
     kind: NoiseKind, sets: tuple[tuple[int, ...], ...]
 ) -> None:
     noise, runs = SeededNoise(3), 1_500
-    measures = tuple(replace(each, noise=kind) for each in MEASURES)
+    measures = tuple(replace(measure, noise=kind) for measure in MEASURES)
     block = replace(BLOCK, measures=measures, sets=sets)
     laws, alone, false = laws_of(block, group_size=1), 0, 0
     for _ in range(runs):
-        draws = {place: noise_of(each, group_size=1).draw(noise, len(GROUPS)) for place, each in enumerate(measures)}
+        draws = {
+            place: noise_of(measure, group_size=1).draw(noise, len(GROUPS)) for place, measure in enumerate(measures)
+        }
         noised = Noised(GROUPS, draws, laws)
         false += not all(map(all, marked(noised, Value(0), Value(1), block=block)))
         (cells,) = marked(noised, Value(0), block=block, is_alone=True)

@@ -61,7 +61,7 @@ def test_statistics_are_postgresql_s_own(shop: RealDatabase, pairs: list[tuple[i
 def test_whatever_the_noise_no_statistic_is_impossible(
     pairs: list[tuple[int, int]], noise: list[int], kind: str
 ) -> None:
-    noised = [moment + each for moment, each in zip(moments(pairs), noise, strict=True)]
+    noised = [moment + number for moment, number in zip(moments(pairs), noise, strict=True)]
     shown = show(statistic(kind), noised)
     assume(shown is not None and noised[0] > 2)
 

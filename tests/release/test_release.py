@@ -143,7 +143,7 @@ def test_a_group_of_fewer_units_than_the_rules_want_has_no_numbers(
     assert keys == plain[0]
     for number, city in enumerate(keys):
         few = int(plain[2][number] or 0) < least
-        assert [each[number] for each in numbers] == [None if few else each[number] for each in plain[1:]], city
+        assert [texts[number] for texts in numbers] == [None if few else texts[number] for texts in plain[1:]], city
 
 
 def test_groups_found_in_the_data_pass_the_larger_of_threshold_and_least_units() -> None:

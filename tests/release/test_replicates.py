@@ -84,7 +84,10 @@ def quantile(numbers: Numbers, share: float) -> Decimal:
 
 def share_within(replicates: Sequence[Numbers], truth: Decimal, level: float) -> float:
     """How many of the intervals from low to high hold the truth."""
-    held = [quantile(each, (1 - level) / 2) <= truth <= quantile(each, (1 + level) / 2) for each in replicates]
+    held = [
+        quantile(replicate, (1 - level) / 2) <= truth <= quantile(replicate, (1 + level) / 2)
+        for replicate in replicates
+    ]
     return sum(held) / len(held)
 
 
@@ -116,7 +119,7 @@ def test_the_bars_of_one_draw_are_those_of_its_law(scale: float, level: float) -
         block, Noised(GROUPS[:1], dict(enumerate(((7,), (0,), (0,)))), {0: Distribution.of_laplace(scale)})
     )[-1]
 
-    replicates = [Decimal(each) for each in (array or "").strip("{}").split(",")]
+    replicates = [Decimal(text) for text in (array or "").strip("{}").split(",")]
     expected = Distribution.of_laplace(scale).margin(Decimal(str(level)))
     for share in ((1 - level) / 2, (1 + level) / 2):
         assert abs(abs(quantile(replicates, share) - 7) - expected) <= max(1, expected * 0.05)
@@ -154,7 +157,7 @@ def test_every_number_runs_through_its_quantiles_once_in_an_order_of_its_own() -
     block = replace(BLOCK, outputs=(Count(0), Count(1)), bars=(Bar(0), Bar(1)))
     arrays = columns(block, Noised(GROUPS[:1], dict.fromkeys(range(3), (0,)), LAWS))[-2:]
 
-    one, other = ([int(each) for each in (array or "").strip("{}").split(",")] for (array,) in arrays)
+    one, other = ([int(text) for text in (array or "").strip("{}").split(",")] for (array,) in arrays)
 
     prime, _ = points(block.level)
     assert len(one) == len(other) == prime - 1
@@ -198,8 +201,8 @@ KINDS = tuple(FORMULAS)
 OTHER = Spread(Moment(2, CENT / 3), Moment(1, CENT * 2), Fraction(-1), Fraction(1))
 FAR = Average(2, 0, CENT, Fraction(10**14), Fraction(10**14 + 1), 16)
 STATISTICS = tuple(
-    Statistic(each, 0, SPREAD, 12, *(() if each.startswith(("var", "std")) else (OTHER, Moment(2, CENT / 5))))
-    for each in KINDS
+    Statistic(kind, 0, SPREAD, 12, *(() if kind.startswith(("var", "std")) else (OTHER, Moment(2, CENT / 5))))
+    for kind in KINDS
 )
 
 
@@ -220,7 +223,7 @@ def test_the_end_of_a_bar_is_the_quantile_of_its_replicates(output: Output, leve
         exact = [Decimal(text) for cell in cells if (text := show(output, cell)) is not None]
         shown = show(output, [numbers[index][group] for index in range(3)])
         for text, end in zip((column[group] for column in found), ends, strict=True):
-            distances = [abs(each - Decimal(shown or "NaN")) for each in exact] if end == "margin" else exact
+            distances = [abs(decimal - Decimal(shown or "NaN")) for decimal in exact] if end == "margin" else exact
             if not exact or "NaN" in str(distances[:1]):
                 continue
             known = abs(Decimal(text or "NaN") - Decimal(shown or "NaN")) if end == "margin" else Decimal(text or "NaN")
@@ -228,10 +231,10 @@ def test_the_end_of_a_bar_is_the_quantile_of_its_replicates(output: Output, leve
             if end == "margin" and isinstance(output, Sum):
                 expected = _margin(output, Decimal(level))
             near(known, expected, output)
-        parts = [each for each in (array[group] or "").strip("{}").split(",") if each != "NULL"]
+        parts = [text for text in (array[group] or "").strip("{}").split(",") if text != "NULL"]
         assert len(parts) == len(exact)
-        for part, each in zip(parts, exact, strict=True):
-            near(Decimal(part), each, output)
+        for part, decimal in zip(parts, exact, strict=True):
+            near(Decimal(part), decimal, output)
 
 
 def _margin(output: Sum, level: Decimal) -> Decimal:

@@ -18,8 +18,8 @@ def test_all_levels_have_the_same_total(cells: dict[tuple[str | None, str], tupl
 
     for number in range(1, 5):
         level = [total for group, total in zip(groups, totals, strict=True) if group[-1] == str(number)]
-        assert sum(each[0] for each in level) == sum(each[0] for each in cells.values())
-        assert sum(each[1] for each in level) == sum(each[1] for each in cells.values())
+        assert sum(numbers[0] for numbers in level) == sum(cell[0] for cell in cells.values())
+        assert sum(numbers[1] for numbers in level) == sum(cell[1] for cell in cells.values())
 
 
 def test_the_empty_set_has_a_row_over_nothing_and_other_sets_have_none() -> None:

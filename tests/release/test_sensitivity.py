@@ -81,10 +81,10 @@ def declared(rows: int) -> Block:
         BLOCK,
         statement=replace(STATEMENT, rows_per_unit=rows),
         measures=tuple(
-            replace(each, statement=histogram, chosen_by=())
-            if isinstance(each, Choice)
-            else replace(each, chosen_by=())
-            for each in BLOCK.measures
+            replace(measure, statement=histogram, chosen_by=())
+            if isinstance(measure, Choice)
+            else replace(measure, chosen_by=())
+            for measure in BLOCK.measures
         ),
         ladders=(),
         tally=None,
@@ -114,8 +114,8 @@ def test_the_place_of_an_extreme_follows_the_chosen_bound() -> None:
 def test_a_chosen_bound_is_a_bound_of_the_integers_too() -> None:
     block = settled(BLOCK, (10,), KERNEL, 1)
 
-    assert [each.factor for each in block.measures] == [PARTS, PARTS, 1, 1, PARTS, PARTS]
-    assert [each.sensitivity for each in block.measures] == [
+    assert [measure.factor for measure in block.measures] == [PARTS, PARTS, 1, 1, PARTS, PARTS]
+    assert [measure.sensitivity for measure in block.measures] == [
         10 * PARTS, 10 * 500 * PARTS, 10 * 2**27, 3, 10 * PARTS, 10 * PARTS,
     ]  # fmt: skip
 
@@ -136,10 +136,10 @@ def test_a_block_without_ladders_is_settled_as_it_is() -> None:
 
 def test_what_a_plan_says_of_its_measures_is_not_believed() -> None:
     lied = tuple(
-        replace(each, sensitivity=1, factor=1, target=FromEnd(1, largest=True))
-        if isinstance(each, Choice) and isinstance(each.target, FromEnd)
-        else replace(each, sensitivity=1, factor=1)
-        for each in BLOCK.measures
+        replace(measure, sensitivity=1, factor=1, target=FromEnd(1, largest=True))
+        if isinstance(measure, Choice) and isinstance(measure.target, FromEnd)
+        else replace(measure, sensitivity=1, factor=1)
+        for measure in BLOCK.measures
     )
 
     assert enforced(replace(BLOCK, measures=lied), KERNEL, 1) == enforced(BLOCK, KERNEL, 1)

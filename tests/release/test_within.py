@@ -35,7 +35,7 @@ MEAN = Average(1, 0, Fraction(1), Fraction(0), Fraction(100), 16)
 
 def block_of(*sensitivities: int, epsilon: Decimal = Decimal(1)) -> Block:
     """Rows, and halves of numbers from 0 to 100."""
-    measures = tuple(Measure(f"m{place}", each, epsilon) for place, each in enumerate(sensitivities))
+    measures = tuple(Measure(f"m{place}", sensitivity, epsilon) for place, sensitivity in enumerate(sensitivities))
     return Block(
         "asked", NOTHING, (KeyColumn("text", "k"),), PublicGroups((("a",),)), measures, (Count(0), MEAN), ("int8",), ()
     )
@@ -71,15 +71,19 @@ def test_the_least_epsilon_keeps_the_margin_inside_and_a_tenth_less_does_not(
 
 def asked(block: Block, within: Within, output: int, exact: tuple[int, ...], noise: Noise) -> float | None:
     """One answer as it is asked in two steps; None where it is refused."""
-    probe = replace(block, measures=tuple(replace(each, epsilon=PROBE / len(exact)) for each in block.measures))
-    drawn = [_noise(each).draw(noise, 1)[0] for each in probe.measures if isinstance(each, Measure)]
+    probe = replace(block, measures=tuple(replace(measure, epsilon=PROBE / len(exact)) for measure in block.measures))
+    drawn = [_noise(measure).draw(noise, 1)[0] for measure in probe.measures if isinstance(measure, Measure)]
     values = {place: (number + drawn[place],) for place, number in enumerate(exact)}
     first = Noised((("a",),), values, laws_of(probe, group_size=1))
     needs, _ = needs_after([Demand(0, output)], [(block, first)], within, LEVEL)
     epsilon = least_epsilon(needs, [block], Decimal(1), level_of_rest(LEVEL), 1) if needs.can_be_met else None
     if epsilon is None or epsilon + PROBE > 1:
         return None
-    priced = [replace(each, epsilon=each.epsilon * epsilon) for each in block.measures if isinstance(each, Measure)]
+    priced = [
+        replace(measure, epsilon=measure.epsilon * epsilon)
+        for measure in block.measures
+        if isinstance(measure, Measure)
+    ]
     shown = []
     for place, number in enumerate(exact):
         fresh = NoisedMeasure((number + _noise(priced[place]).draw(noise, 1)[0],), _noise(priced[place]))

@@ -44,7 +44,7 @@ class Analyst:
     def sensitivities(self, sql: str, policy: Policy | None = None) -> list[int]:
         """Of the numbers that are shown."""
         measures = self.block(sql, policy).measures
-        return [each.sensitivity // each.factor for each in measures if isinstance(each, Measure)]
+        return [measure.sensitivity // measure.factor for measure in measures if isinstance(measure, Measure)]
 
     def exact(self, sql: str, policy: Policy | None = None) -> Mapping[tuple[Text, ...], tuple[int, ...]]:
         """The first number of each group, as it is shown."""

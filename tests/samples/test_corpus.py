@@ -24,7 +24,9 @@ def test_a_question_is_one_that_the_database_answers(analysts: dict[str, Analyst
     assert analysts[question.sample.name].truth(question.sql)
 
 
-@pytest.mark.parametrize("question", [each for each in CORPUS if each.is_for_rows], ids=lambda question: question.words)
+@pytest.mark.parametrize(
+    "question", [question for question in CORPUS if question.is_for_rows], ids=lambda question: question.words
+)
 def test_a_question_for_rows_is_refused_or_passes_a_threshold(analysts: dict[str, Analyst], question: Question) -> None:
     try:
         blocks = analysts[question.sample.name].blocks(question.sql)

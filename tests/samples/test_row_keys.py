@@ -26,7 +26,9 @@ _JOINED = "FROM rental AS r JOIN payment AS p ON p.rental_id = r.rental_id"
 )
 def test_rows_that_a_key_joins_are_tied_by_their_units_too(rental: Analyst, sql: str) -> None:
     block = rental.block(sql)
-    assert any("are joined only where both belong to the same customer.customer_id" in each for each in block.notices)
+    assert any(
+        "are joined only where both belong to the same customer.customer_id" in notice for notice in block.notices
+    )
     if "count(DISTINCT" not in sql and "JOIN inventory" not in sql:
         policy = rental.sample.policy((("rows_per_unit: 40", "rows_per_unit: 1000"),))
         assert rental.rows(sql, policy) == rental.truth(sql)

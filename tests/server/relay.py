@@ -183,7 +183,7 @@ class Relay:
 def accounts(*users: str) -> Accounts:
     verifiers = {user: Verifier.of_password(PASSWORD, secrets.token_bytes(16)) for user in (USER, *users)}
     return Accounts(
-        {user: Account((DatedVerifier(each),)) for user, each in verifiers.items()}, secrets.token_bytes(32)
+        {user: Account((DatedVerifier(verifier),)) for user, verifier in verifiers.items()}, secrets.token_bytes(32)
     )
 
 

@@ -91,7 +91,7 @@ def test_the_right_proof_opens_when_and_where_the_rules_say_so_and_never_else(
     is_in = opens(exchange(account, names=("ada", "other")), password)
 
     at = {"rosebud": first, "sled": second, "neither": -1}[password]
-    in_time = all(each is None or each > 0 for each in (at, whole))
+    in_time = all(number is None or number > 0 for number in (at, whole))
     assert is_in == (in_time and (network or "10.").startswith("10.") and certificate in (None, "ada"))
 
 
@@ -119,7 +119,10 @@ def test_a_salt_does_not_depend_on_where_somebody_comes_from_or_when() -> None:
     account = Account((DatedVerifier(ROSEBUD),), networks=(ip_network("10.0.0.0/8"),))
     tries = [(account, HERE), (account, ELSEWHERE), (replace(account, valid_until=NOW), HERE)]
 
-    assert len({shown(exchange(each, host=host), ScramClient([PLAIN.decode()], "x", "x")) for each, host in tries}) == 1
+    assert (
+        len({shown(exchange(account, host=host), ScramClient([PLAIN.decode()], "x", "x")) for account, host in tries})
+        == 1
+    )
 
 
 def test_an_ipv4_address_within_ipv6_is_the_one_that_it_maps() -> None:
@@ -149,7 +152,7 @@ def test_a_stranger_looks_like_one_of_the_accounts() -> None:
 
 def test_another_process_without_the_secret_cannot_tell_a_stranger() -> None:
     first, second = (exchange(None, secret=secrets.token_bytes(32)) for _ in range(2))
-    words = {shown(each, ScramClient([PLAIN.decode()], "x", "x")) for each in (first, second)}
+    words = {shown(exchange, ScramClient([PLAIN.decode()], "x", "x")) for exchange in (first, second)}
 
     assert len(words) == 2
 
@@ -185,7 +188,7 @@ def test_a_broken_file_says_where_and_how_and_quotes_no_password(text: str, word
 def test_a_verifier_of_the_file_may_end_earlier_than_the_account() -> None:
     text = f'"ada" "{ROSEBUD}" "2026-11-22"\n"ada" "{SLED}" "2026-11-22 01:00+01:00"\n"ada2" "{SLED}"'
 
-    assert [each.until for each in read_verifiers(text, "f")["ada"]] == [NOW, NOW]
+    assert [verifier.until for verifier in read_verifiers(text, "f")["ada"]] == [NOW, NOW]
 
 
 def test_what_has_expired_is_told_to_the_dba() -> None:

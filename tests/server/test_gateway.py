@@ -98,8 +98,8 @@ def test_a_check_that_resets_its_connection_is_nobody(balanced: Relay, caplog: p
 def test_one_client_behind_a_balancer_crowds_no_other_out(balanced: Relay) -> None:
     with ExitStack() as stack:
         crowd = [stack.enter_context(balanced.socket()) for _ in range(6)]
-        for each in crowd:
-            each.sendall(b"PROXY TCP4 203.0.113.9 127.0.0.1 50000 6543\r\n")
+        for socket in crowd:
+            socket.sendall(b"PROXY TCP4 203.0.113.9 127.0.0.1 50000 6543\r\n")
         assert eventually(lambda: len(balanced.context.doorway) == 2)
         with balancer(balanced, "203.0.113.7") as port:
             psycopg.connect(balanced.dsn(port=port, sslmode="require")).close()
@@ -114,12 +114,12 @@ def test_a_silent_handshake_is_one_of_its_addresss_and_ends_with_the_time_for_a_
     )
     with running_relay(cluster, settings, tls=tls) as relay, ExitStack() as stack:
         crowd = [stack.enter_context(relay.socket()) for _ in range(8)]
-        for each in crowd:
-            each.sendall(SSLRequest().encode())
+        for socket in crowd:
+            socket.sendall(SSLRequest().encode())
         assert eventually(lambda: len(relay.context.doorway) == 3)
-        for each in crowd[::2]:
+        for socket in crowd[::2]:
             with suppress(OSError):  # it was turned out
-                each.sendall(ssl_hello()[:40])  # not even the whole of the first message
+                socket.sendall(ssl_hello()[:40])  # not even the whole of the first message
 
         psycopg.connect(relay.dsn(sslmode="require")).close()
 

@@ -46,7 +46,7 @@ async def test_sessions_that_take_too_much_together_are_ended_until_they_do_not(
         assert errors(await client.ask(Query(GREEDY if limited.startswith("memory") else SPILLING))) == []
     processes = [session._relay.link.key.process_id for session in watched.sessions.all()]
     files = temporary_bytes(watched.direct)
-    taken = sum(memory_bytes(each) if limited.startswith("memory") else files[each] for each in processes)
+    taken = sum(memory_bytes(process) if limited.startswith("memory") else files[process] for process in processes)
     assert taken > 60 * MEGABYTE
 
     watched.sessions.settings = SessionSettings(usage=replace(UsageLimits(), **{limited: taken * 3 // 4}))

@@ -55,8 +55,8 @@ def soak(
     random, report, is_over = Random(seed), Report(), threading.Event()
     with world(directory, proxies, shared_ledger=shared_ledger) as made:
         crowd = [Client(made, random.randrange(2**32), is_over) for _ in range(_CLIENTS)]
-        for each in crowd:
-            each.start()
+        for client in crowd:
+            client.start()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             action = random.choice(ACTIONS)
@@ -66,16 +66,16 @@ def soak(
             report.actions[action.__name__] += 1
             report.slowest[action.__name__] = max(took, report.slowest.get(action.__name__, 0))
         is_over.set()
-        for each in crowd:
-            each.join(30)
+        for client in crowd:
+            client.join(30)
         _check(made, crowd, report)
     return report
 
 
 def _check(made: World, crowd: list[Client], report: Report) -> None:
-    report.answers, report.refused = sum(each.fresh for each in crowd), sum(each.refused for each in crowd)
+    report.answers, report.refused = sum(client.fresh for client in crowd), sum(client.refused for client in crowd)
     report.spent, report.charges = made.spent()
-    unexpected = [words for each in crowd for words in each.unexpected]
+    unexpected = [words for client in crowd for words in client.unexpected]
     assert not unexpected, unexpected[:5]
     assert max(report.spent.values()) <= BUDGET, report.spent
     assert report.answers <= report.charges, f"{report.answers} answers, {report.charges} charges"

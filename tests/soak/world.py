@@ -98,7 +98,7 @@ def world(directory: Path, proxies: int, *, shared_ledger: bool) -> Iterator[Wor
         assert done.returncode == 0, done.stderr
         for place in range(proxies):
             made.start_proxy(place)
-        stack.callback(lambda: [each.stop() for each in made.proxies])
+        stack.callback(lambda: [proxy.stop() for proxy in made.proxies])
         made.recover()
         yield made
 
@@ -112,14 +112,14 @@ def _ledger(directory: Path, cluster: Cluster, line: Line, *, shared: bool) -> s
 
 def children(pid: int) -> list[int]:
     """List the processes below one, youngest last."""
-    below = [int(each) for each in _children_of(pid)]
-    return [*below, *(each for child in below for each in children(child))]
+    below = [int(text) for text in _children_of(pid)]
+    return [*below, *(number for child in below for number in children(child))]
 
 
 def _children_of(pid: int) -> list[str]:
     with suppress(OSError):
         tasks = Path(f"/proc/{pid}/task").iterdir()
-        return [each for task in tasks for each in (task / "children").read_text(encoding="ascii").split()]
+        return [text for task in tasks for text in (task / "children").read_text(encoding="ascii").split()]
     return []
 
 

@@ -106,7 +106,7 @@ def read_twice(text: str) -> tuple[Spelled, Query]:
     return spelled(piece.tree), query_from(piece.tree)
 
 
-@pytest.mark.parametrize("text", [f"select {each} from t" for each in EXPRESSIONS] + list(QUERIES))
+@pytest.mark.parametrize("text", [f"select {expression} from t" for expression in EXPRESSIONS] + list(QUERIES))
 def test_both_parsers_read_the_same(text: str) -> None:
     tree, query = read_twice(text)
 
@@ -201,7 +201,7 @@ def test_aggregates_and_subqueries_inside_what_has_no_word_are_still_seen() -> N
     _, query = read_twice("select (row(count(*), (select 1 from u))).f1 from t")
     assert isinstance(query, Select)
 
-    assert [type(each).__name__ for each in _calls(query)] == ["Call"]
+    assert [type(call).__name__ for call in _calls(query)] == ["Call"]
     assert len(_selects(query)) == 2
 
 

@@ -34,7 +34,7 @@ def test_rows_in_rows_are_not_spelled_out() -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), SAME)
 def test_postgresql_finds_the_same_for_all_values_and_null(shop: RealDatabase, rows: str, columns: str) -> None:
-    values = [f"({', '.join(each)})" for each in itertools.product(("1", "2", "3", "NULL::integer"), repeat=3)]
+    values = [f"({', '.join(texts)})" for texts in itertools.product(("1", "2", "3", "NULL::integer"), repeat=3)]
     sql = f"SELECT bool_and(({rows}) IS NOT DISTINCT FROM ({columns})) FROM (VALUES {', '.join(values)}) AS t(a, b, c)"
     with psycopg.connect(shop.dsn) as connection:
         assert connection.execute(sql).fetchone() == (True,)

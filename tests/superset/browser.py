@@ -69,7 +69,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What the browser has said of the pages since this was last asked: errors of scripts, what CSP refused."""
-        return [text(each["message"]) for each in rows(self._ask("POST", "se/log", {"type": "browser"}))]
+        return [text(row["message"]) for row in rows(self._ask("POST", "se/log", {"type": "browser"}))]
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(text(self._ask("GET", "screenshot", None))))

@@ -43,7 +43,7 @@ def test_refreshing_a_dashboard_costs_nothing_and_changes_nothing(title: str, da
     shown = dashboards[title]
     before, after = shown.spent
 
-    once, twice = ({name: drawn.data for name, drawn in each.items()} for each in shown.again)
+    once, twice = ({name: drawn.data for name, drawn in drawns.items()} for drawns in shown.again)
     assert before == after
     assert once == twice
     assert {name: drawn.counts for name, drawn in shown.again[0].items()} == {
@@ -132,7 +132,7 @@ def test_a_dashboard_over_a_synopsis_is_drawn_at_no_charge(
         api.add_chart("Largest orders", largest, "table", {"groupby": ["segment", "place"], "metrics": [mean]}),
     ]
 
-    drawn = window.open(api.add_dashboard("A synopsis", charts), {each: str(each) for each in charts})
+    drawn = window.open(api.add_dashboard("A synopsis", charts), {chart: str(chart) for chart in charts})
 
     assert not window.faults()
     assert not any(each.message for each in drawn.values()), drawn

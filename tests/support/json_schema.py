@@ -41,15 +41,15 @@ def _problems(
             return [f"{path}.{each}: missing" for each in rule if isinstance(value, dict) and each not in value]
         case "properties":
             inside = [(key, part) for key, part in members if key in rule]
-            return [each for key, part in inside for each in problems(part, rule[key], root, f"{path}.{key}")]
+            return [problem for key, part in inside for problem in problems(part, rule[key], root, f"{path}.{key}")]
         case "additionalProperties":
             others = [(key, part) for key, part in members if key not in schema.get("properties", {})]
             if rule is False:
                 return [f"{path}.{key}: unknown" for key, _ in others]
-            return [each for key, part in others for each in problems(part, rule, root, f"{path}.{key}")]
+            return [problem for key, part in others for problem in problems(part, rule, root, f"{path}.{key}")]
         case "items":
             parts = value if isinstance(value, list) else ()
-            return [each for part in parts for each in problems(part, rule, root, path)]
+            return [problem for part in parts for problem in problems(part, rule, root, path)]
     return [] if _fits(keyword, rule, value) else [f"{path}: {keyword} {rule}"]
 
 

@@ -75,7 +75,7 @@ class WrittenKernel(Kernel):
         return written(
             sql.replace(ROWS_PER_UNIT, str(rows)),
             keys=tuple(Texts() if isinstance(key, Found) else Ordinals(1) for key in statement.keys),
-            measures=tuple(Measured(sensitivity(each, caps)) for each in statement.measures),
+            measures=tuple(Measured(sensitivity(measure, caps)) for measure in statement.measures),
             threshold=Threshold(0, rows) if found else None,
         )
 

@@ -47,7 +47,7 @@ def test_what_cannot_be_measured_is_told_with_what_can(
     shop_catalog: Catalog, tables: str, words: str, hint: str
 ) -> None:
     found = _findings(shop_catalog, _rules(tables.replace(";", ",")))
-    errors = [each for each in found if each.severity is Severity.ERROR]
+    errors = [finding for finding in found if finding.severity is Severity.ERROR]
 
     assert bool(errors) == bool(words), errors
     if words:
@@ -70,7 +70,7 @@ def test_what_cannot_be_measured_is_told_with_what_can(
 def test_check_says_who_pays_and_how_good_it_will_be(
     shop_catalog: Catalog, rules: str, severity: str, words: str
 ) -> None:
-    assert any(each.severity == severity and words in each.message for each in _findings(shop_catalog, rules))
+    assert any(finding.severity == severity and words in finding.message for finding in _findings(shop_catalog, rules))
 
 
 def test_a_digest_changes_with_what_is_measured_alone(shop_catalog: Catalog) -> None:
@@ -82,7 +82,7 @@ def test_a_digest_changes_with_what_is_measured_alone(shop_catalog: Catalog) -> 
         _rules("customers: [city, segment]") + "group_size: 2\n",
     ]
     one, other_price, *others = [
-        plan_synopsis("explore", shop.policy(rules=each), shop_catalog).digest for each in texts
+        plan_synopsis("explore", shop.policy(rules=text), shop_catalog).digest for text in texts
     ]
 
     assert one == other_price
@@ -96,7 +96,7 @@ def test_a_marginal_that_is_asked_for_is_measured_beside_the_pairs(shop_catalog:
     (table,) = plan_synopsis("explore", shop.policy(rules=_rules(TRIPLE)), shop_catalog).tables
 
     assert [each.columns for each in table.statement.counted] == [(), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
-    assert not [each for each in _findings(shop_catalog, _rules(TRIPLE)) if each.severity is Severity.ERROR]
+    assert not [finding for finding in _findings(shop_catalog, _rules(TRIPLE)) if finding.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_is_no_column_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("most", "buckets"), [(40, 10), (1, 3), (5, 64), (1_000_000, 12)])
 def test_buckets_of_a_count_are_without_gaps(most: int, buckets: int) -> None:
-    shown = [each for each in counted(Column(1, INT8), most, buckets).shown if isinstance(each, Between)]
+    shown = [bin_ for bin_ in counted(Column(1, INT8), most, buckets).shown if isinstance(bin_, Between)]
 
     assert shown[0].low == 0
     assert shown[0].high == 0

@@ -128,7 +128,7 @@ async def test_a_row_that_breaks_a_check_is_drawn_again_within_its_bins(twins: T
     """Of 400 rows in one bin half break the CHECK at first; none of them needs the values of another row."""
     name = TableName("drawn again", "t")
     integer = TypeName("integer", "int4")
-    numbers = tuple(Column(each, integer, place, not_null=True) for place, each in enumerate("abc", 1))
+    numbers = tuple(Column(text, integer, place, not_null=True) for place, text in enumerate("abc", 1))
     check = Check("t_check", "CHECK ((a <= b))", ("a", "b"))
     table = Table(name, "table", numbers, (), (), (check,), None)
     lines = [f"{row}\t{{0,0,{row % 2}}}\t{row * 37 % 400}\t{row * 71 % 400}\t{row % 2}\n" for row in range(400)]

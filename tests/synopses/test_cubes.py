@@ -121,7 +121,7 @@ def test_every_set_is_planned_and_all_together_cost_no_more_than_the_price(
     cube = f"{{epsilon: {epsilon}, cube: {keys}, orders: {sorted(orders)}, measures: {measures}, table: orders}}"
     rules = shop_data.RULES if delta else shop_data.RULES.replace(", delta: 1e-6", "").replace(", delta: 1e-9", "")
     policy = shop_data.policy(rules=f"{rules}synopses: {{daily: {cube}}}\n".replace("'", ""))
-    wanted = [each for size in sorted(orders) for each in combinations(keys, size)]
+    wanted = [combination for size in sorted(orders) for combination in combinations(keys, size)]
     if not wanted:
         with pytest.raises(NotPlanned):
             plan_cube("daily", policy, catalog)
@@ -129,11 +129,13 @@ def test_every_set_is_planned_and_all_together_cost_no_more_than_the_price(
 
     made = plan_cube("daily", policy, catalog)
 
-    assert [each.keys for each in made.sets] == wanted
+    assert [key_set.keys for key_set in made.sets] == wanted
     whole = made.price.rho if delta else made.price.epsilon or Decimal(0)
-    spent = sum((each.rho if delta else each.epsilon or Decimal(0) for each in made.mechanisms), Decimal(0))
+    spent = sum(
+        (mechanism.rho if delta else mechanism.epsilon or Decimal(0) for mechanism in made.mechanisms), Decimal(0)
+    )
     assert whole * Decimal("0.999") < spent <= whole
-    assert all((each.epsilon is None) == delta for each in made.mechanisms)
+    assert all((mechanism.epsilon is None) == delta for mechanism in made.mechanisms)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +175,6 @@ def test_what_cannot_be_measured_is_refused_with_its_place(catalog: Catalog, cub
     rules = f"{shop_data.RULES}synopses: {{daily: {{epsilon: 1, {cube}}}}}\n"
     findings = list(check_synopses(shop_data.policy(rules=rules), catalog))
 
-    (error,) = [each for each in findings if each.severity == "error"]
+    (error,) = [finding for finding in findings if finding.severity == "error"]
     assert error.path.startswith("synopses.daily")
     assert re.search(words, error.message), error.message

@@ -68,7 +68,7 @@ async def test_they_are_one_charge_with_the_counts_and_their_delta_is_paid(stage
 
     charged = [(await stage.charges(who)) for who in ("synopsis explore", "ada", "bob")]
     whole = price_of_synopsis(plan_synopsis("explore", rules.policy, rules.catalog), rules.policy)
-    assert [len(each) for each in charged] == [1, 1, 1]
+    assert [len(charges) for charges in charged] == [1, 1, 1]
     assert charged[0][0].fresh == charged[1][0].seen == charged[2][0].seen == (whole,)
     assert whole.delta == 2 * rules.policy.statement_delta() > 0
     assert whole.rho == price_of(Decimal(50), rules.policy).rho
@@ -81,7 +81,7 @@ def test_searches_and_counts_cost_the_price_and_no_more(catalog: Catalog) -> Non
     searches = _searches(policy, catalog)
 
     whole = price_of(Decimal(50), policy).rho
-    spent = sum(cost.rho for each in searches for cost in mechanisms_of(each.block))
+    spent = sum(cost.rho for search in searches for cost in mechanisms_of(search.block))
     assert whole * Decimal("0.09999") < spent <= whole / 10
     assert [str(table) for table, _ in plan.open] == ["customers", "customers"], "once, however often it is listed"
 
@@ -112,9 +112,13 @@ def test_only_what_many_units_have_is_a_label_and_the_most_frequent_ones(catalog
 
 def test_check_says_from_how_many_units_on_and_without_delta_what_to_do(catalog: Catalog) -> None:
     findings = list(check_synopses(shop_data.policy(rules=OPEN + TABLES), catalog))
-    assert not [each for each in findings if each.severity is Severity.ERROR]
-    assert [each for each in findings if "customers.city: its labels are found in the data" in each.message]
+    assert not [finding for finding in findings if finding.severity is Severity.ERROR]
+    assert [finding for finding in findings if "customers.city: its labels are found in the data" in finding.message]
 
     pure = (OPEN + TABLES).replace(", delta: 1e-6", "").replace(", delta: 1e-9", "")
-    errors = [each for each in check_synopses(shop_data.policy(rules=pure), catalog) if each.severity is Severity.ERROR]
+    errors = [
+        synopsis
+        for synopsis in check_synopses(shop_data.policy(rules=pure), catalog)
+        if synopsis.severity is Severity.ERROR
+    ]
     assert "its values are not known" in errors[0].message

@@ -47,8 +47,8 @@ def test_all_shares_together_cost_no_more_than_the_price_and_hardly_less(
     rest = shares_of_marginals(paid, some, group_size=size)
 
     check_sum(paid, [first] * tables + rest)
-    costs = [cost_of(each, paid) for each in [first] * tables + rest]
-    spent = sum(each.rho if paid.epsilon is None else each.epsilon or 0 for each in costs)
+    costs = [cost_of(decimal, paid) for decimal in [first] * tables + rest]
+    spent = sum(cost.rho if paid.epsilon is None else cost.epsilon or 0 for cost in costs)
     assert spent > (paid.rho if paid.epsilon is None else paid.epsilon) * Decimal("0.99999")
 
 
@@ -68,17 +68,17 @@ def test_the_sets_of_a_cube_cost_no_more_than_the_price_and_hardly_less(
 ) -> None:
     """What a statement costs grows with its share, as ε or as its square."""
     kind = Mechanism.gaussian if paid.epsilon is None else Mechanism.pure
-    priced = [(cells, [kind(Decimal(each)) for each in epsilons]) for cells, epsilons in drafts]
+    priced = [(cells, [kind(Decimal(epsilon)) for epsilon in epsilons]) for cells, epsilons in drafts]
     shares = shares_of_cells(paid, priced)
 
     pairs = zip(shares, drafts, strict=True)
-    costs = [kind(share * Decimal(each)) for share, (_, epsilons) in pairs for each in epsilons]
+    costs = [kind(share * Decimal(epsilon)) for share, (_, epsilons) in pairs for epsilon in epsilons]
     whole = paid.rho if paid.epsilon is None else paid.epsilon
-    spent = sum((each.rho if each.epsilon is None else each.epsilon for each in costs), Decimal(0))
+    spent = sum((cost.rho if cost.epsilon is None else cost.epsilon for cost in costs), Decimal(0))
     assert whole * Decimal("0.99999") < spent <= whole
     power = 2 / 3 if paid.epsilon is None else 1 / 2
     own = [
-        sum(float(kind(share * Decimal(each)).rho) for each in some)
+        sum(float(kind(share * Decimal(text)).rho) for text in some)
         for share, (_, some) in zip(shares, drafts, strict=True)
     ]
     if paid.epsilon is None:

@@ -46,9 +46,9 @@ def measured(
         for place, count in enumerate(bins)
     )
     sets = [(), *combinations(range(len(bins)), 2), *wanted]
-    exact = [_exact(rows, bins, each) for each in sets]
-    reach = [statement.Marginal(each, Sensitivity(1, most, most**2, most)) for each in sets]
-    weighed = [Weighed(each, counts.size, len(rows)) for each, counts in zip(reach[1:], exact[1:], strict=True)]
+    exact = [_exact(rows, bins, numbers) for numbers in sets]
+    reach = [statement.Marginal(numbers, Sensitivity(1, most, most**2, most)) for numbers in sets]
+    weighed = [Weighed(marginal, counts.size, len(rows)) for marginal, counts in zip(reach[1:], exact[1:], strict=True)]
     shares = [shares_of_totals(paid, 1), *shares_of_marginals(paid, weighed, group_size=1)]
     noised = []
     for places, counts, marginal, share in zip(sets, exact, reach, shares, strict=True):
@@ -72,5 +72,5 @@ def job(table: Table, seed: int = 7) -> Job:
 
 def distances(truth: Whole, made: Whole, table: Table) -> list[float]:
     """The total variation of each pair."""
-    pairs = [each for each in table.marginals if each.columns]
-    return [distance(counts_of(truth, each), counts_of(made, each)) for each in pairs]
+    pairs = [marginal for marginal in table.marginals if marginal.columns]
+    return [distance(counts_of(truth, pair), counts_of(made, pair)) for pair in pairs]

@@ -36,13 +36,13 @@ def test_what_three_columns_do_together_is_kept_where_it_is_measured() -> None:
 
     assert max(distances(rows, made, table)) < 0.01
     assert np.mean((made[:, 0] ^ made[:, 1]) == made[:, 2]) > 0.99
-    assert [len(each.columns) for each in fitted.pairs] == [2, 2, 2, 3]
+    assert [len(pair.columns) for pair in fitted.pairs] == [2, 2, 2, 3]
 
 
 def test_within_a_bin_values_are_even() -> None:
     found = values_of((Between(0, 99, Fraction(1), INT4),), np.zeros(20_000, dtype=np.int64), np.random.default_rng(1))
 
-    assert abs(float(np.median([int(str(each)) for each in found])) - 49.5) < 3, "whatever the median in the data is"
+    assert abs(float(np.median([int(str(text)) for text in found])) - 49.5) < 3, "whatever the median in the data is"
 
 
 def test_cells_that_few_rows_have_are_empty_or_of_noise_alone() -> None:
@@ -59,14 +59,14 @@ def test_cells_that_few_rows_have_are_empty_or_of_noise_alone() -> None:
 
 def test_what_one_person_does_over_several_rows_is_lost() -> None:
     """In the data everybody keeps to one channel, and synthetic rows of a class are dealt out to its people."""
-    people, each = 2_000, 4
-    channels = np.repeat(np.arange(people) % 2, each).reshape(-1, 1)
-    count = Column("count(orders) by 3", tuple(Between(low, low, Fraction(1), INT4) for low in (0, each)))
+    people, number = 2_000, 4
+    channels = np.repeat(np.arange(people) % 2, number).reshape(-1, 1)
+    count = Column("count(orders) by 3", tuple(Between(low, low, Fraction(1), INT4) for low in (0, number)))
     columns = (Column("city", (Label("a"),)), count)
     parents = np.column_stack([np.zeros(people, dtype=np.int64), np.ones(people, dtype=np.int64)])
     children = np.column_stack([np.zeros(len(channels), dtype=np.int64), channels])
 
-    found, _ = link(children, parents, Parent(0, ((0, 0),), 1, each, "id"), columns, np.random.default_rng(1))
+    found, _ = link(children, parents, Parent(0, ((0, 0),), 1, number, "id"), columns, np.random.default_rng(1))
 
     web, store = (set(found[channels[:, 0] == channel].tolist()) for channel in (0, 1))
     assert len(web & store) > people / 2, "in the data nobody has both"

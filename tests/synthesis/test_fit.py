@@ -56,8 +56,8 @@ def test_a_table_has_as_many_rows_as_its_noised_counts_say() -> None:
     total, ones, goals = consistent(table)
 
     assert abs(total - len(ROWS)) < 50
-    assert all(abs(float(each.sum()) - total) < 1e-6 * total for each in (*ones, *goals))
-    assert all(float(each.min()) >= 0 for each in (*ones, *goals))
+    assert all(abs(float(one.sum()) - total) < 1e-6 * total for one in (*ones, *goals))
+    assert all(float(one.min()) >= 0 for one in (*ones, *goals))
     assert len(fit(job(table), time.monotonic).tables[0].bins) == round(total)
 
 
@@ -67,16 +67,16 @@ def test_a_measured_triple_has_the_sums_that_its_pairs_have(seed: int, sd: float
     random, shape = np.random.default_rng(seed), (2, 3, 4)
     exact = random.dirichlet(np.ones(24)).reshape(shape) * 5000
     sets = [(), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
-    sums = [exact.sum(axis=tuple({0, 1, 2} - set(each))) for each in sets]
+    sums = [exact.sum(axis=tuple({0, 1, 2} - set(numbers))) for numbers in sets]
     marginals = tuple(
-        Marginal(each, counts + random.normal(0, sd, counts.shape), sd**2, is_whole or len(each) < 3)
-        for each, counts in zip(sets, sums, strict=True)
+        Marginal(set_, counts + random.normal(0, sd, counts.shape), sd**2, is_whole or len(set_) < 3)
+        for set_, counts in zip(sets, sums, strict=True)
     )
     columns = tuple(Column(str(count), tuple(Label(str(place)) for place in range(count))) for count in shape)
 
     total, _, goals = consistent(Table("t", columns, marginals))
 
-    assert all(float(each.min()) >= 0 and abs(float(each.sum()) - total) < 1e-6 * total for each in goals)
+    assert all(float(goal.min()) >= 0 and abs(float(goal.sum()) - total) < 1e-6 * total for goal in goals)
     apart = [float(np.abs(goals[3].sum(axis=axis) - pair).sum()) / total for axis, pair in enumerate(goals[2::-1])]
     assert sd > 1 or max(apart) < 0.02, "pairs of little noise agree, so that a table has their sums"
 

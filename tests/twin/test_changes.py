@@ -94,15 +94,15 @@ class Follower:
             await owner.execute("SET search_path = ''")
             found = await read_catalog(owner)
         wanted = self.twin.shown
-        assert {each.name: _look(each) for each in found.tables if each.name.schema != "noisegate"} == {
-            each.name: _look(each) for each in wanted.tables
+        assert {table.name: _look(table) for table in found.tables if table.name.schema != "noisegate"} == {
+            table.name: _look(table) for table in wanted.tables
         }
-        assert {(each.name, each.labels) for each in found.enums} == {(each.name, each.labels) for each in wanted.enums}
+        assert {(enum.name, enum.labels) for enum in found.enums} == {(enum.name, enum.labels) for enum in wanted.enums}
         assert set(found.domains) == set(wanted.domains)
-        assert {each for each in found.routines if each.name.schema != "noisegate" and each.definition} == {
-            each for each in wanted.routines if each.definition
+        assert {routine for routine in found.routines if routine.name.schema != "noisegate" and routine.definition} == {
+            routine for routine in wanted.routines if routine.definition
         }
-        assert {each for each in found.schemas if each[0] != "noisegate"} == set(wanted.schemas)
+        assert {schema for schema in found.schemas if schema[0] != "noisegate"} == set(wanted.schemas)
 
     async def oids(self) -> dict[str, int]:
         async with await AsyncConnection.connect(self.twin.dsn("noisegate_owner"), autocommit=True) as owner:
@@ -280,7 +280,7 @@ async def test_a_change_waits_for_a_session_in_its_way_and_then_ends_it(follower
 
 async def test_a_change_that_cannot_be_made_leaves_the_twin_as_it_was(follower: Follower) -> None:
     catalog = await follower.engine.catalog()
-    broken = replace(catalog, tables=tuple(_with_a_wrong_type(each) for each in catalog.tables))
+    broken = replace(catalog, tables=tuple(_with_a_wrong_type(table) for table in catalog.tables))
     with pytest.raises(psycopg.Error):
         await follower.twin.refresh(broken, follower.policy)
     await follower.looks_right()
@@ -436,7 +436,7 @@ async def test_a_twin_of_a_thousand_tables_is_built_in_seconds(real_cluster: Clu
 
 def _many_tables(catalog: Catalog, size: int) -> Catalog:
     """Tables of twenty commented columns, each linked to the one before."""
-    orders = next(each for each in catalog.tables if each.name.name == "orders")
+    orders = next(table for table in catalog.tables if table.name.name == "orders")
     tables = []
     for number in range(size):
         columns = tuple(

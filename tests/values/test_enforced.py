@@ -66,7 +66,7 @@ def test_a_type_bounds_its_values_and_no_others_do() -> None:
     assert enforced.of_type(INT2) == Sure(Fraction(-32768), Fraction(32767), 0)
     assert enforced.of_type(Type("numeric", size=6, scale=2)) == Sure(Fraction(-10000), Fraction(10000), 2)
     assert enforced.of_type(Type("numeric", size=2, scale=-3)).high == 10**5
-    assert [enforced.of_type(each) for each in (NUMERIC, TEXT, Type("float8"), Type("date"))] == [UNSURE] * 4
+    assert [enforced.of_type(sql_type) for sql_type in (NUMERIC, TEXT, Type("float8"), Type("date"))] == [UNSURE] * 4
 
 
 def test_nothing_is_sure_by_a_domain() -> None:

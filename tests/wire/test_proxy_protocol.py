@@ -35,7 +35,7 @@ HEADERS = [
 @given(cuts=st.lists(st.integers(1, 60), max_size=6), rest=st.binary(max_size=20))
 def test_a_header_is_read_however_it_is_cut(header: bytes, client: str | None, cuts: list[int], rest: bytes) -> None:
     reader, begin = ProxyHeader(), 0
-    for cut in sorted({each for each in cuts if each < len(header)}):
+    for cut in sorted({cut for cut in cuts if cut < len(header)}):
         assert reader.feed(header[begin:cut]) is None
         begin = cut
 

@@ -50,7 +50,7 @@ def main() -> None:
     epsilons = arguments.epsilon.split(",")
     cluster = Cluster.start()
     try:
-        judged = [each for sample in SAMPLES for each in _sample(cluster, sample, epsilons, arguments)]
+        judged = [judged for sample in SAMPLES for judged in _sample(cluster, sample, epsilons, arguments)]
     finally:
         cluster.stop()
     if arguments.show:
@@ -74,8 +74,12 @@ def _sample(
     ):
         analyst = Analyst.of(sample, owner, cluster.dsn(name))
         connection.execute("SET noisegate.reuse = off")
-        asked = [each for each in questions() if each.sample is sample]
-        return [_judge(connection, analyst, each, epsilon, arguments.times) for epsilon in epsilons for each in asked]
+        asked = [question for question in questions() if question.sample is sample]
+        return [
+            _judge(connection, analyst, question, epsilon, arguments.times)
+            for epsilon in epsilons
+            for question in asked
+        ]
 
 
 def _ask(connection: psycopg.Connection, question: Question, epsilon: str) -> list[Row]:
@@ -112,10 +116,13 @@ def _without_noise(analyst: Analyst, question: Question) -> list[Row] | None:
 
 def _print_table(judged: list[Judged], epsilons: list[str]) -> None:
     counts = {epsilon: Counter(each.verdict for each in judged if each.epsilon == epsilon) for epsilon in epsilons}
-    print(f"| {'of ' + str(len(questions())) + ' questions':<22} |" + "".join(f" ε {each:<5} |" for each in epsilons))
+    print(
+        f"| {'of ' + str(len(questions())) + ' questions':<22} |"
+        + "".join(f" ε {epsilon:<5} |" for epsilon in epsilons)
+    )
     print(f"|{'-' * 24}|" + f"{'-' * 9}|" * len(epsilons))
     for verdict in Verdict:
-        print(f"| {verdict:<22} |" + "".join(f" {counts[each][verdict]:<7} |" for each in epsilons))
+        print(f"| {verdict:<22} |" + "".join(f" {counts[epsilon][verdict]:<7} |" for epsilon in epsilons))
 
 
 if __name__ == "__main__":
