@@ -21,6 +21,7 @@ from rules.mechanisms.release_plan import (
 )
 from rules.planner.bounding import Bounding
 from rules.planner.caps import bounding_of, find_cap, find_cuts, limited
+from rules.planner.check_fan_out import check_fan_out
 from rules.planner.choose_bounds import Auto
 from rules.planner.disjoint_measures import vectors_of
 from rules.planner.draft import BlockAggregates, Draft
@@ -84,6 +85,7 @@ def draft_block(
     """The block of a site with these aggregates as its outputs."""
     keyed = with_keys(site.source, site.keys, context)
     node = keyed.source.node
+    check_fan_out(node, context)
     cap, notices = find_cap(node, request, context)
     listing = _listing(keyed, context)
     rows = to_script(node if listing is None else keyed.unlisted)

@@ -9,9 +9,22 @@ from collections.abc import Iterator
 from itertools import chain
 
 from rules.algebra.cover import Cover, cover_of, is_over, types_of
-from rules.algebra.nodes import Filter, Gathered, Join, KnownRows, Node, Project, Scan, SemiJoin, Windowed
+from rules.algebra.nodes import (
+    Filter,
+    Gathered,
+    Join,
+    KnownRows,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    Union,
+    Windowed,
+    below,
+)
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
+from rules.catalog import TableName
 from rules.functions.context import Needed
 from rules.planner.public_rows import PublicTables
 from rules.refusal import TooComplex
@@ -27,7 +40,7 @@ def find_fan_out(node: Node, context: PlannerContext) -> int | None:
     """
     conditions, product = cover_of(node).conditions, 1
     for public, protected in _public_sides(node):
-        partners = _most_partners(public, protected, conditions, context)
+        partners = most_partners(public, protected, conditions, context)
         if partners is None:
             return None
         product *= partners
@@ -49,7 +62,7 @@ def _public_sides(node: Node) -> Iterator[tuple[Node, Node]]:
             yield from _public_sides(source)
 
 
-def _most_partners(
+def most_partners(
     public: Node, protected: Node, conditions: tuple[Expression, ...], context: PlannerContext
 ) -> int | None:
     """The greatest number of public rows with one value of the columns that the join equates.
@@ -71,6 +84,32 @@ def _most_partners(
         check_size(sql)
     except TooComplex:
         return None
+    return _asked(sql, read, context)
+
+
+def size_of(public: Node, context: PlannerContext) -> int:
+    """At most so many rows a public relation has, by the sizes of its tables.
+
+    Raises Needed where the twin has to be asked.
+    """
+    match public:
+        case Scan(table=table):
+            read = context.read_there((table,))
+            return _asked(_count_sql(cover_of(public), (), set(), on_real=bool(read)), read, context)
+        case KnownRows(rows=rows):
+            return max(1, len(rows))
+        case Join(left=left, right=right):
+            for one in (left, right):
+                own = {column.id for column in one.facts.columns}
+                if any(key <= own for key in public.facts.keys):  # each of its rows meets one of the other side
+                    return size_of(one, context)
+            return (size_of(left, context) + 1) * (size_of(right, context) + 1)
+        case Union(branches=branches):
+            return sum(size_of(branch, context) for branch in branches)
+    return size_of(below(public)[0], context)
+
+
+def _asked(sql: str, read: tuple[TableName, ...], context: PlannerContext) -> int:
     inner = InnerQuery(use="groups", sql=sql, tables=read)
     released = next((inner_answer for inner_answer in context.released if inner_answer.inner == inner), None)
     if released is None:

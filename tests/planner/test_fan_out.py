@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from rules.mechanisms.release_plan import Block
+from rules.refusal import TooComplex
 from tests.conftest import RealDatabase, make_shop
 from tests.planner.planned import Planner
 from tests.shop import LOYAL
@@ -45,6 +46,43 @@ def test_a_cap_is_as_many_times_what_is_declared(planner: Planner, source: str, 
 
     assert block.statement.rows_per_unit == rows
     assert [cut.most for cut in block.cuts] == [rows]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "orders, products p, products q, products r, products s",
+        "orders JOIN (products p CROSS JOIN products q CROSS JOIN products r CROSS JOIN products s) ON true",
+        "customers c JOIN (SELECT DISTINCT customer_id FROM orders, products p, products q, products r, products s) t"
+        " ON t.customer_id = c.id WHERE c.email = 'a'",
+        "customers c WHERE EXISTS (SELECT FROM orders o, products p, products q, products r, products s"
+        " WHERE o.customer_id = c.id AND p.price + q.price + r.price + s.price < 0)",
+        "orders o WHERE EXISTS (SELECT FROM products p, products q, products r, products s"
+        " WHERE p.price + q.price + r.price + s.price < o.amount)",
+        "orders JOIN (products p LEFT JOIN products q ON q.price < p.price LEFT JOIN products r ON r.price < p.price"
+        " LEFT JOIN products s ON s.price < p.price) ON true",
+    ],
+)
+def test_what_public_rows_multiply_before_rows_are_cut_is_bounded(planner: Planner, source: str) -> None:
+    """The time of such a statement tells of the one row that its condition chooses."""
+    planner.rules = planner.rules.replace("      email: hidden\n", "")
+
+    with pytest.raises(TooComplex, match="rows of public tables, and 100,000 are allowed"):
+        planner.plan(f"SELECT count(*) FROM {source}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "orders, products p, products q, products r",
+        "order_items i JOIN (products p LEFT JOIN products q ON q.id = p.id + 1) ON p.id = i.product_id"
+        " JOIN products r ON r.id = i.product_id JOIN products s ON s.id = i.product_id"
+        " JOIN products t ON t.category = p.category",
+        "order_items i WHERE EXISTS (SELECT FROM products p, products q WHERE p.id = i.product_id AND q.id = p.id + 1)",
+    ],
+)
+def test_what_they_multiply_less_is_planned(planner: Planner, source: str) -> None:
+    assert planner.plan(f"SELECT count(*) FROM {source}").blocks
 
 
 def test_caps_of_tables_that_are_joined_by_their_units_are_told_one_by_one(planner: Planner) -> None:
