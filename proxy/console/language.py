@@ -41,6 +41,10 @@ HELP: Final = (
     ("GRANT EPSILON n TO name", "let an analyst spend so much more in the running period, within the budget of all"),
     ("REFRESH TWIN", "look at the real database's schema and public tables now"),
 )
+_COMPLETION: Final = re.compile(
+    r"SELECT pg_catalog\.lower\(name\) FROM pg_catalog\.pg_settings\s+"
+    r"WHERE pg_catalog\.lower\(name\) LIKE pg_catalog\.lower\('([A-Za-z]*)%'\)\s+LIMIT \d+"
+)  # which psql 15 and later asks when somebody presses the tab key after SHOW
 _TRANSACTIONS: Final = {
     **dict.fromkeys(("BEGIN", "START"), "BEGIN"),
     **dict.fromkeys(("COMMIT", "END"), "COMMIT"),
@@ -56,7 +60,10 @@ class SyntaxProblem(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: SHOW, KILL …; or BEGIN, COMMIT, ROLLBACK and SET, which drivers send and which do nothing."""
+    """One command: SHOW, KILL …; or BEGIN, COMMIT, ROLLBACK and SET, which drivers send and which do nothing.
+
+    COMPLETE is psql's question for the words that may follow SHOW.
+    """
 
     verb: str
     arguments: tuple[str, ...] = ()
@@ -64,6 +71,8 @@ class Command:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that it answers with."""
+        if self.verb == "COMPLETE":
+            return ("lower",)
         return SHOWN[self.arguments[0]] if self.verb == "SHOW" else ()
 
 
@@ -74,6 +83,8 @@ def commands_of(text: str) -> list[Command]:
         >>> commands_of("show pool; kill analyst ada;")
         [Command(verb='SHOW', arguments=('POOL',)), Command(verb='KILL', arguments=('ANALYST', 'ada'))]
     """
+    if completion := _COMPLETION.fullmatch(text):
+        return [Command("COMPLETE", (completion[1],))]
     commands: list[Command] = []
     words: list[str] = []
     start = at = 0
@@ -89,6 +100,11 @@ def commands_of(text: str) -> list[Command]:
             words = []
         at = token.end() if token.end() > at else len(text)
     return [*commands, _command(words, start)] if words else commands
+
+
+def completions(prefix: str) -> list[tuple[str]]:
+    """The words that may follow SHOW and begin so, in lower case, as psql wants them."""
+    return [(name.lower(),) for name in SHOWN if name.startswith(prefix.upper())]
 
 
 _AMOUNT: Final = re.compile(r"\d{1,6}(?:\.\d{1,9})?")

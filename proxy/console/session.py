@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from proxy.console.commands import Console
-from proxy.console.language import Command, commands_of
+from proxy.console.language import Command, commands_of, completions
 from proxy.log import event
 from proxy.session.errors import SHUTDOWN, error_response, fatal
 from proxy.session.interfaces import ClientPort, Login
@@ -207,6 +207,9 @@ class ConsoleSession:
                 return (), "BEGIN"
             case "SET":
                 return (), "SET"
+            case "COMPLETE":
+                words = completions(*command.arguments)
+                return words, f"SELECT {len(words)}"
         event("console", operator=self._operator, command=" ".join((command.verb, *command.arguments)))
         return await self._console.run(command, self._operator), command.verb
 

@@ -1,13 +1,18 @@
 """The console as operators use it: by psql and drivers, in the simple and the extended protocol."""
 
+import os
+import pty
+import select
+import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from proxy.console.language import HELP, SHOWN, Command, SyntaxProblem, commands_of
+from proxy.console.language import HELP, SHOWN, Command, SyntaxProblem, commands_of, completions
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.running import noisegate
@@ -32,12 +37,36 @@ def test_commands_are_told_apart_whatever_their_case() -> None:
         with pytest.raises(SyntaxProblem) as refused:
             commands_of(text)
         assert refused.value.position == position
+    completion = (
+        "SELECT pg_catalog.lower(name) FROM pg_catalog.pg_settings  "
+        "WHERE pg_catalog.lower(name) LIKE pg_catalog.lower('{}%')\nLIMIT 1000"
+    )
+    assert commands_of(completion.format("Po")) == [Command("COMPLETE", ("Po",))]
+    assert completions("Po") == [("pool",)] and len(completions("")) == len(SHOWN)
     assert commands_of("help; show help") == [Command("SHOW", ("HELP",))] * 2
     for amount in ("-5", "0", "0.000", "much", "1234567"):
         with pytest.raises(SyntaxProblem, match="takes a number above 0"):
             commands_of(f"GRANT EPSILON {amount} TO bob")
     for text, _ in HELP:
         assert commands_of(text.partition(";")[0].replace(" id", " 7").replace(" n ", " 0.5 "))
+
+
+def _typed(console: str, keys: bytes, *, until: bytes) -> str:
+    """What psql shows at a terminal at which somebody types."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execvpe("psql", ["psql", console, "-X"], {**os.environ, "TERM": "dumb", "PAGER": "cat"})
+    shown, is_asked, end = b"", False, time.monotonic() + 30
+    while until not in shown and time.monotonic() < end:
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 65536)
+        if not is_asked and b"=> " in shown:
+            os.write(terminal, keys)
+            is_asked = True
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(terminal)
+    return shown.decode()
 
 
 def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_path: Path) -> None:
@@ -111,6 +140,7 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
 
         with psycopg.connect(console) as root, root.transaction():  # as drivers begin without being asked
             assert len(root.execute(b"SHOW VERSION").fetchall()) == 1
+        assert "in_use" in _typed(console, b"SHOW po\t;\n", until=b"in_use")
         psql = ["psql", console, "-XAtc", "SHOW VERSION; SHOW HELP"]
         done = subprocess.run(psql, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, len(done.stdout.splitlines())) == (0, 1 + len(HELP)), done.stderr
