@@ -37,6 +37,7 @@ _MOST_BEGINNINGS: Final = 3  # of one session, while somebody changes the settin
 _MOVE_SECONDS: Final = 60.0  # for a fresh twin to be there
 _RETRY_SECONDS: Final = 0.2
 _GRACE_SECONDS: Final = 10.0  # for a cancelled statement of the twin to stop
+_NOT_READY: Final = ("28000", "3D000", "57P03")  # a twin that is just being made has no such role or database yet
 
 
 class Sessions:
@@ -90,6 +91,8 @@ class Sessions:
             except StartupRefused as refused:
                 if await self._reset_roles(login.user):
                     continue
+                if refused.sqlstate in _NOT_READY:
+                    break
                 client.close(refused.raw)
                 raise Unavailable("the session was refused") from None
             except (OSError, TimeoutError):

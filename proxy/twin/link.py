@@ -21,8 +21,8 @@ class StartupRefused(Exception):
     """The twin does not let the session begin; `raw` is its own ErrorResponse."""
 
     def __init__(self, raw: bytes) -> None:
-        super().__init__(ErrorResponse.decode(raw).sqlstate)
-        self.raw = raw
+        self.raw, self.sqlstate = raw, ErrorResponse.decode(raw).sqlstate
+        super().__init__(self.sqlstate)
 
 
 @dataclass(frozen=True, slots=True)

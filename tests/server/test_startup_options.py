@@ -6,7 +6,7 @@ import pytest
 from proxy.session.sessions import AT_START, check_startup
 from proxy.twin.embedded import Cluster
 from rules.refusal import BadSetting, UnknownSetting
-from tests.server.raw import RawClient
+from tests.server.raw import RawClient, errors
 from tests.server.stage import ANALYST, DATABASE, Stage
 
 
@@ -85,6 +85,12 @@ async def test_a_backend_is_not_left_asleep_in_the_place_of_a_session(
     await refused.rest()
 
     assert _backends(twin_cluster) <= before
+
+
+async def test_a_twin_that_is_still_being_made_is_said_to_be_away(stage: Stage) -> None:
+    early = await RawClient.connect(stage.proxied, user="bob", database=DATABASE)  # the twin has no such role
+
+    assert [error.sqlstate for error in errors(await early.rest())] == ["57P03"]
 
 
 def _backends(cluster: Cluster) -> set[int]:
