@@ -12,6 +12,8 @@ from proxy.settings import Settings
 Run = Callable[[Settings, argparse.Namespace], int]
 Made = tuple[argparse.ArgumentParser, Run]
 
+_MOST_DIGITS = 15  # of a number of entries
+
 
 def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     """Add them to the command line; each has the rules, and says where the ledger is."""
@@ -61,7 +63,7 @@ def _show(actions: "Names[argparse.ArgumentParser]") -> Made:
     )
     parser.add_argument("--until", type=moment_of, metavar="TIME", help="charges before then")
     parser.add_argument("--statement", metavar="FINGERPRINT", help="charges of one statement, as the log names it")
-    parser.add_argument("--last", type=int, metavar="N", help="the newest N charges")
+    parser.add_argument("--last", type=_count, metavar="N", help="the newest N charges")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", dest="format", action="store_const", const="json", help="as one JSON document")
     form.add_argument("--csv", dest="format", action="store_const", const="csv", help="as CSV")
@@ -108,7 +110,7 @@ def _restore(actions: "Names[argparse.ArgumentParser]") -> Made:
     add_rules(parser)
     parser.add_argument("copy", type=Path, metavar="FILE", help="a file that `ledger backup` has written")
     parser.add_argument(
-        "--missing", type=int, metavar="N", help="go on though the anchor knows of N entries that the copy has not"
+        "--missing", type=_count, metavar="N", help="go on though the anchor knows of N entries that the copy has not"
     )
     return parser, lambda settings, options: ledger_commands.restore(settings, options.copy, options.missing)
 
@@ -144,3 +146,9 @@ def _compact(actions: "Names[argparse.ArgumentParser]") -> Made:
         help="close entries before then (default: before the running period)",
     )
     return parser, lambda settings, options: ledger_commands.compact(settings, options.before)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number, such as 20')
+    return int(text)

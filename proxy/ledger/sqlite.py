@@ -93,6 +93,10 @@ class LedgerFile:
                 f"the anchor belongs to a ledger with {number} entries, which a new ledger would lose",
                 reason="anchor_knows_another",
             )
+        if (
+            self._path.exists()
+        ):  # which a proxy may be using, with a write-ahead log that nobody must take for a remnant
+            raise LedgerError(f"{self._path} already exists", reason="exists")
         for companion in ("-wal", "-shm", "-journal"):
             if self._path.with_name(self._path.name + companion).exists():
                 raise LedgerError(

@@ -45,6 +45,8 @@ def test_a_wrong_command_line_ends_with_2() -> None:
         ("user add rules.yaml ''", "the name must not be empty"),
         ("user expire rules.yaml ada --at soon", '"soon" is not a time, such as 2027-01-31'),
         ("user rotate rules.yaml ada --grace -1", '"-1" is not a number of days, such as 7'),
+        ("ledger show rules.yaml --since yesterday", '"yesterday" is not a time'),
+        ("ledger show rules.yaml --last=-1", '"-1" is not a number, such as 20'),
         ("serve rules.yaml --console-edit-rules", "options of the web console do nothing without --console-port"),
     ],
 )
