@@ -195,7 +195,7 @@ def _paid(probe: Plan, answer: Answer) -> str:
 
 
 def _of_few(within: Within, paid: str) -> OutOfReach:
-    """What an error would take is not told of numbers that are not shown."""
+    """Refuse: what an error would take is not told of numbers that are not shown."""
     return OutOfReach(
         f"noisegate.within = {within.text} cannot be promised: noise tells fewer units here than min_units of the "
         "rules file lets be shown",

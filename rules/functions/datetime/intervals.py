@@ -249,7 +249,7 @@ def _seconds_of_branch(branch: Expression, result: Type) -> Expression:
 
 
 def shown_by(span: Expression) -> SpanForm:
-    """How PostgreSQL shows such intervals: moments lie days apart, ages are months and days, others are kept."""
+    """Tell how PostgreSQL shows them: moments lie days apart, ages are months and days, others are kept."""
     if not isinstance(span, Apply):
         return ""
     if span.name in ("case", "coalesce"):
