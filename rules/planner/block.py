@@ -91,7 +91,7 @@ def draft_block(
     rows = to_script(node if listing is None else keyed.unlisted)
     relation = kernel.relation(rows)
     if listing is None:
-        check_threshold(keyed.keys, site.keys, request.delta)
+        check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
     bounding = bounding_of(node.facts, keyed.keys, cap, request, is_private=listing is None)
     is_single = relation.known.is_single
     bounding = replace(bounding, is_single=is_single, rows=1 if is_single else bounding.rows)

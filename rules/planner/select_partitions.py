@@ -279,12 +279,16 @@ def _is_short(item: Value) -> bool:
     return isinstance(item, Fraction) and item.denominator == 1 and abs(item) < 10**15
 
 
-def check_threshold(keys: tuple[Expression, ...], written: tuple[GroupKey, ...], delta: Decimal) -> None:
-    """Without δ nothing found in the data may be shown."""
+def check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: Decimal) -> None:
+    """Without δ nothing found in the data may be shown. The session may have chosen so."""
     if delta > 0:
         return
     places = [place for place, key in enumerate(keys, start=1) if domain.items_of(key.domain, 100_000) is None]
     which = ", ".join(f"{place}" for place in places) or "all together"
     message = f"the groups of this query (key {which}) are not declared, and delta is 0"
-    hint = "Limit the column in WHERE, or ask your DBA to declare its values or bounds, or a delta, in the rules file."
+    declare = "ask your DBA to declare its values or bounds"
+    if may_have > 0:
+        hint = f"Limit the column in WHERE, RESET noisegate.delta to have groups found in the data, or {declare}."
+    else:
+        hint = f"Limit the column in WHERE, or {declare}, or a delta, in the rules file."
     raise NotAllowed(message, hint=hint)
