@@ -105,8 +105,11 @@ class PlannerPool:
         return tuple(worker.process_id for worker in self._workers)
 
     async def load(self, policy: Policy, catalog: Catalog) -> None:
-        """Plan by these rules from now on. Each worker is told before its next request."""
-        self._rules = QUESTIONS.encode(Load(policy, catalog))
+        """Plan by these rules from now on. Each worker is told before its next request.
+
+        A hostile text may take over a worker, so it gets nothing that would let it in anywhere.
+        """
+        self._rules = QUESTIONS.encode(Load(policy.without_secrets(), catalog))
         self._generation += 1
 
     async def read(self, text: str, analyst: str) -> Reading:

@@ -255,6 +255,14 @@ class Policy(Model):
         """Everybody who may log in."""
         return {**self.analysts, **self.operators}
 
+    def without_secrets(self) -> "Policy":
+        """Leave out connection strings and verifiers: whoever plans by these rules has no use for them."""
+        none = dict.fromkeys(LoginRules.model_fields)
+        analysts = {name: analyst.model_copy(update=none) for name, analyst in self.analysts.items()}
+        reader = None if self.public_reader is None else ""
+        update = {"database": "", "public_reader": reader, "analysts": analysts, "operators": {}, "logins": None}
+        return self.model_copy(update=update)
+
     def find_table(self, name: TableName) -> TableRules | None:
         """The rules of a table; None: it does not exist for analysts."""
         return self.tables.get(name.name) if name.schema == "public" and name.name in self.tables else self.tables.get(

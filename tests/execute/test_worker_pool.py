@@ -8,8 +8,10 @@ import pytest
 import pytest_asyncio
 
 from proxy.execute.worker_pool import PlannerPool
+from rules.catalog import Catalog
 from rules.refusal import Refusal, TooComplex
 from rules.sql.statement import Kind
+from tests import shop as shop_data
 
 NESTED_ARRAYS = "SELECT " + "ARRAY[" * 60 + "1" + "]" * 60
 SUM = "SELECT " + "+".join(["1"] * 400)
@@ -60,6 +62,19 @@ async def test_when_memory_runs_out_a_worker_goes_before_the_proxy(pool: Planner
 
     for worker in pool._workers:
         assert Path(f"/proc/{worker._process.pid}/oom_score_adj").read_text() == "1000\n"
+
+
+async def test_a_worker_is_told_nothing_that_lets_it_in_anywhere() -> None:
+    pool = PlannerPool(size=1, seconds=5)
+    reader = "public_reader: host=there user=reader password=of-the-reader"
+    policy = shop_data.policy("dbname=shop password=of-the-shop", f"{reader}\n{shop_data.RULES}")
+    verifiers = [text for analyst in policy.analysts.values() for text in analyst.password or ()]
+
+    await pool.load(policy, Catalog("shop", 180000, "", "UTF8", ()))
+
+    secrets = [policy.database, policy.public_reader, *verifiers]
+    assert len(secrets) == 4
+    assert not [secret for secret in secrets if str(secret).encode() in (pool._rules or b"")]
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:
