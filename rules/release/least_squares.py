@@ -7,7 +7,7 @@ no other unbiased sum of the released numbers has less variance. All of it is po
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -26,6 +26,7 @@ _MOST_STEPS: Final = 200
 _EXACT: Final = 1e-11  # of the right side may be left
 _MOST_WEIGHTS: Final = 64  # different ones; what more there are is told by its variance
 _MOST_SOLVED: Final = 1_000_000  # atoms of all systems that are solved for the laws
+_SURE_DIGITS: Final = 6  # of a solution, far above what is left of it
 _DIGITS: Final = 10  # of weights that are taken for equal
 
 
@@ -237,7 +238,7 @@ def _adding_up(
 
 def _rounded(whole: Sequence[int], added: Sequence[float], levels: Sequence[Level]) -> dict[int, int]:
     """The numbers of the last level, rounded within each group of the level before to that group's rounded number."""
-    totals: dict[int, int] = {0: sum(whole) + round(math.fsum(added))}
+    totals: dict[int, int] = {0: sum(whole) + round(_sum(added))}
     for outer, inner in pairwise(levels):
         inside: dict[int, dict[int, list[int]]] = {}
         for group, (above, below) in enumerate(zip(outer, inner, strict=True)):
@@ -245,11 +246,16 @@ def _rounded(whole: Sequence[int], added: Sequence[float], levels: Sequence[Leve
         rounded: dict[int, int] = {}
         for above, parts in inside.items():
             bases = [sum(whole[group] for group in groups) for groups in parts.values()]
-            moves = [math.fsum(added[group] for group in groups) for groups in parts.values()]
+            moves = [_sum(added[group] for group in groups) for groups in parts.values()]
             rest = _with_total(moves, totals[above] - sum(bases))
             rounded |= {part: base + more for part, base, more in zip(parts, bases, rest, strict=True)}
         totals = rounded
     return totals
+
+
+def _sum(numbers: Iterable[float]) -> float:
+    """A sum of solutions without the error of solving: halves are rounded alike in every question."""
+    return round(math.fsum(numbers), _SURE_DIGITS)
 
 
 def _shift(shifted: dict[int, int], rows: Level, columns: Level, totals: dict[int, int]) -> None:

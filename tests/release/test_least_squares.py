@@ -1,8 +1,10 @@
 """Parts and totals are made to agree as least squares does it, with the law of the noise that is then in them."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import combinations, product
+from random import Random
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from rules.release.partitions import Partition, Places, common_atoms
 from rules.values.types import DATE, TIMESTAMP
 from tests.properties.planning import thorough
 
+COUNTS = (1, 7, 12, 84)  # of the cells of a grid: of all, of its rows, of its columns, and of both
 EPSILONS = st.sampled_from([Decimal("0.05"), Decimal("0.3"), Decimal(1), Decimal(4)])
 
 
@@ -134,10 +137,20 @@ def _by_residuals(asked: frozenset[int], bins: list[int], variances: dict[frozen
 
 
 def test_cells_rows_columns_and_total_agree_whichever_is_asked_for() -> None:
-    noise, source = LaplaceNoise(1, Decimal("0.1")), OpenDPNoise()
-    levels = grid(7, 12)
-    counts = [1, 7, 12, 84]
-    drawn = [noise.draw(source, count) for count in counts]
+    source = OpenDPNoise()
+    check_agreement([LaplaceNoise(1, Decimal("0.1")).draw(source, count) for count in COUNTS])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_halves_are_rounded_alike_in_every_question(seed: int) -> None:
+    """Estimates have small denominators here, so the fractions of many are exactly a half."""
+    random = Random(seed)
+    check_agreement([[random.randrange(-3, 4) for _ in range(count)] for count in COUNTS])
+
+
+def check_agreement(drawn: Sequence[Sequence[int]]) -> None:
+    """Check that total, rows, columns and cells of a grid add up, with this noise in each."""
+    noise, levels, counts = LaplaceNoise(1, Decimal("0.1")), grid(7, 12), COUNTS
     true = [20 * (place % 5) for place in range(84)]
     observed = [
         Observation(level, [noise_ + sum(t for t, p in zip(true, level.tolist(), strict=True) if p == cell)
