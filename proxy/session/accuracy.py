@@ -89,9 +89,7 @@ class Accuracy(Prerequisites):
         if needs is not None:
             plan, epsilon = await self._least(bounded, needs, plan, request.confidence, Decimal(0))
             return plan, (f"noisegate.within = {within.text} takes ε {epsilon:f}{_inside(plan)}",), None
-        bounded = replace(
-            bounded, request=replace(request, delta=request.delta / 2)
-        )  # two releases share the statement's
+        bounded = replace(bounded, request=replace(request, delta=request.delta / 2))  # for each of two releases
         if (kept := await self._kept_promise(bounded, plan)) is not None:
             return *kept, None
         probe = await self._with_epsilon(bounded, _probe_epsilon(bounded.limits))
@@ -113,10 +111,8 @@ class Accuracy(Prerequisites):
         plan, epsilon = await self._least(bounded, needs, plan, rest, spent, _paid(probe, answer))
         promise = Promise(epsilon, _promised(within, needs, plan))
         await self._service.promises.keep(self._analyst, plan, within, promise)
-        new_notices = (
-            notice for notice in answer.notices if notice not in probe.notices
-        )  # the answer below repeats these
-        notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in new_notices)
+        own = (notice for notice in answer.notices if notice not in probe.notices)  # the answer repeats the others
+        notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in own)
         return plan, (*notices, *promise.told), None
 
     async def _kept_promise(self, bounded: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:

@@ -19,7 +19,7 @@ from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
 from proxy.session.parameter_values import ParameterValues
 from proxy.session.prerequisites import Run
-from proxy.session.private_request import Answered, PrivateRequest, request_of
+from proxy.session.private_request import Answered, Parameters, PrivateRequest, request_of
 from proxy.session.progress import progress_shown
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.relay import Relay
@@ -34,7 +34,7 @@ from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
 from rules.release.release import Noised
-from rules.sql.session_settings import SettingLimits, read_settings
+from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.setting_rows import setting_rows
 from rules.sql.statement import Kind
 
@@ -83,53 +83,55 @@ class Private(Accuracy):
         self._running.cancel()
         return True
 
-    async def answer(
-        self, private_request: PrivateRequest, *, sync: bool, since: float | None = None
-    ) -> Answered | None:
+    async def answer(self, private: PrivateRequest, *, sync: bool, since: float | None = None) -> Answered | None:
         """Answer, or return None for a statement that the twin may have as it is.
 
         Raises Refusal, or TwinRefusal when the twin refused one of our messages (and, without `sync`, now skips).
         """
         since = since or self._relay.batch_since or asyncio.get_running_loop().time()
-        if private_request.explains is not None:
-            private_request = replace(
-                private_request, types=await self._values.types_of(private_request.explains, sync=sync)
-            )
-        self._synthetic.check(private_request.statement)
+        if private.explains is not None:
+            private = replace(private, types=await self._values.types_of(private.explains, sync=sync))
+        self._synthetic.check(private.statement)
         with stage("describe"):
-            moment, signature = await self._look(private_request, sync=sync)
+            moment, signature = await self._look(private, sync=sync)
         self._values.follow_search_path(moment.search_path)
-        told_rows = self._synthetic.told(private_request.statement, moment)
+        told_rows = self._synthetic.told(private.statement, moment)
         views, read = await read_through(moment, self._relay, sync=sync)
         if not self._reads_protected((*moment.relations, *read)):
             self._relay.client.write(b"".join(notice_report(row, self._relay.codec) for row in told_rows))
             return None
         self._relay.is_private = True
-        if private_request.around is None or signature is None:
-            raise without_answer(private_request.statement)
+        if private.around is None or signature is None:
+            raise without_answer(private.statement)
         types, columns = signature
-        if not _fits(private_request, types, columns):
+        if not _fits(private, types, columns):
             return None
-        _check_settings(private_request, moment)
-        settings = read_settings(moment.settings, limits := self._limits)
-        parameters = await self._values.of(private_request, types, sync=sync)
-        own = {"last": self._last, "settings": setting_rows(moment.settings, limits)}
-        run = Run(parameters, settings, self._end(moment, since), sync, own)
-        rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
-        request = request_of(private_request.around.query, moment, settings, parameters)
-        request = replace(request, views=views, preview_rows=rows, closed=self._service.public.closed)
+        _check_settings(private, moment)
+        settings = read_settings(moment.settings, self._limits)
+        parameters = await self._values.of(private, types, sync=sync)
+        run = Run(parameters, settings, self._end(moment, since), sync, self._own_rows(moment))
+        request = replace(self._request(private.around.query, moment, settings, parameters), views=views)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
-        with progress_shown(self._relay, private_request.statement.text, every=every, since=since, ends=run.ends):
-            plan, told, known = await self._planned_as_asked(private_request.place, request, run, columns)
+        with progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends):
+            plan, told, known = await self._planned_as_asked(private.place, request, run, columns)
             with stage("compare"):
                 is_parsed = await self._compare(plan, types, columns, sync=sync)
             answer = known or await self._answer(plan, run)
         self._last = answer.last or self._last
         notices = told_rows + told + answer.notices if wants_notices else ()
-        arrays = await known_arrays(answer.columns)
         PRIVATE.observe(asyncio.get_running_loop().time() - since)
-        return Answered(plan, private_request.around, columns, parameters, arrays, notices, is_parsed)
+        texts = await known_arrays(answer.columns)
+        return Answered(plan, private.around, columns, parameters, texts, notices, is_parsed)
+
+    def _own_rows(self, moment: SessionState) -> dict[str, tuple[str, ...]]:
+        """The rows of system views that are this session's own."""
+        return {"last": self._last, "settings": setting_rows(moment.settings, self._limits)}
+
+    def _request(self, query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters) -> Request:
+        rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
+        request = request_of(query, moment, settings, parameters)
+        return replace(request, preview_rows=rows, closed=self._service.public.closed)
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)

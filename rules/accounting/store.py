@@ -20,15 +20,9 @@ class LedgerError(Unavailable):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        detail: str = "",
-        hint: str = "",
-        position: int | None = None,
-        about: str = "",
+        self, message: str, *, detail: str = "", hint: str = "", position: int | None = None, about: str = "",
         reason: str = "unusable",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(message, detail=detail, hint=hint, position=position, about=about)
         self.reason = reason
 

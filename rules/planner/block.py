@@ -112,13 +112,10 @@ def draft_block(
     keyed = replace(keyed, columns=columns)
     names, level = CanonicalNames.of(keyed, relation, context.time_zone), request.confidence
     cuts = find_cuts(cap, bounding, parts, groups)
-    is_cut = bounding.is_chosen or any(cut.what == "rows" for cut in cuts)
     drafted = keyed, rows, names, bare, public, recipes, parts, bounding, level, notices, cap.is_declared, cuts
     in_one = is_single or all(ids_in(key) <= node.facts.determined for key in keyed.keys)
-    adds_up = not site.sets or (
-        _adds_up(parts, in_one_group=in_one) and not any(map(is_estimate, aggregates.aggregates))
-    )
-    asks_cut = request.cut and is_cut
+    adds_up = not site.sets or _adds_up(parts, aggregates, in_one_group=in_one)
+    asks_cut = request.cut and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
     return Draft(
         site, aggregates, context, kernel, *drafted, asks_cut=asks_cut, adds_up=adds_up, about=about, is_in_one=in_one
     )
@@ -160,9 +157,11 @@ def _rolled_up(site: BlockSite, *, is_private: bool) -> tuple[str, ...]:
     return ("totals are sums over the groups that are shown",) if site.sets and is_private else ()
 
 
-def _adds_up(parts: Sequence[Contribution], *, in_one_group: bool) -> bool:
+def _adds_up(parts: Sequence[Contribution], aggregates: BlockAggregates, *, in_one_group: bool) -> bool:
     """Sums and counts of rows add up; units do only where each is in one group, and what is chosen never does."""
     if any(isinstance(part, DistinctMeasure | Selection) for part in parts):
+        return False
+    if any(map(is_estimate, aggregates.aggregates)):
         return False
     return in_one_group or not any(isinstance(part, Units) for part in parts)
 

@@ -1,8 +1,7 @@
 """The labels of text columns without a list: found by threshold, as a release of its own that the synopsis pays for.
 
-Those of a public column are read as they are, and cost nothing. Which labels
- there are follows from noised numbers of units alone. So the bins of a column do, and the counts over them
-are one more release after it: adaptive composition.
+Those of a public column are read as they are, and cost nothing. Which labels there are follows from noised numbers of
+units alone. So the bins of a column do, and the counts over them are one more release after it: adaptive composition.
 """
 
 from collections.abc import Mapping, Sequence
