@@ -1,7 +1,6 @@
 """Find the released cells of which a block's groups may be sums: its relation but for conditions on whole groups."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +9,6 @@ from itertools import combinations
 from typing import Final
 
 from rules.aggregates.contributions import Contribution
-from rules.algebra.nodes import Filter, Node
 from rules.bind.scope import PlannerContext
 from rules.functions.casts import cast_to
 from rules.functions.context import EvalContext
@@ -20,25 +18,22 @@ from rules.kernel.measures import Count, Products, Sum, Units
 from rules.kernel.measures import Values as Summed
 from rules.mechanisms.cells import PARTS, WHOLE, CellKey, Cells, Clock, Field, Finer, Halves, Span, Test, View
 from rules.planner.bounding import Bounding
+from rules.planner.condition_spans import LONGEST_LIST, outermost_conditions, spans_of
 from rules.planner.names import CanonicalNames, expression_name
 from rules.planner.select_partitions import Keyed
 from rules.refusal import Refusal
 from rules.release.cells import local_time, value_of_local
 from rules.values import domain, value
 from rules.values.domain import Range, Values
-from rules.values.expression import Apply, Column, Constant, Expression, Literal, columns_in, conjuncts, ids_in
+from rules.values.expression import Column, Expression, Literal, columns_in, ids_in
 from rules.values.time_zones import noting_zones
 from rules.values.types import DATE, INT4, Type
-from rules.values.value import DAY, Value
+from rules.values.value import DAY
 
 _MOST_VIEWED: Final = 4  # columns whose conditions may be left out: each set of them is looked for
-_LONGEST_LIST: Final = 20  # values
 _FIELDS: Final[tuple[Field, ...]] = ("day", "week", "month", "quarter", "year")
 _NUMBERS_OF: Final[tuple[Field, ...]] = ("of year", "of quarter", "of month", "of isodow", "of dow")
-_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _HOURS: Final = 3 * DAY // 24
-_NUMBERS: Final = ("integer", "numeric")
-_COMPARED: Final = ("date", "timestamp", "timestamptz", *_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +81,8 @@ class _Maker:
     after: str  # what was answered first
 
     def cells(self, parts: Sequence[Contribution], *, is_in_one: bool) -> Cells:
-        conditions, layers = _conditions(self.keyed.unlisted)
-        spans, rest = _spans(conditions)
+        conditions, layers = outermost_conditions(self.keyed.unlisted)
+        spans, rest = spans_of(conditions)
         columns = {column.id: column for column in self.keyed.unlisted.facts.columns}
         used = ids_in(*self.keyed.keys, *spans)
         times = {number: self._times(columns[number]) for number in sorted(used)}
@@ -142,7 +137,7 @@ class _Maker:
         if domain.is_within(known.domain, key.declared):
             return WHOLE
         match key.declared:
-            case Values(items=items) if len(items) <= _LONGEST_LIST:
+            case Values(items=items) if len(items) <= LONGEST_LIST:
                 return Span(tuple(sorted(items, key=str)), null=known.nullable)
             case Range(low=low, high=high):
                 return Span(low=low, high=high, null=known.nullable)
@@ -235,94 +230,6 @@ def _is_declared(span: Span, column: Column) -> bool:
 def _sets(tested: Sequence[Expression]) -> Iterator[tuple[Expression, ...]]:
     for size in range(len(tested) + 1):
         yield from combinations(tested, size)
-
-
-def _conditions(node: Node) -> tuple[list[Expression], int]:
-    """The conditions that stand outermost, and on how many nodes."""
-    expressions, layers = list[Expression](), 0
-    while isinstance(node, Filter):
-        expressions += conjuncts(node.condition)
-        node, layers = node.source, layers + 1
-    return expressions, layers
-
-
-def _spans(conditions: Sequence[Expression]) -> tuple[dict[Expression, Span], list[Expression]]:
-    """By column, or number of its clock, what simple conditions leave of it, and all other conditions."""
-    spans, rest = dict[Expression, Span](), list[Expression]()
-    for condition in conditions:
-        if (said := _said(condition)) is None:
-            rest.append(condition)
-        else:
-            tested, span = said
-            same = next((known for known in spans if _is_same(known, tested)), tested)
-            spans[same] = spans.get(same, WHOLE).met(span)
-    return spans, rest
-
-
-def _is_same(one: Expression, other: Expression) -> bool:
-    """Columns are known by their numbers: what is said of them differs along the way."""
-    return one.id == other.id if isinstance(one, Column) and isinstance(other, Column) else one == other
-
-
-def _said(condition: Expression) -> tuple[Expression, Span] | None:
-    """A column, or a number of its clock, and exactly the values for which a condition on it is true."""
-    match condition:
-        case Column(type=of) if of.kind == "boolean":
-            return condition, Span((True,), null=False)
-        case Apply(name="not", arguments=(Column(type=of) as column,)) if of.kind == "boolean":
-            return column, Span((False,), null=False)
-        case Apply(name="is null", arguments=(Column() as column,)):
-            return column, Span((), null=True)
-        case Apply(name="is not null", arguments=(Column() as column,)):
-            return column, Span(null=False)
-        case Apply(name=name, sql=sql, arguments=(column, Constant() as constant)) if name in _MIRRORED:
-            return _compared(column, name, constant) if sql == f"({{0}} {name} {{1}})" else None
-        case Apply(name=name, sql=sql, arguments=(Constant() as constant, column)) if name in _MIRRORED:
-            return _compared(column, _MIRRORED[name], constant) if sql == f"({{0}} {name} {{1}})" else None
-        case Apply(name="in", sql=sql, arguments=(column, *items)) if sql.startswith("({0} IN ("):
-            listed = [_value(column, item) for item in items if isinstance(item, Constant)]
-            known = tuple(dict.fromkeys(value for value in listed if value is not None))
-            if len(listed) < len(items) or None in listed or len(known) > _LONGEST_LIST:
-                return None
-            return column, Span(tuple(sorted(known, key=str)), null=False)
-    return None
-
-
-def _is_simple(tested: Expression) -> bool:
-    """A column, or a number of the clock of one."""
-    match tested:
-        case Column() | Apply(name="extract"):
-            return len(ids_in(tested)) == 1
-        case Apply(name="cast", arguments=(Apply(name="extract") as inner,)):
-            return len(ids_in(inner)) == 1
-    return False
-
-
-def _compared(column: Expression, name: str, constant: Constant) -> tuple[Expression, Span] | None:
-    item = _value(column, constant)
-    if item is None:
-        return None
-    if name == "=":
-        return column, Span((item,), null=False)
-    if not isinstance(item, Fraction) or column.type.kind not in _COMPARED:
-        return None
-    if column.type.kind != "numeric":  # whole numbers: of days, or of microseconds
-        edge = Fraction(math.floor(item) + 1) if name in ("<=", ">") else Fraction(math.ceil(item))
-        item, name = edge, "<" if name in ("<", "<=") else ">="
-    if name in ("<", "<="):
-        return column, Span(high=item, below=name == "<", null=False)
-    return column, Span(low=item, above=name == ">", null=False)
-
-
-def _value(column: Expression, constant: Constant) -> Value | None:
-    """A constant that is a value of the column's own kind, of which equal ones are equal here too."""
-    if not _is_simple(column):
-        return None
-    kinds, item = {column.type.kind, constant.type.kind}, constant.value
-    if column.type.base == "bpchar" or constant.type.base == "bpchar" or not isinstance(item, Fraction | str | bool):
-        return None
-    is_alike = len(kinds) == 1 or kinds == set(_NUMBERS)
-    return item if is_alike and column.type.kind in (*_COMPARED, "text", "enum", "boolean") else None
 
 
 def _whole_span(span: Span, of: Type, key: _TimeKey, zone: str) -> Span | None:

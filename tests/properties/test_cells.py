@@ -31,7 +31,8 @@ CUSTOMERS: tuple[str, ...] = ("city", "segment", "is_vip", "country", "birth_dat
 CUSTOMERS_WHERE = (
     "city = 'Lyon'", "city IN ('Lyon', 'Berlin')", "city IS NOT NULL", "city IS NULL", "segment = 'business'", "is_vip",
     "NOT is_vip", "country <> 'FR'", "segment IN ('business', 'consumer')", "'Graz' = city", "city = 'Porto'",
-    "birth_date >= '1980-01-01'",
+    "birth_date >= '1980-01-01'", "segment <> 'business'", "segment NOT IN ('business', 'consumer')", "city <> 'Lyon'",
+    "'consumer' <> segment",
 )  # fmt: skip
 ORDERS: tuple[str, ...] = (
     "ordered_at::date", "date_trunc('day', ordered_at)", "date_trunc('week', ordered_at)::date", "status",
@@ -43,7 +44,8 @@ ORDERS: tuple[str, ...] = (
 STARTS = ("2024-03-01", "2024-03-04", "2024-03-25", "2024-04-01", "2024-05-06", "2024-03-04 12:00", "2024-10-01")
 ENDS = ("2024-03-05", "2024-04-01", "2024-04-08", "2024-05-01", "2024-06-03", "2024-06-03 01:00", "2025-01-01")
 ORDERS_WHERE = (
-    "status = 'paid'", "status IN ('paid', 'sent')", "city = 'Lyon'", "ordered_at::date = '2024-03-05'",
+    "status = 'paid'", "status IN ('paid', 'sent')", "status <> 'paid'", "city = 'Lyon'",
+    "ordered_at::date = '2024-03-05'",
     "extract(isodow FROM ordered_at) IN (6, 7)", "extract(year FROM ordered_at) = 2024",
     "extract(month FROM ordered_at) >= 4", "extract(dow FROM ordered_at)::int = 0",
 )  # fmt: skip
@@ -196,6 +198,8 @@ def test_cells_of_moments_add_up_to_what_they_serve(planner: Planner, asked: str
 
 IN_SPRING = "SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-01' AND ordered_at < '2024-05-01'"
 DAYS = f"{IN_SPRING} GROUP BY ordered_at::date"
+BY_SEGMENT = "SELECT count(*) FROM customers GROUP BY segment"
+BUSINESS = "SELECT count(*) FROM customers WHERE segment {}"
 BORN = "SELECT count(*) FROM customers WHERE birth_date >= '1960-01-01' AND birth_date < '1980-01-01'"
 
 
@@ -206,6 +210,10 @@ BORN = "SELECT count(*) FROM customers WHERE birth_date >= '1960-01-01' AND birt
         ("SELECT count(*) FROM customers WHERE city = 'Porto'", "SELECT count(*) FROM customers GROUP BY city", False),
         ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers GROUP BY segment", True),
         ("SELECT count(*) FROM customers", "SELECT count(*) FROM customers GROUP BY city", False),
+        (BUSINESS.format("<> 'business'"), BY_SEGMENT, True),  # the labels of an enum are all there are
+        (BUSINESS.format("NOT IN ('business', 'consumer')"), BY_SEGMENT, True),
+        (BUSINESS.format("<> 'business'"), BUSINESS.format("IN ('consumer', 'public sector')"), True),
+        ("SELECT count(*) FROM customers WHERE city <> 'Lyon'", "SELECT count(*) FROM customers GROUP BY city", False),
         ("SELECT count(*) FROM customers GROUP BY city", "SELECT count(*) FROM customers GROUP BY city, is_vip", True),
         ("SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-04' AND ordered_at < '2024-03-11'", DAYS, True),
         ("SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-04' AND ordered_at <= '2024-03-11'", DAYS, False),
