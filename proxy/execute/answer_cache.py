@@ -13,6 +13,7 @@ from decimal import Decimal
 from proxy.execute.cubes import lasting
 from proxy.execute.question import NO_GROUPS, Question, ladder_key, nothing_known, top_key
 from proxy.execute.released_cells import (
+    NOTHING,
     Readings,
     alike,
     alone,
@@ -58,7 +59,7 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, context: State
         question = question.settled({}, context)
     if block.report is not None:
         asked = ReleaseQuery(question.key, report_name(question.block), block.report, NO_GROUPS, question.charges)
-        (found,) = await _find([asked], ledger, context, now)
+        (found,) = await _find_with(question, [asked], ledger, context, now)
         question = replace(question, known_report=next(iter(one_of(found, block.report)), None))
     return await _find_measures(question, ledger, context, now)
 
@@ -67,17 +68,19 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
     block, groups = question.block, question.groups
     if block.top is not None:
         asked = ReleaseQuery(question.key, top_key(block.top), block.top.epsilon, None, question.charges)
-        (found,) = await _find([asked], ledger, context, now)
+        (found,) = await _find_with(question, [asked], ledger, context, now)
         top = next(iter(one_of(found, block.top.epsilon)), None)
         if top is None:
             return question
         question, groups = replace(question, known_top=top), top.release.groups
-    others = await find_readings(block, groups, ledger, context, now, may_be_cut=question.may_be_cut)
+    others = NOTHING
+    if not question.rests_on_unpaid:
+        others = await find_readings(block, groups, ledger, context, now, may_be_cut=question.may_be_cut)
     cells = others.readings
 
     async def find(indexes: Sequence[int], charges: frozenset[int] | None) -> dict[int, Kept]:
         wanted = [_wanted(block.measures[index], question.key, groups, charges) for index in indexes]
-        found = await _find(wanted, ledger, context, now)
+        found = await _find_with(question, wanted, ledger, context, now)
         besides = {index: precision_of(alike(cells).get(index, ()), len(groups or ())) for index in indexes}
         pairs = zip(indexes, found, strict=True)
         serve = serving_inner if context.is_inner else serving
@@ -161,6 +164,17 @@ async def find_own(question: Question, ledger: LedgerStore, context: StatementCo
     own = {index: tuple(kept for kept in each if kept.release.groups == groups) for index, each in enumerate(found)}
     values = replace(question, known=own).complete(Noised(groups, {}), group_size=size).values
     return Noised(groups, values, laws_of(block, group_size=size))
+
+
+async def _find_with(
+    question: Question, wanted: Sequence[ReleaseQuery], ledger: LedgerStore, context: StatementContext, now: datetime
+) -> Sequence[ServableReleases]:
+    """Find what serves with the bounds and groups of a question, of what these tell the analyst nothing new about."""
+    found = await _find(wanted, ledger, context, now)
+    if not question.rests_on_unpaid:
+        return found
+    charges = question.charges or frozenset()
+    return [replace(each, own=tuple(kept for kept in each.own if kept.charge in charges)) for each in found]
 
 
 async def _find(

@@ -84,10 +84,21 @@ class Question:
 
         Equal bounds or lists of other charges would tell, by a price, what nobody paid for. None: it rests on nothing.
         """
+        chosen = self._chosen
+        return frozenset.intersection(*map(_charges, chosen)) if chosen else None
+
+    @property
+    def rests_on_unpaid(self) -> bool:
+        """Tell whether bounds or groups are not paid: that own releases have equal ones is not known before."""
+        return not all(kept.paid for chosen in self._chosen for kept in chosen)
+
+    @property
+    def _chosen(self) -> list[Kept]:
+        """List the bounds and lists of groups that noise has chosen."""
         chosen: list[Kept] = [(kept,) for kept in (*self.known_bounds.values(), self.known_top) if kept is not None]
         if isinstance(self.block.groups, PrivateGroups) and self.groups is not None:
             chosen.append(self.known[self.block.groups.measure])
-        return frozenset.intersection(*map(_charges, chosen)) if chosen else None
+        return chosen
 
     @property
     def may_be_cut(self) -> bool:

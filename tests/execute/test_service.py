@@ -331,6 +331,21 @@ async def test_a_price_does_not_tell_whether_lists_that_others_found_are_equal(
     assert await desk.spent("bob") == (2, 5)  # the count of the first, and a sum of his own
 
 
+@pytest.mark.parametrize("noise_of_the_other", [100, -1000])
+async def test_a_price_does_not_tell_whether_a_list_of_others_is_equal_to_an_own_one(
+    desk: Desk, noise_of_the_other: int
+) -> None:
+    desk.noise.constant = 100
+    await desk.ask(block_of(UNITS, IDS, groups=FOUND), analyst="bob")
+    desk.noise.constant = noise_of_the_other
+    await desk.ask(block_of(replace(UNITS, epsilon=Decimal(2)), groups=FOUND))
+    desk.noise.constant = 100
+
+    await desk.ask(block_of(replace(UNITS, epsilon=Decimal(2)), IDS, groups=FOUND), analyst="bob")
+
+    assert await desk.spent("bob") == (5, 5)  # the count of the other, and a sum over its groups
+
+
 async def test_what_others_drew_at_once_is_shown_at_once(desk: Desk) -> None:
     desk.noise.constant = 100
     await desk.ask(block_of(UNITS, IDS, groups=FOUND))
