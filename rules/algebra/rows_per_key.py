@@ -59,10 +59,14 @@ def _size(columns: list[Column], alone: frozenset[int] = frozenset()) -> int | N
     """Return how many values the columns have together; a NULL is equal to none, so any number of rows may have it."""
     size = 1
     for column in columns:
-        items = domain.items_of(column.domain, MOST_ROWS) if column.id not in alone else (True,)
-        if items is None or column.nullable:
+        if column.nullable:
             return None
-        size *= max(1, len(items) + (column.id not in alone and _may_be_nan(column)))
+        if column.id in alone:
+            continue
+        values = domain.number_of_items(column.domain, MOST_ROWS)
+        if values is None:
+            return None
+        size *= max(1, values + _may_be_nan(column))
     return size if size <= MOST_ROWS else None
 
 
@@ -73,5 +77,6 @@ def _may_be_nan(column: Column) -> bool:
 
 def _keys_left(facts: Facts) -> frozenset[frozenset[int]]:
     """The keys without the columns that have but one value: where rn = 1 is left, {unit, rn} is {unit}."""
-    alone = frozenset(column.id for column in facts.columns if _size([column]) == 1)
+    in_keys = frozenset().union(*facts.keys)
+    alone = frozenset(column.id for column in facts.columns if column.id in in_keys and _size([column]) == 1)
     return frozenset(key - alone for key in facts.keys if key & alone and key - alone)

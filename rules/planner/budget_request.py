@@ -12,7 +12,7 @@ from rules.accounting.store import BudgetRequest
 from rules.planner.plan import Plan, Request
 from rules.policy.model import Policy
 from rules.refusal import BadSetting, NotSupported
-from rules.sql.grammar import Json, Node, deparse, items, kind, parse, strings, walk
+from rules.sql.grammar import Json, Node, deparse, holders, items, kind, parse, strings
 from rules.sql.selects import query_of
 from rules.sql.system_views import REQUEST, SCHEMA
 
@@ -25,7 +25,7 @@ _ALONE: Final = frozenset(("targetList", "limitOption", "op"))
 def request_plan(tree: Node, request: Request, policy: Policy) -> Plan | None:
     """The plan of a statement that is such a request; None of any other."""
     query = query_of(tree)
-    if query is None or not any(map(is_request, walk(query))):
+    if query is None or not any(map(is_request, holders(query, "FuncCall"))):
         return None
     if request.explains:
         raise NotSupported("EXPLAIN of noisegate.request is not supported", hint=_USE)

@@ -12,7 +12,7 @@ from rules.mechanisms.release_plan import Bar, BarEnd
 from rules.planner.block_leaves import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.refusal import NotSupported
 from rules.release.replicates import share_below
-from rules.sql.grammar import Json, Node, items, kind, parse, strings, walk
+from rules.sql.grammar import Json, Node, holders, items, kind, parse, strings, walk
 
 BARS: Final[tuple[BarEnd, ...]] = ("margin", "low", "high")
 REPLICATE: Final = "_ngr"  # the sub-select whose rows are the replicates of one group
@@ -63,7 +63,7 @@ def aggregates_in(argument: Json, leaves: Leaves) -> tuple[int, ...]:
 
 def check_none_left(tree: Node) -> None:
     """On the twin what is left would be a bar of an exact number, and say that there is no noise."""
-    if (left := next(filter(bar_name, walk(tree)), None)) is not None:
+    if (left := next(filter(bar_name, holders(tree, "FuncCall")), None)) is not None:
         raise _stranded(left)
 
 

@@ -174,7 +174,7 @@ class _Cover:
             column = self.known.get(number)
             if column is None or self.same.get(number, frozenset([number])) & covered:
                 continue
-            if domain.items_of(column.domain, MOST_ROWS) is not None and isinstance(column.domain, Values):
+            if domain.number_of_items(column.domain, MOST_ROWS) is not None and isinstance(column.domain, Values):
                 continue  # by type or rules
             origins = self.same.get(number, frozenset([number]))
             target = next((found for scan in self.cover.scans() if (found := self._target(scan, origins))), None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rules.planner.plan import Request
 from rules.release.formula import Result
 from rules.release.marks import Mark
-from rules.sql.grammar import Json, Node, items, kind, parse, walk
+from rules.sql.grammar import Json, Node, holders, items, kind, parse
 from rules.sql.selects import column_name
 
 _WHOLE = "_ngm"  # the statement inside
@@ -33,7 +33,7 @@ def marks_of(results: Sequence[Result], top: Node, request: Request) -> dict[int
     """
     if request.mark == "off" or request.explains or "distinctClause" in top:
         return {}
-    if any("A_Star" in node for target in items(top, "targetList") for node in walk(target)):
+    if holders(top.get("targetList"), "A_Star"):
         return {}
     if (
         len({result.block for result in results if result.item is not None}) > 1

@@ -16,7 +16,7 @@ from rules.planner.find_blocks import BlockSite
 from rules.planner.marks import Marked, put_marks
 from rules.planner.tables import replace_relations, source, tables_in
 from rules.refusal import Mismatch
-from rules.sql.grammar import Json, Node, deparse, items, kind, parameters, parse, strings, walk
+from rules.sql.grammar import Json, Node, deparse, holders, items, kind, parameters, parse, strings
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
 from rules.values.types import SpanForm
@@ -295,7 +295,7 @@ def _column_types(block: Block, *, has_set: bool) -> dict[str, str]:
 
 def _drop_unused_ctes(tree: Node) -> None:
     """A CTE that only a block read is part of that block now; it must not stay behind and read the empty twin."""
-    owners = [node for node in walk(tree) if "withClause" in node]
+    owners = holders(tree, "withClause")
     for owner in reversed(owners):  # inner ones first: what they drop may have been the last use of another
         clause = owner.pop("withClause")
         assert isinstance(clause, dict)
@@ -313,7 +313,7 @@ def _drop_unused_ctes(tree: Node) -> None:
 
 def _tables_in(node: Json) -> set[str]:
     """The names without a schema that stand for tables anywhere in a tree."""
-    return {str(part["relname"]) for part in walk(node) if "relname" in part and "schemaname" not in part}
+    return {str(part["relname"]) for part in holders(node, "relname") if "schemaname" not in part}
 
 
 def _with_holes(text: str) -> tuple[str | int, ...]:

@@ -45,7 +45,7 @@ from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.formula import Result
 from rules.release.marks import Mark
-from rules.sql.grammar import Node, deparse_expression, fingerprint, kind, parse, shape, walk
+from rules.sql.grammar import Node, bodies, deparse_expression, fingerprint, holders, kind, parse, shape
 from rules.sql.lower import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
@@ -152,8 +152,8 @@ def _plan_bound(tree: Node, request: Request, tables: Tables, kernel: Kernel) ->
 
 def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
     """The literals that are wanted, and all others of the statement that may be wanted next."""
-    nodes = (kind(node)[1].get("sval") for node in walk(query) if kind(node)[0] == "A_Const")
-    texts = (str(body.get("sval", "")) for body in nodes if isinstance(body, dict))
+    constants = (body.get("sval") for body in bodies(query, "A_Const"))
+    texts = (str(constant.get("sval", "")) for constant in constants if isinstance(constant, dict))
     others = (text for text in texts if value.find_value(text, missing.type) is None and len(text) <= _LONGEST_MOMENT)
     return tuple(dict.fromkeys((*missing.texts, *others)))
 
@@ -337,7 +337,7 @@ def _free_plan(tree: Node, request: Request) -> Plan:
 
 
 def _check_locking(query: Node) -> None:
-    if any("lockingClause" in node for node in walk(query)):
+    if holders(query, "lockingClause"):
         message = "row locks over protected tables are not supported"
         raise NotSupported(message, hint="Remove FOR UPDATE.", about="FOR")
 

@@ -283,7 +283,7 @@ def check_threshold(keys: tuple[Expression, ...], delta: Decimal, *, may_have: D
     """Without δ nothing found in the data may be shown. The session may have chosen so."""
     if delta > 0:
         return
-    places = [place for place, key in enumerate(keys, start=1) if domain.items_of(key.domain, 100_000) is None]
+    places = [place for place, key in enumerate(keys, start=1) if domain.number_of_items(key.domain, 100_000) is None]
     which = ", ".join(f"{place}" for place in places) or "all together"
     message = f"the groups of this query (key {which}) are not declared, and delta is 0"
     declare = "ask your DBA to declare its values or bounds"

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from rules.planner.plan import NeedsInner, Plan, Request
-from rules.sql.grammar import Node, items, strings, walk
+from rules.sql.grammar import Node, bodies, holders, items, strings
 from rules.values.time_zones import noting_zones
 
 Others = ParamSpec("Others")
@@ -30,12 +30,9 @@ _CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clo
 
 def reads_clock(query: Node) -> bool:
     """Return whether the moment of the statement stands anywhere in it."""
-    return any(map(_is_clock, walk(query)))
+    return bool(holders(query, "SQLValueFunction")) or any(map(_is_clock, bodies(query, "FuncCall")))
 
 
-def _is_clock(node: Node) -> bool:
-    body = node.get("FuncCall")
-    if not isinstance(body, dict):
-        return "SQLValueFunction" in node
+def _is_clock(body: Node) -> bool:
     function = strings(body.get("funcname"))[-1]
     return function in _CLOCKS or (function == "age" and len(items(body, "args")) == 1)

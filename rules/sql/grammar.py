@@ -14,22 +14,24 @@ looks each field up once (Protocol Buffers encoding: a tag, then a varint or a l
 import ctypes
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
-from rules.sql.tree import TREES, Json, Node, items, kind, same, strings, walk
+from rules.sql.tree import Json, Node, bodies, holders, items, kind, same, strings, walk
 
 __all__ = [
     "Json",
     "Node",
     "Piece",
     "Unreadable",
+    "bodies",
     "deparse",
     "deparse_expression",
     "fingerprint",
+    "holders",
     "items",
     "kind",
     "parameters",
@@ -68,9 +70,10 @@ def parse(text: str) -> list[Piece]:
 
 def deparse(tree: Node) -> str:
     """A statement's tree as canonical text: no comments, no tricks with quotes, one spelling for one meaning."""
-    made = fenced(tree)
-    assert isinstance(made, dict)
-    data = encode_statement(made)
+    return _printed(encode_statement(tree))
+
+
+def _printed(data: bytes) -> str:
     buffer = ctypes.create_string_buffer(data, len(data))
     result = lib.pg_query_deparse_protobuf(PgQueryProtobuf(len(data), ctypes.cast(buffer, ctypes.c_void_p).value))
     try:
@@ -99,24 +102,9 @@ def shape(tree: Node) -> str:
         'SELECT count(*) FROM t WHERE city = ? LIMIT ?'
     """
     try:
-        return deparse(_without_constants(tree))
+        return _printed(_BLANKING.encode(_result_of(tree)))
     except Unreadable:
         return ""
-
-
-def _without_constants(tree: Node) -> Node:
-    return {key: _blanked(child) for key, child in tree.items()}
-
-
-def _blanked(node: Json) -> Json:
-    match node:
-        case list():
-            return [_blanked(child) for child in node]
-        case {"A_Const": _}:
-            return {"ParamRef": {}}  # number 0 is printed as ?
-        case dict():
-            return _without_constants(node)
-    return node
 
 
 def fingerprint(text: str) -> str:
@@ -170,17 +158,11 @@ _BOOLEAN: Node = {"names": [{"String": {"sval": "pg_catalog"}}, {"String": {"sva
 _TRUE: Node = {"A_Const": {"boolval": {"boolval": True}}}
 
 
-def fenced(node: Json) -> Json:
-    """The tree with every condition that is an operand in a cast."""
-    if isinstance(node, list):
-        return [fenced(child) for child in node]
-    if not isinstance(node, dict):
-        return node
-    made = {key: fenced(value) if isinstance(value, TREES) else value for key, value in node.items()}
-    name, body = kind(made)
-    if name in _OPERANDS:
-        made[name] = body | {key: _cast(body[key]) for key in _OPERANDS[name] if key in body}
-    return made
+def fence(name: str, body: Node) -> Node:
+    """The body of a wrapped node with every condition that is an operand in a cast."""
+    if name not in _OPERANDS:
+        return body
+    return body | {key: _cast(body[key]) for key in _OPERANDS[name] if key in body}
 
 
 def _cast(operand: Json) -> Json:
@@ -208,56 +190,67 @@ def _is_condition(name: str, body: Node) -> bool:
 VARINT, BYTES = 0, 2  # the wire types that these messages have
 
 
-@dataclass(slots=True)
-class _Message:
-    """The fields of one kind of message by their names in JSON."""
+Rewrite = Callable[[str, Node], tuple[str, Node]]  # of a wrapped node: its name and its body
 
-    descriptor: Descriptor
-    fields: dict[str, Callable[[Json], bytes]] = field(default_factory=dict)
+
+class _Encoder:
+    """Messages of one kind as bytes, from dicts by the names of their fields in JSON."""
+
+    def __init__(self, descriptor: Descriptor, rewrite: Rewrite, known: dict[str, "_Encoder"]) -> None:
+        self._descriptor, self._known = descriptor, known
+        self._rewrite = rewrite
+        self._is_wrapper = descriptor.name == "Node"
+        self._fields: dict[str, Callable[[Json], bytes]] = {}
 
     def encode(self, node: Node) -> bytes:
-        fields = self.fields or self._look_up()
+        fields = self._fields or self._look_up()
+        if self._is_wrapper:
+            name, body = kind(node)
+            node = dict([self._rewrite(name, body)]) if name else node
         return b"".join([fields[name](value) for name, value in node.items() if value is not None])
 
     def _look_up(self) -> dict[str, Callable[[Json], bytes]]:
-        self.fields = {field.json_name: _encoder(field) for field in self.descriptor.fields}
-        return self.fields
+        self._fields = {field.json_name: self._field(field) for field in self._descriptor.fields}
+        return self._fields
+
+    def _field(self, descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
+        one = self._value(descriptor)
+        if not descriptor.is_repeated:
+            return one
+        return lambda values: b"".join(map(one, values if isinstance(values, list) else ()))
+
+    def _value(self, descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
+        wire_type = BYTES if descriptor.type in (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING) else VARINT
+        tag = _varint(descriptor.number << 3 | wire_type)
+        match descriptor.type:
+            case descriptor.TYPE_MESSAGE:
+                message = self.of(descriptor.message_type)
+                return lambda value: _with_length(tag, message.encode(value if isinstance(value, dict) else {}))
+            case descriptor.TYPE_STRING:
+                return lambda value: _with_length(tag, str(value).encode())
+            case descriptor.TYPE_ENUM:
+                numbers = {value.name: tag + _varint(value.number) for value in descriptor.enum_type.values}
+                return lambda value: numbers[str(value)]
+        return lambda value: tag + _varint(value if isinstance(value, int) else int(str(value)))
+
+    def of(self, descriptor: Descriptor) -> "_Encoder":
+        """The encoder of another kind of message, which rewrites alike."""
+        if descriptor.full_name not in self._known:
+            self._known[descriptor.full_name] = _Encoder(descriptor, self._rewrite, self._known)
+        return self._known[descriptor.full_name]
 
 
 def encode_statement(tree: Node) -> bytes:
-    """One statement as a ParseResult of PostgreSQL 18's grammar."""
-    return RESULT.encode({"version": 180004, "stmts": [{"stmt": tree}]})
+    """One statement as a ParseResult of PostgreSQL 18's grammar, its conditions fenced."""
+    return _FENCING.encode(_result_of(tree))
 
 
-def _encoder(descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
-    one = _encoder_of_one(descriptor)
-    if not descriptor.is_repeated:
-        return one
-    return lambda values: b"".join(map(one, values if isinstance(values, list) else ()))
+def _result_of(tree: Node) -> Node:
+    return {"version": 180004, "stmts": [{"stmt": tree}]}
 
 
-def _encoder_of_one(descriptor: FieldDescriptor) -> Callable[[Json], bytes]:
-    tag = _varint(
-        descriptor.number << 3
-        | (BYTES if descriptor.type in (descriptor.TYPE_MESSAGE, descriptor.TYPE_STRING) else VARINT)
-    )
-    match descriptor.type:
-        case descriptor.TYPE_MESSAGE:
-            message = _message(descriptor.message_type)
-            return lambda value: _with_length(tag, message.encode(value if isinstance(value, dict) else {}))
-        case descriptor.TYPE_STRING:
-            return lambda value: _with_length(tag, str(value).encode())
-        case descriptor.TYPE_ENUM:
-            numbers = {value.name: tag + _varint(value.number) for value in descriptor.enum_type.values}
-            return lambda value: numbers[str(value)]
-    return lambda value: tag + _varint(value if isinstance(value, int) else int(str(value)))
-
-
-MESSAGES: dict[str, _Message] = {}
-
-
-def _message(descriptor: Descriptor) -> _Message:
-    return MESSAGES.setdefault(descriptor.full_name, _Message(descriptor))
+def _blanked(name: str, body: Node) -> tuple[str, Node]:
+    return ("ParamRef", {}) if name == "A_Const" else (name, fence(name, body))  # number 0 is printed as ?
 
 
 def _with_length(tag: bytes, data: bytes) -> bytes:
@@ -278,4 +271,5 @@ def _varint(number: int) -> bytes:
 
 
 SMALL = [bytes((number,)) for number in range(0x80)]
-RESULT = _message(pg_query_pb2.ParseResult.DESCRIPTOR)
+_FENCING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, lambda name, body: (name, fence(name, body)), {})
+_BLANKING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _blanked, {})

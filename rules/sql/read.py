@@ -11,6 +11,7 @@ from rules.sql.grammar import (
     Node,
     Piece,
     Unreadable,
+    bodies,
     deparse,
     deparse_expression,
     fingerprint,
@@ -19,7 +20,6 @@ from rules.sql.grammar import (
     parse,
     shape,
     strings,
-    walk,
 )
 from rules.sql.selects import query_of
 from rules.sql.statement import Kind, Reading, RelationName, Statement
@@ -178,29 +178,25 @@ def _executing(statement: Statement, body: Node) -> Statement:
 
 def _set_by_function(tree: Node) -> Iterator[tuple[str, str | None]]:
     """Yield what set_config changes, as far as it is written there."""
-    for node in walk(tree):
-        name, body = kind(node)
-        if name == "FuncCall" and strings(body.get("funcname"))[-1] == "set_config":
+    for body in bodies(tree, "FuncCall"):
+        if strings(body.get("funcname"))[-1] == "set_config":
             setting, value = (*map(_written, items(body, "args")), None, None)[:2]
             yield setting or "", value
 
 
 def _requests(tree: Node) -> Iterator[RelationName]:
     """A request for budget is the proxy's to answer, as the relation that shows requests is."""
-    for node in walk(tree):
-        name, body = kind(node)
-        if name == "FuncCall" and tuple(strings(body.get("funcname"))) == (SCHEMA, REQUEST):
+    for body in bodies(tree, "FuncCall"):
+        if strings(body.get("funcname")) == (SCHEMA, REQUEST):
             yield RelationName(SCHEMA, REQUESTS.name, None)
 
 
 def _bars(tree: Node, positions: _Positions) -> Iterator[int | None]:
     """Calls of noisegate.margin, low and high; by their bare names where a search path finds them."""
-    for node in walk(tree):
-        name, body = kind(node)
-        if name == "FuncCall":
-            *schema, function = strings(body.get("funcname"))
-            if function in _BARS and schema in ([], ["noisegate"]):
-                yield positions.of(body)
+    for body in bodies(tree, "FuncCall"):
+        *schema, function = strings(body.get("funcname"))
+        if function in _BARS and schema in ([], ["noisegate"]):
+            yield positions.of(body)
 
 
 def _written(node: Json) -> str | None:

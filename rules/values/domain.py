@@ -98,6 +98,18 @@ def items_of(domain: Domain, limit: int) -> tuple[Value, ...] | None:
             return None
 
 
+def number_of_items(domain: Domain, limit: int) -> int | None:
+    """How many values there are, if there are not more than the limit."""
+    match domain:
+        case Values(items=items):
+            number = len(items)
+        case Range(low=Fraction() as low, high=Fraction() as high, step=Fraction() as step):
+            number = max(0, high // step - -(-low // step) + 1)
+        case _:
+            return None
+    return number if number <= limit else None
+
+
 def union_of(domains: Sequence[Domain]) -> Domain:
     """The union of them all: of finite sets in one go."""
     lists = [domain for domain in domains if isinstance(domain, Values)]

@@ -5,12 +5,23 @@ count(DISTINCT p.id) FROM products AS p, items AS i WHERE i.product_id = p.id; w
 all rows, which are public. IN and, over a column that is never NULL, NOT IN say the same.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rules.catalog import Column, Table
 from rules.planner.tables import Tables, tables_in
-from rules.sql.grammar import Json, Node, deparse, deparse_expression, items, kind, parse, strings, walk
+from rules.sql.grammar import (
+    Json,
+    Node,
+    bodies,
+    deparse,
+    deparse_expression,
+    holders,
+    items,
+    kind,
+    parse,
+    strings,
+    walk,
+)
 from rules.sql.tree import copied
 
 _ELSE = (
@@ -21,11 +32,11 @@ _ELSE = (
 
 def count_matched(tree: Node, tables: Tables) -> Node:
     """Rewrite every count of public rows by whether a protected row matches."""
-    ctes = frozenset(str(body.get("ctename")) for name, body in map(kind, walk(tree)) if name == "CommonTableExpr")
-    if not any(_found(body, tables, ctes) for body in _selects(tree)):
+    ctes = frozenset(str(body.get("ctename")) for body in bodies(tree, "CommonTableExpr"))
+    if not any(_found(body, tables, ctes) for body in bodies(tree, "SelectStmt")):
         return tree
     made = copied(tree)
-    for body in list(_selects(made)):
+    for body in bodies(made, "SelectStmt"):
         if (matched := _found(body, tables, ctes)) is not None:
             (piece,) = parse(matched.sql())
             body.clear()
@@ -52,10 +63,6 @@ class _Matched:
         test = f" WHERE {' AND '.join(f'({condition})' for condition in self.rest)}" if self.rest else ""
         every = f"SELECT count(*) FROM {_sources((self.source,))}{test}"
         return f"SELECT GREATEST(({every}) - GREATEST((SELECT {number} {joined}), 0), 0) AS {self.name}"
-
-
-def _selects(tree: Node) -> Iterator[Node]:
-    return (body for name, body in map(kind, walk(tree)) if name == "SelectStmt")
 
 
 def _sources(nodes: tuple[Json, ...]) -> str:
@@ -87,7 +94,7 @@ def _found(body: Node, tables: Tables, ctes: frozenset[str]) -> _Matched | None:
     tested = [(conjunct, _subquery(conjunct)) for conjunct in _conjuncts(body.get("whereClause"))]
     links = [link for _, link in tested if link is not None]
     others = [node for node, link in tested if link is None]
-    if len(links) != 1 or any("SubLink" in part for other in others for part in walk(other)):
+    if len(links) != 1 or any(holders(other, "SubLink") for other in others):
         return None
     public = _Read(_alias(_body(sources[0])), table)
     rest = tuple(deparse_expression(public.qualified(other)) for other in others)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rules.catalog import Table
 from rules.planner.block_leaves import is_aggregate
 from rules.planner.tables import Tables
-from rules.sql.grammar import Json, Node, items, kind, strings, walk
+from rules.sql.grammar import Json, Node, holders, items, kind, strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Item:
 
 def expand_dependent_keys(tree: Node, tables: Tables) -> Node:
     """Write the columns that a primary key in GROUP BY determines into GROUP BY."""
-    selects = [node for node in walk(tree) if items(node, "groupClause") and "targetList" in node]
+    selects = [node for node in holders(tree, "groupClause") if items(node, "groupClause") and "targetList" in node]
     written = {id(body): keys for body in selects if (keys := _dependent_keys(body, tables))}
     made = _with_keys(tree, written) if written else tree
     assert isinstance(made, dict)

@@ -12,7 +12,7 @@ from rules.catalog import Routine, TableName
 from rules.planner.block_leaves import is_aggregate
 from rules.planner.tables import Tables
 from rules.refusal import TooComplex
-from rules.sql.grammar import Json, Node, Unreadable, items, kind, parse, strings, walk
+from rules.sql.grammar import Json, Node, Unreadable, holders, items, kind, parse, strings, walk
 from rules.sql.selects import column_name
 from rules.sql.tree import PLACES, canonical_tree, copied
 
@@ -46,7 +46,7 @@ class _Inline:
 def inline_functions(tree: Node, tables: Tables) -> Node:
     """Replace every call of a function that is one expression, from the outermost inwards."""
     inliner = _Inliner(tables)
-    if all(inliner.find(node) is None for node in walk(tree)):
+    if all(inliner.find(node) is None for node in holders(tree, "FuncCall")):
         return tree
     made = inliner.replaced(tree, 0)
     assert isinstance(made, dict)

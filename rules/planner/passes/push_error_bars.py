@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rules.planner.block_leaves import is_aggregate
 from rules.planner.error_bars import argument_of, bar_name
 from rules.planner.tables import Tables
-from rules.sql.grammar import Json, Node, items, kind, strings, walk
+from rules.sql.grammar import Json, Node, bodies, holders, items, kind, strings, walk
 from rules.sql.selects import column_name
 from rules.sql.tree import copied
 
@@ -31,7 +31,8 @@ class _Entry:
 
 def push_error_bars(tree: Node, _: Tables) -> Node:
     """Move all bars as far as they go."""
-    if not any(bar_name(node) for node in walk(tree)) or any(node.get("isNatural") for node in walk(tree)):
+    is_natural = any(node["isNatural"] for node in holders(tree, "isNatural"))
+    if is_natural or not any(map(bar_name, holders(tree, "FuncCall"))):
         return tree
     made = copied(tree)
     number = 0
@@ -41,7 +42,7 @@ def push_error_bars(tree: Node, _: Tables) -> Node:
 
 
 def _push_one(query: Node, name: str) -> bool:
-    for body in [node for node in walk(query) if "targetList" in node and "fromClause" in node]:
+    for body in [node for node in holders(query, "fromClause") if "targetList" in node]:
         if items(body, "groupClause") or any(is_aggregate(node) for node in _own(body)):
             continue
         for bar in [node for node in _own(body) if bar_name(node)]:
@@ -65,8 +66,8 @@ def _own(node: Json, *, is_top: bool = True) -> Iterator[Node]:
 
 def _entry_of(bar: Node, body: Node, query: Node) -> _Entry | None:
     """The one item of FROM of which all columns in a bar come, if it is a SELECT that may have one more."""
-    columns = [strings(kind(node)[1].get("fields")) for node in walk(argument_of(bar)) if kind(node)[0] == "ColumnRef"]
-    if not columns or any("SelectStmt" in node for node in walk(argument_of(bar))):
+    columns = [strings(body.get("fields")) for body in bodies(argument_of(bar), "ColumnRef")]
+    if not columns or holders(argument_of(bar), "SelectStmt"):
         return None
     entries = [entry for source in items(body, "fromClause") for entry in _entries(source, body, query)]
     fitting = [entry for entry in entries if all(_has(entry, fields) for fields in columns)]
@@ -107,7 +108,7 @@ def _entry(alias: str, body: Node, named: tuple[str, ...], readers: tuple[Node, 
 
 def _cte(name: str, query: Node) -> Node | None:
     """The only CTE of this name."""
-    clauses = [node["withClause"] for node in walk(query) if isinstance(node.get("withClause"), dict)]
+    clauses = bodies(query, "withClause")
     if any(isinstance(clause, dict) and clause.get("recursive") for clause in clauses):
         return None
     ctes = [kind(cte)[1] for clause in clauses if isinstance(clause, dict) for cte in items(clause, "ctes")]
@@ -124,7 +125,7 @@ def _readers(name: str, query: Node) -> Iterator[Node]:
 
 
 def _is_star(target: Node) -> bool:
-    return kind(target.get("val"))[0] == "ColumnRef" and any("A_Star" in node for node in walk(target.get("val")))
+    return kind(target.get("val"))[0] == "ColumnRef" and bool(holders(target.get("val"), "A_Star"))
 
 
 def _write_stars_out(entry: _Entry) -> bool:

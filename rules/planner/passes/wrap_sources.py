@@ -6,13 +6,13 @@ A function that reads the items beside it stays as it is.
 from collections.abc import Iterator
 
 from rules.planner.tables import Tables
-from rules.sql.grammar import Json, Node, items, kind, strings, walk
+from rules.sql.grammar import Json, Node, bodies, holders, items, kind, strings, walk
 from rules.sql.tree import copied
 
 
 def wrap_sources(tree: Node, _: Tables) -> Node:
     """Make a query of every function and list of VALUES in FROM."""
-    if not any(map(_is_wrapped, (item for owner in walk(tree) for item in _sources(owner)))):
+    if not any(map(_is_wrapped, _sources(tree))):
         return tree
     made = copied(tree)
     for owner in list(walk(made)):
@@ -24,17 +24,18 @@ def wrap_sources(tree: Node, _: Tables) -> Node:
     return made
 
 
-def _sources(owner: Node) -> Iterator[Json]:
-    yield from items(owner, "fromClause")
-    yield owner.get("larg")
-    yield owner.get("rarg")
+def _sources(tree: Node) -> Iterator[Json]:
+    for owner in holders(tree, "fromClause"):
+        yield from items(owner, "fromClause")
+    for side in ("larg", "rarg"):
+        yield from (owner[side] for owner in holders(tree, side))
 
 
 def _is_wrapped(item: Json) -> bool:
     name, body = kind(item)
     is_values = name == "RangeSubselect" and bool(items(kind(body.get("subquery"))[1], "valuesLists"))
     is_bare = (is_values or name == "RangeFunction") and not body.get("lateral")
-    return is_bare and not any("ColumnRef" in node for node in walk(body))
+    return is_bare and not holders(body, "ColumnRef")
 
 
 def _as_query(item: Json) -> Json:
@@ -53,5 +54,5 @@ def _as_query(item: Json) -> Json:
 
 def _function_name(body: Node) -> str:
     """Return what FROM f(…) without an alias is called."""
-    calls = (strings(kind(node)[1].get("funcname")) for node in walk(body) if kind(node)[0] == "FuncCall")
+    calls = (strings(call.get("funcname")) for call in bodies(body, "FuncCall"))
     return next((names[-1] for names in calls if names), "f")
