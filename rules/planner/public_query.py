@@ -59,7 +59,9 @@ def find_public_query(inner: InnerQuery, text: str, request: Request, tables: Ta
 
 def find_closed(tree: Node, tables: Tables) -> TableName | None:
     """Find a public table in a statement of which the twin has no rows."""
-    named = (_named(tables, *name) for name in sorted(tables_in(tree), key=str) if tables.context.closed)
+    if not tables.context.closed:
+        return None
+    named = (_named(tables, *name) for name in sorted(tables_in(tree), key=str))
     return next((name for name in named if name in tables.context.closed), None)
 
 

@@ -80,24 +80,25 @@ def source(text: str) -> Node:
 
 def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> None:
     """Tables, and those that columns name with their schema."""
-    waiting = [node]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting.extend(part)
-        elif isinstance(part, dict):
-            if isinstance(body := part.get("RangeVar"), dict):
-                schema, relation = body.get("schemaname"), str(body.get("relname"))
-                if schema is not None or relation not in hidden:
-                    tables.add((None if schema is None else str(schema), relation))
-            elif isinstance(body := part.get("ColumnRef"), dict):
-                fields = strings(body.get("fields"))
-                tables.update([(fields[-3], fields[-2])] if len(fields) > 2 else [])
-            elif isinstance(clause := part.get("withClause"), dict):
-                within = _note_ctes(clause, hidden, tables)
-                _note([child for key, child in part.items() if key != "withClause"], within, tables)
-            else:
-                waiting.extend([child for child in part.values() if isinstance(child, TREES)])
+    if isinstance(node, list):
+        for child in node:
+            _note(child, hidden, tables)
+    elif isinstance(node, dict):
+        if isinstance(body := node.get("RangeVar"), dict):
+            schema, relation = body.get("schemaname"), str(body.get("relname"))
+            if schema is not None or relation not in hidden:
+                tables.add((None if schema is None else str(schema), relation))
+            return
+        if isinstance(body := node.get("ColumnRef"), dict):
+            if len(fields := items(body, "fields")) > 2:
+                schema, relation = strings(fields[-3:-1])
+                tables.add((schema, relation))
+            return
+        if isinstance(clause := node.get("withClause"), dict):
+            hidden = _note_ctes(clause, hidden, tables)
+        for key, child in node.items():
+            if isinstance(child, TREES) and key != "withClause":
+                _note(child, hidden, tables)
 
 
 def _note_ctes(clause: Node, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> frozenset[str]:

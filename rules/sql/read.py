@@ -1,6 +1,6 @@
 """A text as PostgreSQL's grammar reads it: its statements, their kinds, and the tables that they name."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -77,14 +77,15 @@ def _statement(piece: Piece, data: bytes) -> Statement:
     name, body = kind(piece.tree)
     characters = len(data[:start].decode())
     positions = _Positions(data, start)
+    calls = bodies(piece.tree, "FuncCall")
     statement = Statement(
         kind=KINDS.get(name, Kind.OTHER),
         text=own.decode(),
         start=characters,
-        relations=(*_relations(piece.tree, frozenset(), positions), *_requests(piece.tree)),
-        settings=tuple(_set_by_function(piece.tree)),
+        relations=(*_relations(piece.tree, frozenset(), positions), *_requests(calls)),
+        settings=tuple(_set_by_function(calls)),
         fingerprint=fingerprint(own.decode()),
-        bars=tuple(_bars(piece.tree, positions)),
+        bars=tuple(_bars(calls, positions)),
         shape="" if (query := query_of(piece.tree)) is None else shape(query)[:_MOST_SHAPE],
     )
     if refusal := refusal_by_kind(piece.tree):
@@ -176,24 +177,24 @@ def _executing(statement: Statement, body: Node) -> Statement:
     return replace(statement, name=_text(body, "name"), arguments=arguments)
 
 
-def _set_by_function(tree: Node) -> Iterator[tuple[str, str | None]]:
+def _set_by_function(calls: Sequence[Node]) -> Iterator[tuple[str, str | None]]:
     """Yield what set_config changes, as far as it is written there."""
-    for body in bodies(tree, "FuncCall"):
+    for body in calls:
         if strings(body.get("funcname"))[-1] == "set_config":
             setting, value = (*map(_written, items(body, "args")), None, None)[:2]
             yield setting or "", value
 
 
-def _requests(tree: Node) -> Iterator[RelationName]:
+def _requests(calls: Sequence[Node]) -> Iterator[RelationName]:
     """A request for budget is the proxy's to answer, as the relation that shows requests is."""
-    for body in bodies(tree, "FuncCall"):
+    for body in calls:
         if strings(body.get("funcname")) == (SCHEMA, REQUEST):
             yield RelationName(SCHEMA, REQUESTS.name, None)
 
 
-def _bars(tree: Node, positions: _Positions) -> Iterator[int | None]:
+def _bars(calls: Sequence[Node], positions: _Positions) -> Iterator[int | None]:
     """Calls of noisegate.margin, low and high; by their bare names where a search path finds them."""
-    for body in bodies(tree, "FuncCall"):
+    for body in calls:
         *schema, function = strings(body.get("funcname"))
         if function in _BARS and schema in ([], ["noisegate"]):
             yield positions.of(body)

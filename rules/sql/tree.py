@@ -32,18 +32,23 @@ def walk(node: Json) -> Iterator[Node]:
 
 
 def holders(node: Json, key: str) -> list[Node]:
-    """Every dict below and at a node that has this key, outermost first, in a third of the time of a `walk`."""
+    """Every dict below and at a node that has this key, outermost first."""
     holding: list[Node] = []
-    waiting = [node]
-    while waiting:
-        tree = waiting.pop()
-        if isinstance(tree, dict):
-            if key in tree:
-                holding.append(tree)
-            waiting.extend([child for child in tree.values() if isinstance(child, TREES)][::-1])
-        elif isinstance(tree, list):
-            waiting.extend(tree[::-1])
+    _collect(node, key, holding)
     return holding
+
+
+def _collect(node: Json, key: str, holding: list[Node]) -> None:
+    """Add the dicts of a tree that have a key. Planning does this some twenty times: calls are faster than a stack."""
+    if isinstance(node, dict):
+        if key in node:
+            holding.append(node)
+        for child in node.values():
+            if isinstance(child, TREES):
+                _collect(child, key, holding)
+    elif isinstance(node, list):
+        for child in node:
+            _collect(child, key, holding)
 
 
 def bodies(node: Json, name: str) -> list[Node]:

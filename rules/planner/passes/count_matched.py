@@ -32,6 +32,8 @@ _ELSE = (
 
 def count_matched(tree: Node, tables: Tables) -> Node:
     """Rewrite every count of public rows by whether a protected row matches."""
+    if not holders(tree, "SubLink"):
+        return tree
     ctes = frozenset(str(body.get("ctename")) for body in bodies(tree, "CommonTableExpr"))
     if not any(_found(body, tables, ctes) for body in bodies(tree, "SelectStmt")):
         return tree

@@ -31,8 +31,8 @@ class _Entry:
 
 def push_error_bars(tree: Node, _: Tables) -> Node:
     """Move all bars as far as they go."""
-    is_natural = any(node["isNatural"] for node in holders(tree, "isNatural"))
-    if is_natural or not any(map(bar_name, holders(tree, "FuncCall"))):
+    has_bars = any(map(bar_name, holders(tree, "FuncCall")))
+    if not has_bars or any(node["isNatural"] for node in holders(tree, "isNatural")):
         return tree
     made = copied(tree)
     number = 0

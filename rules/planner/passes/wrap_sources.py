@@ -12,7 +12,8 @@ from rules.sql.tree import copied
 
 def wrap_sources(tree: Node, _: Tables) -> Node:
     """Make a query of every function and list of VALUES in FROM."""
-    if not any(map(_is_wrapped, _sources(tree))):
+    has_such = holders(tree, "RangeFunction") or holders(tree, "valuesLists")
+    if not has_such or not any(map(_is_wrapped, _sources(tree))):
         return tree
     made = copied(tree)
     for owner in list(walk(made)):
