@@ -1,9 +1,8 @@
 """Everything that sessions ask of the rules: to read, to plan, and to answer one private statement."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from proxy.engines.engine import Engine
@@ -27,7 +26,7 @@ from proxy.execute.rulebook import Rulebook
 from proxy.execute.shown import Shown, show, work_of
 from proxy.execute.statement_context import StatementContext
 from proxy.execute.synopses import SynopsisBook, SynopsisState
-from proxy.execute.system_views import SystemViews
+from proxy.execute.system_views import OwnRows, SystemViews
 from proxy.execute.time_padding import on_grid
 from proxy.execute.time_zones import Zones
 from proxy.recent_values import RecentValues
@@ -168,11 +167,11 @@ class Service:
         session: str,
         timeout_seconds: float,
         reuse: bool = True,
-        own: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        own: OwnRows = dict,
     ) -> Answer:
         """Charge, look, noise and settle; raises a Refusal. What was charged stays charged, whatever is raised.
 
-        `own` are the rows of virtual relations that the session itself knows.
+        `own` makes the rows of system views that the session itself knows.
         """
         rulebook, now = self._rulebook, asyncio.get_running_loop().time()
         if plan.generation != rulebook.generation:

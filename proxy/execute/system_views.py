@@ -5,7 +5,7 @@ what all of them have spent together is told: it binds this analyst too. The rea
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -26,6 +26,7 @@ _SHORT: Final = 12  # digits of a fingerprint
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
 
 Row = Sequence[Cell]
+OwnRows = Callable[[], Mapping[str, tuple[str, ...]]]  # of a session, by system view: made where one is read
 
 
 class SystemViews:
@@ -36,10 +37,10 @@ class SystemViews:
         self._columns: tuple[int, tuple[str, ...]] = (-1, ())  # by generation of the rules
 
     async def tell(
-        self, names: Sequence[str], analyst: str, rulebook: Rulebook, own: Mapping[str, tuple[str, ...]]
+        self, names: Sequence[str], analyst: str, rulebook: Rulebook, own: OwnRows
     ) -> tuple[tuple[str, ...], ...]:
-        """For each virtual relation its rows, as texts; `own` are those that the session knows."""
-        view_rows = dict(own)
+        """For each system view its rows, as texts; `own` makes those that the session knows."""
+        view_rows = dict(own())
         if "columns" in names:
             view_rows["columns"] = await self._columns_of(rulebook)
         if "budget" in names or "ledger" in names:

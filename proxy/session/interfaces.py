@@ -8,6 +8,7 @@ from proxy.execute.again import Promises
 from proxy.execute.public_rows import PublicRows
 from proxy.execute.service import Answer
 from proxy.execute.synopses import SynopsisState
+from proxy.execute.system_views import OwnRows
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, PreviewRows, PublicQuery, Request
 from rules.refusal import Refusal
@@ -156,5 +157,5 @@ class StatementService(Protocol):
         session: str,
         timeout_seconds: float,
         reuse: bool = True,
-        own: Mapping[str, tuple[str, ...]] = ...,
+        own: OwnRows = ...,
     ) -> Answer: ...

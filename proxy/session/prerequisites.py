@@ -6,12 +6,13 @@ noised, and computed there. Its rows come back as text and enter the statement a
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 from proxy.execute.service import Answer
+from proxy.execute.system_views import OwnRows
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import text_arrays
 from proxy.session.parameter_values import ParameterValues
@@ -43,7 +44,7 @@ class Run:
     settings: AnalystSettings
     ends: float  # when the event loop's clock says that it has taken too long
     sync: bool
-    own: Mapping[str, tuple[str, ...]]  # the rows of virtual relations that the session itself knows
+    own: OwnRows  # of the session
 
 
 class Prerequisites(ABC):

@@ -7,7 +7,7 @@ client's implicit transaction; in the simple protocol each ends with one.
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
@@ -31,7 +31,7 @@ from proxy.session.twin_probe import PROBE_ROW, TEXT_ARRAY_OID, SessionState, de
 from proxy.wire.backend import IN_TRANSACTION, Field
 from proxy.wire.frontend import STATEMENT, Close, Describe
 from rules.mechanisms.release_plan import Block
-from rules.planner.plan import NeedsInner, Plan, Request
+from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
@@ -109,8 +109,8 @@ class Private(Accuracy):
         _check_settings(private, moment)
         settings = read_settings(moment.settings, self._limits)
         parameters = await self._values.of(private, types, sync=sync)
-        run = Run(parameters, settings, self._end(moment, since), sync, self._own_rows(moment))
-        request = replace(self._request(private.around.query, moment, settings, parameters), views=views)
+        run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
+        request = self._request(private.around.query, moment, settings, parameters, views)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
         with progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends):
@@ -128,10 +128,17 @@ class Private(Accuracy):
         """The rows of system views that are this session's own."""
         return {"last": self._last, "settings": setting_rows(moment.settings, self._limits)}
 
-    def _request(self, query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters) -> Request:
+    def _request(
+        self,
+        query: str,
+        moment: SessionState,
+        settings: AnalystSettings,
+        parameters: Parameters,
+        views: tuple[TemporaryView, ...],
+    ) -> Request:
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
         request = request_of(query, moment, settings, parameters)
-        return replace(request, preview_rows=rows, closed=self._service.public.closed)
+        return replace(request, views=views, preview_rows=rows, closed=self._service.public.closed)
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest_asyncio
 from proxy.execute.again import Promises
 from proxy.execute.public_rows import PublicRows
 from proxy.execute.service import Answer
+from proxy.execute.system_views import OwnRows
 from proxy.session.sessions import Sessions
 from proxy.settings import SessionSettings
 from proxy.twin.embedded import PORT, Cluster
@@ -151,7 +152,7 @@ class FewStatements:
         session: str,
         timeout_seconds: float,
         reuse: bool = True,
-        own: Mapping[str, tuple[str, ...]] | None = None,
+        own: OwnRows = dict,
     ) -> Answer:
         self.answered += 1
         self.timeouts.append(timeout_seconds)
