@@ -1,6 +1,7 @@
 """Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 from rules.aggregates.block_statistics import distinct_argument
@@ -19,12 +20,13 @@ from rules.aggregates.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of
 from rules.aggregates.sum_bounds import clip
 from rules.aggregates.typical import typical
 from rules.algebra.nodes import Facts
+from rules.algebra.rows_per_key import is_share
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_typical
 from rules.functions.datetime.intervals import part_of_span, shown_by
 from rules.functions.guard import as_value
 from rules.kernel import measures as k
-from rules.kernel.summand import Summand
+from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
@@ -71,9 +73,13 @@ def _of_numbers(
         case "count", (argument,):
             return _count(both_true(present(argument, binding), tested))
         case "sum", (argument,):
-            return (_distinct_sum if call.distinct else _sum)(argument, tested, binding, rows)
+            if call.distinct:
+                return _distinct_sum(argument, tested, binding, rows)
+            return _sum(argument, tested, binding, facts, rows)
         case "avg", (argument,):
-            return _average(argument, tested, binding, rows, distinct=call.distinct)
+            if call.distinct:
+                return _distinct_average(argument, tested, binding, rows)
+            return _average(argument, tested, binding, facts, rows)
         case (("min" | "max"), (argument,)):
             return extreme(call.name, argument, tested, binding, rows)
         case name, (argument,) if name in OF_ONE and not call.distinct:
@@ -146,17 +152,29 @@ def is_unit(argument: Expression, facts: Facts) -> bool:
     return argument.id in facts.determined and frozenset([argument.id]) in facts.determinants and not argument.nullable
 
 
-def _sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+_FEW_ROWS = 4  # of a unit: below, a cap of its total saves little
+
+
+def _total(argument: Expression, summand: Summand, facts: Facts, rows: int) -> int | None:
+    """The most that a unit adds to a sum, where all of its rows add up to no more than one row may have.
+
+    Sums of rows by order, say: however a unit's rows are shared out among orders, they are all that it has.
+    """
+    reach = max(abs(summand.lattice.low), abs(summand.lattice.high))
+    return reach if reach and rows >= _FEW_ROWS and is_share(argument, facts.shares) else None
+
+
+def _sum(argument: Expression, tested: Expression, binding: Binding, facts: Facts, rows: int) -> Recipe:
     summand = clip(as_value(argument, binding.setting), rows, "sum")
-    lattice, result = summand.lattice, _sum_type(argument.type)
-    part = k.Sum(where(summand, tested))
-    middle, positive = lattice.low + lattice.high, lattice.low >= 0
+    lattice, result, total = summand.lattice, _sum_type(argument.type), _total(argument, summand, facts, rows)
+    part, positive = k.Sum(where(summand, tested), total=total), lattice.low >= 0
+    middle = lattice.low + lattice.high if total is None else 0
     centred = Recipe(
-        _centred(argument, summand, tested, binding),
+        _centred(argument, summand, tested, binding, total),
         lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, digits_of(lattice), positive),
         result,
     )
-    better = None if middle == 0 else centred
+    better = None if middle == 0 and total is None else centred
     return Recipe(
         (part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice), positive), result, centred=better
     )
@@ -171,18 +189,23 @@ def _distinct_sum(argument: Expression, tested: Expression, binding: Binding, ro
 
 
 def _centred(
-    argument: Expression, summand: Summand, tested: Expression, binding: Binding
+    argument: Expression, summand: Summand, tested: Expression, binding: Binding, total: int | None = None
 ) -> tuple[Contribution, ...]:  # fmt: skip
     """Σ(2q − (low + high)), never further from zero than the range is wide, and the rows that have a value.
 
-    A bare column that is not double precision is counted where it is not NULL, as count(x) counts it, so that both
-    are one measure: a NaN among them stands in the middle of the bounds.
+    Where a unit's total is capped the halves lie around zero, as the cap does. A bare column that is not double
+    precision is counted where it is not NULL, as count(x) counts it, so that both are one measure: a NaN among them
+    stands in the middle of the bounds.
     """
-    tested_summand = where(summand, tested)
-    total = k.Sum(tested_summand, centred=True)
+    tested_summand = where(summand if total is None else _around_zero(summand, total), tested)
+    halves = k.Sum(tested_summand, centred=True, total=total and 2 * total)
     if isinstance(argument, Column) and argument.type.kind != "float":
-        return total, k.Count(both_true(present(argument, binding), tested))
-    return total, k.Count() if is_always_there(tested_summand) else k.Values(tested_summand)
+        return halves, k.Count(both_true(present(argument, binding), tested))
+    return halves, k.Count() if is_always_there(tested_summand) else k.Values(tested_summand)
+
+
+def _around_zero(summand: Summand, reach: int) -> Summand:
+    return replace(summand, lattice=replace(summand.lattice, low=-reach, high=reach))
 
 
 def _sum_type(sql_type: Type) -> Type:
@@ -191,17 +214,32 @@ def _sum_type(sql_type: Type) -> Type:
     return INT8 if sql_type.base in ("int2", "int4") else NUMERIC
 
 
-def _average(argument: Expression, tested: Expression, binding: Binding, rows: int, *, distinct: bool) -> Recipe:
+def _average(argument: Expression, tested: Expression, binding: Binding, facts: Facts, rows: int) -> Recipe:
     summand = clip(as_value(argument, binding.setting), rows, "avg")
-    lattice = summand.lattice
+    total = _total(argument, summand, facts, rows)
+    parts = _centred(argument, summand, tested, binding, total)
+    if total is None:
+        return _mean(argument, summand.lattice, parts)
+    least = summand.lattice.low * summand.lattice.step
+    return _mean(argument, _around_zero(summand, total).lattice, parts, least)
+
+
+def _distinct_average(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
+    summand = clip(as_value(argument, binding.setting), rows, "avg")
+    tested_summand = where(summand, tested)
+    parts = k.DistinctSum(tested_summand, centred=True), k.DistinctValues(tested_summand)
+    return _mean(argument, summand.lattice, parts)
+
+
+def _mean(
+    argument: Expression, lattice: Lattice, parts: tuple[Contribution, ...], least: Fraction | None = None
+) -> Recipe:  # fmt: skip
     low, high = lattice.low * lattice.step, lattice.high * lattice.step
     result = FLOAT8 if argument.type.kind == "float" else NUMERIC
     digits = max(_AVERAGE_DIGITS, digits_of(lattice) + 4)
-    parts = _centred(argument, summand, tested, binding)
-    if distinct:
-        tested_summand = where(summand, tested)
-        parts = k.DistinctSum(tested_summand, centred=True), k.DistinctValues(tested_summand)
-    return Recipe(parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits), result)
+    return Recipe(
+        parts, lambda numbers: Average(numbers[0], numbers[1], lattice.step, low, high, digits, least), result
+    )
 
 
 def choose(recipes: tuple[Recipe, ...]) -> tuple[Recipe, ...]:

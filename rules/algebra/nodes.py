@@ -51,6 +51,7 @@ class Facts:
     steps: tuple[Step, ...] = ()  # columns through which rows are linked to their unit
     anchors: tuple[Step, ...] = ()  # columns to which such steps lead
     refers: tuple[Step, ...] = ()  # columns of foreign keys, whether they lead to a unit or not
+    shares: frozenset[int] = frozenset()  # numbers of which all rows of a unit have no more than one row may have
     absent: frozenset[int] = frozenset()  # columns that rows which are left out would have as NULL: see `unmatched`
 
     def column(self, number: int) -> Column:

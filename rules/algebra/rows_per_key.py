@@ -1,11 +1,11 @@
-"""Bound the rows that a unit has of a unique key whose columns have few values: a proof, not a promise."""
+"""Bound the rows that a unit has of a unique key whose columns have few values, and what its rows add up to."""
 
 from dataclasses import replace
 
 from rules.algebra.nodes import Facts, Rows
 from rules.values import domain
 from rules.values.domain import Values
-from rules.values.expression import Apply, Column, Expression, conjuncts, ids_in
+from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
 from rules.values.types import Type, have_one_equality
 
 MOST_ROWS = 1000  # that a key's values are worth counting for
@@ -80,3 +80,29 @@ def _keys_left(facts: Facts) -> frozenset[frozenset[int]]:
     in_keys = frozenset().union(*facts.keys)
     alone = frozenset(column.id for column in facts.columns if column.id in in_keys and _size([column]) == 1)
     return frozenset(key - alone for key in facts.keys if key & alone and key - alone)
+
+
+_OF_SHARES = frozenset(("+", "-", "coalesce", "greatest", "least"))
+_OF_ONE_SHARE = frozenset(("abs", "cast", "clamp", "double", "exact", "negative", "seen", "*"))
+
+
+def is_share(expression: Expression, shares: frozenset[int]) -> bool:
+    """Tell whether all rows of a unit add up to no more than the bound of one row, as what it is made of does.
+
+    It is advice: the kernel caps the total of a unit by that bound.
+    """
+    match expression:
+        case Column(id=number):
+            return number in shares
+        case Constant(text=text, value=value):
+            return text is None or value == 0
+        case Apply(name="case", arguments=arguments):
+            return all(is_share(chosen, shares) for chosen in (*arguments[1:-1:2], *arguments[-1:]))
+        case Apply(name="/", arguments=(dividend, Constant())):
+            return is_share(dividend, shares)
+        case Apply(name=name, arguments=arguments) if name in _OF_SHARES:
+            return all(is_share(argument, shares) for argument in arguments)
+        case Apply(name=name, arguments=arguments) if name in _OF_ONE_SHARE:
+            computed = [argument for argument in arguments if not isinstance(argument, Constant)]
+            return len(computed) == 1 and is_share(computed[0], shares)
+    return False

@@ -27,7 +27,7 @@ from rules.algebra.nodes import (
 )
 from rules.algebra.outer_public_rows import after_filter, after_join, check_computed, check_whole
 from rules.algebra.plain_conditions import plain_condition
-from rules.algebra.rows_per_key import fewer
+from rules.algebra.rows_per_key import fewer, is_share
 from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, tied
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
@@ -67,10 +67,12 @@ def projected(
     )
     determined = {number for number, expression in computed if facts.unit and ids_in(expression) <= facts.determined}
     absent = {number for number, expression in computed if check_computed(expression, facts.absent)}
+    shares = {number for number, expression in computed if is_share(expression, facts.shares)}
     made = replace(
         facts,
         columns=(*facts.columns, *columns),
         determined=facts.determined | determined,
+        shares=facts.shares | shares,
         absent=facts.absent | absent,
     )
     return Project(source, computed, made)
@@ -227,6 +229,7 @@ def _merged(
         steps=(*one.steps, *two.steps),
         anchors=(*one.anchors, *two.anchors),
         refers=(*one.refers, *two.refers),
+        shares=(one.shares if right_unique else frozenset()) | (two.shares if left_unique else frozenset()),
     )
 
 

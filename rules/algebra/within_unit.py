@@ -42,8 +42,12 @@ def per_unit(
         aliases=frozenset(plain[number] for number in facts.aliases & plain.keys()),
         steps=tuple(replace(step, column=plain[step.column]) for step in facts.steps if step.column in plain),
         anchors=tuple(replace(step, column=plain[step.column]) for step in facts.anchors if step.column in plain),
+        shares=frozenset(number for number, _, column in aggregates if column.name in _SHARED_OUT),
     )
     return PerUnit(source, keys, tuple((number, aggregate) for number, aggregate, _ in aggregates), made)
+
+
+_SHARED_OUT = frozenset(("count", "sum"))  # each row of a unit is counted once, whatever the keys are
 
 
 def _key_column(number: int, expression: Expression) -> Column:

@@ -47,6 +47,7 @@ class Average:
     low: Fraction
     high: Fraction
     digits: int
+    least: Fraction | None = None  # where a mean is known to be no less, though the bounds lie around zero
 
 
 @dataclass(frozen=True, slots=True)

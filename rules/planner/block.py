@@ -14,7 +14,7 @@ from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
 from rules.bind.table import demand_bounds
 from rules.bind.walk_syntax import is_estimate, is_typical
-from rules.kernel.measures import DistinctMeasure, Units
+from rules.kernel.measures import DistinctMeasure, Sum, Units
 from rules.kernel.replay import Kernel
 from rules.mechanisms.release_plan import (
     PublicGroups,
@@ -103,7 +103,8 @@ def draft_block(
     public = None if listing is None else listing.groups
     groups = None if public is None else len(public.rows)
     bounding = auto.bounding(bounding, recipes, parts, node.facts, groups)
-    bounding = replace(bounding, vectors=vectors_of(parts, bounding.own))
+    capped = tuple(part for part in parts if isinstance(part, Sum) and part.total is not None)
+    bounding = replace(bounding, vectors=vectors_of(parts, (*bounding.own, *capped)))
     _check_choices(parts, public)
     check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
     notices += _notices(site, keyed, recipes, bounding, context, is_private=listing is None)

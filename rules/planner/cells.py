@@ -68,8 +68,9 @@ def _halves(part: Contribution, centred: Sequence[Contribution] | None, names: C
     """The centred sum of what a part sums, and the count that belongs to it."""
     if centred is None or not isinstance(part, Sum):
         return None
-    total, count = map(names.part, centred)
-    return Halves(total, count, part.summand.lattice.low + part.summand.lattice.high)
+    halves, count = centred
+    assert isinstance(halves, Sum)
+    return Halves(names.part(halves), names.part(count), halves.summand.lattice.low + halves.summand.lattice.high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ def find_ladders(
             ("groups", "groups", rungs_to(min(bounding.groups, shares.groups or 1)), Fraction(1))
         )
     for total in bounding.own:
-        rungs = rungs_to(bounding.rows * total.reach, -(-total.reach // _FINEST))
+        most = bounding.rows * total.reach if total.total is None else total.total
+        rungs = rungs_to(most, -(-total.reach // _FINEST))
         ladders_of_measures.append((name(total), _words(total.summand.expression), rungs, _step(total, recipes)))
     ladders = []
     for number, (called, what, rungs, step) in enumerate(ladders_of_measures):

@@ -60,8 +60,9 @@ class CanonicalNames:
                 return f"units where {self.expression(condition)}"
             case Values(summand=summand):
                 return f"values of {self._summand(summand)}"
-            case Sum(summand=summand, centred=centred):
-                return f"{'centred ' * centred}sum of {self._summand(summand)}"
+            case Sum(summand=summand, centred=centred, total=total):
+                at_most = "" if total is None else f", at most {total} of a unit"
+                return f"{'centred ' * centred}sum of {self._summand(summand)}{at_most}"
             case Products(first=first, second=second):
                 return f"sum of products of {self._summand(first)} and {self._summand(second)}"
             case Distinct(expression=expression):

@@ -188,7 +188,7 @@ def _centred(output: Output) -> Output:
     if not isinstance(output, Average):
         return output
     half = (output.high - output.low) / 2
-    return replace(output, low=-half, high=half)
+    return replace(output, low=-half, high=half, least=None)
 
 
 def _with(margin: Margin, values: Sequence[float], *, rank_of: str = "") -> Margin:

@@ -119,8 +119,9 @@ def _average(output: Average, measures: Sequence[int]) -> tuple[int, int]:
         return both.numerator, 2 * both.denominator
     denominator = 2 * count * both.denominator * step.denominator
     numerator = both.numerator * count * step.denominator + measures[output.halves] * step.numerator * both.denominator
-    if numerator * output.low.denominator < output.low.numerator * denominator:
-        return output.low.numerator, output.low.denominator
+    least = output.low if output.least is None else output.least
+    if numerator * least.denominator < least.numerator * denominator:
+        return least.numerator, least.denominator
     if numerator * output.high.denominator > output.high.numerator * denominator:
         return output.high.numerator, output.high.denominator
     return numerator, denominator
@@ -159,4 +160,4 @@ def _replicated_average(output: Average, measures: list[Matrix]) -> Matrix | Non
         return None
     count = measures[output.count]
     mean = np.where(count > 0, measures[output.halves] / count * float(output.step / 2), 0.0)
-    return np.clip((low + high) / 2 + mean, low, high)
+    return np.clip((low + high) / 2 + mean, low if output.least is None else float(output.least), high)

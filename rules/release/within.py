@@ -178,7 +178,7 @@ def _of_mean(
 
 def _nearest_to_zero(output: Average) -> float:
     """A mean lies within its bounds."""
-    return float(max(output.low, -output.high, Fraction(0)))
+    return float(max(output.low, -output.high, output.least or 0, Fraction(0)))
 
 
 def _allowed(within: Within, size: float) -> float:

@@ -1,8 +1,9 @@
 """A planner that lies: whatever it infers of rows is at random replaced by something else.
 
 Domains, NULLs, keys, how many rows a unit has, what follows from what, lists of groups, which conditions exclude each
-other, bounds of sums, caps, forms, by which columns rows are linked, which time it is elsewhere. What it then plans may
-be nonsense; whether the kernel lets one unit move it further than it says, or an error out, is what the test asks.
+other, bounds of sums, caps, totals, forms, by which columns rows are linked, which time it is elsewhere. What it then
+plans may be nonsense; whether the kernel lets one unit move it further than it says, or an error out, is what the
+test asks.
 """
 
 from collections import Counter
@@ -19,6 +20,7 @@ from rules.algebra.nodes import Facts, Rows
 from rules.kernel.bounded import Statement
 from rules.kernel.forms import Form
 from rules.kernel.keys import Listed
+from rules.kernel.measures import Measure, Sum
 from rules.values import clocks, value
 from rules.values.domain import ANYTHING, ONE, Domain, Range, Values
 from rules.values.expression import Column, Constant
@@ -85,6 +87,8 @@ class Liar:
             change("rows", Rows(most, self._random.choice((most, 7, None))))
         if given.unit is not None and self.lies("columns of the unit"):
             change("aliases", given.aliases | some)
+        if self.lies("shares"):
+            change("shares", given.shares | some)
 
     def statement(self, given: Statement) -> Statement:
         """Caps, forms and lists: what a planner says to the kernel, and needs no inference for."""
@@ -94,7 +98,14 @@ class Liar:
             given = replace(given, rows_per_unit=self._random.choice((1, 2, 5, 1000)))
         if self.lies("cap of groups", 5):
             given = replace(given, groups_per_unit=self._random.choice((None, 1, 2, 1000)))
-        return replace(given, keys=tuple(self.key(key) for key in given.keys))
+        measures = tuple(self.measure(measure) for measure in given.measures)
+        return replace(given, keys=tuple(self.key(key) for key in given.keys), measures=measures)
+
+    def measure(self, measure: Measure) -> Measure:
+        """A unit's total of a sum, which is capped wherever anything is said of it."""
+        if isinstance(measure, Sum) and self.lies("total of a unit", 3):
+            return replace(measure, total=self._random.choice((None, 1, 1000)))
+        return measure
 
     def key(self, key: Any) -> Any:
         if not isinstance(key, Listed) or not key.labels or not self.lies("list", 5):
