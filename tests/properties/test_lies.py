@@ -84,7 +84,8 @@ def test_whatever_a_planner_believes_one_unit_moves_nothing_further_than_the_ker
     assert seen["another statement"] >= seen["answered"] // 4, seen
     assert seen["failed in planning"] <= seen["answered"] // 10, seen
     assert seen["confused"] <= seen["answered"] // 10, seen
-    assert all(seen[f"lies about {kind}"] for kind in KINDS), seen
+    if EXAMPLES >= 100:  # a dozen, as the default run tries, need not meet each kind
+        assert all(seen[f"lies about {kind}"] for kind in KINDS), seen
 
 
 # Hours around the night in which a clock is put forward, days, and moments that are added up.
