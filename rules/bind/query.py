@@ -16,7 +16,6 @@ from rules.bind.expression import Binding, Leaf
 from rules.bind.from_clause import bind_from, is_public, leaf_of
 from rules.bind.group_by import distinct_keys, keys_of, output_of
 from rules.bind.inner_answers import InnerQuery
-from rules.bind.lateral import laterals_last, split_laterals
 from rules.bind.scope import ROW_HINT, RowsSelected, Scope, UnknownName, single
 from rules.bind.set_operations import set_of_rows, shows_unit, unite
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
@@ -24,7 +23,7 @@ from rules.bind.subquery import with_subqueries
 from rules.bind.subquery_shape import hoisted
 from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
-from rules.bind.where import bind_where
+from rules.bind.where import bind_where, laterals_last, split_laterals
 from rules.bind.windows import first_of_each, with_windows
 from rules.functions.context import Needed
 from rules.refusal import NotAllowed, NotSupported, pointing_at

@@ -21,10 +21,10 @@ from rules.mechanisms.release_plan import (
 )
 from rules.planner.bounding import Bounding
 from rules.planner.caps import bounding_of, find_cap, find_cuts, limited
-from rules.planner.check_fan_out import check_fan_out
 from rules.planner.choose_bounds import Auto
 from rules.planner.disjoint_measures import vectors_of
 from rules.planner.draft import BlockAggregates, Draft
+from rules.planner.fan_out import check_fan_out
 from rules.planner.find_blocks import BlockSite
 from rules.planner.list_groups import list_parts
 from rules.planner.names import CanonicalNames

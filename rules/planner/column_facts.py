@@ -21,7 +21,7 @@ from rules.functions.guard import as_value
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.find_blocks import GroupKey, find_blocks
 from rules.planner.list_groups import list_parts
-from rules.planner.passes.inline_views import count_over
+from rules.planner.passes.inline_sources import count_over
 from rules.planner.select_partitions import listing_of, with_keys
 from rules.policy.model import Policy, TableRules
 from rules.refusal import Refusal

@@ -6,7 +6,7 @@ Weights are whole, 1 for up to three outputs, 2 for up to eight: within a twelft
 a part of an answer of a few outputs is mostly asked for at the same share by itself, so that it need not be paid again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -23,7 +23,7 @@ from rules.kernel.replay import Kernel
 from rules.kernel.script import Script
 from rules.mechanisms.block_need import BlockNeed
 from rules.mechanisms.cells import Cells
-from rules.mechanisms.cost import share
+from rules.mechanisms.cost import price, share
 from rules.mechanisms.noised_outputs import Chosen, Output
 from rules.mechanisms.release_plan import (
     Bar,
@@ -52,7 +52,6 @@ from rules.planner.find_blocks import BlockSite
 from rules.planner.names import CanonicalNames
 from rules.planner.other_groups import outside_of
 from rules.planner.select_partitions import Keyed
-from rules.planner.typical_words import with_typical_words
 from rules.release.estimates import placed
 from rules.release.sensitivity import enforced
 from rules.sql import syntax as s
@@ -164,7 +163,7 @@ class Draft:
         steps = find_ladders(self.bounding, self.recipes, shares, self.names.part, is_declared=self.is_declared)
         measures = tuple(self._measure(part, own) for part in self.parts)
         block = replace(self._block(measures, steps, delta), report=epsilons[-1] if self.asks_cut else None)
-        block = with_typical_words(enforced(block, self.kernel, size), size)
+        block = _with_typical_words(enforced(block, self.kernel, size), size)
         return block if self.public is not None else _with_threshold(block, size)
 
     def _measure(self, part: Contribution, epsilons: Sequence[Decimal]) -> Measure | Choice:
@@ -296,3 +295,37 @@ def weights_of(vectors: Iterable[Vector], uses: Sequence[Sequence[Contribution]]
     """
     counts = (sum(not set(use).isdisjoint(vector) for use in uses) for vector in vectors)
     return tuple(Fraction(isqrt(max(1, count))) for count in counts)
+
+
+def _with_typical_words(block: Block, group_size: int) -> Block:
+    """The block, with a notice for each typical value in it and what EXPLAIN says of it."""
+    notices, facts = list(block.notices), list(block.explanation)
+    for measure in block.measures:
+        if isinstance(measure, Choice) and measure.blocks is not None and measure.end is None:
+            notices += _typical_notices(measure, measure.blocks, group_size)
+            facts += _typical_facts(measure.blocks)
+    if block.measures and all(isinstance(measure, Choice) and measure.blocks is not None for measure in block.measures):
+        facts = [(name, how) for name, how in facts if name != "rows per unit"]
+    return replace(block, notices=tuple(dict.fromkeys(notices)), explanation=tuple(dict.fromkeys(facts)))
+
+
+def _typical_notices(choice: Choice, blocks: int, group_size: int) -> Iterator[str]:
+    """Yield how it is biased, and whether there are so few blocks that noise decides."""
+    biased = "statistics that are biased in small samples are biased here"
+    half = f"; compare with blocks => {blocks // 2}" if blocks > 1 else ""
+    yield f"typical value of {blocks:,} blocks of units: {biased}{half}"
+    needed = BlockNeed(choice.epsilon, choice.sensitivity // 2 * group_size).fewest
+    if blocks < needed:
+        yield (
+            f"{blocks:,} blocks are too few at epsilon {price(choice.epsilon)}: the answer would be near random; "
+            f"{needed:,} or more are needed"
+        )
+
+
+def _typical_facts(blocks: int) -> Iterator[tuple[str, str]]:
+    yield "blocks of units", f"{blocks:,}, by a hash of the unit, of which no row is cut"
+    yield (
+        "good for",
+        "ratios, percentiles, correlations and slopes; not skewness, maxima, shares of the top, totals",
+    )
+    yield "bias", f"that of a sample of 1/{blocks:,} of the units"

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from rules.mechanisms.release_plan import Bar, BarEnd
-from rules.planner.block_leaves import ABOVE, Leaves, is_aggregate, replace_leaves
+from rules.planner.find_blocks import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.refusal import NotSupported
 from rules.release.replicates import share_below
 from rules.sql.grammar import Json, Node, holders, items, kind, parse, strings, walk

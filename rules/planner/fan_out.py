@@ -7,6 +7,7 @@ enforces the cap after the join, whatever the public tables hold by then.
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
+from math import prod
 
 from rules.algebra.cover import Cover, cover_of, is_over, types_of
 from rules.algebra.nodes import (
@@ -15,6 +16,7 @@ from rules.algebra.nodes import (
     Join,
     KnownRows,
     Node,
+    PerUnit,
     Project,
     Scan,
     SemiJoin,
@@ -31,6 +33,8 @@ from rules.refusal import TooComplex
 from rules.sql.limits import check_size
 from rules.values.expression import Apply, Column, Expression, ids_in
 from rules.values.types import have_one_equality
+
+MOST_PUBLIC_ROWS = 100_000  # that one row may meet: as many as a public table has in the twin, if nobody allows more
 
 
 def find_fan_out(node: Node, context: PlannerContext) -> int | None:
@@ -158,3 +162,60 @@ def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int], 
         f" WHERE {' AND '.join(f'{names[number]} IS NOT NULL' for number in keys)} GROUP BY {grouped}" if keys else ""
     )
     return f"SELECT max(n)::text AS k0 FROM (SELECT count(*) AS n FROM ({rows}) AS t{there}) AS m"
+
+
+def check_fan_out(node: Node, context: PlannerContext) -> None:
+    """Refuse a relation that makes too many rows of one.
+
+    Raises Needed where the twin has to be asked.
+    """
+    _rows_of_one(node, cover_of(node).conditions, context)
+
+
+def _rows_of_one(node: Node, conditions: tuple[Expression, ...], context: PlannerContext) -> int:
+    """At most so many rows are made of one protected row: a product over all joins with public rows."""
+    match node:
+        case Filter(source=source) | Project(source=source) | Windowed(source=source):
+            return _rows_of_one(source, conditions, context)
+        case PerUnit(source=source):
+            return _rows_of_one(source, cover_of(source).conditions, context)
+        case Join(left=left, right=right):
+            sides = ((left, right), (right, left))
+            return _checked(prod(_factor(side, other, conditions, context) for side, other in sides))
+        case SemiJoin(source=source, other=other) | Gathered(source=source, other=other):
+            rows = _rows_of_one(source, conditions, context)
+            _checked(rows * _rows_to_search(source, other, node.condition, context))
+            return rows
+        case Union(branches=branches):
+            parts = [branch for branch in branches if branch.facts.unit is not None]
+            return _checked(sum(_rows_of_one(part, cover_of(part).conditions, context) for part in parts))
+    return 1
+
+
+def _factor(side: Node, other: Node, conditions: tuple[Expression, ...], context: PlannerContext) -> int:
+    if side.facts.unit is not None:
+        return _rows_of_one(side, conditions, context)
+    if other.facts.unit is None:
+        return 1  # public rows alone: their number is counted where a protected row meets them
+    partners = most_partners(side, other, conditions, context)
+    return size_of(side, context) if partners is None else partners
+
+
+def _rows_to_search(source: Node, other: Node, condition: Expression, context: PlannerContext) -> int:
+    """Return what is looked through for one row. One public table alone multiplies nothing."""
+    if other.facts.unit is not None:
+        return _rows_of_one(other, cover_of(other).conditions, context)
+    return _factor(other, source, (condition,), context) if _is_joined(other) else 1
+
+
+def _is_joined(node: Node) -> bool:
+    return not isinstance(node, Scan) and (isinstance(node, Join) or any(map(_is_joined, below(node))))
+
+
+def _checked(rows: int) -> int:
+    if rows > MOST_PUBLIC_ROWS:
+        raise TooComplex(
+            f"one protected row would meet {rows:,} rows of public tables, and {MOST_PUBLIC_ROWS:,} are allowed",
+            hint="Join public tables by columns that are equal, or by fewer rows of them.",
+        )
+    return rows

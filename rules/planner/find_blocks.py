@@ -1,6 +1,12 @@
-"""The private blocks of a statement: what is answered with noise, wherever it stands."""
+"""The private blocks of a statement, and what stands above each in its SELECT.
 
-from dataclasses import dataclass, replace
+A block is what is answered with noise, wherever it stands; above it are keys and aggregates, and ORDER BY … LIMIT over
+its groups.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from rules.bind.query import bind_query
 from rules.bind.scope import ROW_HINT, PlannerContext, RowsSelected
@@ -9,7 +15,14 @@ from rules.bind.walk_syntax import first_table
 from rules.catalog import Catalog
 from rules.planner.plan import Request
 from rules.policy.model import Policy
+from rules.sql.aggregate_names import AGGREGATES, ESTIMATE, TYPICAL
+from rules.sql.grammar import Json, Node, items, kind, strings, walk
+from rules.sql.lower import expression_from
+from rules.sql.normalize import spelled_expression
+from rules.sql.normalize.to_text import spell
+from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
+from rules.sql.tree import PLACES
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,31 @@ class BlockSite:
     def levels(self) -> tuple["BlockSite", ...]:
         """Each grouping set by itself."""
         return tuple(replace(self, keys=tuple(self.keys[key] for key in level), sets=()) for level in self.sets)
+
+
+# The clauses that are computed after grouping.
+ABOVE = ("distinctClause", "targetList", "havingClause", "windowClause", "sortClause", "limitCount", "limitOffset")
+_COMPUTED_OF_ALL: Final = ("havingClause", "distinctClause", "windowClause", "valuesLists", "lockingClause")
+
+
+@dataclass(slots=True)
+class Leaves:
+    """The distinct keys and aggregates of a block, as nodes of PostgreSQL's tree."""
+
+    keys: list[Json]
+    aggregates: list[Json] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their spelling
+
+    def find_key(self, node: Json) -> int | None:
+        return next((number for number, key in enumerate(self.keys) if _is_key(node, key)), None)
+
+    def find_aggregate(self, node: Json) -> int | None:
+        return self._numbers.get(spell(spelled_expression(node)))
+
+    def note_aggregate(self, node: Json) -> None:
+        """Take one more, unless it is known."""
+        if self._numbers.setdefault(spell(spelled_expression(node)), len(self.aggregates)) == len(self.aggregates):
+            self.aggregates.append(node)
 
 
 def find_blocks(query: Query, context: PlannerContext) -> tuple[BlockSite, ...]:
@@ -67,3 +105,163 @@ def context_of(request: Request, policy: Policy, catalog: Catalog) -> PlannerCon
 def _site(block: FoundBlock, state: BindState) -> BlockSite:
     keys = tuple(GroupKey(key.expression, key.item, key.element) for key in block.keys)
     return BlockSite(block.select.index, block.source, keys, block.is_distinct, block.sets, state.fresh())
+
+
+def leaves_of(body: Node, site: BlockSite) -> Leaves:
+    """Collect the leaves of one block from the clauses above it."""
+    keys = [_key_node(body, key, in_sets=bool(site.sets)) for key in site.keys]
+    leaves = Leaves(keys)
+
+    def note(node: Json) -> Json:
+        leaves.note_aggregate(node)
+        return node
+
+    for clause in ABOVE:
+        replace_leaves(body.get(clause), leaves, lambda number: leaves.keys[number], note)
+    return leaves
+
+
+def replace_leaves(
+    node: Json,
+    leaves: Leaves,
+    on_key: Callable[[int], Json],
+    on_aggregate: Callable[[Json], Json],
+    on_call: Callable[[Json], Json] = lambda node: None,
+) -> Json:
+    """A copy of an expression with its leaves replaced, and with calls of which `on_call` makes something else.
+
+    Subqueries are left to their own blocks, but for keys that they name by their table.
+    """
+    if isinstance(node, list):
+        return [replace_leaves(child, leaves, on_key, on_aggregate, on_call) for child in node]
+    if not isinstance(node, dict):
+        return node
+    if kind(node)[0] == "FuncCall" and (made := on_call(node)) is not None:
+        return made
+    if is_aggregate(node):
+        return on_aggregate(node)
+    if (number := leaves.find_key(node)) is not None:
+        return on_key(number)
+    if kind(node)[0] == "SelectStmt":
+        return _in_subquery(node, leaves, on_key)
+    return {name: replace_leaves(child, leaves, on_key, on_aggregate, on_call) for name, child in node.items()}
+
+
+def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:
+    """A name with its table in front means the block's own column, unless the subquery has a table of that name."""
+    own = {str(part.get("aliasname") or part.get("relname") or part.get("ctename")) for part in walk(node)}
+
+    def replaced(part: Json) -> Json:
+        match part:
+            case list():
+                return [replaced(child) for child in part]
+            case dict():
+                fields = strings(kind(part)[1].get("fields"))
+                if len(fields) > 1 and fields[-2] not in own and (number := leaves.find_key(part)) is not None:
+                    return on_key(number)
+                return {name: replaced(child) for name, child in part.items()}
+        return part
+
+    return replaced(node)
+
+
+def is_aggregate(node: Json) -> bool:
+    """An aggregate that is not a window function. What is in the registry or not is said later, by name."""
+    name, body = kind(node)
+    if name != "FuncCall" or body.get("over"):
+        return False
+    function = strings(body.get("funcname"))[-1]
+    if function in AGGREGATES or _is_ours(node):
+        return True
+    return bool(body.get("agg_within_group") or body.get("agg_star") or body.get("agg_distinct"))
+
+
+def _is_ours(node: Json) -> bool:
+    """noisegate.typical, around aggregates that are its own, and noisegate.estimate."""
+    *schema, name = strings(kind(node)[1].get("funcname"))
+    return name in (TYPICAL, ESTIMATE) and schema in ([], ["noisegate"])
+
+
+def _is_key(node: Json, key: Json) -> bool:
+    """Equal expressions; a column may be written with or without its table.
+
+    A constant is no leaf: it stays what it is wherever it stands, be it a LIMIT or the number of a column.
+    """
+    name, body = kind(node)
+    key_name, key_body = kind(key)
+    if key_name in ("A_Const", "ParamRef"):
+        return False
+    if name == key_name == "ColumnRef":
+        return _same_column(strings(body.get("fields")), strings(key_body.get("fields")))
+    if name != key_name or not name:
+        return False
+    return _alike(node, key)
+
+
+def _alike(left: Json, right: Json) -> bool:
+    match left, right:
+        case dict(), dict():
+            if kind(left)[0] == kind(right)[0] == "ColumnRef":
+                return _is_key(left, right)
+            names = (left.keys() | right.keys()) - PLACES
+            return all(_alike(left.get(name), right.get(name)) for name in names)
+        case list(), list():
+            return len(left) == len(right) and all(map(_alike, left, right))
+    return left == right
+
+
+def _same_column(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
+    """PostgreSQL has refused ambiguous names before this; two different qualifiers are two columns."""
+    shorter, longer = sorted((left, right), key=len)
+    return longer[len(longer) - len(shorter) :] == shorter
+
+
+def _key_node(body: Node, key: GroupKey, *, in_sets: bool) -> Json:
+    """The node of a key, as it stands in the select list or in GROUP BY."""
+    if key.item is not None:
+        return target_value(body, key.item)
+    columns = group_columns(body)
+    if in_sets:
+        return next(node for node in columns if expression_from(node) == key.expression)
+    assert key.element is not None, "a key comes from a select item or from an element of GROUP BY"
+    return columns[key.element]
+
+
+def find_top(body: Node) -> int | None:
+    """Return how many groups are shown of all, or skipped; None where something else is asked of the others."""
+    count, offset = _constant(body.get("limitCount")), _constant(body.get("limitOffset"))
+    if not count or body.get("limitOption") != "LIMIT_OPTION_COUNT" or (offset is None and "limitOffset" in body):
+        return None
+    if any(body.get(clause) for clause in _COMPUTED_OF_ALL):
+        return None
+    above = [part for clause in ("targetList", "sortClause") for part in _walk_all(items(body, clause))]
+    if any(kind(part)[0] == "SubLink" or kind(part)[1].get("over") for part in above):
+        return None
+    orders = items(body, "sortClause")
+    return count + (offset or 0) if orders and _is_descending_count(orders[0], body) else None
+
+
+def _walk_all(nodes: list[Json]) -> list[Node]:
+    return [part for node in nodes for part in walk(node)]
+
+
+def _constant(node: Json) -> int | None:
+    value = kind(node)[1].get("ival") if kind(node)[0] == "A_Const" else None
+    constant = value.get("ival") if isinstance(value, dict) else None
+    return constant if isinstance(constant, int) and constant > 0 else None
+
+
+def _is_descending_count(order: Json, body: Node) -> bool:
+    """By an aggregate itself, or by the name or the place of one among the columns."""
+    sort = kind(order)[1]
+    if sort.get("sortby_dir") != "SORTBY_DESC":
+        return False
+    node, targets = sort.get("node"), items(body, "targetList")
+    if (place := _constant(node)) is not None:
+        return place <= len(targets) and is_aggregate(kind(targets[place - 1])[1].get("val"))
+    match kind(node):
+        case "ColumnRef", reference if len(name := strings(reference.get("fields"))) == 1:
+            named = [kind(target)[1] for target in targets]
+            nodes = [node.get("val") for node in named if (node.get("name") or column_name(node.get("val"))) == name[0]]
+            return len(nodes) == 1 and is_aggregate(nodes[0])
+    return is_aggregate(node)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Bar, Block
-from rules.planner.block_leaves import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.planner.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
-from rules.planner.find_blocks import BlockSite
+from rules.planner.find_blocks import ABOVE, BlockSite, Leaves, is_aggregate, replace_leaves
 from rules.planner.marks import Marked, put_marks
 from rules.planner.tables import replace_relations, source, tables_in
 from rules.refusal import Mismatch

@@ -4,9 +4,11 @@ A plan depends on the statement, the rules, the catalog and the session's settin
 worker and travels to the session as plain frozen values.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final
+from functools import wraps
+from typing import Concatenate, Final, ParamSpec
 
 from rules.accounting.store import BudgetRequest
 from rules.bind.inner_answers import InnerAnswer, InnerQuery
@@ -38,8 +40,9 @@ from rules.mechanisms.release_plan import (
 )
 from rules.release.formula import Result
 from rules.release.marks import Mark
+from rules.sql.grammar import Node, bodies, holders, items, strings
 from rules.sql.session_settings import CONFIDENCE, MarkKind, PreviewKind
-from rules.values.time_zones import ZoneUse
+from rules.values.time_zones import ZoneUse, noting_zones
 
 __all__ = [
     "Average",
@@ -188,3 +191,32 @@ class Request:
     closed: tuple[TableName, ...] = ()  # public tables of which the twin has no rows
     explains: bool = False  # whether nothing is asked but how it would be
     is_inner: bool = False  # whether another statement needs the answer
+
+
+Others = ParamSpec("Others")
+Planning = Callable[Concatenate[Request, Others], Plan | NeedsInner]
+
+
+def telling_zones(make: Planning[Others]) -> Planning[Others]:
+    """Planning, after which each plan knows its zones."""
+
+    @wraps(make)
+    def made(request: Request, /, *args: Others.args, **kwargs: Others.kwargs) -> Plan | NeedsInner:
+        with noting_zones() as notes:
+            plan = make(request, *args, **kwargs)
+        return replace(plan, zones=notes.uses(request.time_zone)) if isinstance(plan, Plan) else plan
+
+    return made
+
+
+_CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"))
+
+
+def reads_clock(query: Node) -> bool:
+    """Return whether the moment of the statement stands anywhere in it."""
+    return bool(holders(query, "SQLValueFunction")) or any(map(_is_clock, bodies(query, "FuncCall")))
+
+
+def _is_clock(body: Node) -> bool:
+    function = strings(body.get("funcname"))[-1]
+    return function in _CLOCKS or (function == "age" and len(items(body, "args")) == 1)

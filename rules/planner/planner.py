@@ -21,26 +21,22 @@ from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
 from rules.planner.advise import advised, find_position, with_unit_columns
 from rules.planner.block import draft_block
-from rules.planner.block_leaves import Leaves, find_top, leaves_of
 from rules.planner.budget_request import request_plan
 from rules.planner.check_encoding import check_encoding
 from rules.planner.draft import BlockAggregates, Draft
+from rules.planner.enclosing_queries import find_outer_top, shown_selects
 from rules.planner.error_bars import BARS, barred_aggregates, check_none_left
 from rules.planner.explain import explained
-from rules.planner.find_blocks import BlockSite, context_of, find_blocks
+from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, find_top, leaves_of
+from rules.planner.inner_queries import decorrelate, statement_of
 from rules.planner.marks import Marked, marks_of, unmarked
 from rules.planner.outer import Arrays, Place, SystemViewHoles, outer_statement
-from rules.planner.outer_top import find_outer_top
-from rules.planner.passes.decorrelate import decorrelate
-from rules.planner.passes.previews import NOTICES, previews
-from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request
-from rules.planner.prerequisites import statement_of
+from rules.planner.passes.without_data import NOTICES, previews
+from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request, reads_clock, telling_zones
 from rules.planner.public_query import closed_table, find_closed, find_public_query
 from rules.planner.results import AnsweredSelect, bare_items, bare_outputs, results_of
 from rules.planner.rewrite import rewrite
-from rules.planner.shown_selects import shown_selects
 from rules.planner.tables import Tables
-from rules.planner.time_dependence import reads_clock, telling_zones
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.formula import Result

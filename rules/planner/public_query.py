@@ -7,7 +7,7 @@ from typing import Final
 
 from rules.bind.inner_answers import InnerQuery
 from rules.catalog import Column, Table, TableName
-from rules.planner.passes.inline_views import inline_views
+from rules.planner.passes.inline_sources import inline_views
 from rules.planner.plan import PublicQuery, Request
 from rules.planner.tables import Tables, tables_in
 from rules.policy.model import TableRules

@@ -6,8 +6,8 @@ from typing import Final
 
 from rules.mechanisms.noised_outputs import CentredSum, Count, Output, Sum
 from rules.mechanisms.release_plan import Block
-from rules.planner.block_leaves import Leaves, is_aggregate
 from rules.planner.error_bars import bar_name
+from rules.planner.find_blocks import Leaves, is_aggregate
 from rules.release.formula import Formula, Number, Operation, Operator, Result, Value
 from rules.sql.grammar import Json, Node, deparse_expression, items, kind, strings, walk
 from rules.sql.selects import column_name

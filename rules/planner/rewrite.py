@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from rules.planner.passes.count_matched import count_matched
-from rules.planner.passes.empty_queries import empty_queries
 from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
-from rules.planner.passes.inline_functions import inline_functions
-from rules.planner.passes.inline_views import inline_views
-from rules.planner.passes.previews import previews
+from rules.planner.passes.inline_sources import inline_functions, inline_views, wrap_sources
 from rules.planner.passes.push_error_bars import push_error_bars
-from rules.planner.passes.wrap_sources import wrap_sources
+from rules.planner.passes.without_data import empty_queries, previews
 from rules.planner.tables import Tables
 from rules.sql.grammar import Node
 

@@ -15,7 +15,7 @@ from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Count, margin_of_output
 from rules.mechanisms.release_plan import Block, Measure
 from rules.mechanisms.threshold import find_threshold
-from rules.planner.check_views import check_all
+from rules.planner.check_rules import check_all
 from rules.policy.finding import Finding, by_severity, error, note, warning
 from rules.policy.model import Policy
 from rules.policy.synopses import CubeRules, MadeOnce, account_name

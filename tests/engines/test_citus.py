@@ -9,7 +9,7 @@ import pytest
 from proxy.engines.postgres.opening import PINNED
 from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.catalog import Catalog, Distribution, TableName
-from rules.planner.check_views import check_all
+from rules.planner.check_rules import check_all
 from rules.policy.engine_settings import ALLOWED
 from rules.policy.yaml_source import RulesError
 from tests import shop as shop_data

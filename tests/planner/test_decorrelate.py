@@ -7,7 +7,7 @@ import pytest
 from rules.bind.correlated_subquery import Correlated
 from rules.bind.needs import known_or_needed
 from rules.planner.find_blocks import context_of, find_blocks
-from rules.planner.passes.decorrelate import decorrelate
+from rules.planner.inner_queries import decorrelate
 from rules.planner.plan import Request
 from rules.refusal import NotSupported
 from rules.sql.grammar import deparse, parse

@@ -9,7 +9,7 @@ from rules.bind.correlated_subquery import Correlated
 from rules.bind.needs import known_or_needed
 from rules.catalog import Routine, TableName
 from rules.planner.find_blocks import context_of, find_blocks
-from rules.planner.passes.decorrelate import decorrelate
+from rules.planner.inner_queries import decorrelate
 from rules.planner.plan import Request, TemporaryView
 from rules.planner.rewrite import PASSES, Pass
 from rules.planner.tables import Tables

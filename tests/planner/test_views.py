@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from rules.planner.check_views import check_all
+from rules.planner.check_rules import check_all
 from rules.planner.column_facts import column_facts
 from rules.policy.finding import Severity
 from rules.policy.yaml_source import RulesError

@@ -15,8 +15,8 @@ from proxy.execute.notices import short_number
 from proxy.load_config import ConfigurationError, read_lock
 from proxy.recent_values import RecentValues
 from rules.catalog import Catalog, Table
-from rules.planner.check_views import check_all
-from rules.planner.noise_of_bounds import NoisePoint, noise_of_count, noise_of_sum
+from rules.planner.check_rules import check_all
+from rules.planner.expected_error import NoisePoint, noise_of_count, noise_of_sum
 from rules.policy.finding import Finding, Severity, by_severity, error
 from rules.policy.freeze import hide_unseen
 from rules.policy.load import load_policy

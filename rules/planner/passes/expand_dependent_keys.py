@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rules.catalog import Table
-from rules.planner.block_leaves import is_aggregate
+from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
 from rules.sql.grammar import Json, Node, holders, items, kind, strings
 

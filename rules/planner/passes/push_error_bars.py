@@ -8,8 +8,8 @@ is written out, and where that cannot be done the bar stays where it is, to be r
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rules.planner.block_leaves import is_aggregate
 from rules.planner.error_bars import argument_of, bar_name
+from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
 from rules.sql.grammar import Json, Node, bodies, holders, items, kind, strings, walk
 from rules.sql.selects import column_name

@@ -1,21 +1,30 @@
-"""Functions of the schema in SQL: a call becomes the expression that its body is, to be used over protected rows.
+"""Items of FROM and calls as the queries and expressions that they stand for: views, functions in SQL, VALUES, f(…).
 
-PostgreSQL does the same where a body is one SELECT of one expression. A call stays as it is where its meaning needs
-more than that: overloaded names, arguments by name, types that are known only at the call, bodies that read a table.
+Views that the rules name are read as the queries that define them, so that they prove no more than their tables do. A
+call of the schema's function becomes the expression that its body is, as in PostgreSQL where a body is one SELECT of
+one expression. A call stays as it is where its meaning needs more than that: overloaded names, arguments by name, types
+that are known only at the call, bodies that read a table. FROM f(…) AS d becomes FROM (SELECT * FROM f(…) AS d) AS d,
+and a list of VALUES likewise: one kind of item less. A function that reads the items beside it stays as it is.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rules.catalog import Routine, TableName
-from rules.planner.block_leaves import is_aggregate
-from rules.planner.tables import Tables
+from rules.catalog import Catalog, Routine, Table, TableName
+from rules.kernel.render import qualified
+from rules.planner.find_blocks import is_aggregate
+from rules.planner.tables import Tables, replace_relations, source, tables_in
+from rules.policy.model import Policy
 from rules.refusal import TooComplex
-from rules.sql.grammar import Json, Node, Unreadable, holders, items, kind, parse, strings, walk
+from rules.sql.grammar import Json, Node, Unreadable, bodies, holders, items, kind, parse, strings, walk
 from rules.sql.selects import column_name
 from rules.sql.tree import PLACES, canonical_tree, copied
 
+FindView = Callable[[str | None, str], Table | None]
+_MOST_NESTED_VIEWS = 32
+_END = re.compile(r"[;\s]*$")
 _MOST_NESTED: Final = 16  # a function that calls itself never ends
 _MOST_NODES: Final = 20_000  # of one expression
 _OTHER_CLAUSES: Final = (
@@ -25,6 +34,45 @@ _OTHER_CLAUSES: Final = (
 _PLAIN_CALL: Final = frozenset(("funcname", "args", "funcformat", "location"))
 # Cast to, these are of length 1; as the type of a parameter they have any. Of the others only a call knows the type.
 _UNFIT: Final = ("bpchar", "bit", "record", "any", "anyelement", "anyarray", "anynonarray", "anyenum", "anycompatible")
+
+
+def inline_views(tree: Node, tables: Tables) -> Node:
+    """Replace every view by its definition, under the view's name or alias."""
+    return _inlined(tree, tables.find_view)
+
+
+def _inlined(tree: Node, find_view: FindView, depth: int = 0) -> Node:
+    if all(find_view(schema, name) is None for schema, name in tables_in(tree)):
+        return tree
+
+    def instead(schema: str | None, name: str) -> Node | None:
+        view = find_view(schema, name)
+        if view is None:
+            return None
+        if depth == _MOST_NESTED_VIEWS:
+            raise TooComplex(f"views are nested more than {_MOST_NESTED_VIEWS} levels deep")
+        return _inlined(defined(view), find_view, depth + 1)
+
+    return replace_relations(tree, instead)
+
+
+def count_over(view: Table, policy: Policy, catalog: Catalog) -> Node:
+    """SELECT count(*) FROM a view, as the query over its tables that it is."""
+
+    def find_view(schema: str | None, name: str) -> Table | None:
+        named = TableName(str(schema), name)
+        rules = policy.find_table(named)
+        return catalog.find_table(named) if rules is not None and rules.view else None
+
+    (piece,) = parse(f"SELECT count(*) FROM {qualified(view.name)}")
+    return _inlined(canonical_tree(piece.tree), find_view)
+
+
+def defined(view: Table) -> Node:
+    """FROM (the view's query) AS its name. PostgreSQL printed the query with every name in full."""
+    assert view.definition is not None
+    name = view.name.name.replace('"', '""')
+    return canonical_tree(source(f'({_END.sub("", view.definition)}) AS "{name}"'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +244,52 @@ def _unless_null(expression: Node, arguments: Sequence[Json]) -> Node:
     null: Node = {"A_Const": {"isnull": True}}
     when: Mapping[str, Json] = {"expr": test, "result": null}
     return {"CaseExpr": {"args": [{"CaseWhen": dict(when)}], "defresult": expression}}
+
+
+def wrap_sources(tree: Node, _: Tables) -> Node:
+    """Make a query of every function and list of VALUES in FROM."""
+    has_such = holders(tree, "RangeFunction") or holders(tree, "valuesLists")
+    if not has_such or not any(map(_is_wrapped, _sources(tree))):
+        return tree
+    made = copied(tree)
+    for owner in list(walk(made)):
+        sources = items(owner, "fromClause")
+        sources[:] = map(_as_query, sources)
+        for side in ("larg", "rarg"):
+            if side in owner:
+                owner[side] = _as_query(owner[side])
+    return made
+
+
+def _sources(tree: Node) -> Iterator[Json]:
+    for owner in holders(tree, "fromClause"):
+        yield from items(owner, "fromClause")
+    for side in ("larg", "rarg"):
+        yield from (owner[side] for owner in holders(tree, side))
+
+
+def _is_wrapped(item: Json) -> bool:
+    name, body = kind(item)
+    is_values = name == "RangeSubselect" and bool(items(kind(body.get("subquery"))[1], "valuesLists"))
+    is_bare = (is_values or name == "RangeFunction") and not body.get("lateral")
+    return is_bare and not holders(body, "ColumnRef")
+
+
+def _as_query(item: Json) -> Json:
+    if not _is_wrapped(item):
+        return item
+    body = kind(item)[1]
+    alias = kind({"Alias": body.get("alias")})[1].get("aliasname") or _function_name(body)
+    query: Node = {
+        "targetList": [{"ResTarget": {"val": {"ColumnRef": {"fields": [{"A_Star": {}}]}}}}],
+        "fromClause": [item],
+        "limitOption": "LIMIT_OPTION_DEFAULT",
+        "op": "SETOP_NONE",
+    }
+    return {"RangeSubselect": {"subquery": {"SelectStmt": query}, "alias": {"aliasname": alias}}}
+
+
+def _function_name(body: Node) -> str:
+    """Return what FROM f(…) without an alias is called."""
+    calls = (strings(call.get("funcname")) for call in bodies(body, "FuncCall"))
+    return next((names[-1] for names in calls if names), "f")

@@ -1,14 +1,14 @@
-"""Find queries around a block that show nothing but its largest groups: by LIMIT, or a compared rank, outside of it.
+"""Find the queries around a block that compute nothing: they only show its columns, or its largest groups.
 
+Tools put their queries into others, as SELECT * FROM (…) LIMIT 100. The same question is to have the same numbers then.
 SELECT * FROM (SELECT k, count(*) AS n … GROUP BY k) AS t ORDER BY n DESC LIMIT 5 asks what ORDER BY and LIMIT inside
 ask, and so does … WHERE r <= 5 where r is row_number() or rank() OVER (ORDER BY n DESC).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rules.planner.block_leaves import is_aggregate
-from rules.planner.shown_selects import source_of
+from rules.planner.find_blocks import is_aggregate
 from rules.sql.grammar import Json, Node, items, kind, strings, walk
 from rules.sql.selects import column_name
 
@@ -17,6 +17,8 @@ _COMPUTING: Final = (
 )  # fmt: skip
 _RANKS: Final = ("row_number", "rank")
 _WINDOW: Final = {"orderClause", "frameOptions", "location"}  # of an OVER that ranks all groups
+
+_CHANGING = ("whereClause", "groupClause", "havingClause", "distinctClause", "windowClause", "valuesLists")
 
 
 def find_outer_top(query: Node, block: Node) -> int | None:
@@ -53,7 +55,7 @@ def _path(body: Node, block: Node, ctes: dict[str, Node]) -> list[Node] | None:
     if not is_plain or len(sources) != 1 or any(is_aggregate(part) and not _over(part) for part in _shown(body)):
         return None
     alias = kind({"Alias": kind(sources[0])[1].get("alias")})[1]
-    inner = source_of(body, ctes)
+    inner = _source_of(body, ctes)
     if inner is None or alias.get("colnames") or any(cte.get("aliascolnames") for cte in ctes.values()):
         return None
     rest = _path(kind(inner)[1], block, ctes)
@@ -177,3 +179,50 @@ def _conjuncts(condition: Json) -> list[Json]:
     if name == "BoolExpr" and body.get("boolop") == "AND_EXPR":
         return [conjunct for part in items(body, "args") for conjunct in _conjuncts(part)]
     return [condition] if name else []
+
+
+def shown_selects(query: Node, ctes: dict[str, Node] | None = None) -> Iterator[Node]:
+    """The bodies of these SELECTs."""
+    body = kind(query)[1]
+    known = dict(ctes or {})
+    clause = body.get("withClause")
+    if isinstance(clause, dict):
+        if clause.get("recursive"):
+            return
+        known |= {str(kind(cte)[1].get("ctename")): kind(cte)[1] for cte in items(clause, "ctes")}
+    if body.get("op") == "SETOP_UNION" and body.get("all"):
+        for side in ("larg", "rarg"):
+            yield from shown_selects({"SelectStmt": body[side]}, known)
+        return
+    yield body
+    if body.get("op") == "SETOP_NONE" and _only_shows(body) and (inner := _source_of(body, known)) is not None:
+        yield from shown_selects(inner, known)
+
+
+def _only_shows(body: Node) -> bool:
+    """Tell whether a SELECT computes nothing, and reads one thing; an order is by one of its columns."""
+    if any(items(body, name) or isinstance(body.get(name), dict) for name in _CHANGING):
+        return False
+    shown = [kind(target)[1].get("val") for target in items(body, "targetList")]
+    ordered = [kind(sort_key)[1].get("node") for sort_key in items(body, "sortClause")]
+    return len(items(body, "fromClause")) == 1 and all(map(_is_column, (*shown, *ordered)))
+
+
+def _is_column(node: Json) -> bool:
+    """A column, or its number in ORDER BY."""
+    return kind(node)[0] in ("ColumnRef", "A_Const")
+
+
+def _source_of(body: Node, ctes: dict[str, Node]) -> Node | None:
+    """The query that is read: a subquery, or a CTE that nothing else reads."""
+    name, source = kind(items(body, "fromClause")[0])
+    if name == "RangeSubselect" and not source.get("lateral"):
+        inner = source.get("subquery")
+        return inner if isinstance(inner, dict) else None
+    if name != "RangeVar" or "schemaname" in source:
+        return None
+    called = str(source.get("relname"))
+    cte = ctes.get(called)
+    readers = sum(node.get("relname") == called for cte in (body, *ctes.values()) for node in walk(cte))
+    inner = None if cte is None else cte.get("ctequery")
+    return inner if isinstance(inner, dict) and readers <= 2 else None  # `body` holds the clause of its CTEs too
