@@ -154,6 +154,36 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A key by whose labels the value of a column is told: of a moment this much."""
+
+    key: str  # canonical
+    type: Type
+    field: Field | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A column of a table: the values that it was evaluated for, which of a moment are days."""
+
+    labels: tuple[str | None, ...]
+    ways: tuple[Way, ...]  # the finest first
+    is_exact: bool  # no row that is asked for has another value
+    span: Span = WHOLE  # which values such rows have
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A condition, or a key, as a function of columns with few values: it was evaluated for each combination of them.
+
+    `status = 'open' OR city LIKE 'B%'` is such a condition, and `CASE status WHEN …` such a key.
+    """
+
+    axes: tuple[Axis, ...]
+    rows: tuple[tuple[tuple[str | None, ...], str | None], ...]  # the label of a key; where a condition is true
+
+
+@dataclass(frozen=True, slots=True)
 class CellKey:
     """A key of cells: what it is called, and which of its values the block has."""
 
@@ -163,6 +193,7 @@ class CellKey:
     span: Span = WHOLE
     clock: Clock | None = None
     finer: tuple[Finer, ...] = ()
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +212,7 @@ class View:
 
     family: str  # stands for the relation, and how its rows are bounded
     left_out: tuple[tuple[Test, ...], ...]
+    tables: tuple[Table, ...] = ()  # of conditions that are left out besides
 
 
 @dataclass(frozen=True, slots=True)

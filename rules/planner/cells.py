@@ -16,13 +16,14 @@ from rules.functions.datetime.extraction import extract
 from rules.functions.datetime.truncation import date_trunc, truncate
 from rules.kernel.measures import Count, Products, Sum, Units
 from rules.kernel.measures import Values as Summed
-from rules.mechanisms.cells import PARTS, WHOLE, CellKey, Cells, Clock, Field, Finer, Halves, Span, Test, View
+from rules.mechanisms.cells import PARTS, WHOLE, CellKey, Cells, Clock, Field, Finer, Halves, Span, Test, View, Way
 from rules.planner.bounding import Bounding
 from rules.planner.condition_spans import LONGEST_LIST, outermost_conditions, spans_of
 from rules.planner.names import CanonicalNames, expression_name
 from rules.planner.select_partitions import Keyed
+from rules.planner.tabulate import Tabulation
 from rules.refusal import Refusal
-from rules.release.cells import local_time, value_of_local
+from rules.release.clock_cells import local_time, value_of_local
 from rules.values import domain, value
 from rules.values.domain import Range, Values
 from rules.values.expression import Column, Expression, Literal, columns_in, ids_in
@@ -88,21 +89,27 @@ class _Maker:
         used = ids_in(*self.keyed.keys, *spans)
         times = {number: self._times(columns[number]) for number in sorted(used)}
         tests = {span: self._tests(span, spans, columns, times) for span in spans}
-        keys = tuple(self._key(key, tests, columns, times) for key in self.keyed.keys)
+        tabulation = Tabulation.of(self.keyed.unlisted, self.context, self._ways)
+        keys = tuple(self._key(key, tests, columns, times, tabulation) for key in self.keyed.keys)
         named = {key.name for key in keys}
         own = {
             expression for expression, own in tests.items() if any(test.key in named and not test.field for test in own)
         }
         known = {expression: f"{self._name(expression)} in {span.plain()}" for expression, span in spans.items()}
-        others = [self.names.expression(expression) for expression in rest]
+        known |= {expression: self.names.expression(expression) for expression in rest}
 
         def family(left_out: Iterable[Expression]) -> str:
             left = [text for expression, text in known.items() if expression not in left_out]
-            text = self.names.family(self.bounding, layers, [*left, *others]) + self.after
+            text = self.names.family(self.bounding, layers, left) + self.after
             return hashlib.sha256(text.encode()).hexdigest()
 
         tested = [test for test in tests if tests[test]][:_MOST_VIEWED]
-        views = tuple(View(family(some), tuple(tests[expression] for expression in some)) for some in _sets(tested))
+        tables = {expression: table for expression in rest if (table := tabulation.condition(expression)) is not None}
+        views = tuple(
+            View(family([*some, *more]), tuple(tests[expression] for expression in some), tuple(more.values()))
+            for more in ([tables, {}] if tables else [{}])
+            for some in _sets(tested)
+        )
         counted = tuple(isinstance(part, Units) for part in parts)
         adding = tuple(isinstance(part, Count | Sum | Summed | Products) for part in parts)
         return Cells(family(own), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
@@ -116,6 +123,7 @@ class _Maker:
         tests: Mapping[Expression, tuple[Test, ...]],
         columns: Mapping[int, Column],
         times: Mapping[int, tuple[_TimeKey, ...]],
+        tabulation: Tabulation,
     ) -> CellKey:
         name, listed = self._name(key), self._listed(key)
         span = listed or WHOLE
@@ -124,7 +132,7 @@ class _Maker:
         cut = [time_key for known in times.values() for time_key in known if time_key.name == name]
         made = CellKey(name, _type_of(key), listed is not None, span)
         if not cut:
-            return made
+            return made if isinstance(key, Column) else replace(made, table=tabulation.key(key))
         field, (number,) = cut[0].field, ids_in(key)
         finer = (time for time in times[number] if time.field in PARTS[field] and time.name != name)
         clock = Clock(self._name(columns[number]), field, made.type)
@@ -175,6 +183,13 @@ class _Maker:
         return tuple(
             _TimeKey(self._name(expression), _type_of(expression), field) for expression, field in (*numbers, *whole)
         )
+
+    def _ways(self, column: Column) -> tuple[Way, ...]:
+        """The keys that tell the value of a column, or on which day it is."""
+        if column.type.is_time:
+            known = [time_key for field in _FIELDS for time_key in self._times(column) if time_key.field == field]
+            return tuple(Way(time_key.name, time_key.type, time_key.field) for time_key in known)
+        return (Way(self._name(column), _type_of(column)),)
 
     def _times(self, column: Column) -> tuple[_TimeKey, ...]:
         """The keys that a moment is usually cut to."""

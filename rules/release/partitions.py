@@ -14,7 +14,9 @@ from typing import Final
 import numpy as np
 
 from rules.mechanisms.cells import WHOLE, Cells, Clock, ReleasedCells, ReleasedKey, Span, View
-from rules.release.cells import Group, Label, coarser, passing, tests_of
+from rules.release.cells import passing, tests_of
+from rules.release.clock_cells import Label, coarser
+from rules.release.read_tables import Group
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]  # by atom the cell that it is in; -1: in none
 
@@ -53,6 +55,8 @@ def partition_within(
     cells: Cells, view: View, released: ReleasedCells, known: Sequence[Group], partition: Partition
 ) -> Partition | None:
     """The cells of a release that are within what is asked for; None where that cannot be told, or there are none."""
+    if view.tables:
+        return None  # such a condition leaves no span of a key
     tests = tests_of(view, released)
     rows = _spans(cells)
     listed = {key.name: place for place, key in enumerate(partition.keys) if not _spans_all(key, rows)}

@@ -68,7 +68,8 @@ def plan_cube(name: str, policy: Policy, catalog: Catalog, kernel: Kernel | None
     rules, path = policy.cubes[name], dotted(("synopses", name))
     price = price_of(rules.epsilon, policy)
     noise = "gaussian" if price.epsilon is None else "laplace"
-    maker = _Maker(policy.model_copy(update={"noise": noise}), catalog, kernel or Kernel(Ground(policy, catalog)))
+    alone = {"noise": noise, "synopses": {}}  # what it is made of depends on no other cube
+    maker = _Maker(policy.model_copy(update=alone), catalog, kernel or Kernel(Ground(policy, catalog)))
     table = _table(rules, policy, catalog, path)
     texts = list(_texts(rules, table, policy, catalog, path))
     drafts = [maker.planned(keys, text, _ONE, path) for keys, text in texts]
