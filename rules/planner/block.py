@@ -88,7 +88,8 @@ def draft_block(
     check_fan_out(node, context)
     cap, notices = find_cap(node, request, context)
     listing = _listing(keyed, context)
-    rows = to_script(node if listing is None else keyed.unlisted)
+    counted = node if listing is None else keyed.unlisted
+    rows = to_script(counted)
     relation = kernel.relation(rows)
     if listing is None:
         check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
@@ -111,7 +112,8 @@ def draft_block(
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     bare = tuple(map(bare_key, keys))
     keyed = replace(keyed, columns=columns)
-    names, level = CanonicalNames.of(keyed, relation, context.time_zone), request.confidence
+    names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
+    level = request.confidence
     cuts = find_cuts(cap, bounding, parts, groups)
     drafted = keyed, rows, names, bare, public, recipes, parts, bounding, level, notices, cap.is_declared, cuts
     in_one = is_single or all(ids_in(key) <= node.facts.determined for key in keyed.keys)

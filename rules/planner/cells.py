@@ -83,8 +83,7 @@ class _Maker:
     after: str  # what was answered first
 
     def cells(self, parts: Sequence[Contribution], *, is_in_one: bool) -> Cells:
-        conditions, layers = outermost_conditions(self.keyed.unlisted)
-        spans, rest = spans_of(conditions)
+        spans, rest = spans_of(outermost_conditions(self.keyed.unlisted))
         columns = {column.id: column for column in self.keyed.unlisted.facts.columns}
         used = ids_in(*self.keyed.keys, *spans)
         times = {number: self._times(columns[number]) for number in sorted(used)}
@@ -98,21 +97,22 @@ class _Maker:
         known = {expression: f"{self._name(expression)} in {span.plain()}" for expression, span in spans.items()}
         known |= {expression: self.names.expression(expression) for expression in rest}
 
-        def family(left_out: Iterable[Expression]) -> str:
+        def families(left_out: Iterable[Expression]) -> Iterator[str]:
             left = [text for expression, text in known.items() if expression not in left_out]
-            text = self.names.family(self.bounding, layers, left) + self.after
-            return hashlib.sha256(text.encode()).hexdigest()
+            for text in self.names.families(self.bounding, left):
+                yield hashlib.sha256((text + self.after).encode()).hexdigest()
 
         tested = [test for test in tests if tests[test]][:_MOST_VIEWED]
         tables = {expression: table for expression in rest if (table := tabulation.condition(expression)) is not None}
         views = tuple(
-            View(family([*some, *more]), tuple(tests[expression] for expression in some), tuple(more.values()))
+            View(family, tuple(tests[expression] for expression in some), tuple(more.values()))
             for more in ([tables, {}] if tables else [{}])
             for some in _sets(tested)
+            for family in families([*some, *more])
         )
         counted = tuple(isinstance(part, Units) for part in parts)
         adding = tuple(isinstance(part, Count | Sum | Summed | Products) for part in parts)
-        return Cells(family(own), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
+        return Cells(next(families(own)), keys, views, adding, counted, is_in_one, self.context.time_zone, ())
 
     def _name(self, expression: Expression) -> str:
         return _short(self.names.expression(expression))
@@ -195,7 +195,7 @@ class _Maker:
         """The keys that a moment is usually cut to."""
         if column.type.kind not in ("timestamptz", "timestamp", "date"):
             return ()
-        name, setting = self.names.rendered.names[column.id], self.context.setting(as_key=True)
+        name, setting = self.names.columns[column.id], self.context.setting(as_key=True)
         nameless, timeless = replace(_nameable(column), id=0), replace(setting, now=None, readings=())
         return _times_of(nameless, name, self.names.zone, timeless)
 

@@ -18,13 +18,13 @@ _NUMBERS: Final = ("integer", "numeric")
 _COMPARED: Final = ("date", "timestamp", "timestamptz", *_NUMBERS)
 
 
-def outermost_conditions(node: Node) -> tuple[list[Expression], int]:
-    """Find the conditions that stand outermost, and on how many nodes."""
-    expressions, layers = list[Expression](), 0
+def outermost_conditions(node: Node) -> list[Expression]:
+    """Find the conditions that stand outermost."""
+    expressions = list[Expression]()
     while isinstance(node, Filter):
         expressions += conjuncts(node.condition)
-        node, layers = node.source, layers + 1
-    return expressions, layers
+        node = node.source
+    return expressions
 
 
 def spans_of(conditions: Sequence[Expression]) -> tuple[dict[Expression, Span], list[Expression]]:

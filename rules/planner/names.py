@@ -4,17 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rules.aggregates.contributions import Contribution, Pick, Typical
-from rules.algebra.nodes import scans_in
+from rules.algebra.nodes import Filter, Node, scans_in
+from rules.catalog import Catalog
 from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockValue
 from rules.kernel.expressions import expression_sql
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Products, Sum, Units, Values
 from rules.kernel.relations import Relation
 from rules.kernel.render import From, Renderer
+from rules.kernel.replay import Kernel
 from rules.kernel.summand import Summand
 from rules.mechanisms.release_plan import End
 from rules.planner.bounding import Bounding
+from rules.planner.parent_joins import without_parents
 from rules.planner.select_partitions import Keyed
+from rules.planner.to_script import to_script
 from rules.values.expression import Expression
 
 _ZONED = ("with time zone", "timezone(", "to_timestamp(")  # what makes instants of other things, as SQL tells it
@@ -29,25 +33,43 @@ class CanonicalNames:
     relation: Relation
     zone: str  # of the session
     rendered: From  # all columns of the relation
+    core: "Core"
 
     @classmethod
-    def of(cls, keyed: Keyed, relation: Relation, zone: str) -> "CanonicalNames":
+    def of(
+        cls, keyed: Keyed, relation: Relation, node: Node, zone: str, kernel: Kernel, catalog: Catalog
+    ) -> "CanonicalNames":
+        """Name the columns of a node, which the relation was made of."""
         every = frozenset(column.id for column in keyed.source.node.facts.columns)
-        return cls(keyed, relation, zone, Renderer().render(relation, every))
+        rendered = Renderer().render(relation, every)
+        return cls(keyed, relation, zone, rendered, Core.of(node, rendered, kernel, catalog))
+
+    @property
+    def columns(self) -> Mapping[int, str]:
+        """What columns are called, whichever of their parents rows are joined with."""
+        return self.core.columns
 
     def block(self, bounding: Bounding) -> str:
-        keys = ", ".join(self.expression(key) for key in self.keyed.keys)
+        keys = ", ".join(expression_name(key, self.rendered.names, self.zone) for key in self.keyed.keys)
         unit = "" if self.relation.unit is None else self.relation.unit.kind
         rows = self.rendered.clause()
         caps = f"rows {bounding.rows} groups {bounding.groups}"
         return f"version {_VERSION} unit {unit} {caps}{self._zone_of(rows)} by ({keys}) {rows}"
 
-    def family(self, bounding: Bounding, layers: int, left: Sequence[str]) -> str:
-        """The relation below so many outermost conditions, with those that are left of them."""
+    def families(self, bounding: Bounding, left: Sequence[str]) -> tuple[str, ...]:
+        """The relation below its outermost conditions, with those that are left of them: the first is its own.
+
+        Rows that have no instants mean the same by every clock. Joined with parents that have some they are kept under
+        the session's zone, and so they are looked for there too.
+        """
         unit = "" if self.relation.unit is None else self.relation.unit.kind
-        inner = self.rendered.where[: len(self.rendered.where) - layers]
-        rows = f"{replace(self.rendered, where=inner).clause()} where {' and '.join(sorted(left))}"
-        return f"cells of version {_VERSION} unit {unit} rows {bounding.rows}{self._zone_of(rows)} {rows}"
+        rows = f"{self.core.rows.clause()} where {' and '.join(sorted(left))}"
+        zone = f" in {self.zone}"
+        if self.core.has_instants or _is_zoned(rows):
+            zones: tuple[str, ...] = (zone,)
+        else:
+            zones = (zone, "") if self._has_instants() else ("", zone)
+        return tuple(f"cells of version {_VERSION} unit {unit} rows {bounding.rows}{each} {rows}" for each in zones)
 
     def _zone_of(self, rows: str) -> str:
         return f" in {self.zone}" if self._has_instants() or _is_zoned(rows) else ""
@@ -112,12 +134,37 @@ class CanonicalNames:
         return f"{self.expression(summand.expression)} from {lattice.low} to {lattice.high} in steps of {lattice.step}"
 
     def _has_instants(self) -> bool:
-        """Tell whether an instant is read by the clock of a zone; dates and local times mean the same in all zones."""
-        scans = scans_in(self.keyed.source.node)
-        return any(column.type.kind == "timestamptz" for scan in scans for column in scan.facts.columns)
+        return _has_instants(self.keyed.source.node)
 
     def expression(self, written: Expression) -> str:
-        return expression_name(written, self.rendered.names, self.zone)
+        return expression_name(written, self.columns, self.zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The rows below the outermost conditions, without the parents that each of them has one of."""
+
+    rows: From
+    columns: Mapping[int, str]  # those of parents by the columns that refer to them
+    has_instants: bool
+
+    @classmethod
+    def of(cls, node: Node, rendered: From, kernel: Kernel, catalog: Catalog) -> "Core":
+        """Name the rows of a relation in one form, whatever they are joined with."""
+        conditions = len(rendered.where)
+        while isinstance(node, Filter):
+            node, conditions = node.source, conditions - 1
+        found = without_parents(node, catalog)
+        if not found.parents:
+            return cls(replace(rendered, where=rendered.where[:conditions]), rendered.names, _has_instants(node))
+        every = frozenset(column.id for column in found.node.facts.columns)
+        rows = Renderer().render(kernel.relation(to_script(found.node)), every)
+        return cls(rows, found.names(rows.names), _has_instants(found.node))
+
+
+def _has_instants(node: Node) -> bool:
+    """Tell whether an instant is read by the clock of a zone; dates and local times mean the same in all zones."""
+    return any(column.type.kind == "timestamptz" for scan in scans_in(node) for column in scan.facts.columns)
 
 
 def _side(end: End | None) -> str:

@@ -36,6 +36,8 @@ synopses:
 """
 )
 
+PLAIN = "orders"
+ITEMS = "order_items AS i JOIN orders ON orders.id = i.order_id JOIN customers ON customers.id = orders.customer_id"
 JOINED = "orders JOIN customers ON customers.id = customer_id"
 CUSTOMERS: tuple[str, ...] = (
     "city", "segment", "is_vip", "country", "birth_date > '1990-01-01'", "segment = 'business'",
@@ -90,6 +92,8 @@ def questions(draw: st.DrawFn, kind: str) -> str:
         numbers = NUMBERS.format(unit="customer_id", condition="amount > 100", value="amount")
         where = draw(windows()) + draw(st.lists(st.sampled_from(ORDERS_WHERE), max_size=1))
     by = draw(st.lists(st.sampled_from(keys), max_size=2, unique=True))
+    if kind != "customers" and "city" not in " ".join((*by, *where)):
+        source = draw(st.sampled_from((PLAIN, JOINED, "customers AS c JOIN orders ON c.id = customer_id AND c.is_vip")))
     told = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT {numbers} FROM {source}{told}" + (f" GROUP BY {', '.join(by)}" if by else "")
 
@@ -220,6 +224,7 @@ IN_SPRING = "SELECT count(*) FROM orders WHERE ordered_at >= '2024-03-01' AND or
 DAYS = f"{IN_SPRING} GROUP BY ordered_at::date"
 BY_SEGMENT = "SELECT count(*) FROM customers GROUP BY segment"
 BUSINESS = "SELECT count(*) FROM customers WHERE segment {}"
+BY_STATUS = "SELECT count(*) FROM {} GROUP BY status"
 BY_CITY = "SELECT count(*) FROM customers GROUP BY city"
 MONTHS = f"{IN_SPRING} GROUP BY date_trunc('month', ordered_at)"
 BORN = "SELECT count(*) FROM customers WHERE birth_date >= '1960-01-01' AND birth_date < '1980-01-01'"
@@ -250,6 +255,22 @@ BORN = "SELECT count(*) FROM customers WHERE birth_date >= '1960-01-01' AND birt
         (f"{IN_SPRING} AND extract(isodow FROM ordered_at) IN (6, 7)", DAYS, True),  # weekends
         (DAYS, DAYS.replace("GROUP", "AND extract(isodow FROM ordered_at) IN (6, 7) GROUP"), False),
         (f"{IN_SPRING} GROUP BY extract(month FROM ordered_at)", DAYS, True),
+        (BY_STATUS.format(PLAIN), f"{BY_STATUS.format(JOINED)}, segment", True),  # each order has one customer
+        (BY_STATUS.format(PLAIN), f"{BY_STATUS.format(JOINED)}, city", False),
+        (BY_STATUS.format(PLAIN), f"{BY_STATUS.format(f'{JOINED} AND is_vip')}, segment", False),
+        (BY_STATUS.format(JOINED), BY_STATUS.format(PLAIN), True),
+        (BY_STATUS.format(f"{JOINED} WHERE is_vip"), BY_STATUS.format(PLAIN), False),
+        (BY_STATUS.format(f"{JOINED} WHERE is_vip"), f"{BY_STATUS.format(JOINED)}, is_vip", True),
+        (BY_STATUS.format(f"{JOINED} AND country = 'DE'"), BY_STATUS.format(PLAIN), False),
+        (BY_STATUS.format("customers JOIN orders ON customer_id = customers.id"),
+         f"{BY_STATUS.format('orders LEFT JOIN customers ON customers.id = customer_id')}, is_vip", True),
+        (BY_STATUS.format("customers LEFT JOIN orders ON customer_id = customers.id"), BY_STATUS.format(PLAIN), False),
+        (BY_STATUS.format(ITEMS), f"{BY_STATUS.format(ITEMS)}, is_vip", True),
+        (BY_STATUS.format(ITEMS), BY_STATUS.format(PLAIN), False),
+        ("SELECT count(*) FROM order_items", BY_STATUS.format(ITEMS), True),
+        ("SELECT sum(quantity) FROM order_items", BY_STATUS.format(ITEMS).replace("count(*)", "sum(quantity)"), True),
+        (BY_STATUS.format(ITEMS.replace(" JOIN customers ON customers.id = orders.customer_id", "")),
+         f"{BY_STATUS.format(ITEMS)}, segment", True),
         (f"{IN_SPRING} GROUP BY extract(week FROM ordered_at)", DAYS, True),
         (BUSINESS.format("::text LIKE '%s%'"), BY_SEGMENT, True),
         (BUSINESS.format("::text LIKE '%s%' AND id > 3"), BY_SEGMENT, False),
