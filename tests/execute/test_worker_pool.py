@@ -13,6 +13,8 @@ from rules.refusal import Refusal, TooComplex
 from rules.sql.statement import Kind
 from tests import shop as shop_data
 
+pytestmark = pytest.mark.slow  # starts processes
+
 NESTED_ARRAYS = "SELECT " + "ARRAY[" * 60 + "1" + "]" * 60
 SUM = "SELECT " + "+".join(["1"] * 400)
 LONG_SUM = "SELECT " + "+".join(["1"] * 1_900)

@@ -92,6 +92,7 @@ def test_a_sketch_loses_what_its_bits_lose_and_a_collision_is_in_its_law(width: 
         assert (hits - law.q * reports) / (law.p - law.q) == apple
 
 
+@pytest.mark.slow
 def test_a_sketch_follows_its_law_over_all_its_functions() -> None:
     ask = Sketch(hashes=16, width=20, key="00ff", epsilon="2")
     key, bits = bytes.fromhex(ask.key), unary_law(Decimal(2))

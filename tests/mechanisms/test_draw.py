@@ -98,6 +98,7 @@ def chi_square(drawn: Counter[int], expected: dict[int, float]) -> float:
     return sum((drawn[value] - number) ** 2 / number for value, number in expected.items())
 
 
+@pytest.mark.slow
 def test_choices_follow_the_exponential_mechanism() -> None:
     scores, count = [0, 4, 6], 6_000
     source = OpenDPNoise()

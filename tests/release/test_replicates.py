@@ -206,6 +206,7 @@ STATISTICS = tuple(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", [*OUTPUTS, FAR, *STATISTICS], ids=str)
 @pytest.mark.parametrize("level", ["0.8", "0.95"])
 def test_the_end_of_a_bar_is_the_quantile_of_its_replicates(output: Output, level: str) -> None:
