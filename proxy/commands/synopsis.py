@@ -1,4 +1,4 @@
-"""Synopses at the command line: made now, reported on, written out. A running proxy goes on meanwhile."""
+"""Synopses at the command line: made now, dropped, reported on, written out. A running proxy goes on meanwhile."""
 
 import argparse
 import asyncio
@@ -22,6 +22,7 @@ from proxy.load_config import check_rules, ledger_identity, open_ledger, read_ru
 from proxy.settings import Settings
 from proxy.synopses.cube_shelf import listing_of
 from proxy.synopses.cubes import CubeMaker
+from proxy.synopses.drop import drop as drop_made
 from proxy.synopses.fit_process import FitFailed
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import fitted_schema, told_epsilon
@@ -81,6 +82,19 @@ async def _make_cube(name: str, open_: Open) -> str:
     schema = listing_of(plan, kept, (), open_.rulebook)
     words = f"ε {price(schema.epsilon)}" + (f", paid as ρ {price(schema.rho)}" if schema.rho else "")
     return f"made {name}: {len(plan.sets)} sets of keys, {cells:,} cells, charged to the budget of all ({words})"
+
+
+def drop(settings: Settings, name: str) -> int:
+    """Take away what was made of a synopsis or a cube, for all proxies with this ledger."""
+
+    async def work() -> bool:
+        async with _opened(settings, name) as open_:
+            return await drop_made(name, open_.rulebook, open_.maker.ledger, system_clock())
+
+    if not run(work()):
+        raise ConfigurationError(f"there is nothing of {name}: it was not made, or dropped before")
+    say(f"dropped {name}: a running proxy takes it away within some seconds, until it is made again")
+    return 0
 
 
 def report(settings: Settings, name: str) -> int:
@@ -230,6 +244,12 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
         description="Charge the budget of all analysts, then count, add noise and keep the counts in the ledger. A "
         "running proxy serves from them within some seconds, and charges each reader before.",
     )
+    dropped = actions.add_parser(
+        "drop",
+        help="take a synopsis or a cube away until it is made again",
+        description="Take away what was made, from all proxies with this ledger, within some seconds. It is there "
+        "again once it is made anew, by hand or by its refresh. What was paid for it stays paid.",
+    )
     reported = actions.add_parser(
         "report",
         help="how far each pair of columns may be from the data",
@@ -242,12 +262,13 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
         description="Write one file a table, and synopsis.json: what was measured, with which noise, and how good "
         "the rows are. They are the very rows that the proxy shows. Costs nothing.",
     )
-    for action in (made, reported, exported):
+    for action in (made, dropped, reported, exported):
         add_rules(action)
         action.add_argument("name", metavar="NAME", help="of the synopsis")
         add_ledger(action)
     _add_files(exported)
     made.set_defaults(run=lambda options: make(settings_of(options), options.name))
+    dropped.set_defaults(run=lambda options: drop(settings_of(options), options.name))
     reported.set_defaults(run=lambda options: report(settings_of(options), options.name))
     exported.set_defaults(
         run=lambda options: export(

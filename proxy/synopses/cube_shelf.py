@@ -44,17 +44,20 @@ class CubeShelf:
     async def follow(self, rulebook: Rulebook) -> None:
         """Bring what stands in line with the rules and the ledger. A failure leaves what there is, and is told."""
         for name in set(self._standing) - set(rulebook.policy.cubes):
-            await self._registry.drop_synopsis(name)
-            self._standing.pop(name)
-            self._listed.pop(name)
-            self._announce()
-            event("synopsis_dropped", place=name)
+            await self._drop(name)
         for name in rulebook.policy.cubes:
             try:
                 await self._follow(name, rulebook)
             except Exception as error:  # noqa: BLE001 - the proxy goes on without a cube
                 self._failed[name] = self._maker.clock()
                 warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
+
+    async def _drop(self, name: str) -> None:
+        await self._registry.drop_synopsis(name)
+        self._standing.pop(name)
+        self._listed.pop(name)
+        self._announce()
+        event("synopsis_dropped", place=name)
 
     async def _follow(self, name: str, rulebook: Rulebook) -> None:
         now, failed = self._maker.clock(), self._failed.get(name)
@@ -67,6 +70,8 @@ class CubeShelf:
             kept = await self._maker.find(name)
         self._failed.pop(name, None)
         if not kept:
+            if name in self._standing:
+                await self._drop(name)
             return
         wanted = plan.rules.readers(rulebook.policy.analysts)
         charges = is_current(plan, kept, rulebook)

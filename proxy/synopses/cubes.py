@@ -20,6 +20,7 @@ from proxy.execute.rulebook import Rulebook
 from proxy.execute.statement_context import StatementContext
 from proxy.execute.time_zones import Zones
 from proxy.settings import LoadLimits
+from proxy.synopses.drop import is_mark
 from rules.accounting.store import Charge, KeptRelease, LedgerStore
 from rules.mechanisms.draw import Noise
 from rules.policy.synopses import account_name
@@ -65,8 +66,9 @@ class CubeMaker:
         return await self.find(plan.name)
 
     async def find(self, name: str) -> Sequence[KeptRelease]:
-        """The cells that were made last."""
-        return await self.ledger.newest_of(account_name(name))
+        """The cells that were made last; none where they were dropped since."""
+        kept = await self.ledger.newest_of(account_name(name))
+        return () if is_mark(kept) else kept
 
     async def admit(
         self, kept: Sequence[KeptRelease], name: str, readers: Sequence[str], rulebook: Rulebook, *, charges: bool

@@ -15,6 +15,7 @@ from proxy.execute.clock import Clock
 from proxy.execute.faults import Faults, failures_of
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.statement_context import StatementContext
+from proxy.synopses.drop import is_dropped
 from rules.accounting.store import Charge, KeptRelease, LedgerStore, ReleaseQuery
 from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
@@ -87,8 +88,10 @@ class Maker:
         return found
 
     async def find(self, plan: SynopsisPlan, rulebook: Rulebook) -> KeptRelease | None:
-        """The newest release of a plan."""
+        """The newest release of a plan; None where it was dropped since."""
         account = account_name(plan.name)
+        if await is_dropped(plan.name, self.ledger):
+            return None
         wanted = ReleaseQuery(account, plan.digest, _ANY_PRICE, None)
         (found,) = await self.ledger.find_releases(
             [wanted], analyst=account, budgets=rulebook.budgets, now=self.clock(), since=_EVER

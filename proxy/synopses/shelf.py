@@ -18,6 +18,7 @@ from proxy.engines.engine import EngineError
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
+from proxy.synopses.drop import is_dropped
 from proxy.synopses.due import AGAIN, is_due
 from proxy.synopses.fit_process import run_fit
 from proxy.synopses.make import Maker
@@ -105,7 +106,7 @@ class Shelf:
             event("synopsis_made", place=name)
         self._failed.pop(name, None)
         if kept is None:
-            await self._outdated(name, shown)
+            await self._without(name, shown)
             return
         readers = tuple(await self._maker.admit(kept, plan.rules.readers(rulebook.policy.analysts), rulebook, plan))
         if shown is None or (shown.release, shown.digest) != (kept.id, plan.digest):
@@ -113,8 +114,11 @@ class Shelf:
         elif shown.schema.readers != readers:
             await self._put(shown, _with(shown.schema, readers=readers))
 
-    async def _outdated(self, name: str, shown: Shown | None) -> None:
-        if shown is not None and shown.schema.state != "outdated":
+    async def _without(self, name: str, shown: Shown | None) -> None:
+        """What was made by other rules stays, and says so; what was dropped goes."""
+        if shown is not None and await is_dropped(name, self._maker.ledger):
+            await self._drop(name)
+        elif shown is not None and shown.schema.state != "outdated":
             await self._put(shown, _with(shown.schema, state="outdated"))
 
     async def _drop(self, name: str) -> None:

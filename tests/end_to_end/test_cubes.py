@@ -123,7 +123,7 @@ def test_its_numbers_are_those_of_the_table_within_their_bars(shop: RealDatabase
     assert all(abs(count - float(counted[status])) <= 4 * margin for status, count, margin in shown), shown
 
 
-def test_the_command_line_makes_and_lists_it(proxy: Noisegate, shop: RealDatabase, ada: Session) -> None:
+def test_the_command_line_makes_lists_and_drops_it(proxy: Noisegate, shop: RealDatabase, ada: Session) -> None:
     listed = ada.execute("SELECT name, kind, state, epsilon, tables, rows FROM noisegate.synopses").fetchall()
     assert [(*each[:3], float(each[3]), *each[4:]) for each in listed] == [
         ("daily", "cube", "ready", 60.0, ["orders"], 2 * (36 + 4 + 144))
@@ -137,3 +137,11 @@ def test_the_command_line_makes_and_lists_it(proxy: Noisegate, shop: RealDatabas
     assert refused.returncode and "daily is a cube" in refused.stderr
     proxy.wait_for("synopsis_shown", count=2)
     assert ada.execute("SELECT made_at > %s FROM noisegate.synopses", [made_at]).fetchall() == [(True,)]
+
+    told = command("synopsis", "drop", str(proxy.rules), "daily", database=shop.reader_dsn)
+
+    assert told.stdout.startswith("dropped daily: a running proxy takes it away within some seconds"), told.stderr
+    proxy.wait_for("synopsis_dropped")
+    assert ada.execute("SELECT name FROM noisegate.synopses").fetchall() == []
+    refused = command("synopsis", "drop", str(proxy.rules), "daily", database=shop.reader_dsn)
+    assert refused.returncode and "there is nothing of daily" in refused.stderr

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.synopses.drop import drop
 from rules.catalog import Catalog
 from rules.policy.yaml_source import RulesError
 from rules.refusal import BudgetSpent
@@ -41,6 +42,19 @@ async def test_it_is_made_once_paid_once_by_each_and_a_restart_costs_nothing(pla
     (state,), listed = place.book.standing, place.schema
     assert state.readers == listed.readers == ("ada", "bob")
     assert (listed.state, listed.cube_of, listed.cells) == ("ready", "orders", 2 * (5 + 4 + 20))
+
+
+async def test_what_was_dropped_serves_nobody_until_it_is_made_again(place: CubeStage) -> None:
+    await place.shelf.follow(place.rulebook())
+    assert await drop("daily", place.rulebook(), place.ledger, place.now)
+    await place.shelf.follow(place.rulebook())
+
+    assert not place.book.standing and not place.shown.schemas
+    await place.started().follow(place.rulebook())
+    assert not place.shown.schemas, "after a restart it is there again"
+    await place.make(place.rulebook())
+    await place.shelf.follow(place.rulebook())
+    assert [state.readers for state in place.book.standing] == [("ada",)]  # bob's budget holds one of them
 
 
 async def test_a_new_period_makes_it_anew_and_what_is_not_refreshed_is_paid_for_ever(place: CubeStage) -> None:

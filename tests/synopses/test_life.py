@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from proxy.synopses.drop import drop
 from rules.mechanisms.draw import OpenDPNoise
 from rules.refusal import BudgetSpent, InnerFailure
 from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage
@@ -151,6 +152,36 @@ async def test_without_its_rules_it_is_gone(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook(RULES))
 
     assert not place.shown.schemas
+
+
+async def test_a_drop_takes_the_rows_away_for_nothing_until_the_next_make(place: SynopsisStage) -> None:
+    assert not await drop("explore", place.rulebook(), place.ledger, place.now), "nothing was made"
+    await place.shelf.follow(place.rulebook())
+    spent = (await place.ledger.balances("ada", place.rulebook().budgets, place.now))[:2]
+
+    assert await drop("explore", place.rulebook(), place.ledger, place.now)
+    await place.shelf.follow(place.rulebook())
+    assert not place.shown.schemas
+    await place.started().follow(place.rulebook())
+    assert not place.shown.schemas, "after a restart it is there again"
+    assert not await drop("explore", place.rulebook(), place.ledger, place.now)
+    assert (await place.ledger.balances("ada", place.rulebook().budgets, place.now))[:2] == spent
+
+    await place.maker.make("explore", place.rulebook())
+    await place.shelf.follow(place.rulebook())
+    assert place.schema.state == "ready"
+
+
+async def test_what_was_dropped_is_made_again_by_its_refresh(place: SynopsisStage) -> None:
+    await place.shelf.follow(place.rulebook())
+    await drop("explore", place.rulebook(), place.ledger, place.now)
+    await place.shelf.follow(place.rulebook())
+    assert not place.shown.schemas
+
+    place.now += timedelta(days=20)
+    await place.shelf.follow(place.rulebook())
+
+    assert place.schema.state == "ready"
 
 
 async def test_without_delta_it_is_paid_as_epsilon(place: SynopsisStage) -> None:
