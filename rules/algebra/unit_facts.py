@@ -47,9 +47,33 @@ def filtered(source: Node, holding: Expression) -> Node:
     holding = plain_condition(holding)
     if holding == TRUE:
         return source
-    absent = after_filter(source.facts.absent, holding)
-    columns = narrowed(source.facts.columns, holding)
-    return Filter(source, holding, fewer(replace(source.facts, columns=columns, absent=absent), holding))
+    facts = _left_alone(source, source.facts, holding)
+    absent = after_filter(facts.absent, holding)
+    columns = narrowed(facts.columns, holding)
+    return Filter(source, holding, fewer(replace(facts, columns=columns, absent=absent), holding))
+
+
+def _is_absent(conjunct: Expression, never_null: set[int]) -> bool:
+    match conjunct:
+        case Apply(name="is null", arguments=(Column(id=number),)):
+            return number in never_null
+    return False
+
+
+def _left_alone(source: Node, facts: Facts, holding: Expression) -> Facts:
+    """The facts of rows that pass: where an outer join found no partner for any of them, each stands there once.
+
+    That is so where a column of the other side is NULL that has no NULLs of its own.
+    """
+    match source:
+        case Filter(source=below) | Project(source=below):
+            return _left_alone(below, facts, holding)
+        case Join(kind="left", left=kept, right=other) | Join(kind="right", left=other, right=kept):
+            never_null = {column.id for column in other.facts.columns if not column.nullable}
+            if any(_is_absent(conjunct, never_null) for conjunct in conjuncts(holding)):
+                keys, determined = facts.keys | kept.facts.keys, facts.determined | kept.facts.determined
+                return replace(facts, rows=kept.facts.rows, keys=keys, determined=determined)
+    return facts
 
 
 def projected(
