@@ -32,6 +32,7 @@ from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.synopses.labels import labels_in, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
+from rules.synopses.references import references_of
 from rules.synopses.release import job_of
 from rules.synopses.shown import domain_conditions, links_of, partners_of, shown_tables
 from rules.synthesis.model import Job, Limits, PairReport
@@ -187,7 +188,7 @@ async def fitted_schema(
     tables = tuple(
         SyntheticTable(
             *(table, shown_columns(shown_table), binned_columns(shown_table), rows, planned.table.name),
-            *(domain_conditions(table, rulebook.catalog), link, partners),
+            *(domain_conditions(table, rulebook.catalog), link, partners, references_of(planned, plan)),
         )
         for table, shown_table, rows, planned, link, partners in zip(
             shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), partners_of(plan), strict=True

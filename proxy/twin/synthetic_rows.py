@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 
 from proxy.twin.sql_text import qualified, quoted
 from rules.catalog import Table, TableName
+from rules.synopses.references import ROW, ShownReference
 from rules.synopses.shown import ShownPartner, condition_of
 from rules.values.types import type_of
 
@@ -32,6 +33,7 @@ class SyntheticTable:
     conditions: tuple[str, ...] = ()  # that rows must hold, besides its CHECKs: those of domains
     link: tuple[str, TableName, str] | None = None  # a column, the table that it refers to, and the column there
     partners: tuple[ShownPartner, ...] = ()  # public rows that its rows refer to
+    references: tuple[ShownReference, ...] = ()  # synthetic rows that they refer to besides
 
     @property
     def broken(self) -> str:
@@ -60,9 +62,11 @@ async def load_rows(connection: AsyncConnection[Any], synthetic_table: Synthetic
         column, target, key = synthetic_table.link
         missing = f"NOT EXISTS (SELECT FROM {qualified(target)} AS t WHERE t.{quoted(key)} = s.{quoted(column)})"
         await connection.execute(f"DELETE FROM pg_temp.{stage} AS s WHERE {missing}")
-    columns = ", ".join(
-        map(quoted, (*synthetic_table.columns, *(partner.column for partner in synthetic_table.partners)))
-    )
+    for number, reference in enumerate(synthetic_table.references):
+        await _refer_besides(connection, reference, stage, number)
+    partners = (partner.column for partner in synthetic_table.partners)
+    references = (reference.column.name for reference in synthetic_table.references)
+    columns = ", ".join(map(quoted, (*synthetic_table.columns, *partners, *references)))
     found = await connection.execute(
         f"INSERT INTO {name} ({columns}) SELECT {columns} FROM pg_temp.{stage} ORDER BY noisegate_row"
     )
@@ -89,6 +93,26 @@ async def _refer(connection: AsyncConnection[Any], partner: ShownPartner, stage:
         )
     if partner.is_required:
         await connection.execute(f"DELETE FROM pg_temp.{stage} WHERE {name} IS NULL")
+
+
+async def _refer_besides(connection: AsyncConnection[Any], reference: ShownReference, stage: str, number: int) -> None:
+    """Let each row refer to the row that its other keys tell, to one of those that they leave, or to any.
+
+    Which one follows from the row's number, so that a load can be made again.
+    """
+    name, key, target = quoted(reference.column.name), quoted(reference.target_column), qualified(reference.target)
+    update = f"UPDATE pg_temp.{stage} AS {ROW} SET {name} ="
+    drawn = f"hashint8extended({ROW}.noisegate_row, {6000 + number}) & 9223372036854775807"
+    one_of = f"k[1 + ({drawn}) % cardinality(k)] FROM (SELECT array_agg({key} ORDER BY {key}) AS k"
+    if reference.same:
+        await connection.execute(f"{update} {reference.same}".encode())
+    elif reference.theirs:
+        theirs = quoted(reference.theirs)
+        pool = f"{one_of}, {theirs} AS a FROM {target} GROUP BY {theirs}) AS x"
+        await connection.execute(f"{update} {pool} WHERE x.a = {reference.mine}".encode())
+    if reference.column.not_null:
+        await connection.execute(f"{update} {one_of} FROM {target}) AS x WHERE {ROW}.{name} IS NULL".encode())
+        await connection.execute(f"DELETE FROM pg_temp.{stage} WHERE {name} IS NULL".encode())
 
 
 async def _draw_again(connection: AsyncConnection[Any], synthetic_table: SyntheticTable, stage: str) -> None:

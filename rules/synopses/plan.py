@@ -74,6 +74,7 @@ class PlannedTable:
     link: PlannedLink | None
     keys: tuple[KeyPart, ...]
     partners: tuple[PlannedPartner, ...] = ()
+    own: frozenset[str] = frozenset()  # columns that refer to rows of the same unit, as far as the rules tell
 
     def cells(self, marginal: Counted) -> int:
         """Count the cells of a marginal that a row can be in."""
@@ -177,7 +178,7 @@ def _parents(
         table = find_table(name, policy, catalog)
     except NotAllowed as refusal:
         raise NotPlanned(f"{path}.tables", refusal.message, refusal.hint) from None
-    return [other for other in among if link(table, other) is not None]
+    return [other for other in among if link(table, other, policy) is not None]
 
 
 def _table(
@@ -205,16 +206,18 @@ def _table(
     marginals = tuple(_marginals(columns, wanted, rows, policy, catalog, most, path))
     statement = MarginalsStatement(rows.script, tuple(each.binned.bins for each in columns), marginals, most)
     partners = _partners(table, columns, policy)
-    linked = _link(table, columns, before, most, path, {partner.target for partner in partners})
+    linked = _link(table, columns, before, most, path, {partner.target for partner in partners}, policy)
     keys = keys_of(table, None if linked is None else linked.column)
-    return PlannedTable(table, statement, columns, most, linked, keys, partners)
+    links = (link(table, each.table.name, policy) for each in before)
+    own = frozenset(key.columns[0] for key in links if key is not None)
+    return PlannedTable(table, statement, columns, most, linked, keys, partners, own)
 
 
 def _partners(table: Table, columns: Sequence[PlannedColumn], policy: Policy) -> tuple[PlannedPartner, ...]:
     """The public tables that rows refer to themselves, of which columns are listed."""
     planned = []
     for key in table.foreign_keys:
-        if key != link(table, key.target) or policy.is_protected(key.target):
+        if key != link(table, key.target, policy) or policy.is_protected(key.target):
             continue
         places = tuple(place for place, column in enumerate(columns) if column.origin[0] == key.target)
         if places:
@@ -301,10 +304,10 @@ def _is_unit_s(column: PlannedColumn, determined: frozenset[int]) -> bool:
 
 def _link(
     table: Table, columns: tuple[PlannedColumn, ...], before: list[PlannedTable], most: int, path: str,
-    public: set[TableName],
+    public: set[TableName], policy: Policy,
 ) -> PlannedLink | None:  # fmt: skip
-    """The one table that rows refer to; a second way into protected tables would be a guess, and is left NULL."""
-    keys = [(place, key) for place, each in enumerate(before) if (key := link(table, each.table.name)) is not None]
+    """The table to whose rows those of this one are linked: of several the one that comes last."""
+    keys = [(place, key) for place, each in enumerate(before) if (key := link(table, each.table.name, policy))]
     if not keys:
         return None
     place, key = keys[-1]
@@ -318,6 +321,11 @@ def _link(
         if each.shown_as is not None or each.listed.counts or each.origin[0] in public:
             continue
         found = theirs.get((each.origin, each.listed.by))
+        if found is not None and each.binned.count != parent.columns[found].binned.count:
+            words = (
+                f'"{each.listed.text}" is found by a foreign key that may be NULL, and not so in {parent.table.name}'
+            )
+            raise NotPlanned(path, words, "leave it out here")
         if found is None:
             raise NotPlanned(
                 path,

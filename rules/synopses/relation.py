@@ -46,7 +46,7 @@ class Rows:
     def count(self, child: TableName) -> Expression:
         """Count the rows of another table that refer to a row, by unit: a row has those of its unit."""
         other = find_table(child, self.policy, self.catalog)
-        key = link(other, self.table.name)
+        key = link(other, self.table.name, self.policy)
         if key is None:
             raise NotAllowed(f"no valid foreign key of one column leads from {child} to {self.table.name}")
         before, mine = dict(self._columns), self._columns[self.table.name][key.target_columns[0]]
@@ -120,37 +120,43 @@ def named(text: str) -> TableName:
     return table_name(text)
 
 
-def link(table: Table, target: TableName) -> ForeignKey | None:
-    """The foreign key of one column from a table to another one."""
-    foreign_keys = (
+def link(table: Table, target: TableName, policy: Policy) -> ForeignKey | None:
+    """The foreign key of one column from a table to another one: that by which its unit is found, if it is one."""
+    foreign_keys = [
         key
         for key in table.foreign_keys
         if key.target == target and len(key.columns) == 1 and key.proves and target != table.name
-    )
-    return next(foreign_keys, None)
+    ]
+    rules = policy.find_table(table.name)
+    step = None if rules is None or rules.unit is None else rules.unit_step().column
+    filled = {column.name for column in table.columns if column.not_null}
+    return min(foreign_keys, key=lambda key: (key.columns[0] != step, key.columns[0] not in filled), default=None)
 
 
 def path_to(table: Table, target: TableName, policy: Policy, catalog: Catalog) -> tuple[ForeignKey, ...]:
     """The foreign keys from a table to another one, over protected tables; raises NotAllowed where there are none.
 
-    The other one may be public.
+    The other one may be public. The shortest way is taken of those on which every row has a partner, or else of all.
     """
-    waiting: list[tuple[Table, tuple[ForeignKey, ...]]] = [(table, ())]
-    for _ in range(MOST_STEPS):
-        reached: list[tuple[Table, tuple[ForeignKey, ...]]] = []
-        for here, way in waiting:
+    waiting: list[tuple[Table, tuple[ForeignKey, ...], bool]] = [(table, (), True)]
+    found: list[tuple[bool, int, tuple[ForeignKey, ...]]] = []
+    for steps in range(MOST_STEPS):
+        reached: list[tuple[Table, tuple[ForeignKey, ...], bool]] = []
+        for here, way, is_whole in waiting:
             for key in here.foreign_keys:
-                if link(here, key.target) is None:
+                if link(here, key.target, policy) != key:
                     continue
+                column = here.find_column(key.columns[0])
+                is_filled = is_whole and column is not None and column.not_null
+                following = catalog.find_table(key.target) if policy.is_protected(key.target) else None
                 if key.target == target:
-                    return (*way, key)
-                if not policy.is_protected(key.target):
-                    continue
-                following = catalog.find_table(key.target)
-                if following is not None:
-                    reached.append((following, (*way, key)))
+                    found.append((not is_filled, steps, (*way, key)))
+                elif following is not None:
+                    reached.append((following, (*way, key), is_filled))
         waiting = reached
-    raise NotAllowed(f"no valid foreign key of one column leads from {table.name} to {target}")
+    if not found:
+        raise NotAllowed(f"no valid foreign key of one column leads from {table.name} to {target}")
+    return min(found, key=lambda each: each[:2])[2]
 
 
 def is_unique(table: Table, column: Column) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName, TypeName
 from rules.synopses.plan import PlannedColumn, PlannedPartner, PlannedTable, SynopsisPlan
+from rules.synopses.references import ShownReference, references_of
 
 COMMENT = "synthetic rows; not data"
 _VALUE = re.compile(r"\bVALUE\b")  # as PostgreSQL prints what a domain's CHECK is about
@@ -99,12 +100,13 @@ def _shown(planned: PlannedTable, plan: SynopsisPlan) -> Table:
     listed = [column.shown_as for column in planned.columns if column.shown_as is not None]
     partners = [partner.column for partner in planned.partners]
     names = tuple(dict.fromkeys([*made, *linked, *partners, *listed]))
-    columns = tuple(_plain(column) for column in real.columns if column.name in names)
+    references = references_of(planned, plan)
+    every = {*names, *(reference.column.name for reference in references)}
+    columns = tuple(_plain(column) for column in real.columns if column.name in every)
     checks = tuple(check for check in real.checks if check.proves and set(check.columns) <= set(names))
     keys = tuple(key for key in real.keys if key.primary and made and set(key.columns) <= set(names))
-    return Table(
-        _name(planned, plan), "table", columns, keys, _foreign_keys(planned, plan, real.foreign_keys), checks, COMMENT
-    )
+    foreign_keys = _foreign_keys(planned, plan, real.foreign_keys, references)
+    return Table(_name(planned, plan), "table", columns, keys, foreign_keys, checks, COMMENT)
 
 
 def _plain(column: Column) -> Column:
@@ -112,14 +114,20 @@ def _plain(column: Column) -> Column:
     return replace(column, default=None, identity="", generated="", comment=None)
 
 
-def _foreign_keys(planned: PlannedTable, plan: SynopsisPlan, keys: Sequence[ForeignKey]) -> tuple[ForeignKey, ...]:
-    if planned.link is None:
-        return ()
-    column, parent = planned.link.column, _name(plan.tables[planned.link.parent], plan)
-    real = next(key for key in keys if key.columns == (column,))
-    target = f"{_quoted(parent.schema)}.{_quoted(parent.name)}"
-    definition = f"FOREIGN KEY ({_quoted(column)}) REFERENCES {target} ({_quoted(planned.link.target_column)})"
-    return (replace(real, target=parent, definition=definition),)
+def _foreign_keys(
+    planned: PlannedTable, plan: SynopsisPlan, keys: Sequence[ForeignKey], references: Sequence[ShownReference]
+) -> tuple[ForeignKey, ...]:
+    linked = []
+    if planned.link is not None:
+        real = next(key for key in keys if key.columns == (planned.link.column,))
+        linked.append((real, _name(plan.tables[planned.link.parent], plan)))
+    targets = [*linked, *((reference.key, reference.target) for reference in references)]
+    return tuple(replace(key, target=target, definition=_definition(key, target)) for key, target in targets)
+
+
+def _definition(key: ForeignKey, target: TableName) -> str:
+    to = f"{_quoted(target.schema)}.{_quoted(target.name)}"
+    return f"FOREIGN KEY ({_quoted(key.columns[0])}) REFERENCES {to} ({_quoted(key.target_columns[0])})"
 
 
 def _quoted(name: str) -> str:
