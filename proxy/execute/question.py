@@ -34,6 +34,7 @@ from rules.release.cut_report import report_name, report_statement
 from rules.release.keys import Group
 from rules.release.least_squares import Agreed
 from rules.release.release import Noised, known_groups
+from rules.release.roll_up import levels
 from rules.release.sensitivity import settled
 
 NO_GROUPS = ((),)  # a bound is one for all groups
@@ -217,6 +218,8 @@ class Question:
         """Put together what was drawn and what was known, with the law of the noise in it."""
         values, laws = dict[int, tuple[int, ...]](), dict[int, Distribution]()
         apart, nested = dict[int, tuple[Distribution, ...]](), dict[int, tuple[Sequence[int], ...]]()
+        totals = dict[int, tuple[tuple[Distribution, ...], ...]]()
+        coarser = [places for _, places in levels(drawn.groups, self.block.sets, keys=len(self.block.keys))]
         sharing = measures_by_count(self.cells)
         for index, measure in enumerate(self.block.measures):
             kept = self.known.get(index) or self.beside.get(index, ())
@@ -230,8 +233,9 @@ class Question:
                 (cell.first.kept.id, cell.summed(group_size, sharing[cell.count.kept.id] if cell.count else 1))
                 for cell in self.cells.get(index, ())
             ]
-            if (agreed := self._agreed(index, readings, cells, group_size)) is not None:
+            if (agreed := self._agreed(index, readings, cells, coarser, group_size)) is not None:
                 values[index], apart[index], nested[index] = agreed.numbers, agreed.laws, agreed.nested
+                totals[index] = agreed.totals
                 laws[index] = max(apart[index], key=lambda law: law.deviation)
             elif cells:
                 sums = [summed for _, summed in cells]
@@ -239,15 +243,21 @@ class Question:
                 laws[index] = max(apart[index], key=lambda law: law.deviation)
             else:
                 values[index], laws[index] = combined(readings)
-        return Noised(drawn.groups, values, laws, apart, nested)
+        return Noised(drawn.groups, values, laws, apart, nested, totals if coarser else {})
 
     def _agreed(
-        self, index: int, own: Sequence[NoisedMeasure], cells: Sequence[tuple[int, SummedCells]], group_size: int
+        self,
+        index: int,
+        own: Sequence[NoisedMeasure],
+        cells: Sequence[tuple[int, SummedCells]],
+        levels: Sequence[Sequence[int]],
+        group_size: int,
     ) -> Agreed | None:
         """A measure as it agrees with other answers, unless its units are cut by more rows than are asked for."""
         if self.block.cells is None or not all(cell.is_alike for cell in self.cells.get(index, ())):
             return None
-        return self.relatives.agreed(index, own, cells, zone=self.block.cells.time_zone, group_size=group_size)
+        zone = self.block.cells.time_zone
+        return self.relatives.agreed(index, own, cells, levels, zone=zone, group_size=group_size)
 
     def _is_summed(self, index: int) -> bool:
         return isinstance(self.block.measures[index], Measure)

@@ -54,6 +54,7 @@ class Relatives:
         index: int,
         own: Sequence[NoisedMeasure],
         cells: Sequence[tuple[int, SummedCells]],
+        levels: Sequence[Sequence[int]],
         *,
         zone: str,
         group_size: int,
@@ -61,6 +62,7 @@ class Relatives:
         """The numbers of a measure that agree with all other releases; None where there are none, or too many.
 
         `cells` are sums of cells with the numbers of their releases: what is a relative too is not counted twice.
+        `levels` are the totals that are shown besides, by group the place of each.
         """
         relatives = self.by_measure.get(index, ())
         if self.asked is None or not relatives:
@@ -86,4 +88,5 @@ class Relatives:
                 observed.append(Observation(own_places, numbers, summed.noise, summed.counts))
         if not observations or not observed:
             return None
-        return agreed(observed, own_places, len(self.asked.cells), is_regular=atoms.is_regular)
+        groups = len(self.asked.cells)
+        return agreed(observed, own_places, groups, is_regular=atoms.is_regular, levels=levels)

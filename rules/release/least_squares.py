@@ -20,6 +20,7 @@ from rules.release.partitions import Places
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Atoms = np.ndarray[tuple[int], np.dtype[np.bool_]]  # whether each is meant
 Level = Sequence[int]  # by group
 
 _MOST_STEPS: Final = 200
@@ -56,28 +57,41 @@ class Agreed:
     numbers: tuple[int, ...]
     laws: tuple[Distribution, ...]
     nested: tuple[Level, ...]
+    totals: tuple[tuple[Distribution, ...], ...] = ()  # the laws of sums of groups, by level
 
 
-def agreed(observed: Sequence[Observation], places: Places, groups: int, *, is_regular: bool) -> Agreed | None:
+def agreed(
+    observed: Sequence[Observation], places: Places, groups: int, *, is_regular: bool, levels: Sequence[Level] = ()
+) -> Agreed | None:
     """The least squares estimate of sums over atoms; None where it takes too long, or cannot be told exactly.
 
     Groups that nothing in the lists tells apart have one law: where lists are products or nest (`is_regular`), such are
-    exchanged by a symmetry of the system. Elsewhere each group's law is computed by itself.
+    exchanged by a symmetry of the system. Elsewhere each group's law is computed by itself. So is that of each sum of
+    groups in `levels`: groups that were made to agree err together, or against each other.
     """
     system = _System(tuple((observation, observation.precisions) for observation in observed), places, groups)
     shifts = system.shifts()
     classes = system.classes() if is_regular else list(range(groups))
     leaders = {kind: group for group, kind in reversed(list(enumerate(classes)))}
-    if shifts is None or len(leaders) * len(places) > _MOST_SOLVED:
+    sizes = [len(set(level)) for level in levels]
+    if shifts is None or (len(leaders) + sum(size for size in sizes if size < groups)) * len(places) > _MOST_SOLVED:
         return None
-    laws = {kind: system.law(group) for kind, group in leaders.items()}
-    class_laws = [laws[kind] for kind in classes]
-    known = tuple(distribution for distribution in class_laws if distribution is not None)
-    if len(known) < groups:
+    try:
+        laws = {kind: system.law(np.equal(places, group)) for kind, group in leaders.items()}
+        alone = tuple(laws[kind] for kind in classes)
+        totals = tuple(
+            alone if size == groups else tuple(system.law(system.within(level, total)) for total in range(size))
+            for level, size in zip(levels, sizes, strict=True)
+        )
+    except _Unsolved:
         return None
-    levels = system.levels()
-    nested = _chain(levels, range(groups))
-    return Agreed(_adding_up(*shifts, levels, nested), known, nested)
+    coarser = system.levels()
+    nested = _chain(coarser, range(groups))
+    return Agreed(_adding_up(*shifts, coarser, nested), alone, nested, totals)
+
+
+class _Unsolved(Exception):
+    """A system takes too many steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +143,16 @@ class _System:
     def _solve(self, right: Vector) -> Vector | None:
         return _conjugate_gradients(self._normal, right)
 
-    def law(self, group: int) -> Distribution | None:
-        """The law of the noise in one group, by the weight that each released number has in it."""
-        solved = self._solve((self.asked == group).astype(np.float64))
+    def within(self, level: Level, total: int) -> Atoms:
+        """Tell which atoms are in the groups of one total."""
+        groups = np.equal(np.array(level, dtype=np.int64), total)
+        return np.asarray(groups[self.asked])
+
+    def law(self, atoms: Atoms) -> Distribution:
+        """The law of the noise in a sum of atoms, by the weight that each released number has in it."""
+        solved = self._solve(atoms.astype(np.float64))
         if solved is None:
-            return None
+            raise _Unsolved
         terms = Counter[tuple[int, int, float]]()  # of which noise, of how many draws, with which weight
         for number, (observation, precisions) in enumerate(self.observed):
             weights = np.abs(_summed(observation, solved) * precisions)

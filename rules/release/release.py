@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.distribution import Distribution
@@ -43,6 +44,9 @@ class Noised:
     nested: Mapping[int, tuple[Sequence[int], ...]] = field(
         default_factory=dict
     )  # coarser groups within which they add up to other answers (`release.least_squares`)
+    totals: Mapping[int, tuple[tuple[Distribution, ...], ...]] = field(
+        default_factory=dict
+    )  # the laws of their sums for every grouping set, where groups do not err by themselves
 
 
 def draw(block: Block, measures: Iterable[int], groups: int, noise: Noise, *, group_size: int) -> Draws:
@@ -225,7 +229,19 @@ def shown_cells(block: Block, noised: Noised) -> tuple[tuple[Group, ...], list[S
     cells = list(zip(*columns, *counts, strict=True))
     groups, cells = roll_up(groups, cells, block.sets, keys=len(block.keys), measures=numbers + len(kinds))
     summed_laws = {cell_key: _sum_of(kinds, cell_key, numbers) for cell_key in {cell[numbers:] for cell in cells}}
-    return groups, [cell[:numbers] for cell in cells], [summed_laws[cell[numbers:]] for cell in cells]
+    apart = [summed_laws[cell[numbers:]] for cell in cells]
+    return groups, [cell[:numbers] for cell in cells], _together(apart, noised.totals)
+
+
+def _together(apart: list[Laws], totals: Mapping[int, tuple[tuple[Distribution, ...], ...]]) -> list[Laws]:
+    """The laws of totals, of which some are known as a whole: by measure, set by set."""
+    if not totals:
+        return apart
+    whole = {measure: tuple(chain.from_iterable(levels)) for measure, levels in totals.items()}
+    return [
+        tuple(whole[measure][place] if measure in whole else law for measure, law in enumerate(laws))
+        for place, laws in enumerate(apart)
+    ]
 
 
 def _laws_by_group(block: Block, noised: Noised) -> list[Laws]:

@@ -210,6 +210,38 @@ def test_bars_of_what_agrees_hold_what_they_say_and_numbers_are_not_bent() -> No
     assert abs(moved / runs) < 8 * noise.law.deviation * np.sqrt(parts / (parts + 1) / runs) + 0.5
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seen", "apart"),
+    [
+        # Each by itself, and windows of two, twice: what the middle has too much, both ends lack.
+        (((0, 1, 2), (0, 0, -1), (0, 0, -1), (-1, 0, 0), (-1, 0, 0)), "less"),
+        (((0, 1, 2), (0, 0, 0)), "more"),  # three parts and their total
+    ],
+)
+def test_a_sum_of_groups_that_agree_has_the_bar_of_their_common_noise(
+    seen: tuple[tuple[int, ...], ...], apart: str
+) -> None:
+    source, noise, runs = OpenDPNoise(), LaplaceNoise(1, Decimal("0.1")), 600
+    level, inside, reach, alone = (0, 1, 0), 0, 0, 0.0
+    drawn = {number: noise.draw(source, runs * (max(cells) + 1)) for number, cells in enumerate(seen)}
+    for run in range(runs):
+        observed = []
+        for number, cells in enumerate(seen):
+            size = max(cells) + 1
+            numbers = [1000 * cells.count(c) + drawn[number][run * size + c] for c in range(size)]
+            observed.append(Observation(places(*cells), numbers, noise))
+        found = agreed(observed, places(0, 1, 2), 3, is_regular=False, levels=[level])
+        assert found is not None
+        ((ends, middle),) = found.totals
+        assert abs(middle.deviation - found.laws[1].deviation) < 1e-6 * middle.deviation
+        reach, alone = ends.margin(Decimal("0.95")), found.laws[0].plus(found.laws[2]).deviation
+        inside += abs(found.numbers[0] + found.numbers[2] - 2000) <= reach
+
+    assert 0.91 < inside / runs < 0.99
+    assert (alone < 0.95 * ends.deviation) if apart == "less" else (alone > 1.05 * ends.deviation)
+
+
 def key(name: str, *, clock: Clock | None = None) -> ReleasedKey:
     return ReleasedKey(name, is_complete=True, span=Span(), clock=clock)
 
