@@ -139,7 +139,7 @@ async def test_a_worker_that_writes_something_else_is_killed_and_nothing_is_made
     said: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pool = await PlannerPool.start(size=1)
+    pool = await PlannerPool.start(size=1, seconds=30)
     (worker,) = pool._workers
     await worker.kill()
     process = await asyncio.create_subprocess_exec(
