@@ -10,10 +10,11 @@ from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook
 from rules.accounting.accountant import Totals
 from rules.accounting.store import Receipt, Whose
-from rules.mechanisms.noised_outputs import Count, percent
+from rules.mechanisms.noised_outputs import Count, Statistic, Text, percent
 from rules.mechanisms.release_plan import Ladder
 from rules.release.cut_report import certainty, least_cut
 from rules.release.margins import Margin
+from rules.release.outputs import show
 from rules.release.release import outputs_of_few, shown_cells
 
 WHOSE: Final[Mapping[Whose, str]] = {"yours": "", "role": " for your role", "shared": " for all analysts"}
@@ -131,6 +132,23 @@ def few_units_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
             which = f"{len(hidden)} of {len(groups)} {are} {lacking}" if question.block.keys else f"there are {lacking}"
             notices.append(f"{which}: noise tells fewer than {least.units:,} units there (min_units of the rules)")
     return tuple(dict.fromkeys(notices))
+
+
+def undefined_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
+    """Say why a variance, a correlation or a slope is NULL: by what was released nothing varies."""
+    texts = list[Text]()
+    for question, noised in answered:
+        statistics = [(place, of) for place, of in enumerate(question.block.outputs) if isinstance(of, Statistic)]
+        for cell in shown_cells(question.block, noised)[1] if statistics else ():
+            few = outputs_of_few(question.block, cell)
+            texts += [show(of, cell) for place, of in statistics if place not in few]
+    if not (hidden := texts.count(None)):
+        return ()
+    which = (
+        "a statistic is" if len(texts) == 1 else f"{hidden} of {len(texts)} statistics {'is' if hidden == 1 else 'are'}"
+    )
+    hint = "a larger ε, tighter bounds or fewer groups may leave some"
+    return (f"{which} NULL: noise left no variance to compute with; {hint}",)
 
 
 def cells_notices(questions: Sequence[Question]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from proxy.execute.notices import (
     outside_notices,
     reuse_notice,
     top_notices,
+    undefined_notices,
     what_is_cut,
 )
 from proxy.execute.rulebook import Rulebook
@@ -67,6 +68,7 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
             *top_notices(questions, group_size),
             *outside_notices(answered),
             *few_units_notices(answered),
+            *undefined_notices(answered),
             *cells_notices(questions),
             *agreement_notices(answered),
             *_marks_notice(marks, by_rows=any(mark.by_rows for mark in plan.marks)),

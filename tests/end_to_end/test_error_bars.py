@@ -201,3 +201,16 @@ def test_a_bar_around_columns_of_a_subquery_is_that_around_their_aggregates(sess
 
     assert [column.name for column in other.description or ()] == ["status", "m", "low", "margin"]
     assert sorted(one.fetchall()) == sorted(other.fetchall())
+
+
+def test_a_statistic_that_noise_has_left_without_variance_says_so(proxy: Noisegate) -> None:
+    """Of dozens of months without orders, each has as many rows too few as too many."""
+    told: list[str] = []
+    sql = "SELECT date_trunc('month', ordered_at), stddev(amount) FROM orders WHERE id < 0 GROUP BY 1"
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+        rows = connection.execute(sql).fetchall()
+
+    missing = sum(deviation is None for _, deviation in rows)
+    assert len(rows) > 20 and missing
+    assert any(text.startswith(f"{missing} of {len(rows)} statistics ") for text in told)
