@@ -2,11 +2,13 @@
 
 python -m tests.bench.cubes
 
-Counts and sums of the demo's orders by all sets of up to two keys; the noise is drawn, what is cut is not looked at.
+Counts and sums of the demo's orders by all sets of up to two keys, by each set alone and made to agree with the others;
+the noise is drawn, what is cut is not looked at.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -17,13 +19,17 @@ import psycopg
 import proxy.demo
 from proxy.twin.embedded import Cluster
 from rules.mechanisms.additive import AdditiveNoise, HalvedNoise, noise_of
+from rules.mechanisms.cells import ReleasedCells
 from rules.mechanisms.cost import mechanisms_of
 from rules.mechanisms.draw import OpenDPNoise
-from rules.mechanisms.release_plan import Measure
+from rules.mechanisms.release_plan import Measure, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
+from rules.release.least_squares import Observation, agreed
+from rules.release.partitions import Partition, asked_partition, common_atoms, partition_within
+from rules.release.read_tables import Group
 from rules.synopses.cubes import KeySet, plan_cube
 from tests.catalogs import catalog_of
 from tests.policy.test_load import VERIFIER
@@ -32,6 +38,7 @@ _CUBE = """
 synopses:
   daily: {epsilon: EPSILON, cube: [ordered_at by month, channel, customers.city], measures: MEASURES, orders: [1, 2], table: orders}
 """  # noqa: E501
+_DRAWS = 10  # of all noise
 _FILES = Path(proxy.demo.__file__).parent
 
 
@@ -44,7 +51,8 @@ def main() -> None:
         with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
             connection.execute((_FILES / "shop.sql").read_bytes())
             (rows, euros) = connection.execute("SELECT count(*), sum(amount) FROM orders").fetchone() or (0, 0)
-        print(f"{'epsilon':>8}{'one key':>12}{'one by one':>12}{'two keys':>12}{'one by one':>12}")
+        heads = ("one key", "agreeing", "one by one", "two keys", "agreeing", "one by one")
+        print(f"{'epsilon':>8}" + "".join(f"{head:>12}" for head in heads))
         for epsilon in ("0.5", "2", "8"):
             shares = _shares(epsilon, cluster.dsn(), (float(rows), float(euros)))
             print(f"{epsilon:>8}" + "".join(f"{share:>12.1%}" for share in shares), flush=True)
@@ -65,11 +73,14 @@ def _shares(epsilon: str, dsn: str, totals: tuple[float, float]) -> Iterator[flo
         (measure,) = made.blocks[0].measures
         assert isinstance(measure, Measure)
         total = totals[item != "count(*)"] * (100 if item != "count(*)" else 1)  # cents
-        alone.setdefault(key_set.keys, []).append(_error(noise_of(measure, group_size=1), key_set.cells) / total)
+        noise = noise_of(measure, group_size=1)
+        alone.setdefault(key_set.keys, []).extend(_error(noise, key_set.cells) / total for _ in range(_DRAWS))
+    times = [[_Drawn.draw(key_set) for key_set in cube.sets] for _ in range(_DRAWS)]
     for size in (1, 2):
-        sets = [key_set for key_set in cube.sets if len(key_set.keys) == size]
-        yield mean(error for key_set in sets for error in _of_cube(key_set, totals))
-        yield mean(error for key_set in sets for error in alone[key_set.keys])
+        sets = [(each, drawn) for drawn in times for each in drawn if len(each.of.keys) == size]
+        yield mean(error for each, _ in sets for error in _of_cube(each, [each], totals))
+        yield mean(error for each, drawn in sets for error in _of_cube(each, drawn, totals))
+        yield mean(error for keys, errors in alone.items() if len(keys) == size for error in errors)
 
 
 def _policy(epsilon: str, dsn: str) -> Policy:
@@ -86,18 +97,62 @@ def _at(rho: Decimal, text: str, policy: Policy, catalog: object) -> Plan:
     return made
 
 
-def _of_cube(of: KeySet, totals: tuple[float, float]) -> Iterator[float]:
-    count, centred = (measure for measure in of.block.measures if isinstance(measure, Measure))
-    noises = noise_of(centred, group_size=1), noise_of(count, group_size=1)
-    yield _error(noises[1], of.cells) / totals[0]
-    yield _error(HalvedNoise(*noises, 40_000), of.cells) / totals[1] / 100
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A set, and the noise in its cells: first that of its centred sums, then of its counts."""
+
+    of: KeySet
+    noises: tuple[AdditiveNoise, AdditiveNoise]
+    numbers: tuple[list[int], list[int]]
+
+    @classmethod
+    def draw(cls, of: KeySet) -> "_Drawn":
+        count, centred = (measure for measure in of.block.measures if isinstance(measure, Measure))
+        noises = noise_of(centred, group_size=1), noise_of(count, group_size=1)
+        return cls(of, noises, (_drawn(noises[0], of.cells), _drawn(noises[1], of.cells)))
+
+    def part(self, other: "_Drawn") -> Partition | None:
+        """The other's cells, as far as they have numbers of the rows that this one asks for."""
+        cells, known = self.of.block.cells, other.of.block.cells
+        assert cells is not None and known is not None
+        asked = asked_partition(cells, _groups(self.of))
+        view = next((view for view in cells.views if view.family == known.family), None)
+        released = ReleasedCells.read(known.text() or "")
+        if other is self or asked is None or view is None or released is None:
+            return asked if other is self else None
+        return partition_within(cells, view, released, _groups(other.of), asked)
 
 
-def _error(noise: AdditiveNoise | HalvedNoise, cells: int) -> float:
+def _groups(of: KeySet) -> tuple[Group, ...]:
+    assert isinstance(of.block.groups, PublicGroups)
+    return of.block.groups.rows
+
+
+def _of_cube(asked: _Drawn, others: Sequence[_Drawn], totals: tuple[float, float]) -> Iterator[float]:
+    """What a question shows that asks a set for counts and sums, where these others stand beside it."""
+    halves = [_agreed(asked, others, number) for number in (0, 1)]
+    yield sum(map(abs, halves[1])) / totals[0]
+    halved = HalvedNoise(*asked.noises, 40_000)
+    yield sum(abs(float(halved.sum(*pair))) for pair in zip(*halves, strict=True)) / totals[1] / 100
+
+
+def _agreed(asked: _Drawn, others: Sequence[_Drawn], number: int) -> Sequence[int]:
+    """The least squares estimate over all sets that have numbers of the same rows."""
+    known = [(each, part) for each in others if (part := asked.part(each)) is not None]
+    atoms = common_atoms([part for _, part in known], "UTC")
+    observed = {
+        each.of.keys: Observation(places, each.numbers[number], each.noises[number])
+        for (each, _), places in zip(known, atoms.places, strict=True)
+        if places is not None
+    }
+    own = observed[asked.of.keys].places
+    found = agreed(list(observed.values()), own, asked.of.cells, is_regular=atoms.is_regular)
+    assert found is not None
+    return found.numbers
+
+
+def _error(noise: AdditiveNoise, cells: int) -> float:
     """The absolute errors of all cells together, as they are drawn."""
-    if isinstance(noise, HalvedNoise):
-        parts = (_drawn(each, cells) for each in (noise.centred, noise.count))
-        return float(sum(abs(noise.sum(*pair)) for pair in zip(*parts, strict=True)))
     return float(sum(map(abs, _drawn(noise, cells))))
 
 
