@@ -237,7 +237,7 @@ class Extended:
             formats = tuple(map(bind.format_of, range(len(bind.parameters)))) + (0,) * len(arrays)
             outer = Bind(bind.portal, OUTER, formats, bind.parameters + arrays, bind.result_formats)
         else:
-            outer = replace(bind, statement=OUTER)
+            outer = Bind(bind.portal, OUTER, (), (), bind.result_formats)  # the values stand in its text
         for message in messages:
             self._relay.send(message.encode(), Expected(message.kind, only_errors))
         notices = b"".join(notice_report(notice, codec) for notice in answered.notices)

@@ -96,6 +96,17 @@ def test_parameters_are_explained_as_bound(session: psycopg.Connection) -> None:
     assert "it''s" in text
 
 
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_values_of_the_extended_protocol_are_explained(session: psycopg.Connection, *, binary: bool) -> None:
+    sql = "EXPLAIN SELECT count(*) FROM orders WHERE amount > %s AND id IN (SELECT id FROM products WHERE id > %s)"
+
+    for _ in range(7):  # after five a driver prepares it
+        rows = session.execute(sql, (Decimal("5.25"), 3), binary=binary).fetchall()
+
+    assert any("inner SQL" in str(line) for (line,) in rows)
+    assert any("5.25" in str(line) for (line,) in rows)
+
+
 @pytest.mark.parametrize(
     ("sql", "sqlstate"),
     [
