@@ -28,7 +28,7 @@ from rules.policy.finding import Finding, Severity
 from rules.policy.freeze import Seen, from_text
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
-from rules.policy.yaml_source import RulesError
+from rules.policy.rules_yaml import RulesError
 from rules.synopses.check import check_whole
 
 _PORT_CAUSES = {

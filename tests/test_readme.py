@@ -10,10 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from proxy.cli import make_parser
-from rules.policy.engine_settings import ALLOWED
 from rules.policy.logins import AuthQuery, Logins
 from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Operator, Policy, Role, TableRules
-from rules.policy.randomized import Randomized
+from rules.policy.rule_values import ALLOWED, Randomized
 from rules.policy.synopses import CubeRules, SynopsisRules
 from rules.refusal import Refusal
 from rules.sql.session_settings import SETTINGS

@@ -10,7 +10,7 @@ from pathlib import Path
 from rules.planner.expected_error import ExpectedError, TableUse
 from rules.policy.finding import Finding, Severity, in_lines, listed
 from rules.policy.model import Policy
-from rules.policy.yaml_source import Source
+from rules.policy.rules_yaml import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,14 +84,14 @@ def _within(analyst: str, balances: Balances, budgets: Budgets) -> str:
 
 
 def _line(request: FiledRequest) -> str:
-    granted = "" if request.granted is None or request.granted == request.asked.epsilon else f" (ε {request.granted:f})"
+    granted = "" if request.granted is None or request.granted == request.terms.epsilon else f" (ε {request.granted:f})"
     answer = (
         f" → {request.state}{granted} by {request.operator}: {request.answer}".removesuffix(": ")
         if request.operator
         else ""
     )
     head = f"{request.number:>8}  {request.time:%Y-%m-%d %H:%M}  {request.analyst:16}"
-    return f"{head}{request.asked.epsilon.normalize():>8f}  {request.state:8}  {request.asked.reason}{answer}"
+    return f"{head}{request.terms.epsilon.normalize():>8f}  {request.state:8}  {request.terms.reason}{answer}"
 
 
 def _fields(request: FiledRequest) -> dict[str, str | int | None]:
@@ -100,8 +100,8 @@ def _fields(request: FiledRequest) -> dict[str, str | int | None]:
         "time": request.time.isoformat(),
         "analyst": request.analyst,
         "period": request.period,
-        "epsilon": f"{request.asked.epsilon:f}",
-        "reason": request.asked.reason,
+        "epsilon": f"{request.terms.epsilon:f}",
+        "reason": request.terms.reason,
         "state": request.state,
         "granted": None if request.granted is None else f"{request.granted:f}",
         "operator": request.operator or None,

@@ -26,8 +26,8 @@ from rules.policy.finding import Finding, Severity, by_severity, error, note, wa
 from rules.policy.freeze import Seen, as_text, changes_between, find_unseen, hide_unseen, see
 from rules.policy.json_schema import rules_schema
 from rules.policy.model import Policy, table_name
+from rules.policy.rules_yaml import Source, dotted
 from rules.policy.suggest import suggest_changes, suggest_rules
-from rules.policy.yaml_source import Source, dotted
 from rules.synopses.check import check_whole
 
 READER: Final = "noisegate_reader"

@@ -26,9 +26,9 @@ from proxy.settings import ServerSettings, Settings
 from proxy.wire.scram import Verifier
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog
-from rules.policy.edit_yaml import CannotEdit, put, remove
 from rules.policy.freeze import as_text, see
 from rules.policy.model import Policy, table_name
+from rules.policy.rules_yaml import CannotEdit, put, remove
 from rules.sql.grammar import fingerprint, parse, shape
 from rules.sql.read import read
 from rules.sql.statement import Kind, Reading, Statement

@@ -24,10 +24,9 @@ from proxy.load_config import read_rules
 from proxy.load_logins import read_filed, verifiers_path
 from proxy.server.verifiers_file import VerifiersError, line_of, read_verifiers, without_name
 from proxy.wire.scram import USUAL_ITERATIONS, Verifier
-from rules.policy.edit_yaml import CannotEdit, put, remove
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
-from rules.policy.yaml_source import RulesError
+from rules.policy.rules_yaml import CannotEdit, RulesError, put, remove
 
 GRACE = timedelta(days=7)
 _IN_FORCE = "in force: at once for passwords in a file, after SIGHUP or RELOAD for the rules"

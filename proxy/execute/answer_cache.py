@@ -30,7 +30,7 @@ from rules.mechanisms.additive import (
 )
 from rules.mechanisms.cost import UPWARD
 from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
-from rules.release.cut_report import report_name
+from rules.release.bound_ladder import report_name
 from rules.release.keys import Group
 from rules.release.release import Noised
 

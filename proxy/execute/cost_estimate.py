@@ -17,8 +17,7 @@ from rules.mechanisms.additive import laws_of
 from rules.mechanisms.cost import price
 from rules.mechanisms.noised_outputs import margin_of_output
 from rules.refusal import BudgetSpent
-from rules.release.formula import Result, Value
-from rules.release.margins import margins_of, moving_outputs
+from rules.release.margins import Result, Value, margins_of, moving_outputs
 from rules.release.release import Noised
 
 _DOWN = Context(prec=6, rounding=ROUND_FLOOR)

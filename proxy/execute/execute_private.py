@@ -44,8 +44,7 @@ from rules.refusal import (
     Mismatch,
     TooComplex,
 )
-from rules.release.bound_ladder import draw_climb
-from rules.release.cut_report import draw_report, release_report, report_statement
+from rules.release.bound_ladder import draw_climb, draw_report, release_report, report_statement
 from rules.release.release import Draws, Noised, draw, release, release_choice, release_found, release_top
 from rules.release.replicates import check_size
 

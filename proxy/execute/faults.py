@@ -12,9 +12,8 @@ from proxy.engines.engine import EngineError, StatementFailed
 from proxy.execute import audit
 from proxy.execute.clock import Clock
 from proxy.execute.statement_context import StatementContext
-from rules.accounting.fault import can_tell_of_rows
 from rules.accounting.store import LedgerError, LedgerStore, Receipt
-from rules.refusal import InnerFailure
+from rules.refusal import InnerFailure, can_tell_of_rows
 
 
 class FailedStatement(Exception):

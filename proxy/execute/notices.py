@@ -12,7 +12,7 @@ from rules.accounting.accountant import Totals
 from rules.accounting.store import Receipt, Whose
 from rules.mechanisms.noised_outputs import Count, Statistic, Text, percent
 from rules.mechanisms.release_plan import Ladder
-from rules.release.cut_report import certainty, least_cut
+from rules.release.bound_ladder import certainty, least_cut
 from rules.release.margins import Margin
 from rules.release.outputs import show
 from rules.release.release import outputs_of_few, shown_cells
@@ -51,7 +51,7 @@ def what_is_cut(questions: Sequence[Question], group_size: int) -> tuple[str, ..
     cuts = [f"what is beyond {cut}" for question in questions for cut in question.block.cuts]
     for question in questions:
         for ladder, bound in question.bounds:
-            cuts.append(f"what is beyond {ladder.told(bound)} as the {ladder.what} of a unit (chosen)")
+            cuts.append(f"what is beyond {ladder.bound_text(bound)} as the {ladder.what} of a unit (chosen)")
         cuts += [words.partition(" (")[0] for words in _report_notice(question, group_size)]
     return tuple(dict.fromkeys((*cuts, *(notice.partition(";")[0] for notice in cells_notices(questions)))))
 
@@ -72,8 +72,8 @@ def _bound_notice(ladder: Ladder, bound: int) -> str:
     if bound in ladder.rungs[:2]:
         setting = f"{ladder.what}_per_unit = 40" if ladder.what in ("rows", "groups") else "sum_per_unit = off"
         lowest = f" (a higher one could not be told from noise: SET noisegate.{setting})"
-    most = f"; the rules allow {ladder.told(ladder.rungs[-1])}" if ladder.is_declared else ""
-    words = f"{ladder.what} of each unit: up to {ladder.told(bound)} counted, {price}"
+    most = f"; the rules allow {ladder.bound_text(ladder.rungs[-1])}" if ladder.is_declared else ""
+    words = f"{ladder.what} of each unit: up to {ladder.bound_text(bound)} counted, {price}"
     if ladder.what == "groups" and bound == ladder.rungs[-1] and not ladder.is_declared:
         return f"{words}: there are no more"
     return f"{words}{lowest}{most}; margins do not include what is beyond"

@@ -30,11 +30,11 @@ from rules.mechanisms.cost import Mechanism, mechanism_of, mechanism_of_ladder, 
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups
 from rules.mechanisms.top_groups import Top
-from rules.release.cut_report import report_name, report_statement
+from rules.release.bound_ladder import report_name, report_statement
 from rules.release.keys import Group
 from rules.release.least_squares import Agreed
+from rules.release.outputs import levels
 from rules.release.release import Noised, known_groups
-from rules.release.roll_up import levels
 from rules.release.sensitivity import settled
 
 NO_GROUPS = ((),)  # a bound is one for all groups

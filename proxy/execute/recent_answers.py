@@ -18,8 +18,7 @@ from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.planner.plan import Plan
-from rules.release.formula import Value
-from rules.release.margins import Margin
+from rules.release.margins import Margin, Value
 from rules.release.release import plain_measure
 from rules.sql.system_views import Cell, row_text
 

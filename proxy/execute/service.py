@@ -186,9 +186,9 @@ class Service:
                 answer = await self._noised(plan, context, reuse=reuse)
                 if plan.wanted is not None:
                     return await self._request(plan.wanted, context)
-                if not plan.told and not plan.foreseen:
+                if not plan.system_views and not plan.foreseen:
                     return answer
-                view_rows = await self._teller.tell(plan.told, analyst, rulebook, own)
+                view_rows = await self._teller.tell(plan.system_views, analyst, rulebook, own)
                 return replace(
                     answer, columns=answer.columns + view_rows + await self._foreseen(plan, context, reuse=reuse)
                 )
@@ -278,7 +278,7 @@ class Service:
         rulebook = self._rulebook
         if (
             plan.generation != rulebook.generation
-            or plan.told
+            or plan.system_views
             or plan.wanted
             or plan.foreseen
             or plan.zones

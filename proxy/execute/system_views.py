@@ -79,7 +79,7 @@ def budget_rows(review: LedgerReview, budgets: Budgets) -> Iterator[Row]:
 
 def ledger_row(charge: PastCharge) -> Row:
     """One charge, as it was."""
-    paid, shared = Totals().plus((*charge.fresh, *charge.seen)), Totals().plus((*charge.fresh, *charge.first))
+    paid, shared = Totals().plus((*charge.fresh, *charge.seen)), Totals().plus((*charge.fresh, *charge.first_seen))
     return (
         _moment(charge.time),
         charge.state,
@@ -99,8 +99,8 @@ def request_row(filed: FiledRequest) -> Row:
     return (
         str(filed.number),
         _moment(filed.time),
-        _number(filed.asked.epsilon),
-        filed.asked.reason,
+        _number(filed.terms.epsilon),
+        filed.terms.reason,
         filed.state,
         None if filed.granted is None else _number(filed.granted),
         filed.answer or None,

@@ -13,7 +13,6 @@ from rules.accounting import chain
 from rules.accounting.accountant import Limit, Totals, loss
 from rules.accounting.budgets import Budgets, Change, check_fits, period_of
 from rules.accounting.chain import DATASET, LIFETIME, Account, Sight, account_of, account_of_role
-from rules.accounting.fault import stopped
 from rules.accounting.store import (
     Balance,
     Balances,
@@ -27,6 +26,7 @@ from rules.accounting.store import (
     Stop,
 )
 from rules.mechanisms.cost import UPWARD, Mechanism
+from rules.refusal import stopped
 
 
 def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:

@@ -74,7 +74,7 @@ def close(connection: Connection, closing: Closing, time: datetime) -> int:
             budget_request = BudgetRequest(Decimal(fields["epsilon"]), fields["reason"])
             filed = datetime.fromisoformat(fields["time"])
             entry = chain.request_entry(
-                fields["analyst"], filed, period=fields["period"], asked=budget_request, number=request
+                fields["analyst"], filed, period=fields["period"], terms=budget_request, number=request
             )
             charges.append(connection, entry)
     connection.execute(f"DELETE FROM entries WHERE {WORDS} AND id <= ?", (closing.after.number,))

@@ -23,7 +23,9 @@ def keep(connection: Connection, analyst: str, question: str, promise: Promise, 
     if of_today >= MOST_A_DAY or find(connection, analyst, question) == promise:
         return
     about = {"kind": "promise", "time": chain.stamp(time), "analyst": analyst, "question": question}
-    charges.append(connection, chain.canonical({**about, "epsilon": str(promise.epsilon), "told": list(promise.told)}))
+    charges.append(
+        connection, chain.canonical({**about, "epsilon": str(promise.epsilon), "told": list(promise.notices)})
+    )
 
 
 def find(connection: Connection, analyst: str, question: str) -> Promise | None:

@@ -43,7 +43,7 @@ def file(
             hint="Your DBA answers them; TABLE noisegate.requests lists them.",
         )
     period = charges.running_period(connection, now, budgets)
-    number = charges.append(connection, chain.request_entry(analyst, now, period=period, asked=budget_request))
+    number = charges.append(connection, chain.request_entry(analyst, now, period=period, terms=budget_request))
     return FiledRequest(number, now, analyst, period, budget_request)
 
 
@@ -72,7 +72,7 @@ def grant(
     request = _open(connection, number, answered.time, budgets)
     if request.analyst not in budgets.analysts:
         raise NotAllowed(f"{request.analyst} is not in the rules any more")
-    granted = request.asked.epsilon if epsilon is None else epsilon
+    granted = request.terms.epsilon if epsilon is None else epsilon
     if granted > budgets.dataset.epsilon:
         raise NotAllowed(
             f"cannot grant ε {granted:f}: all analysts together have {budgets.dataset.epsilon:f}",

@@ -113,7 +113,7 @@ class Accuracy(Prerequisites):
         await self._service.promises.keep(self._analyst, plan, within, promise)
         own = (notice for notice in answer.notices if notice not in probe.notices)  # the answer repeats the others
         notices = (f"probe: {notice.removesuffix(answer.cut)}" for notice in own)
-        return plan, (*notices, *promise.told), None
+        return plan, (*notices, *promise.notices), None
 
     async def _kept_promise(self, bounded: _Bounded, plan: Plan) -> tuple[Plan, tuple[str, ...]] | None:
         """The plan of a promise whose releases are all on the account, and still fresh: it costs nothing."""
@@ -123,7 +123,7 @@ class Accuracy(Prerequisites):
         again = await self._with_epsilon(bounded, promise.epsilon)
         if await self._released(again, bounded.run) is None:
             return None
-        return again, promise.told if again.blocks else (_ENOUGH, *promise.told)
+        return again, promise.notices if again.blocks else (_ENOUGH, *promise.notices)
 
     async def _explained(
         self, bounded: _Bounded, demands: Sequence[Demand], probe: Plan, plan: Plan

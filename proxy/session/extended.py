@@ -40,8 +40,7 @@ from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import FAILED, IDLE
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Parse, Sync
 from rules.refusal import Refusal
-from rules.sql.enclosed_query import split_around
-from rules.sql.statement import Kind, Reading, Statement
+from rules.sql.statement import Kind, Reading, Statement, split_around
 
 Work = Coroutine[Any, Any, None]
 

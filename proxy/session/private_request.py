@@ -7,11 +7,11 @@ from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.twin_probe import SessionState
 from proxy.wire.backend import Field
 from proxy.wire.frontend import Bind
-from rules.functions.context import Styles
-from rules.planner.plan import Plan, Request, Text
-from rules.sql.enclosed_query import EnclosedQuery, split_around
+from rules.functions.function import Styles
+from rules.mechanisms.noised_outputs import Text
+from rules.planner.plan import Plan, Request
 from rules.sql.session_settings import AnalystSettings
-from rules.sql.statement import Kind, Statement
+from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
-from rules.sql.setting_rows import setting_rows
 from rules.sql.statement import Kind
+from rules.sql.system_views import setting_rows
 
 ORIGINAL: Final = b"_ng_original"
 OUTER: Final = b"_ng_outer"

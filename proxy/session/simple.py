@@ -29,8 +29,7 @@ from proxy.session.session_context import SessionContext, is_lexical
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, ReadyForQuery, RowDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Execute, Parse, Query
 from rules.refusal import NotSupported, Refusal
-from rules.sql.enclosed_query import split_around
-from rules.sql.statement import Kind, Reading, Statement
+from rules.sql.statement import Kind, Reading, Statement, split_around
 
 Work = Coroutine[Any, Any, None]
 

@@ -60,7 +60,7 @@ class Maker:
             receipt = await self.ledger.charge(self._charge(plan, price), rulebook.budgets)
             try:
                 labels = Labels(price, await self._find_labels(plan, searches, snapshot, rulebook))
-                measured_plan = with_labels(plan, labels.found, rulebook.policy, rulebook.catalog)
+                measured_plan = with_labels(plan, labels.by_column, rulebook.policy, rulebook.catalog)
                 tables = await _look(measured_plan, _statements(measured_plan, kernel), snapshot)
                 rest = price_of_counts(plan, rulebook.policy)
                 release = await asyncio.to_thread(release_synopsis, measured_plan, tables, rest, self.noise, labels)

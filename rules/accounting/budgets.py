@@ -141,7 +141,7 @@ def check_fits(
             raise _refusal(f"this statement would exceed {words}", change, limit, hint)
 
 
-def _asked(change: Change, limit: Limit) -> str:
+def _charge_and_rest(change: Change, limit: Limit) -> str:
     """Name the charge and what is left of the limit: in ε, or in ρ where that is all that counts."""
     if not change.after.pure and limit.conversion_delta:
         rho, most = change.after.rho - change.before.rho, largest_rho(limit.epsilon, limit.conversion_delta)
@@ -163,7 +163,7 @@ def _short(number: Decimal) -> str:
 
 
 def _refusal(message: str, change: Change, limit: Limit, hint: str) -> BudgetSpent:
-    detail = f"{_asked(change, limit)} is left."
+    detail = f"{_charge_and_rest(change, limit)} is left."
     if change.after.delta > change.before.delta:
         detail += f" Groups that are found in the data also need δ, whose limit is {limit.delta.normalize()}."
     return BudgetSpent(message, detail=detail, hint=hint)

@@ -103,11 +103,11 @@ def grant_of(fields: Fields) -> Grant:
     return Grant(*about, fields.get("request"), fields.get("answer", ""))
 
 
-def request_entry(analyst: str, time: datetime, *, period: str, asked: BudgetRequest, number: int | None = None) -> str:
+def request_entry(analyst: str, time: datetime, *, period: str, terms: BudgetRequest, number: int | None = None) -> str:
     """The text of a request for more budget; with its number where that is not the entry's own."""
     about = {"kind": "request", "time": stamp(time), "analyst": analyst, "period": period}
     own = {} if number is None else {"request": number}
-    return canonical({**about, "epsilon": str(asked.epsilon), "reason": asked.reason, **own})
+    return canonical({**about, "epsilon": str(terms.epsilon), "reason": terms.reason, **own})
 
 
 def refuse_entry(analyst: str, time: datetime, *, request: int, operator: str, answer: str) -> str:

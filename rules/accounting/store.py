@@ -32,7 +32,7 @@ class Promise:
     """The ε that has kept an error which an analyst asked for (noisegate.within), and what was told of it."""
 
     epsilon: Decimal
-    told: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class FiledRequest:
     time: datetime
     analyst: str
     period: str
-    asked: BudgetRequest
+    terms: BudgetRequest
     state: RequestState = "open"
     granted: Decimal | None = None
     answer: str = ""  # what the operator says to it
@@ -218,7 +218,7 @@ class PastCharge:
     tables: tuple[str, ...]
     fresh: tuple[Mechanism, ...]  # paid by the analyst and by the dataset
     seen: tuple[Mechanism, ...]  # releases shown again, paid by the analyst
-    first: tuple[Mechanism, ...]  # those of them that nobody had seen in this period, paid by the dataset too
+    first_seen: tuple[Mechanism, ...]  # those of them that nobody had seen in this period, paid by the dataset too
     state: State  # charged: no answer was kept; it was cancelled, or runs still
     number: int = 0  # of its entry
     analyst: str = ""

@@ -30,7 +30,7 @@ from rules.kernel.keys import Bins, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Products, Sum, Units, Values
 from rules.mechanisms.noised_outputs import Estimate
 from rules.policy.model import Policy
-from rules.policy.randomized import Randomized
+from rules.policy.rule_values import Randomized
 from rules.refusal import BadSetting, NotSupported
 from rules.sql import syntax as s
 from rules.values import domain
@@ -43,7 +43,7 @@ _WHOLE = "An estimate undoes the chance in all reports. Conditions on other colu
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _EstimateCall:
     """The randomized column of an estimate, and what is asked of it."""
 
     column: Column
@@ -66,7 +66,7 @@ class _Asked:
 
 def estimate(call: s.Call, binding: Binding, node: Node, keys: Sequence[Expression]) -> Recipe:
     """The recipe of an estimate: of one value, of the values that are groups, or of a mean."""
-    request = _asked(call, binding, node)
+    request = _read_call(call, binding, node)
     key = next((place for place, key in enumerate(keys) if request.column.id in ids_in(key)), None)
     if len(call.arguments) == 1:
         return _mean(request) if request.law.by == "mean" else _of_group(request, key, keys)
@@ -151,7 +151,7 @@ def randomized_columns(node: Node, policy: Policy) -> dict[int, Randomized]:
     return randomizeds
 
 
-def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
+def _read_call(call: s.Call, binding: Binding, node: Node) -> _EstimateCall:
     if call.star or call.distinct or not 1 <= len(call.arguments) <= 2:
         raise NotSupported("noisegate.estimate takes a column and a value", hint=_HINT)
     column = binding.bind(call.arguments[0])
@@ -168,7 +168,7 @@ def _asked(call: s.Call, binding: Binding, node: Node) -> _Asked:
         raise NotSupported("an estimate over rows of a subquery is not supported", hint="Ask it of the table itself.")
     law = known[column.id]
     index = None if law.index is None else _index_of(column, law.index, node)
-    return _Asked(column, law, call, tested, binding, index)
+    return _EstimateCall(column, law, call, tested, binding, index)
 
 
 def _index_of(column: Column, name: str, node: Node) -> Column:
@@ -198,7 +198,7 @@ def _conditions(node: Node) -> Iterator[Expression]:
                 yield from (made for _, made in computed)
 
 
-def _of_one(request: _Asked) -> Recipe:
+def _of_one(request: _EstimateCall) -> Recipe:
     """One of k values. All k cells are measured, in which a report lies in one at most: they pay ε once."""
     values = _values(request)
     wanted = _place(request, values)
@@ -207,7 +207,7 @@ def _of_one(request: _Asked) -> Recipe:
     return Recipe(parts, lambda numbers: Estimate(numbers[wanted], numbers, p, q), FLOAT8)
 
 
-def _of_group(request: _Asked, key: int | None, keys: Sequence[Expression]) -> Recipe:
+def _of_group(request: _EstimateCall, key: int | None, keys: Sequence[Expression]) -> Recipe:
     """Of the group's value: the other reports are those of the groups of other values."""
     if key is None or not isinstance(keys[key], Column) or request.law.by in ("unary", "sketch"):
         hint = (
@@ -219,7 +219,7 @@ def _of_group(request: _Asked, key: int | None, keys: Sequence[Expression]) -> R
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers, p, q, key=key, groups=groups), FLOAT8)
 
 
-def _unary(request: _Asked) -> Recipe:
+def _unary(request: _EstimateCall) -> Recipe:
     """The reports whose bit for the value is set, and all reports."""
     values = list(map(str, request.law.values or ()))
     bound = typed(request.binding.operand(request.call.arguments[1]), request.binding.setting)
@@ -233,7 +233,7 @@ def _unary(request: _Asked) -> Recipe:
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
 
 
-def _sketch(request: _Asked) -> Recipe:
+def _sketch(request: _EstimateCall) -> Recipe:
     """The reports whose bit for the word is set, which follows from the function that its person drew, and all reports.
 
     An array from 0 on needs no arithmetic, and has NULL for functions that there are not: the condition never fails.
@@ -252,7 +252,7 @@ def _sketch(request: _Asked) -> Recipe:
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q), FLOAT8)
 
 
-def _mean(request: _Asked) -> Recipe:
+def _mean(request: _EstimateCall) -> Recipe:
     randomized = request.law
     assert randomized.lower is not None and randomized.upper is not None, "a mean has bounds"
     bounds = Fraction(randomized.lower), Fraction(randomized.upper)
@@ -262,7 +262,7 @@ def _mean(request: _Asked) -> Recipe:
     return Recipe(parts, lambda numbers: Estimate(numbers[0], numbers[1:], p, q, bounds), FLOAT8)
 
 
-def _values(request: _Asked) -> tuple[Constant, ...]:
+def _values(request: _EstimateCall) -> tuple[Constant, ...]:
     """The values of the list, or yes and no."""
     if request.law.by == "bit":
         return _truth(request, True), _truth(request, False)
@@ -272,16 +272,16 @@ def _values(request: _Asked) -> tuple[Constant, ...]:
     return tuple(Constant(plain, text_of(item, kind), item) for item in items)
 
 
-def _truth(request: _Asked, value: bool) -> Constant:
+def _truth(request: _EstimateCall, value: bool) -> Constant:
     kind = request.column.type.plain()
     return Constant(kind, text_of(value, kind), value)
 
 
-def _matches(request: _Asked, value: Constant) -> Expression:
+def _matches(request: _EstimateCall, value: Constant) -> Expression:
     return compare("=", request.column, value, request.binding.setting)
 
 
-def _place(request: _Asked, values: tuple[Constant, ...]) -> int:
+def _place(request: _EstimateCall, values: tuple[Constant, ...]) -> int:
     """Return which of the values is asked for."""
     kind = request.column.type
     plain = kind if kind.kind == "enum" else kind.plain()
@@ -298,7 +298,7 @@ def _place(request: _Asked, values: tuple[Constant, ...]) -> int:
     return listed_place
 
 
-def _off_list(request: _Asked, text: str | None) -> BadSetting:
+def _off_list(request: _EstimateCall, text: str | None) -> BadSetting:
     listed = ", ".join(str(value) for value in request.law.values or ("true", "false"))
     shown = "NULL" if text is None else f'"{text[:60]}"'
     return BadSetting(f'{shown} is not among the values of "{request.column.name}"', hint=f"They are: {listed[:200]}.")

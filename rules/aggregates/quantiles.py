@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from rules.aggregates.contributions import Pick, Recipe, value_where, where
-from rules.aggregates.sum_bounds import clip
+from rules.aggregates.sums import clip
 from rules.bind.expression import Binding
 from rules.functions.guard import as_passed, as_value
 from rules.kernel.keys import Bins, Listed

@@ -4,7 +4,6 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from rules.aggregates.block_statistics import distinct_argument
 from rules.aggregates.contributions import (
     Contribution,
     Recipe,
@@ -14,13 +13,11 @@ from rules.aggregates.contributions import (
     value_where,
     where,
 )
-from rules.aggregates.lattice import digits_of
 from rules.aggregates.quantiles import extreme, most_frequent, quantile
-from rules.aggregates.statistics import OF_ONE, OF_TWO, spread_of_one, spread_of_two
-from rules.aggregates.sum_bounds import clip
-from rules.aggregates.typical import typical
+from rules.aggregates.sums import OF_ONE, OF_TWO, clip, digits_of, spread_of_one, spread_of_two
+from rules.aggregates.typical import distinct_argument, typical
 from rules.algebra.nodes import Facts
-from rules.algebra.rows_per_key import is_share
+from rules.algebra.rows_per_unit import is_share
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_typical
 from rules.functions.datetime.intervals import part_of_span, shown_by

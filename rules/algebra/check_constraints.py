@@ -32,8 +32,8 @@ def bounds_of_checks(table: Table, column: Column, sql_type: Type) -> Domain:
     for check in table.checks:
         if check.proves and column.name in check.columns:
             condition = _read(check.definition)
-            said = None if condition is None else _said(condition, column.name, sql_type)
-            held = domain.intersect(held, said) if said is not None else held
+            allowed = None if condition is None else _passing_domain(condition, column.name, sql_type)
+            held = domain.intersect(held, allowed) if allowed is not None else held
     return held
 
 
@@ -49,14 +49,16 @@ def _read(definition: str) -> s.Expression | None:
         return None
 
 
-def _said(condition: s.Expression, name: str, sql_type: Type) -> Domain | None:
+def _passing_domain(condition: s.Expression, name: str, sql_type: Type) -> Domain | None:
     """All values other than NULL that can pass; None where it depends on more than the column."""
     match condition:
         case s.Operator(name="and", arguments=arguments):
-            known = [said for argument in arguments if (said := _said(argument, name, sql_type)) is not None]
+            known = [
+                allowed for argument in arguments if (allowed := _passing_domain(argument, name, sql_type)) is not None
+            ]
             return _all_of(known) if known else None
         case s.Operator(name="or", arguments=arguments):
-            arms = [_said(argument, name, sql_type) for argument in arguments]
+            arms = [_passing_domain(argument, name, sql_type) for argument in arguments]
             return None if None in arms else _any_of([arm for arm in arms if arm is not None])
         case s.Operator(name="is null", arguments=(argument,)) if _is_column(argument, name):
             return Values(())

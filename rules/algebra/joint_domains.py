@@ -44,10 +44,10 @@ def _written(holding: Expression) -> Iterator[Joint]:
     """(a, b) IN ((1, 2), (3, 4)), which is a = 1 AND b = 2 OR …: what all alternatives say."""
     for conjunct in conjuncts(holding):
         if isinstance(conjunct, Apply) and conjunct.name == "or":
-            said = [dict(filter(None, map(_constant, conjuncts(part)))) for part in _alternatives(conjunct)]
-            columns = tuple(sorted(set(said[0]).intersection(*said)))
+            alternatives = [dict(filter(None, map(_constant, conjuncts(part)))) for part in _alternatives(conjunct)]
+            columns = tuple(sorted(set(alternatives[0]).intersection(*alternatives)))
             if columns:
-                yield Joint(columns, frozenset(tuple(row[column] for column in columns) for row in said))
+                yield Joint(columns, frozenset(tuple(row[column] for column in columns) for row in alternatives))
 
 
 def _alternatives(expression: Expression) -> Iterator[Expression]:

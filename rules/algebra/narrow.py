@@ -1,16 +1,35 @@
-"""Narrow the domains of a Filter's rows by its condition."""
+"""Narrow the domains of a Filter's rows by its condition, and those of CASE branch by branch.
 
-from collections.abc import Iterable
-from dataclasses import replace
+A column has in a branch only the values for which the branch's test is true.
+After a LEFT JOIN a partner's column that is not NULL says that the join's condition was met: in
+CASE WHEN best.city IS NOT NULL THEN city ELSE 'Others' END over … LEFT JOIN best ON best.city = city, a city is one of
+the best. Without this every city would be a group, most of them of nobody.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from rules.algebra.nodes import Facts, Filter, Gathered, Join, Node, Project, SemiJoin, Windowed
 from rules.values import domain
 from rules.values.domain import Domain, Range, Values
-from rules.values.expression import Apply, Column, Constant, Expression, conjuncts
+from rules.values.expression import Apply, Column, Constant, Expression, columns_in, conjuncts
 from rules.values.value import DAY
 
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
+
+
+# What gives its first argument, or NULL.
+
+
+@dataclass(frozen=True, slots=True)
+class Implied:
+    """An implication: where one of these columns is not NULL, that column equals one that has these values."""
+
+    partners: frozenset[int]
+    column: int
+    values: Values
 
 
 def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, ...]:
@@ -26,10 +45,10 @@ def narrowed(columns: tuple[Column, ...], holding: Expression) -> tuple[Column, 
         known |= _equated(conjunct, known)
         if (excluded := _excluded(conjunct)) is not None and excluded[0] in known:
             known[excluded[0]] = _without(known[excluded[0]], excluded[1])
-        said = _said(conjunct)
-        if said is not None and said[0] in known:
-            column = known[said[0]]
-            known[column.id] = replace(column, domain=met(column, said[1]))
+        allowed = _domain_where_true(conjunct)
+        if allowed is not None and allowed[0] in known:
+            column = known[allowed[0]]
+            known[column.id] = replace(column, domain=met(column, allowed[1]))
     return tuple(known[column.id] for column in columns)
 
 
@@ -50,10 +69,10 @@ def _is_listed(column: Column) -> bool:
     return isinstance(column.domain, Values)
 
 
-def met(column: Column, said: Domain) -> Domain:
+def met(column: Column, allowed: Domain) -> Domain:
     """Of doubles nothing finer than a range is kept; steps come from the type. NaN passes where no number is left."""
-    met = domain.intersect(column.domain, said)
-    if isinstance(said, Range) and isinstance(column.domain, Range):
+    met = domain.intersect(column.domain, allowed)
+    if isinstance(allowed, Range) and isinstance(column.domain, Range):
         if isinstance(met, Range):
             return Range(met.low, met.high, column.domain.step)
         return column.domain if column.type.kind in ("numeric", "float") else met
@@ -79,7 +98,7 @@ def never_null(condition: Expression, *, holds: bool = True) -> Iterable[int]:
     return tuple(expression.id for expression in strict if isinstance(expression, Column))
 
 
-def _said(conjunct: Expression) -> tuple[int, Domain] | None:
+def _domain_where_true(conjunct: Expression) -> tuple[int, Domain] | None:
     """A column and a domain that holds all values for which the conjunct is true."""
     match conjunct:
         case Column(type=sql_type, id=number) if sql_type.kind == "boolean":
@@ -136,17 +155,17 @@ def _without(column: Column, excluded: Values) -> Column:
 
 def _together(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
     """x >= 1 AND x < 9 inside an OR: what they say of the column that all speak of."""
-    said = [said_of_one for said_of_one in map(_said, arguments) if said_of_one is not None]
-    if not said or len({number for number, _ in said}) != 1:
+    allowed = [arm for arm in map(_domain_where_true, arguments) if arm is not None]
+    if not allowed or len({number for number, _ in allowed}) != 1:
         return None
-    held = said[0][1]
-    for _, arm in said[1:]:
+    held = allowed[0][1]
+    for _, arm in allowed[1:]:
         held = domain.intersect(held, arm)
-    return said[0][0], held
+    return allowed[0][0], held
 
 
 def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domain] | None:
-    item = _told(column, constant)
+    item = _on_scale(column, constant)
     if not _comparable(column, constant) or item is None:
         return None
     if name == "=":
@@ -158,7 +177,7 @@ def _compared(column: Column, name: str, constant: Constant) -> tuple[int, Domai
     return column.id, Range(None, inside) if below else Range(inside, None)
 
 
-def _told(column: Column, constant: Constant) -> Fraction | str | bool | None:
+def _on_scale(column: Column, constant: Constant) -> Fraction | str | bool | None:
     """The constant on the column's scale: of dates, noon lies between two of them."""
     item = constant.value
     if column.type.kind == "date" and constant.type.kind == "timestamp" and isinstance(item, Fraction):
@@ -203,7 +222,7 @@ def _is_exact(constant: Constant) -> bool:
 
 def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | None:
     constants = [item for item in items if isinstance(item, Constant) and _comparable(column, item)]
-    values = [item for item in (_told(column, constant) for constant in constants) if item is not None]
+    values = [item for item in (_on_scale(column, constant) for constant in constants) if item is not None]
     if len(constants) < len(items) or len(values) < len(
         [constant for constant in constants if constant.text is not None]
     ):
@@ -213,9 +232,9 @@ def _listed(column: Column, items: list[Expression]) -> tuple[int, Domain] | Non
 
 def _either(arguments: tuple[Expression, ...]) -> tuple[int, Domain] | None:
     """x = 1 OR x = 2: only where every arm speaks of the same column."""
-    said = [_said(arm) for arm in _arms(arguments)]
-    known = [arm for arm in said if arm is not None]
-    if len(known) < len(said) or len({number for number, _ in known}) != 1:
+    allowed = [_domain_where_true(arm) for arm in _arms(arguments)]
+    known = [arm for arm in allowed if arm is not None]
+    if len(known) < len(allowed) or len({number for number, _ in known}) != 1:
         return None
     return known[0][0], domain.union_of([domain for _, domain in known])
 
@@ -230,3 +249,94 @@ def _arms(arguments: tuple[Expression, ...]) -> list[Expression]:
             case arm:
                 arms.append(arm)
     return arms
+
+
+def refined(expression: Expression, source: Node) -> Expression:
+    """An expression over the rows of a relation, a CASE in it with no more values than its branches can give."""
+    if not isinstance(expression, Apply):
+        return expression
+    if expression.name == "case":
+        return _refined_case(expression, tuple(implied(source)))
+    return expression
+
+
+def implied(node: Node) -> Iterator[Implied]:
+    """Yield what partners found by outer joins say of the rows that found them."""
+    match node:
+        case (
+            Filter(source=source)
+            | Project(source=source)
+            | SemiJoin(source=source)
+            | Gathered(source=source)
+            | Windowed(source=source)
+        ):
+            yield from implied(source)
+        case Join(kind=kind, left=left, right=right, condition=condition):
+            yield from implied(left)
+            yield from implied(right)
+            if kind == "left":
+                yield from _of_partners(left.facts, right.facts, condition)
+            if kind == "right":
+                yield from _of_partners(right.facts, left.facts, condition)
+
+
+def _of_partners(kept: Facts, facts: Facts, condition: Expression) -> Iterator[Implied]:
+    own = {column.id: column for column in kept.columns}
+    partners = {column.id: column for column in facts.columns}
+    for conjunct in conjuncts(condition):
+        match conjunct:
+            case Apply(name="=", arguments=(Column(id=one), Column(id=two))):
+                for first, second in ((one, two), (two, one)):
+                    if first in own and second in partners and _have_one_scale(own[first], partners[second]):
+                        values = partners[second].domain
+                        if isinstance(values, Values):
+                            yield Implied(frozenset(partners), first, values)
+
+
+def _have_one_scale(one: Column, two: Column) -> bool:
+    """Return whether equal values are one value to the planner."""
+    return one.type.kind == two.type.kind != "float" and "bpchar" not in (one.type.base, two.type.base)
+
+
+def _refined_case(call: Apply, known: tuple[Implied, ...]) -> Apply:
+    *branches, default = call.arguments
+    refined: Domain = default.domain
+    nullable = default.nullable
+    for test, result in zip(branches[::2], branches[1::2], strict=True):
+        columns = _columns_where(test, result, known)
+        refined = domain.union(refined, _values(result, columns))
+        nullable = nullable or _may_be_null(result, columns)
+    return replace(call, domain=domain.intersect(call.domain, refined), nullable=call.nullable and nullable)
+
+
+def _columns_where(test: Expression, result: Expression, known: tuple[Implied, ...]) -> dict[int, Column]:
+    """The columns of a branch's result in the rows that it is taken for."""
+    columns = {column.id: column for column in columns_in(result)}
+    present = {number for conjunct in conjuncts(test) for number in never_null(conjunct)}
+    for implied in known:
+        if implied.column in columns and present & implied.partners:
+            column = columns[implied.column]
+            columns[implied.column] = replace(column, domain=met(column, implied.values), nullable=False)
+    return {column.id: column for column in narrowed(tuple(columns.values()), test)}
+
+
+def _values(result: Expression, columns: dict[int, Column]) -> Domain:
+    match result:
+        case Column(id=number, type=sql_type):
+            held = columns[number].domain
+            return held if isinstance(held, Values) or sql_type.kind not in ("numeric", "float") else result.domain
+        case Apply(passes=True, arguments=(Column() as first, *_)):
+            held = _values(first, columns)
+            return domain.intersect(held, result.domain) if isinstance(held, Values) else result.domain
+    return result.domain
+
+
+def _may_be_null(result: Expression, columns: dict[int, Column]) -> bool:
+    match result:
+        case Column(id=number):
+            return columns[number].nullable
+        case Apply(name="listed", arguments=(Column(id=number), *_)):
+            column = columns[number]
+            is_listed = isinstance(column.domain, Values) and domain.is_within(column.domain, result.domain)
+            return column.nullable or not is_listed
+    return result.nullable

@@ -163,11 +163,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A window function of its unit's rows. One that tells equal rows apart sees them in a total order."""
+    """A window function of its unit's rows, and its frame."""
 
     function: Aggregate
     frame: str = ""
-    is_ordinal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

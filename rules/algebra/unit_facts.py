@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice, pairwise
 
-from rules.algebra.case_domains import refined
-from rules.algebra.narrow import narrowed
+from rules.algebra.narrow import narrowed, refined
 from rules.algebra.nodes import (
     Aggregate,
     Facts,
@@ -27,7 +26,7 @@ from rules.algebra.nodes import (
 )
 from rules.algebra.outer_public_rows import after_filter, after_join, check_computed, check_whole
 from rules.algebra.plain_conditions import plain_condition
-from rules.algebra.rows_per_key import fewer, is_share
+from rules.algebra.rows_per_unit import fewer, is_share, joined_rows, sum_of
 from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, tied
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
@@ -84,9 +83,9 @@ def projected(
         return source
     facts = source.facts
     computed = tuple((number, refined(expression, source)) for number, expression in computed)
-    said = declared or {}
+    bounds = declared or {}
     columns = tuple(
-        Column(number, expression.type, expression.domain, said.get(number, ANYTHING), expression.nullable)
+        Column(number, expression.type, expression.domain, bounds.get(number, ANYTHING), expression.nullable)
         for number, expression in computed
     )
     determined = {number for number, expression in computed if facts.unit and ids_in(expression) <= facts.determined}
@@ -122,7 +121,7 @@ def joined(
     equal = equalities(links, one, two)
     left_unique = _is_unique(one, {first for first, _ in equal} | _pinned(links, one, two))
     right_unique = _is_unique(two, {second for _, second in equal} | _pinned(links, two, one))
-    rows = _joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
+    rows = joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
     facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
     facts = replace(facts, determined=facts.determined | _found_by_determined(kind, one, two, equal, holding))
     if kind == "inner":
@@ -188,40 +187,6 @@ def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[in
 
 def _is_unique(facts: Facts, columns: set[int]) -> bool:
     return any(key <= columns for key in facts.keys)
-
-
-def _product(first: int | None, second: int | None) -> int | None:
-    return None if first is None or second is None else first * second
-
-
-def _sum(first: int | None, second: int | None) -> int | None:
-    return None if first is None or second is None else first + second
-
-
-def _most(first: int | None, second: int | None) -> int | None:
-    return None if first is None or second is None else max(first, second)
-
-
-def _joined_rows(kind: JoinKind, one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> Rows:
-    """Rows of one unit, for `proved` and `cap` alike."""
-    if one.unit is None or two.unit is None:
-        protected, unique = (one, right_unique) if one.unit else (two, left_unique)
-        return protected.rows if unique or (one.unit is None and two.unit is None) else Rows()
-
-    def count(first: int | None, second: int | None) -> int | None:
-        match kind:
-            case "inner" | "left":
-                narrow, wide = (first if right_unique else None), _product(first, second)
-                if kind == "inner" and left_unique and second is not None:
-                    narrow = second if narrow is None else min(narrow, second)
-                return narrow if narrow is not None else wide if kind == "inner" else _most(first, wide)
-            case "right":
-                return second if left_unique else _most(second, _product(first, second))
-            case "full":
-                total = _sum(first, second)
-                return total if left_unique or right_unique else _most(_product(first, second), total)
-
-    return Rows(count(one.rows.proved, two.rows.proved), count(one.rows.cap, two.rows.cap))
 
 
 def _merged(
@@ -352,7 +317,7 @@ def united(
     first = branches[0].facts.unit
     rows = branches[0].facts.rows
     for branch in branches[1:]:
-        rows = Rows(_sum(rows.proved, branch.facts.rows.proved), _sum(rows.cap, branch.facts.rows.cap))
+        rows = Rows(sum_of(rows.proved, branch.facts.rows.proved), sum_of(rows.cap, branch.facts.rows.cap))
     facts = Facts(
         columns=columns,
         unit=None if first is None else Unit(first.kind, unit),

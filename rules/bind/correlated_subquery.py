@@ -1,22 +1,27 @@
-"""Scalar subqueries that depend on the row around them by equalities: x > (SELECT avg(y) … WHERE a = outer.a).
+"""Scalar subqueries that depend on the row around them by equalities, and what a statement needs before its plan.
 
-The inner query is answered first for all values of a, by GROUP BY a. Where the row around it stands, the answer of its
-own a is looked up; a value that has no answer gets what an aggregate of no rows gives.
+Of x > (SELECT avg(y) … WHERE a = outer.a) the inner query is answered first for all values of a, by GROUP BY a. Where
+the row around it stands, the answer of its own a is looked up; a value that has no answer gets what an aggregate of no
+rows gives. Binding ends at the first need, wherever it is met: such a subquery, an inner query, a literal that only
+PostgreSQL reads. `known_or_needed` turns that into a value; the rest of the planner knows of no exception.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
-from rules.bind.inner_answers import Links
+from rules.bind.inner_answers import InnerQuery, Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
 from rules.catalog import TableName
+from rules.functions.function import Needed, UnreadLiterals
 from rules.refusal import NotSupported
 from rules.sql import syntax as s
 
 CORRELATED_HINT = (
     "Use = in the WHERE clause of the subquery, or write it as a CTE grouped by the columns it depends on, and join it."
 )
-
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
 
 
@@ -145,3 +150,24 @@ def _columns(source: s.TableSource | s.QuerySource | s.FunctionSource, context: 
         if table is not None and context.policy.find_table(table.name) is not None:
             return {column.name for column in table.columns}
     return None
+
+
+Need = InnerQuery | UnreadLiterals | Correlated
+Arguments = ParamSpec("Arguments")
+Made = TypeVar("Made")
+
+
+def known_or_needed(make: Callable[Arguments, Made]) -> Callable[Arguments, Made | Need]:
+    """Return what a function makes, or the first thing that it needs."""
+
+    @wraps(make)
+    def made(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Made | Need:
+        try:
+            return make(*args, **kwargs)
+        except Needed as needed:
+            match needed.what:
+                case InnerQuery() | UnreadLiterals() | Correlated() as need:
+                    return need
+            raise
+
+    return made

@@ -12,11 +12,11 @@ from rules.bind.walk_syntax import word_of
 from rules.functions import arrays, comparison, conditional
 from rules.functions.casts import cast
 from rules.functions.coerce import folded, literal, literals, number, typed
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.registry import call, operate
 from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.sql import syntax as s
-from rules.sql.aggregate_names import AGGREGATES
+from rules.sql.normalize.nodes import AGGREGATES
 from rules.values.expression import FALSE, TRUE, Constant, Expression, Literal, Operand, all_of, null_of
 from rules.values.types import UNKNOWN, Type, find_type
 

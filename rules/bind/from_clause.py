@@ -7,15 +7,14 @@ from rules.algebra.nodes import JoinKind, Node
 from rules.algebra.same_unit import always_finds
 from rules.algebra.unit_facts import filtered, joined, known, projected
 from rules.bind.expression import Leaf
-from rules.bind.generated_columns import with_generated_bounds
 from rules.bind.inner_answers import columns, constants, keys
 from rules.bind.scope import Names, Scope, UnknownName, merge, single
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
-from rules.bind.table import scan, with_public_bounds
+from rules.bind.table import scan, with_generated_bounds, with_public_bounds
 from rules.catalog import TableName
 from rules.functions.comparison import compare
 from rules.functions.conditional import coalesce
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.refusal import NotAllowed, NotSupported, Refusal, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rules.functions import comparison
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.registry import operate
 from rules.refusal import NotSupported
 from rules.sql import syntax as s

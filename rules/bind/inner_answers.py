@@ -14,7 +14,7 @@ from typing import Literal
 
 from rules.catalog import Catalog, EnumType, TableName
 from rules.functions.coerce import literal
-from rules.functions.context import EvalContext, LiteralText, Needed
+from rules.functions.function import EvalContext, LiteralText, Needed
 from rules.refusal import NotSupported
 from rules.sql import syntax as s
 from rules.values import domain

@@ -25,7 +25,7 @@ from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
 from rules.bind.where import bind_where, laterals_last, split_laterals
 from rules.bind.windows import first_of_each, with_windows
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Column, Constant, Expression, Literal, Operand

@@ -7,7 +7,7 @@ from datetime import datetime
 from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
 from rules.bind.walk_syntax import unnumbered
 from rules.catalog import Catalog, TableName
-from rules.functions.context import PLAIN, EvalContext, Styles
+from rules.functions.function import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql.syntax import Expression, Query

@@ -11,7 +11,7 @@ from rules.bind.scope import single
 from rules.bind.state import BoundSource
 from rules.functions.casts import cast_to
 from rules.functions.comparison import compare, distinct_from
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.refusal import NotSupported
 from rules.values import domain
 from rules.values.expression import Column, Expression, all_of

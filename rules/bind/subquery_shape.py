@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rules.algebra.rows_per_key import MOST_ROWS
+from rules.algebra.rows_per_unit import MOST_ROWS
 from rules.bind.expression import Leaf
 from rules.bind.scope import Scope
 from rules.bind.walk_syntax import aggregates, conjuncts, has_window, parts

@@ -1,27 +1,35 @@
-"""A table as a relation: what the catalog proves of its rows, what the rules declare, and whose rows they are."""
+"""A table as a relation: what the catalog proves of its rows, what the rules declare, and whose rows they are.
+
+PostgreSQL computes stored generated columns from their row, so their bounds follow from those of its columns.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from rules import catalog as real
 from rules.algebra.check_constraints import bounds_of_checks
 from rules.algebra.cover import cover_of
 from rules.algebra.nodes import Facts, Node, Rows, Scan, Step, Unit, scans_in
+from rules.bind.expression import Binding
 from rules.bind.inner_answers import InnerQuery, PublicColumn
 from rules.bind.scope import Names, PlannerContext
+from rules.bind.walk_syntax import parts
 from rules.catalog import Catalog, Table
-from rules.functions.context import Needed
-from rules.kernel.unit_path import follow
+from rules.functions.function import Needed
+from rules.kernel.ground import follow
 from rules.policy.model import Bound, ColumnRules, Policy, TableRules, UnitStep
 from rules.policy.model import Value as DeclaredValue
-from rules.refusal import NotAllowed
+from rules.refusal import NotAllowed, Refusal
+from rules.sql import syntax as s
+from rules.sql.lower import parse_expression
 from rules.values import domain
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Range, Values
-from rules.values.expression import Column, Expression, columns_in
+from rules.values.expression import Column, Expression, Operand, columns_in
 from rules.values.types import TEXT, Type, integer_range, type_of
 from rules.values.value import DAY, days_of, find_value, microseconds_of
 
@@ -271,3 +279,61 @@ def _bounded(column: Column, ends: tuple[str | None, ...]) -> Column:
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         return column
     return replace(column, domain=domain.intersect(column.domain, Range(low, high)))
+
+
+def with_generated_bounds(node: Scan, table: Table, context: PlannerContext) -> Scan:
+    """Declare bounds of generated columns to which the rules give none: a clamp makes them true, as declared ones."""
+    definitions = {
+        column.name: column.default
+        for column in table.columns
+        if column.generated == "s" and column.default is not None
+    }
+    if not definitions or table.has_children:
+        return node
+    columns = {column.name: column for column in node.facts.columns if column.name}
+
+    def leaf(expression: s.Expression) -> Operand | None:
+        return columns.get(expression.parts[-1]) if isinstance(expression, s.Name) else None
+
+    reading = Binding(leaf, context, context.setting())
+    made = tuple(
+        _with_bounds_of_row(column, definitions.get(column.name), reading, columns) for column in node.facts.columns
+    )
+    return replace(node, facts=replace(node.facts, columns=made))
+
+
+def _with_bounds_of_row(
+    column: Column, definition: str | None, reading: Binding, columns: Mapping[str, Column]
+) -> Column:
+    """Bounds of a type alone are none: a sum within them would be paid for and worth nothing."""
+    written = None if definition is None or column.declared != ANYTHING else _read_definition(definition)
+    if written is None or not column.type.is_number:
+        return column
+    named = (part.parts[-1] for part in parts(written) if isinstance(part, s.Name))
+    if any(name not in columns or not _has_bounds(columns[name]) for name in named):
+        return column
+    try:
+        image = domain.range_of(reading.bind(written).domain)
+    except Refusal:
+        return column
+    if image.low is None or image.high is None:
+        return column
+    scale = column.type.scale
+    if scale is None:
+        return replace(column, declared=Range(image.low, image.high))
+    power = Fraction(10) ** scale  # what is stored is rounded to it
+    return replace(column, declared=Range(floor(image.low * power) / power, ceil(image.high * power) / power))
+
+
+def _has_bounds(column: Column) -> bool:
+    """Return whether the rules or a CHECK say more than the column's type does."""
+    return domain.range_of(column.declared).is_bounded or column.domain != type_domain(column.type)
+
+
+@lru_cache(maxsize=1000)
+def _read_definition(definition: str) -> s.Expression | None:
+    """Return what pg_get_expr says; None where the planner has no words for it."""
+    try:
+        return parse_expression(definition)
+    except Refusal:
+        return None

@@ -12,7 +12,7 @@ from rules.algebra.nodes import Aggregate, Facts
 from rules.algebra.within_unit import one_of_equals
 from rules.bind.expression import Binding
 from rules.functions.casts import cast_to, real
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.guard import as_passed, as_value, few_digits, finite
 from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
@@ -53,7 +53,7 @@ def _aggregate(call: s.Call, number: int, binding: Binding, facts: Facts) -> tup
     arguments = tuple(binding.bind(argument) for argument in call.arguments)
     if len(arguments) != (0 if call.star else 1):
         raise NotSupported(f'the aggregate "{call.name}" with {len(arguments)} arguments is not supported')
-    sql, made, image, declared = _made(call, arguments, binding, facts)
+    sql, made, image, declared = _rendered(call, arguments, binding, facts)
     sql, held = _filtered(sql, made, call, binding)
     sql = f"{sql}{{over}}"
     result = _type(call, arguments)
@@ -133,7 +133,7 @@ def _fraction(call: s.Call, binding: Binding) -> str:
     return text
 
 
-def _made(
+def _rendered(
     call: s.Call, arguments: tuple[Expression, ...], binding: Binding, facts: Facts
 ) -> tuple[str, tuple[Expression, ...], Domain, Domain]:
     cap = facts.rows.cap

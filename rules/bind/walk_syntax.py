@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
 from rules.sql import syntax as s
-from rules.sql.aggregate_names import AGGREGATES, ESTIMATE, TYPICAL
+from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, TYPICAL
 
 _QUERIES = (s.Select, s.SetOperation, s.Values)
 

@@ -13,9 +13,16 @@ from rules.bind.from_clause import Tree, bind_from, join_sources, leaf_of, names
 from rules.bind.scope import Names, Scope, merge, single
 from rules.bind.semi_joins import as_column
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
-from rules.bind.subquery import JOIN_HINT, bind_conditions, bind_inside, bind_test, with_subqueries
+from rules.bind.subquery import (
+    JOIN_HINT,
+    bind_conditions,
+    bind_inside,
+    bind_test,
+    first_rows,
+    with_group,
+    with_subqueries,
+)
 from rules.bind.subquery_shape import has_subquery, is_more, sorted_conditions
-from rules.bind.subquery_values import first_rows, with_group
 from rules.bind.walk_syntax import aggregates, column_name, parts
 from rules.refusal import NotSupported
 from rules.sql import syntax as s

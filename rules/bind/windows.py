@@ -1,9 +1,14 @@
 """Windows over the rows of one unit, below a block: what they say of a row follows from that unit's rows alone.
 
 Functions that tell equal rows apart (row_number, lag, first_value, a sum over ROWS) see them in a total order, which
-`ties` makes; the others (rank, a sum over RANGE) treat equal rows alike and need none.
+the kernel makes; the others (rank, a sum over RANGE) treat equal rows alike and need none.
+
+An offset is a constant, so that it is wrong for all rows or for none. RANGE adds it to what the rows are ordered by:
+numbers are compared as numeric or double precision, which do not overflow there, and moments lie so far inside the
+years 1 to 9999 that the sum is a moment too; others are NULL, as they are in all arithmetic of moments.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,24 +18,55 @@ from rules.algebra.unit_facts import filtered, tells_unit
 from rules.algebra.within_unit import Computed, windowed
 from rules.bind.expression import Binding
 from rules.bind.unit_aggregates import KNOWN, unit_aggregate
-from rules.bind.window_frames import Frame, frame_of
 from rules.functions.casts import real
+from rules.functions.coerce import typed
 from rules.functions.comparison import compare
 from rules.functions.conditional import alike
+from rules.functions.guard import within, year_limits
 from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values import domain
 from rules.values.domain import ANYTHING, Domain, Range
-from rules.values.expression import Column, Constant, Expression, ids_in
-from rules.values.types import FLOAT8, INT4, INT8
+from rules.values.expression import Apply, Column, Constant, Expression, ids_in
+from rules.values.types import FLOAT8, INT4, INT8, INTERVAL, NUMERIC, Type
+from rules.values.value import DAY, Span, decimal_text
 
-_RANKS = {"row_number": True, "rank": False, "dense_rank": False}  # and whether they tell equal rows apart
+_RANKS = ("row_number", "rank", "dense_rank")
 _SHARES = frozenset(("percent_rank", "cume_dist"))
 _PICKS = frozenset(("first_value", "last_value", "nth_value"))
 _MOST_STEPS = 1_000_000
 _UNITS_HINT = (
     "Use PARTITION BY with the unit column first, or a window function over aggregates, such as sum(count(*)) OVER ()."
 )
+_EDGE = r"UNBOUNDED PRECEDING|UNBOUNDED FOLLOWING|CURRENT ROW|\$ PRECEDING|\$ FOLLOWING"
+_FRAME = re.compile(rf"(ROWS|RANGE|GROUPS) BETWEEN ({_EDGE}) AND ({_EDGE})(?: EXCLUDE (CURRENT ROW|GROUP|TIES))?")
+_MOST_ROWS = 999_999_999
+_NEAREST = Fraction(1, 10**300)  # and the inverse of the furthest: what is a double for certain
+_FURTHEST = Span(12 * 2_000)  # of an offset: the years 1 to 9999 have room for it on both sides
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Its text as the inner statement has it, and its parts: $ is an offset."""
+
+    text: str = ""
+    mode: str = "RANGE"
+    start: str = "UNBOUNDED PRECEDING"
+    end: str = "CURRENT ROW"
+    without: str = ""  # what EXCLUDE leaves out
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.start, self.end) == ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING") and not self.without
+
+    @property
+    def is_never_empty(self) -> bool:
+        """Tell whether every row's frame has the row itself: one that lies before or behind it is empty at an end."""
+        return not (self.start.endswith("FOLLOWING") or self.end.endswith("PRECEDING") or self.without)
+
+    @property
+    def has_offset(self) -> bool:
+        return "$" in self.start + self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +95,7 @@ def with_windows(
         alike = tuple((call, number) for call, number in numbers.items() if call.over == over)
         with pointing_at(alike[0][0].name):
             window = _window(over, binding, facts)
-            frame, order = frame_of(over, window.order, binding)
+            frame, order = _frame_of(over, window.order, binding)
             place = _Place(binding, facts, replace(window, order=order), frame)
             made = tuple(_computed(call, number, place) for call, number in alike)
         node = windowed(node, place.window, made)
@@ -143,14 +179,14 @@ def _rank(name: str, number: int, place: _Place) -> Computed:
     image = Range(domain.ONE, Fraction(2**63 - 1), domain.ONE)
     declared = ANYTHING if cap is None else Range(domain.ONE, Fraction(max(cap, 1)), domain.ONE)
     column = Column(number, INT8, image, declared, nullable=False, name=name)
-    call = WindowCall(Aggregate(f"{name}(){{over}}", ()), is_ordinal=_RANKS[name])
+    call = WindowCall(Aggregate(f"{name}(){{over}}", ()))
     return Computed(call, column, is_key=name == "row_number")
 
 
 def _tile(function: s.Call, number: int, place: _Place) -> Computed:
     count = _whole(function, 0, place, least=1)
     image = Range(domain.ONE, Fraction(count), domain.ONE)
-    call = WindowCall(Aggregate(f"ntile({count}){{over}}", ()), is_ordinal=True)
+    call = WindowCall(Aggregate(f"ntile({count}){{over}}", ()))
     return Computed(call, Column(number, INT4, image, nullable=False, name=function.name))
 
 
@@ -162,7 +198,7 @@ def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
     sql = f"{call.name}({{0}}, {steps}){{over}}"
     if len(call.arguments) < 3:
         argument = _sortable(place.binding.bind(call.arguments[0]))
-        return Computed(WindowCall(Aggregate(sql, (argument,)), is_ordinal=True), _taken(call, number, argument))
+        return Computed(WindowCall(Aggregate(sql, (argument,))), _taken(call, number, argument))
     setting = place.binding.setting
     operands = tuple(place.binding.operand(expression) for expression in (call.arguments[0], call.arguments[2]))
     held, common = alike(operands, setting, call.name)
@@ -172,7 +208,7 @@ def _neighbour(call: s.Call, number: int, place: _Place) -> Computed:
     column = Column(number, common, image, nullable=held[0].nullable or held[1].nullable, name=call.name)
     same = common.plain().sql  # before PostgreSQL 14 there is no lag of two types
     sql = f"{call.name}(({{0}})::{same}, {steps}, ({{1}})::{same}){{over}}"
-    return Computed(WindowCall(Aggregate(sql, held), is_ordinal=True), column)
+    return Computed(WindowCall(Aggregate(sql, held)), column)
 
 
 def _taken(call: s.Call, number: int, argument: Expression) -> Column:
@@ -197,7 +233,7 @@ def _pick(function: s.Call, number: int, place: _Place) -> Computed:
         )
     argument = _sortable(place.binding.bind(function.arguments[0]))
     place_sql = f", {_whole(function, 1, place, least=1)}" if count == 2 else ""
-    call = WindowCall(Aggregate(f"{function.name}({{0}}{place_sql}){{over}}", (argument,)), frame.text, is_ordinal=True)
+    call = WindowCall(Aggregate(f"{function.name}({{0}}{place_sql}){{over}}", (argument,)), frame.text)
     is_same = settled and frame.is_never_empty and place.is_same_for_all
     return Computed(call, _taken(function, number, argument), is_same=is_same)
 
@@ -205,7 +241,7 @@ def _pick(function: s.Call, number: int, place: _Place) -> Computed:
 def _aggregate(aggregate: s.Call, number: int, place: _Place) -> Computed:
     _, function, column = unit_aggregate(replace(aggregate, over=None), number, place.binding, place.facts)
     is_whole = place.frame.is_whole or not (place.frame.text or place.window.order)
-    call = WindowCall(function, place.frame.text, is_ordinal=place.frame.mode == "ROWS")
+    call = WindowCall(function, place.frame.text)
     return Computed(call, column, is_same=is_whole and place.is_same_for_all)
 
 
@@ -216,3 +252,91 @@ def _whole(call: s.Call, at: int, place: _Place, *, least: int) -> int:
     if not isinstance(value, Fraction) or value.denominator != 1 or not least <= value <= _MOST_STEPS:
         raise NotSupported(f"{call.name} needs a constant integer of at least {max(least, 0)}")
     return int(value)
+
+
+def _frame_of(over: s.Window, order: tuple[Order, ...], binding: Binding) -> tuple[Frame, tuple[Order, ...]]:
+    """The frame, and the order in which its offsets can be added to every row's value."""
+    if not over.frame:
+        return Frame(), order
+    match = _FRAME.fullmatch(over.frame)
+    if match is None:
+        raise NotSupported(f'the window frame "{over.frame}" is not supported over protected rows')
+    frame = Frame("", match[1], match[2], match[3], match[4] or "")
+    _check(frame, order)
+    if frame.mode != "RANGE" or not frame.has_offset:
+        offsets = tuple(_rows(offset, binding) for offset in over.offsets)
+    else:
+        offsets, order = _distances(over.offsets, order[0], binding)
+    parts = over.frame.split("$")
+    text = "".join(f"{part}{offset}" for part, offset in zip(parts, (*offsets, ""), strict=True))
+    return Frame(text, *match.groups("")), order
+
+
+def _check(frame: Frame, order: tuple[Order, ...]) -> None:
+    if frame.mode == "ROWS" and frame.without in ("GROUP", "TIES"):
+        message = f"EXCLUDE {frame.without} in a ROWS frame depends on the order of rows with equal ORDER BY values"
+        raise NotSupported(message, hint="Use GROUPS or RANGE instead of ROWS, or EXCLUDE CURRENT ROW.")
+    if frame.mode == "GROUPS" and not order:
+        raise NotSupported("a GROUPS frame needs ORDER BY with a column", hint="Use ROWS instead of GROUPS.")
+    if frame.mode == "RANGE" and frame.has_offset and len(order) != 1:
+        hint = "Use ROWS instead of RANGE, or order by one column."
+        raise NotSupported("a RANGE frame with an offset needs ORDER BY with exactly one column", hint=hint)
+
+
+def _rows(expression: s.Expression, binding: Binding) -> str:
+    constant = _constant(expression, NUMERIC, binding)
+    if not isinstance(constant, Fraction) or constant.denominator != 1 or not 0 <= constant <= _MOST_ROWS:
+        raise NotSupported("the offset of a window frame over protected rows must be a constant integer of at least 0")
+    return str(constant)
+
+
+def _constant(expression: s.Expression, kind: Type, binding: Binding) -> object:
+    bound = typed(binding.operand(expression), binding.setting, kind)
+    return bound.value if isinstance(bound, Constant) and bound.text is not None else None
+
+
+def _distances(
+    expressions: tuple[s.Expression, ...], order: Order, binding: Binding
+) -> tuple[tuple[str, ...], tuple[Order, ...]]:
+    key = order.expression
+    if key.type.is_number:
+        exact = FLOAT8 if key.type.kind == "float" else NUMERIC
+        made: Expression = Apply("exact", f"({{0}})::{exact.sql}", (key,), exact, key.domain, key.nullable)
+        offsets = tuple(_number(expression, exact, binding) for expression in expressions)
+    elif key.type.kind in ("date", "timestamp", "timestamptz"):
+        spans = tuple(_span(expression, binding) for expression in expressions)
+        made = _inside(key, max(map(_reach, spans)))
+        offsets = tuple(f"'{span}'::{INTERVAL.sql}" for span in spans)
+    else:
+        hint = "Order by a number, date or timestamp, or use ROWS instead of RANGE."
+        raise NotSupported(f"a RANGE frame with an offset is not supported for type {key.type.sql}", hint=hint)
+    return offsets, (Order(made, order.descending, order.nulls_first),)
+
+
+def _number(expression: s.Expression, kind: Type, binding: Binding) -> str:
+    constant = _constant(expression, NUMERIC, binding)
+    is_offset = isinstance(constant, Fraction) and (constant == 0 or _NEAREST <= constant <= 1 / _NEAREST)
+    text = decimal_text(constant) if isinstance(constant, Fraction) and is_offset else None
+    if text is None:
+        raise NotSupported("the offset of a window frame over protected rows must be a constant number of at least 0")
+    return f"'{text}'::{kind.sql}"
+
+
+def _span(expression: s.Expression, binding: Binding) -> Span:
+    constant = _constant(expression, INTERVAL, binding)
+    if not isinstance(constant, Span) or min(constant.months, constant.days, constant.microseconds) < 0:
+        raise NotSupported("the offset of a window frame over protected rows must be a constant interval of at least 0")
+    if _reach(constant) > _reach(_FURTHEST):
+        raise NotSupported("the offset of a window frame over protected rows must be a constant of at most 2000 years")
+    return constant
+
+
+def _reach(span: Span) -> Fraction:
+    """Days that it moves a moment at most."""
+    return Fraction(span.months * 31 + span.days + span.microseconds // DAY + 2)
+
+
+def _inside(key: Expression, days: Fraction) -> Expression:
+    first, last = year_limits(key.type)
+    reach = days * (1 if key.type.kind == "date" else DAY)
+    return within(key, first + reach, last - reach)

@@ -4,8 +4,7 @@ import re
 from fractions import Fraction
 
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function_of_name
+from rules.functions.function import EvalContext, Operands, function_of_name
 from rules.functions.guard import read
 from rules.functions.text.strings import constant_text, text, whole_constant
 from rules.refusal import NotSupported

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from rules.functions.coerce import literal
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function
+from rules.functions.function import EvalContext, Operands, function
 from rules.functions.guard import LONGEST_TEXT, as_double, as_passed, as_value, within
 from rules.functions.text.text_input import find_in_document, find_read
 from rules.refusal import NotSupported
@@ -135,7 +134,7 @@ def _outward(bounds: Range, digits: int) -> Range:
 def _scaled(expression: Expression, target: Type, step: Fraction, precision: int) -> Expression:
     """numeric(p, s) fails above 10^(p-s): a value that would round up to it is NULL."""
     largest = step * (10**precision - 1)
-    fitting = _kept(expression, Range(-largest, largest))
+    fitting = _fitting(expression, Range(-largest, largest))
     scaled = domain.range_of(fitting.domain)
     image = Range(_to_step(scaled.low, step), _to_step(scaled.high, step), step)
     if expression.type.kind == "float":
@@ -152,7 +151,7 @@ def _integer(expression: Expression, target: Type) -> Expression:
     if expression.type.kind == "integer" and WIDTHS[expression.type.base] <= WIDTHS[target.base]:
         return _apply(expression, target, expression.domain, held=expression.sure)
     limits = Range(Fraction(first), Fraction(last))
-    fitting = _kept(expression, limits)
+    fitting = _fitting(expression, limits)
     rounded = domain.range_of(fitting.domain)
     if expression.type.kind == "float":  # a double rounds ties to even, a numeric away from zero
         near = _outward(rounded, 14)
@@ -185,7 +184,7 @@ def _outer(bound: Fraction, move: Callable[[Fraction], int]) -> Fraction:
     return Fraction(move(bound * scale)) / scale
 
 
-def _kept(expression: Expression, limits: Range) -> Expression:
+def _fitting(expression: Expression, limits: Range) -> Expression:
     """The value where it fits, looked at unless it surely does. A double is nowhere exact, so it always is."""
     assert limits.low is not None and limits.high is not None
     if expression.type.kind == "float":

@@ -7,7 +7,7 @@ depends on the session's styles and clock ('1/2/2023', 'today'): these are read 
 import re
 from fractions import Fraction
 
-from rules.functions.context import EvalContext, Needed, UnreadLiterals
+from rules.functions.function import EvalContext, Needed, UnreadLiterals
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.expression import Apply, Constant, Expression, Literal, Operand, has_column, null_of

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
-from rules.functions.context import EvalContext, check_unicode
+from rules.functions.function import EvalContext, check_unicode
 from rules.functions.guard import as_double, as_value, is_infinite, padded, short
 from rules.refusal import NotSupported
 from rules.values import domain, value
@@ -42,7 +42,7 @@ def compare(name: str, left: Operand, right: Operand, setting: EvalContext) -> E
     (first, second), common = unified((left, right), setting, f'the comparison "{name}"')
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
-    first, second = beside(first, second, setting), beside(second, first, setting)
+    first, second = _typed_like(first, second, setting), _typed_like(second, first, setting)
     return condition(name, f"({{0}} {name} {{1}})", first, second)
 
 
@@ -122,7 +122,7 @@ def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, 
         return TRUE if negated else FALSE
     arguments, common = unified((operand, *items), setting, "IN")
     _check_comparable(common)
-    arguments = (arguments[0], *(beside(argument, arguments[0], setting) for argument in arguments[1:]))
+    arguments = (arguments[0], *(_typed_like(argument, arguments[0], setting) for argument in arguments[1:]))
     if any(argument.type.kind == "float" for argument in arguments):
         arguments = tuple(as_double(argument) for argument in arguments)
     holes = ", ".join(f"{{{place}}}" for place in range(1, len(arguments)))
@@ -161,7 +161,7 @@ def _check_pattern(pattern: str) -> None:
         raise NotSupported(f"a LIKE pattern of more than {_LONGEST_PATTERN} characters is not supported")
 
 
-def beside(expression: Expression, other: Expression, setting: EvalContext) -> Expression:
+def _typed_like(expression: Expression, other: Expression, setting: EvalContext) -> Expression:
     """A constant as it is told beside another operand; anything else as it is."""
     if not isinstance(expression, Constant) or expression.text is None or isinstance(other, Constant):
         return expression
@@ -172,7 +172,7 @@ def beside(expression: Expression, other: Expression, setting: EvalContext) -> E
             return _number(expression, is_whole=False)
         case "text", "text" if expression.type.base in ("text", "varchar") and other.type.base in ("text", "varchar"):
             return Constant(TEXT, expression.text, expression.value)
-    return constant_beside(expression, other, setting)
+    return _constant_like(expression, other, setting)
 
 
 def _number(constant: Constant, *, is_whole: bool) -> Constant:
@@ -188,7 +188,7 @@ def _number(constant: Constant, *, is_whole: bool) -> Constant:
 _KINDS = ("date", "timestamp", "timestamptz")  # from the coarser to the finer
 
 
-def constant_beside(expression: Expression, other: Expression, setting: EvalContext) -> Expression:
+def _constant_like(expression: Expression, other: Expression, setting: EvalContext) -> Expression:
     """A constant time as it is compared with another kind of time; anything else as it is."""
     if not (isinstance(expression, Constant) and expression.type.is_time and other.type.is_time) or is_infinite(
         expression

@@ -5,8 +5,7 @@ from fractions import Fraction
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
 from rules.functions.comparison import boolean, compare
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.guard import as_double, as_passed
 from rules.values import domain, enforced, interval_arithmetic
 from rules.values.domain import Domain

@@ -7,7 +7,7 @@ its domain: conditions that narrow a domain may be looked at later than what the
 
 from fractions import Fraction
 
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value
 from rules.values.domain import ONE, Range, Values

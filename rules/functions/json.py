@@ -4,8 +4,7 @@ import json
 
 from rules.functions.arrays import items_of
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.text.strings import constant_text
 from rules.refusal import NotSupported
 from rules.values.domain import Values

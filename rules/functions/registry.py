@@ -2,12 +2,10 @@
 
 from rules.functions import arrays, casts, comparison, conditional, json
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
 from rules.functions.datetime import ages, extraction, to_char, truncation
-from rules.functions.datetime.arithmetic import shifted
 from rules.functions.datetime.intervals import over, times
-from rules.functions.datetime.operands import clock
-from rules.functions.facts import FUNCTIONS, Function, Operands
+from rules.functions.datetime.moments import clock, shifted
+from rules.functions.function import FUNCTIONS, EvalContext, Function, Operands
 from rules.functions.guard import as_value
 from rules.functions.math import numbers, transcendental
 from rules.functions.math.arithmetic import arithmetic, negative

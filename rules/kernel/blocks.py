@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from rules.kernel.canonical import canonical_key
-from rules.kernel.expressions import check_columns, expression_sql
+from rules.kernel.expressions import canonical_key, check_columns, expression_sql
 from rules.kernel.forms import grouped, saturated
 from rules.kernel.keys import Key, column_of, count_of
+from rules.kernel.measures import Sensitivity
 from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
 from rules.kernel.script import Script
-from rules.kernel.seal import SEAL
-from rules.kernel.sensitivity import Sensitivity
 from rules.kernel.source import Columns, source_of
-from rules.kernel.statement import Bounded, Measured, Ordinals
+from rules.kernel.statement import SEAL, Bounded, Measured, Ordinals
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported
 from rules.values.expression import TRUE, Expression
@@ -42,28 +40,23 @@ _LARGEST_INTEGER = 2**63 - 1
 class BlockRows:
     """Count the rows of a block that fulfil a condition."""
 
+    type = INT8
     condition: Expression = TRUE
-
-    @property
-    def type(self) -> Type:
-        return INT8
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDistinct:
     """Count the different values of a block."""
 
+    type = INT8
     expression: Expression
-
-    @property
-    def type(self) -> Type:
-        return INT8
 
 
 @dataclass(frozen=True, slots=True)
 class BlockMoment:
     """The sum of products of powers of summands, over the rows of a block that have all of them; of no powers 1."""
 
+    type = NUMERIC
     summands: tuple[Summand, ...]
     powers: tuple[int, ...]
 
@@ -72,10 +65,6 @@ class BlockMoment:
             raise NotSupported("a moment needs a power for each of its summands")
         if any(type(power) is not int or not 0 <= power <= 2 for power in self.powers):
             raise NotSupported("the powers of a moment must be 0, 1 or 2")
-
-    @property
-    def type(self) -> Type:
-        return NUMERIC
 
 
 @dataclass(frozen=True, slots=True)

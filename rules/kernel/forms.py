@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.kernel.keys import Found
-from rules.kernel.measures import Distinct, DistinctMeasure, DistinctSum, DistinctValues, RowMeasure, Sum, Units
-from rules.kernel.sensitivity import Caps
+from rules.kernel.measures import Caps, Distinct, DistinctMeasure, DistinctSum, DistinctValues, RowMeasure, Sum, Units
 from rules.kernel.source import Source, Term
 
 SATURATION = 2**62

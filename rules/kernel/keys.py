@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from rules.kernel.canonical import canonical_key, label_sql
+from rules.kernel.expressions import canonical_key, label_sql
 from rules.kernel.statement import KeyColumn, Ordinals, Texts
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from rules.catalog import TableName
 from rules.kernel.expressions import check_columns
-from rules.kernel.script import Call
 from rules.refusal import Mismatch, NotAllowed
 from rules.values.expression import Expression
 from rules.values.types import Type, have_one_equality
@@ -64,11 +63,6 @@ def check_meeting(equal: tuple[tuple[int, int], ...], condition: Expression, one
         if not have_one_equality(one[left], two[right]):
             raise Mismatch("the plan compares columns of different types")
     check_columns(condition, {**one, **two})
-
-
-def check_call(call: Call, types: Types) -> None:
-    for argument in call.arguments:
-        check_columns(argument, types)
 
 
 def check_new(number: int, types: Types) -> None:

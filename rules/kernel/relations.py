@@ -18,34 +18,19 @@ from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, replace
 from itertools import chain
 
-from rules.kernel.canonical import canonical
-from rules.kernel.expressions import check_columns
-from rules.kernel.ground import Ground, GroundTable, RowAsUnit
+from rules.kernel import script as k
+from rules.kernel.expressions import canonical, check_columns
+from rules.kernel.ground import Ground, GroundTable, RowAsUnit, UnitPath
 from rules.kernel.known import (
     LINK_HINT,
     Known,
     Types,
     Unit,
-    check_call,
     check_meeting,
     check_new,
     check_same_units,
 )
-from rules.kernel.script import (
-    Correlated,
-    Filter,
-    Join,
-    PerUnit,
-    Project,
-    Scan,
-    Script,
-    Semi,
-    UnionAll,
-    Values,
-    Window,
-)
-from rules.kernel.seal import SEAL, Sealed
-from rules.kernel.unit_path import UnitPath
+from rules.kernel.statement import SEAL, Sealed
 from rules.refusal import Mismatch, NotAllowed
 from rules.values.expression import Column, ids_in
 from rules.values.types import BOOLEAN, TEXT, Type, find_common, have_one_equality
@@ -56,7 +41,7 @@ class Relation(Sealed):
     """A local relation. Made by `build` alone."""
 
     __slots__ = ("known", "parts", "script", "table")
-    script: Script
+    script: k.Script
     parts: tuple["Relation", ...]
     known: Known
     table: GroundTable | None  # of a scan
@@ -71,28 +56,28 @@ class Relation(Sealed):
         return self.known.unit
 
 
-def build(script: Script, ground: Ground) -> Relation:
+def build(script: k.Script, ground: Ground) -> Relation:
     """Replay a script through the constructors; raises a Refusal where it cannot be made local."""
     match script:
-        case Scan():
+        case k.Scan():
             return _scan(script, ground)
-        case Values():
+        case k.Values():
             return _values(script)
-        case Filter(source=source):
+        case k.Filter(source=source):
             return _filter(script, build(source, ground))
-        case Project(source=source):
+        case k.Project(source=source):
             return _project(script, build(source, ground))
-        case Join(left=left, right=right):
+        case k.Join(left=left, right=right):
             return _join(script, build(left, ground), build(right, ground))
-        case Semi(source=source, other=other):
+        case k.Semi(source=source, other=other):
             return _semi(script, build(source, ground), build(other, ground))
-        case PerUnit(source=source):
+        case k.PerUnit(source=source):
             return _per_unit(script, build(source, ground))
-        case Correlated(source=source, other=other):
+        case k.Correlated(source=source, other=other):
             return _correlated(script, build(source, ground), build(other, ground))
-        case Window(source=source):
+        case k.Window(source=source):
             return _window(script, build(source, ground))
-        case UnionAll(branches=branches):
+        case k.UnionAll(branches=branches):
             return _union_all(script, tuple(build(branch, ground) for branch in branches))
 
 
@@ -114,7 +99,7 @@ def are_linked(equal: tuple[tuple[int, int], ...], one: Relation, two: Relation)
     return False
 
 
-def _scan(script: Scan, ground: Ground) -> Relation:
+def _scan(script: k.Scan, ground: Ground) -> Relation:
     """The rows of a table, each with the unit at the end of its way. Local: a row, and the rows that its unique keys
     find, are in D|u exactly if the last of them is of unit u. Rows whose way ends nowhere or at NULL are left out."""
     table = ground.table(script.table)
@@ -136,7 +121,7 @@ def _scan(script: Scan, ground: Ground) -> Relation:
     return Relation(script, (), known, table, SEAL)
 
 
-def _identity_column(script: Scan, key: tuple[str, ...], names: Mapping[str, int]) -> int | None:
+def _identity_column(script: k.Scan, key: tuple[str, ...], names: Mapping[str, int]) -> int | None:
     """A key of one column is the identity itself; several are told as one text, under a number of its own."""
     match key:
         case ():
@@ -149,7 +134,7 @@ def _identity_column(script: Scan, key: tuple[str, ...], names: Mapping[str, int
 
 
 def _with_path(
-    script: Scan, table: GroundTable, path: UnitPath, types: dict[int, Type], names: Mapping[str, int],
+    script: k.Scan, table: GroundTable, path: UnitPath, types: dict[int, Type], names: Mapping[str, int],
     keys: frozenset[frozenset[int]], ground: Ground,
 ) -> Known:  # fmt: skip
     own = names.get(path.column) if not path.hops else script.unit
@@ -165,20 +150,20 @@ def _with_path(
     return Known(types, Unit(ground.unit, own), path.is_unique, bool(path.hops), determined, keys, origins, links)
 
 
-def _values(script: Values) -> Relation:
+def _values(script: k.Values) -> Relation:
     """Constants: the same in every database."""
     if any(len(row) != len(script.columns) for row in script.rows):
         raise Mismatch("a row of the plan's constants lacks a column")
     return Relation(script, (), Known(dict(script.columns)), None, SEAL)
 
 
-def _filter(script: Filter, source: Relation) -> Relation:
+def _filter(script: k.Filter, source: Relation) -> Relation:
     """Local: whether a row stays follows from that row."""
     check_columns(script.condition, source.types)
     return Relation(script, (source,), source.known, None, SEAL)
 
 
-def _project(script: Project, source: Relation) -> Relation:
+def _project(script: k.Project, source: Relation) -> Relation:
     """Local: what is computed of a row follows from that row. The unit is passed on, never computed."""
     for number, expression in script.computed:
         check_new(number, source.types)
@@ -189,7 +174,7 @@ def _project(script: Project, source: Relation) -> Relation:
     return Relation(script, (source,), replace(known, types=types, determined=known.determined | same), None, SEAL)
 
 
-def _join(script: Join, left: Relation, right: Relation) -> Relation:
+def _join(script: k.Join, left: Relation, right: Relation) -> Relation:
     """Local: the partners of a row of unit u are rows of u, because the units are compared, or linked, or rows of a
     public relation, which is the same in D and D|u. Unmatched rows of either side keep their own unit."""
     check_meeting(script.equal, script.condition, left.types, right.types)
@@ -200,7 +185,7 @@ def _join(script: Join, left: Relation, right: Relation) -> Relation:
     return Relation(script, (left, right), known, None, SEAL)
 
 
-def _joined_units(script: Join, left: Relation, right: Relation) -> Known:
+def _joined_units(script: k.Join, left: Relation, right: Relation) -> Known:
     assert left.unit is not None and right.unit is not None
     check_same_units(left.known, right.known)
     one, two = left.known, right.known
@@ -222,7 +207,7 @@ def _joined_units(script: Join, left: Relation, right: Relation) -> Known:
     return Known(types, kept.unit, is_single, kept.is_far, determined, origins=origins, links=links)
 
 
-def _joined_with_public(script: Join, left: Relation, right: Relation) -> Known:
+def _joined_with_public(script: k.Join, left: Relation, right: Relation) -> Known:
     one, two = left.known, right.known
     types = {**one.types, **two.types}
     if left.unit is None and right.unit is None:
@@ -240,7 +225,7 @@ def _joined_with_public(script: Join, left: Relation, right: Relation) -> Known:
     return Known(types, kept.unit, is_single, kept.is_far, determined, origins=kept.origins, links=kept.links)
 
 
-def _semi(script: Semi, source: Relation, other: Relation) -> Relation:
+def _semi(script: k.Semi, source: Relation, other: Relation) -> Relation:
     """Local: whether a partner exists follows from the row and from its unit's rows of the other relation."""
     check_meeting(script.equal, script.condition, source.types, other.types)
     if source.unit is None and other.unit is not None:
@@ -254,7 +239,7 @@ def _semi(script: Semi, source: Relation, other: Relation) -> Relation:
     return Relation(script, (source, other), known, None, SEAL)
 
 
-def _per_unit(script: PerUnit, source: Relation) -> Relation:
+def _per_unit(script: k.PerUnit, source: Relation) -> Relation:
     """Local: a group has one unit, whose rows make all of it. Keys are canonical, so no order of rows shows in them."""
     unit = _identified(source)
     known, types = source.known, {unit: source.types[unit]}
@@ -264,10 +249,7 @@ def _per_unit(script: PerUnit, source: Relation) -> Relation:
         check_columns(expression, source.types)
         canonical(expression.type, "")
         types[number] = expression.type
-    for number, call in script.calls:
-        check_new(number, types)
-        check_call(call, source.types)
-        types[number] = call.type
+    types |= _called(script.calls, types, source.types)
     plain = {expression.id: number for number, expression in script.keys if isinstance(expression, Column)} | {
         unit: unit
     }
@@ -285,22 +267,18 @@ def _per_unit(script: PerUnit, source: Relation) -> Relation:
     return Relation(script, (source,), made, None, SEAL)
 
 
-def _correlated(script: Correlated, source: Relation, other: Relation) -> Relation:
+def _correlated(script: k.Correlated, source: Relation, other: Relation) -> Relation:
     """Local: an aggregate without GROUP BY is one value, of the row and its unit's rows of the other relation."""
     check_meeting(script.equal, script.condition, source.types, other.types)
     if source.unit is None:
         raise NotAllowed("joining aggregates of protected rows to public rows would reveal protected rows")
     if other.unit is not None:
         check_same_units(source.known, other.known)
-    types = dict(source.types)
-    for number, call in script.calls:
-        check_new(number, types)
-        check_call(call, other.types)
-        types[number] = call.type
+    types = {**source.types, **_called(script.calls, source.types, other.types)}
     return Relation(script, (source, other), replace(source.known, types=types), None, SEAL)
 
 
-def _window(script: Window, source: Relation) -> Relation:
+def _window(script: k.Window, source: Relation) -> Relation:
     """Local: a partition has one unit. What tells equal rows apart sees them in an order that ends in every column that
     is used later, in an order in which only identical values are equal: rows that tie then are interchangeable."""
     _identified(source)
@@ -308,15 +286,12 @@ def _window(script: Window, source: Relation) -> Relation:
         check_columns(expression, source.types)
     for expression in script.partition:
         canonical(expression.type, "")
-    types = dict(source.types)
-    for number, call, _ in script.calls:
-        check_new(number, types)
-        check_call(call, source.types)
-        types[number] = call.type
+    calls = tuple((number, call) for number, call, _ in script.calls)
+    types = {**source.types, **_called(calls, source.types, source.types)}
     return Relation(script, (source,), replace(source.known, types=types), None, SEAL)
 
 
-def _union_all(script: UnionAll, branches: tuple[Relation, ...]) -> Relation:
+def _union_all(script: k.UnionAll, branches: tuple[Relation, ...]) -> Relation:
     """Local: the rows of u are those of u in each branch. Units are of one kind, under one type and spelling."""
     for _, _, taken in script.columns:
         if len(taken) != len(branches) or any(n not in branch.types for n, branch in zip(taken, branches, strict=True)):
@@ -338,6 +313,17 @@ def _union_all(script: UnionAll, branches: tuple[Relation, ...]) -> Relation:
             raise NotAllowed("UNION ALL of units of different types is not supported over protected rows")
     known = Known(types, Unit(units[0].kind, script.unit), determined=frozenset([script.unit]))
     return Relation(script, branches, known, None, SEAL)
+
+
+def _called(calls: tuple[tuple[int, k.Call], ...], types: Types, read: Types) -> dict[int, Type]:
+    """The types of calls, whose numbers are new, and whose arguments are columns that are read."""
+    made: dict[int, Type] = {}
+    for number, call in calls:
+        check_new(number, {**types, **made})
+        for argument in call.arguments:
+            check_columns(argument, read)
+        made[number] = call.type
+    return made
 
 
 def _identified(source: Relation) -> int:

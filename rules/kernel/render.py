@@ -10,27 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rules.catalog import TableName
-from rules.kernel.canonical import canonical, identity
-from rules.kernel.expressions import call_sql, constant_sql, expression_sql, quoted_name
-from rules.kernel.ground import RowAsUnit
-from rules.kernel.relations import Relation, are_linked
-from rules.kernel.script import (
-    Call,
-    Correlated,
-    Filter,
-    Frame,
-    Join,
-    PerUnit,
-    Project,
-    Scan,
-    Semi,
-    SortKey,
-    UnionAll,
-    Values,
-    Window,
+from rules.kernel import script as k
+from rules.kernel.expressions import (
+    AGGREGATES,
+    ORDINAL,
+    RANKS,
+    call_sql,
+    canonical,
+    check_template,
+    check_type,
+    constant_sql,
+    expression_sql,
+    identity,
+    quoted_name,
 )
-from rules.kernel.templates import AGGREGATES, ORDINAL, RANKS, check_template, check_type
-from rules.kernel.unit_path import UnitPath
+from rules.kernel.ground import RowAsUnit, UnitPath
+from rules.kernel.relations import Relation, are_linked
 from rules.refusal import Mismatch
 from rules.values.expression import TRUE, Column, Constant, Expression, ids_in
 from rules.values.types import Type
@@ -72,26 +67,26 @@ class Renderer:
     def render(self, relation: Relation, used: frozenset[int]) -> From:
         """The rows of a relation with at least the columns that are used."""
         match relation.script:
-            case Scan() as script:
+            case k.Scan() as script:
                 return self._scan(relation, script, used)
-            case Values() as script:
+            case k.Values() as script:
                 return self._values(script, used)
-            case Filter(condition=condition):
+            case k.Filter(condition=condition):
                 inner = self.render(relation.parts[0], used | ids_in(condition))
                 return From(inner.source, inner.names, (*inner.where, expression_sql(condition, inner.names)))
-            case Project(computed=computed):
+            case k.Project(computed=computed):
                 return self._project(relation, computed, used)
-            case Join() as script:
+            case k.Join() as script:
                 return self._join(relation, script, used)
-            case Semi() as script:
+            case k.Semi() as script:
                 return self._semi(relation, script, used)
-            case PerUnit() as script:
+            case k.PerUnit() as script:
                 return self._per_unit(relation, script, used)
-            case Correlated() as script:
+            case k.Correlated() as script:
                 return self._correlated(relation, script, used)
-            case Window() as script:
+            case k.Window() as script:
                 return self._window(relation, script, used)
-            case UnionAll() as script:
+            case k.UnionAll() as script:
                 return self._union_all(relation, script, used)
 
     def _alias(self) -> str:
@@ -101,7 +96,7 @@ class Renderer:
     def _called(self, number: int) -> str:
         return self._columns.setdefault(number, f"c{len(self._columns) + 1}")
 
-    def _scan(self, relation: Relation, script: Scan, used: frozenset[int]) -> From:
+    def _scan(self, relation: Relation, script: k.Scan, used: frozenset[int]) -> From:
         """A row whose unit nobody asks for is tied to one whose unit is not NULL, so its way need not be walked."""
         table = relation.table
         assert table is not None
@@ -127,7 +122,7 @@ class Renderer:
                 return From(source, names, (f"{own} IS NOT NULL",) if path.nullable else ())
         return From(source, names)
 
-    def _values(self, script: Values, used: frozenset[int]) -> From:
+    def _values(self, script: k.Values, used: frozenset[int]) -> From:
         """Constants, in an order of their own: equal rows have equal texts."""
         places = [place for place, (number, _) in enumerate(script.columns) if number in used] or [0]
         rows = sorted(f"({', '.join(constant_sql(row[place]) for place in places)})" for row in script.rows)
@@ -164,7 +159,7 @@ class Renderer:
         items = ", ".join(f"{inner.names[number]} AS {self._called(number)}" for number in kept)
         return self._sub_select(f"SELECT {items} {inner.clause()}", kept)
 
-    def _join(self, relation: Relation, script: Join, used: frozenset[int]) -> From:
+    def _join(self, relation: Relation, script: k.Join, used: frozenset[int]) -> From:
         """The units are compared here, whatever else is asked, unless they are linked."""
         left, right = relation.parts
         tied = _tied(script.equal, left, right)
@@ -189,7 +184,7 @@ class Renderer:
         sql = canonical(relation.types[script.unit], f"coalesce({either})")
         return self._extended(made, [(script.unit, sql)], used)
 
-    def _semi(self, relation: Relation, script: Semi, used: frozenset[int]) -> From:
+    def _semi(self, relation: Relation, script: k.Semi, used: frozenset[int]) -> From:
         source, other = relation.parts
         if script.mark is not None and script.mark not in used:
             return self.render(source, used)
@@ -208,7 +203,7 @@ class Renderer:
         on = _conditions(tied, condition, {**inner.names, **outer.names})
         return From(inner.source, inner.names, (*inner.where, *on))
 
-    def _per_unit(self, relation: Relation, script: PerUnit, used: frozenset[int]) -> From:
+    def _per_unit(self, relation: Relation, script: k.PerUnit, used: frozenset[int]) -> From:
         """Always grouped by the unit and the keys."""
         source = relation.parts[0]
         unit = _unit_of(source)
@@ -231,7 +226,7 @@ class Renderer:
         sql = f"SELECT {', '.join(items)} {inner.clause()} GROUP BY {by}"
         return self._sub_select(sql, [*groups, *(number for number, _ in calls)])
 
-    def _correlated(self, relation: Relation, script: Correlated, used: frozenset[int]) -> From:
+    def _correlated(self, relation: Relation, script: k.Correlated, used: frozenset[int]) -> From:
         """Each aggregate by itself, as a subquery over the unit's rows that the row around it meets."""
         source, other = relation.parts
         calls = [(number, call) for number, call in script.calls if number in used]
@@ -248,7 +243,7 @@ class Renderer:
             columns.append((number, f"(SELECT {call_sql(call.sql, call.arguments, inner.names)} {rows.clause()})"))
         return self._extended(outer, columns, used)
 
-    def _window(self, relation: Relation, script: Window, used: frozenset[int]) -> From:
+    def _window(self, relation: Relation, script: k.Window, used: frozenset[int]) -> From:
         """Always partitioned by the unit. The last word on order have all columns that are used beside the window."""
         source = relation.parts[0]
         unit = _unit_of(source)
@@ -272,7 +267,7 @@ class Renderer:
             columns.append((number, call_sql(call.sql, call.arguments, inner.names, over)))
         return self._extended(inner, columns, used)
 
-    def _union_all(self, relation: Relation, script: UnionAll, used: frozenset[int]) -> From:
+    def _union_all(self, relation: Relation, script: k.UnionAll, used: frozenset[int]) -> From:
         unit = None if relation.unit is None else relation.unit.column
         columns = [column for column in script.columns if column[0] in used or column[0] == unit] or [script.columns[0]]
         parts = []
@@ -325,20 +320,20 @@ def _canonical(expression: Expression, names: Mapping[int, str]) -> str:
     return canonical(expression.type, expression_sql(expression, names), is_column=isinstance(expression, Column))
 
 
-def _tells_equals_apart(call: Call, frame: Frame) -> bool:
+def _tells_equals_apart(call: k.Call, frame: k.Frame) -> bool:
     """Return whether a function sees rows that its ORDER BY leaves equal one after the other."""
     calls = check_template(call.sql, is_call=True)
     return frame.mode == "ROWS" or bool(calls & ORDINAL) or not calls & (AGGREGATES | RANKS)
 
 
-def _over(partition: list[str], order: list[str], frame: Frame) -> str:
+def _over(partition: list[str], order: list[str], frame: k.Frame) -> str:
     if frame.text and ((match := _FRAME.fullmatch(frame.text)) is None or match["mode"] != frame.mode):
         raise Mismatch("the plan has an invalid window frame")
     by = f" ORDER BY {', '.join(dict.fromkeys(order))}" if order else ""
     return f"PARTITION BY {', '.join(dict.fromkeys(partition))}{by}{f' {frame.text}' if frame.text else ''}"
 
 
-def _sorted_by(key: SortKey, names: Mapping[int, str]) -> str:
+def _sorted_by(key: k.SortKey, names: Mapping[int, str]) -> str:
     nulls = {None: "", True: " NULLS FIRST", False: " NULLS LAST"}[key.nulls_first]
     return f"{expression_sql(key.expression, names)}{' DESC' if key.descending else ''}{nulls}"
 

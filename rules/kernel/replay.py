@@ -4,48 +4,30 @@ The planner's process writes statements, which are plain data; the process that 
 own `Ground`. What comes out is sealed, and has the sensitivities of what its SQL enforces.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from functools import lru_cache
 
 from rules.catalog import TableName
 from rules.kernel.blocks import BlockStatement, block_values
-from rules.kernel.bounded import Statement, bounded
-from rules.kernel.ground import Ground
+from rules.kernel.bounded import Statement, TallyStatement, bounded, tally
+from rules.kernel.ground import Ground, UnitPath
 from rules.kernel.marginals import MarginalsStatement, bounded_marginals
 from rules.kernel.relations import Relation, build
 from rules.kernel.script import Script
 from rules.kernel.statement import Bounded, Marginals, Tally
-from rules.kernel.tally import TallyStatement, tally
-from rules.kernel.unit_path import UnitPath
 
-_Asked = TypeVar("_Asked", Statement | BlockStatement, TallyStatement)
-_Made = TypeVar("_Made", Bounded, Tally)
-_MOST_KEPT = 1000
-
-
-class _Kept(OrderedDict[_Asked, _Made], Generic[_Asked, _Made]):
-    """Keep what was made of the last statements."""
-
-    def find(self, statement: _Asked, make: Callable[[_Asked], _Made]) -> _Made:
-        made = self.get(statement)
-        if made is None:
-            made = self[statement] = make(statement)
-            if len(self) > _MOST_KEPT:
-                self.popitem(last=False)
-        self.move_to_end(statement)
-        return made
+_MOST_KEPT = 1000  # of the last statements
 
 
 class Kernel:
     """Replays statements over the tables of one generation of rules; raises a Refusal where nothing sound comes out."""
 
-    __slots__ = ("_bounded", "_ground", "_tallies")
+    __slots__ = ("_bounded", "_ground", "_tally")
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
-        self._bounded: _Kept[Statement | BlockStatement, Bounded] = _Kept()
-        self._tallies: _Kept[TallyStatement, Tally] = _Kept()
+        self._bounded: Callable[[Statement | BlockStatement], Bounded] = lru_cache(_MOST_KEPT)(self._make_bounded)
+        self._tally: Callable[[TallyStatement], Tally] = lru_cache(_MOST_KEPT)(self._make_tally)
 
     def relation(self, script: Script) -> Relation:
         """The local relation of a script."""
@@ -56,10 +38,10 @@ class Kernel:
         return _tables(self.relation(script))
 
     def bounded(self, statement: Statement | BlockStatement) -> Bounded:
-        return self._bounded.find(statement, self._make_bounded)
+        return self._bounded(statement)
 
     def tally(self, statement: TallyStatement) -> Tally:
-        return self._tallies.find(statement, lambda asked: tally(self.relation(asked.rows), asked))
+        return self._tally(statement)
 
     def marginals(self, statement: MarginalsStatement) -> Marginals:
         return bounded_marginals(self.relation(statement.rows), statement)
@@ -67,6 +49,9 @@ class Kernel:
     def _make_bounded(self, statement: Statement | BlockStatement) -> Bounded:
         relation = self.relation(statement.rows)
         return bounded(relation, statement) if isinstance(statement, Statement) else block_values(relation, statement)
+
+    def _make_tally(self, statement: TallyStatement) -> Tally:
+        return tally(self.relation(statement.rows), statement)
 
 
 def _tables(relation: Relation) -> frozenset[TableName]:

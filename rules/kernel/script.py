@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog import TableName
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression
+from rules.values.expression import Constant, Expression
 from rules.values.types import Type
 
 JoinKind = Literal["inner", "left", "right", "full"]
@@ -137,18 +137,3 @@ class UnionAll:
 
 
 Script = Scan | Values | Filter | Project | Join | Semi | PerUnit | Correlated | Window | UnionAll
-
-
-def bare(expression: Expression) -> Expression:
-    """An expression without what the planner inferred of it."""
-    match expression:
-        case Column(id=number, type=kind):
-            return Column(number, kind)
-        case Constant():
-            return bare_constant(expression)
-        case Apply(sql=sql, arguments=arguments, type=kind):
-            return Apply("", sql, tuple(map(bare, arguments)), kind)
-
-
-def bare_constant(constant: Constant) -> Constant:
-    return TRUE if constant == TRUE else Constant(constant.type, constant.text)

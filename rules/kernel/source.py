@@ -19,20 +19,9 @@ from fractions import Fraction
 from functools import reduce
 from math import prod
 
-from rules.kernel.canonical import canonical_key
+from rules.kernel import measures as m
+from rules.kernel.expressions import canonical_key
 from rules.kernel.keys import Bins, Found, Key, KeySql, Listed, found_condition, found_wrap, hash_sql, listed_sql
-from rules.kernel.measures import (
-    Case,
-    Count,
-    Distinct,
-    DistinctSum,
-    DistinctValues,
-    Measure,
-    Products,
-    Sum,
-    Units,
-    Values,
-)
 from rules.kernel.rows import Item, Rows
 from rules.kernel.summand import LARGEST, Lattice, Summand, clamped
 from rules.refusal import NotSupported
@@ -46,7 +35,7 @@ class Term:
     """One measure over columns of the rows: its value, and the condition under which a row has one."""
 
     number: int
-    measure: Measure
+    measure: m.Measure
     value: str
     where: str
 
@@ -64,7 +53,7 @@ class Term:
     def total(self) -> str:
         """Σq, or the number of rows: an aggregate over rows."""
         match self.measure:
-            case Count() | Values() | Units():
+            case m.Count() | m.Values() | m.Units():
                 return f"count({self.value}){self.filtered}"
         return f"coalesce(sum({self.value}){self.filtered}, 0)"
 
@@ -142,7 +131,7 @@ class Columns:
 def source_of(
     rows: Rows,
     keys: Sequence[Key],
-    measures: Sequence[Measure],
+    measures: Sequence[m.Measure],
     pivots: Pivots,
     also: Callable[[Columns], None] | None = None,
 ) -> Source:
@@ -189,19 +178,19 @@ def _cases(conditions: Sequence[Expression], columns: Columns) -> str:
     return f"CASE {branches} END" if tested else "NULL::int4"
 
 
-def _value_and_condition(measure: Measure, columns: Columns, pivots: Pivots) -> tuple[str, str]:
+def _value_and_condition(measure: m.Measure, columns: Columns, pivots: Pivots) -> tuple[str, str]:
     where = _case(measure.case, pivots)
     match measure:
-        case Count(condition=condition) | Units(condition=condition):
+        case m.Count(condition=condition) | m.Units(condition=condition):
             return "*", " AND ".join(filter(None, [where, columns.condition(condition)]))
-        case Values(summand=summand) | DistinctValues(summand=summand):
+        case m.Values(summand=summand) | m.DistinctValues(summand=summand):
             return columns.summand(summand), where
-        case Sum(summand=summand, centred=centred) | DistinctSum(summand=summand, centred=centred):
+        case m.Sum(summand=summand, centred=centred) | m.DistinctSum(summand=summand, centred=centred):
             return _value(summand, columns, centred=centred), where
-        case Products(first=first, second=second):
+        case m.Products(first=first, second=second):
             values = (_value(summand, columns, centred=True) for summand in (first, second))
             return " * ".join(f"({value})" for value in values), where
-        case Distinct(expression=expression):
+        case m.Distinct(expression=expression):
             return columns.read(expression, canonical_key(expression.type, "{0}")), where
 
 
@@ -211,7 +200,7 @@ def _value(summand: Summand, columns: Columns, *, centred: bool) -> str:
     return f"2 * {column} - ({summand.lattice.low + summand.lattice.high})" if centred else column
 
 
-def _case(case: Case | None, pivots: Pivots) -> str:
+def _case(case: m.Case | None, pivots: Pivots) -> str:
     if case is None:
         return ""
     if not (0 <= case.pivot < len(pivots) and 0 <= case.number < len(pivots[case.pivot])):

@@ -52,16 +52,6 @@ class Summand:
         if not whole or not -LARGEST <= low <= high <= LARGEST or self.lattice.step <= 0:
             raise NotSupported("the bounds of a sum must be multiples of its step, in ascending order and below 2^60")
 
-    @property
-    def reach(self) -> int:
-        """The largest absolute value of q."""
-        return self.lattice.reach
-
-    @property
-    def width(self) -> int:
-        """The largest absolute value of 2q − (low + high)."""
-        return self.lattice.width
-
     def wrap(self, *, is_stored: bool = False) -> str:
         """SQL of q, with {0} for the expression's text: a bigint, or NULL.
 

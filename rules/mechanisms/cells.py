@@ -242,7 +242,7 @@ class Cells:
 
         Groups that were `chosen` tell which are the largest: nobody is to learn from a price which these are.
         """
-        keys: Json = [_key_plain(each) for each in self.keys]
+        keys: Json = [_key_plain(key) for key in self.keys]
         written = json.dumps([self.is_in_one, keys, *([True] if is_chosen else [])], separators=(",", ":"))
         return written if len(written) <= _LONGEST else None
 

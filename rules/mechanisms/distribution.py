@@ -109,7 +109,7 @@ class Distribution:
         Example:
             >>> Distribution.of_laplace(10.0).reach(Decimal("0.05"))
             30.0
-            >>> [round(Distribution.of_laplace(10.0).repeated(4).reach(Decimal(each))) for each in ("0.05", "1e-6")]
+            >>> [round(Distribution.of_laplace(10.0).repeated(4).reach(Decimal(missed))) for missed in ("0.05", "1e-6")]
             [57, 231]
         """
         if (scale := self._single) is not None:

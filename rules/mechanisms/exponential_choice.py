@@ -3,19 +3,31 @@
 A score says, with the sign turned, how many rows would have to be others for the candidate to be right. One row more
 or less moves every score by at most `step`, so a unit with m rows in the histogram moves it by m times that.
 (Smith 2011; the candidate's own rows count as on the right side, so that a full bin is not punished for being full.)
+
+How many blocks of units the median of their values needs, and how far the ends of its error bar lie, follows from it.
+The exponential mechanism gives a candidate that is off by d blocks e^(−ε·d/2r) of the weight of the median, where r is
+how many values units that are protected together may replace. Among all candidates those that no block is near, and
+which are off by half of the blocks, are chosen with a probability of less than β if B ≥ (4r/ε)·ln(candidates/β).
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from itertools import accumulate
+from statistics import NormalDist
 from typing import assert_never
 
+from rules.kernel.blocks import MOST_BLOCKS
+from rules.mechanisms.cost import price
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Choice, FromEnd, MostFrequent, Quantile, Target
+from rules.refusal import NotSupported
 
 _LOWEST = -(2**62)  # scores are cut there, which moves none of them further than the rows did
+_CANDIDATES = 1024  # at most
+_SURE = 0.001  # β
+_FEWEST = 25
 
 
 def choose(choice: Choice, histogram: Sequence[int], noise: Noise, *, group_size: int) -> int:
@@ -88,12 +100,6 @@ def place_for_extreme(choices: int, sensitivity: int, epsilon: Decimal) -> int:
     return math.ceil(2 * sensitivity / float(epsilon) * math.log(choices / 0.05))
 
 
-def midpoints(low: Fraction, high: Fraction, candidates: int) -> tuple[Fraction, ...]:
-    """The middles of equal bins: which number stands for a bin does not depend on the rows in it."""
-    width = (high - low) / candidates
-    return tuple(low + width * (2 * number + 1) / 2 for number in range(candidates))
-
-
 def _distances(histogram: Sequence[int], scale: int, wanted: int, *, first: int = 0) -> list[int]:
     """Minus the distance of `wanted` from a candidate's places: from below + first to below + rows, times scale."""
     upto = list(accumulate(histogram))
@@ -101,3 +107,47 @@ def _distances(histogram: Sequence[int], scale: int, wanted: int, *, first: int 
         -max(0, scale * (above - rows + first) - wanted, wanted - scale * above)
         for rows, above in zip(histogram, upto, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNeed:
+    """The blocks that an answer needs, from its ε and how many values units that go together may replace."""
+
+    epsilon: Decimal
+    replaced: int
+
+    @property
+    def fewest(self) -> int:
+        """A candidate with nobody near loses to the median by half the blocks: weights exp(−ε·B/4) against all."""
+        wanted = 4 * self.replaced / float(self.epsilon) * math.log(_CANDIDATES / _SURE)
+        return max(_FEWEST, math.ceil(wanted))
+
+    def blocks(self, requested: int | None, level: Decimal | None) -> int:
+        """As many as were asked for, or as are needed; for an error bar so many that its ends lie at the quartiles."""
+        if requested is not None:
+            return requested
+        return min(self.fewest if level is None else max(self.fewest, self._fewest_reaching(4, level)), MOST_BLOCKS)
+
+    def reach(self, blocks: int, level: Decimal) -> int:
+        """By how many blocks an end of an error bar lies beside the median: for their spread, and for the noise."""
+        reach = math.ceil(self._spread(level) * math.sqrt(blocks) + self._noise(level))
+        if 2 * reach < blocks:
+            return reach
+        needed = self._fewest_reaching(2, level) + 4
+        more = f"{needed:,} or more are needed: blocks => {needed}."
+        raise NotSupported(
+            f"{blocks:,} blocks are too few for an error bar of noisegate.typical at epsilon {price(self.epsilon)}",
+            hint=more if needed <= MOST_BLOCKS else "Ask with a higher epsilon, or in fewer groups.",
+            about="typical",
+        )
+
+    def _fewest_reaching(self, part: int, level: Decimal) -> int:
+        """Blocks of which the reach is one of so many parts: B = part·(spread·√B + noise), solved for √B."""
+        half = part * self._spread(level) / 2
+        return math.ceil((half + math.sqrt(half**2 + part * self._noise(level))) ** 2)
+
+    def _spread(self, level: Decimal) -> float:
+        return NormalDist().inv_cdf((1 + float(level)) / 2) / 2
+
+    def _noise(self, level: Decimal) -> float:
+        return 2 * self.replaced / float(self.epsilon) * math.log(_CANDIDATES * 2 / (1 - float(level)))

@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from rules.kernel.blocks import BlockStatement
-from rules.kernel.bounded import Statement
-from rules.kernel.tally import TallyStatement
+from rules.kernel.bounded import Statement, TallyStatement
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.noised_outputs import Estimate, Output, Text
 from rules.mechanisms.top_groups import Top
@@ -43,7 +42,7 @@ class Ladder:
         last = self.by_groups[-1][1] if self.by_groups else self.thresholds
         return replace(self, thresholds=next(classes, last), by_groups=())
 
-    def told(self, bound: int) -> str:
+    def bound_text(self, bound: int) -> str:
         """A bound as a number to be read."""
         number = bound * self.step
         return f"{number.numerator:,}" if number.denominator == 1 else f"{float(number):,.6g}"

@@ -15,8 +15,9 @@ from rules.bind.scope import RowsSelected
 from rules.catalog import Table
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, Refusal
-from rules.sql.grammar import Json, Node, deparse, items, kind, strings, walk
+from rules.sql.grammar import deparse
 from rules.sql.limits import tokens
+from rules.sql.tree import Json, Node, items, kind, strings, walk
 
 _LONGEST = 400  # characters of a statement in a hint
 _ORDER = ("sortClause", "limitCount", "limitOffset", "lockingClause", "distinctClause")

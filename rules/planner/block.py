@@ -1,5 +1,6 @@
 """Draft one private block from its place in the query: its rows, groups, recipes of aggregates, bounds and notices."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -14,13 +15,15 @@ from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
 from rules.bind.table import demand_bounds
 from rules.bind.walk_syntax import is_estimate, is_typical
+from rules.catalog import find_codec, find_missing
 from rules.kernel.measures import DistinctMeasure, Sum, Units
 from rules.kernel.replay import Kernel
 from rules.mechanisms.release_plan import (
+    Block,
+    Choice,
     PublicGroups,
 )
-from rules.planner.bounding import Bounding
-from rules.planner.caps import bounding_of, find_cap, find_cuts, limited
+from rules.planner.bound_contributions import Bounding, bounding_of, find_cap, find_cuts, limited
 from rules.planner.choose_bounds import Auto
 from rules.planner.disjoint_measures import vectors_of
 from rules.planner.draft import BlockAggregates, Draft
@@ -35,6 +38,8 @@ from rules.refusal import NotSupported, TooComplex, pointing_at
 from rules.release.replicates import check_size
 from rules.sql import syntax as s
 from rules.values.expression import TRUE, Expression, ids_in
+
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
 
 
 def recipes_of(
@@ -186,3 +191,30 @@ def _parts(recipes: tuple[Recipe, ...], *, needs_units: bool) -> tuple[Contribut
     if needs_units:
         parts.setdefault(Units())
     return tuple(parts)
+
+
+def check_encoding(block: Block, encoding: str, kernel: Kernel) -> None:
+    """Refuse a block whose statements cannot be written there: what could not be sent would fail after the charge."""
+    codec = find_codec(encoding) or "ascii"
+    for sql in _statements(block, kernel):
+        missing = find_missing(sql, codec)
+        if missing is not None:
+            unencodable = next((text for text in _literals(sql) if missing in text), missing)
+            hint = (
+                "No row can contain it. Remove it from the statement, or ask your DBA to remove it from the rules file."
+            )
+            message = f"'{unencodable}' has no equivalent in {encoding}, the encoding of the real database"
+            raise NotSupported(message, hint=hint, about=unencodable)
+
+
+def _statements(block: Block, kernel: Kernel) -> Iterator[str]:
+    yield kernel.bounded(block.statement).sql
+    if block.tally is not None:
+        yield kernel.tally(block.tally).sql
+    for measure in block.measures:
+        if isinstance(measure, Choice):
+            yield kernel.bounded(measure.statement).sql
+
+
+def _literals(sql: str) -> Iterator[str]:
+    return (match[1].replace("''", "'") for match in _LITERAL.finditer(sql))

@@ -12,9 +12,10 @@ from rules.accounting.store import BudgetRequest
 from rules.planner.plan import Plan, Request
 from rules.policy.model import Policy
 from rules.refusal import BadSetting, NotSupported
-from rules.sql.grammar import Json, Node, deparse, holders, items, kind, parse, strings
+from rules.sql.grammar import deparse, parse
 from rules.sql.selects import query_of
 from rules.sql.system_views import REQUEST, SCHEMA
+from rules.sql.tree import Json, Node, holders, items, kind, strings
 
 MOST_REASON: Final = 500  # characters
 _USE: Final = "SELECT noisegate.request(5, 'why'); asks for an ε of 5 more in this period."

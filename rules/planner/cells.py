@@ -11,13 +11,13 @@ from typing import Final
 from rules.aggregates.contributions import Contribution
 from rules.bind.scope import PlannerContext
 from rules.functions.casts import cast_to
-from rules.functions.context import EvalContext
 from rules.functions.datetime.extraction import extract
 from rules.functions.datetime.truncation import date_trunc, truncate
+from rules.functions.function import EvalContext
 from rules.kernel.measures import Count, Products, Sum, Units
 from rules.kernel.measures import Values as Summed
 from rules.mechanisms.cells import PARTS, WHOLE, CellKey, Cells, Clock, Field, Finer, Halves, Span, Test, View, Way
-from rules.planner.bounding import Bounding
+from rules.planner.bound_contributions import Bounding
 from rules.planner.condition_spans import LONGEST_LIST, outermost_conditions, spans_of
 from rules.planner.names import CanonicalNames, expression_name
 from rules.planner.select_partitions import Keyed

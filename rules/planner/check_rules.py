@@ -16,7 +16,7 @@ from rules.planner.tables import tables_in
 from rules.policy.check import check_policy
 from rules.policy.finding import Finding, Severity, by_severity, error
 from rules.policy.model import Policy, table_name
-from rules.policy.yaml_source import dotted
+from rules.policy.rules_yaml import dotted
 from rules.refusal import Refusal
 
 _HINT = "name its tables in the rules file, and remove the view"

@@ -16,7 +16,7 @@ from rules.bind.scope import PlannerContext
 from rules.kernel.measures import Sum, Units
 from rules.mechanisms.noised_outputs import Sum as SumOutput
 from rules.mechanisms.release_plan import Ladder
-from rules.planner.bounding import Bounding
+from rules.planner.bound_contributions import Bounding
 from rules.planner.plan import Request
 from rules.release.bound_ladder import LEAST_CEILING, Noisy, rungs_to, thresholds_of
 from rules.values.expression import Apply, Column, Expression, columns_in

@@ -16,7 +16,7 @@ from rules.bind.scope import PlannerContext, single
 from rules.bind.state import BoundSource
 from rules.bind.table import scan
 from rules.catalog import Catalog, Table
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.functions.guard import as_value
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.find_blocks import GroupKey, find_blocks

@@ -31,7 +31,7 @@ def spans_of(conditions: Sequence[Expression]) -> tuple[dict[Expression, Span], 
     """Return what simple conditions leave, by column or number of its clock, and all other conditions."""
     spans, rest = dict[Expression, Span](), list[Expression]()
     for condition in conditions:
-        if (said := _said(condition)) is None:
+        if (said := _values_where_true(condition)) is None:
             rest.append(condition)
         else:
             tested, span = said
@@ -45,7 +45,7 @@ def _is_same(one: Expression, other: Expression) -> bool:
     return one.id == other.id if isinstance(one, Column) and isinstance(other, Column) else one == other
 
 
-def _said(condition: Expression) -> tuple[Expression, Span] | None:
+def _values_where_true(condition: Expression) -> tuple[Expression, Span] | None:
     """A column, or a number of its clock, and exactly the values for which a condition on it is true."""
     match condition:
         case Column(type=of) if of.kind == "boolean":

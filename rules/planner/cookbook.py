@@ -17,7 +17,8 @@ from rules.planner.column_facts import ColumnFacts, column_facts
 from rules.planner.expected_error import ErrorPlanner
 from rules.policy.model import Policy, table_name
 from rules.refusal import Refusal
-from rules.sql.grammar import deparse, parse, walk
+from rules.sql.grammar import deparse, parse
+from rules.sql.tree import walk
 
 _TIMES = ("date", "timestamp", "timestamptz")
 
@@ -103,7 +104,7 @@ def _protected(
             f"Rows by {key.column.name}, the most frequent first",
             f"SELECT {column}, count(*) AS rows FROM {name} GROUP BY {column} ORDER BY rows DESC",
         )
-    yield from _found(columns, name, policy)
+    yield from _found_groups(columns, name, policy)
     yield from _times(columns, sums, name)
     for summed in sums[:3]:
         column = _column(summed)
@@ -122,7 +123,7 @@ def _protected(
     yield from _joined(table, facts, policy)
 
 
-def _found(columns: Sequence[ColumnFacts], name: str, policy: Policy) -> Iterator[tuple[str, str]]:
+def _found_groups(columns: Sequence[ColumnFacts], name: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Groups that are found in the data need δ."""
     column_factses = [
         column for column in columns if column.groups == "found" and not (column.can_be_summed or _is_time(column))

@@ -21,9 +21,9 @@ from rules.kernel.keys import Key
 from rules.kernel.measures import Units
 from rules.kernel.replay import Kernel
 from rules.kernel.script import Script
-from rules.mechanisms.block_need import BlockNeed
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.cost import price, share
+from rules.mechanisms.exponential_choice import BlockNeed
 from rules.mechanisms.noised_outputs import Chosen, Output
 from rules.mechanisms.release_plan import (
     Bar,
@@ -43,8 +43,14 @@ from rules.mechanisms.release_plan import (
 )
 from rules.mechanisms.threshold import find_threshold
 from rules.mechanisms.top_groups import Top, epsilons_of, is_better
-from rules.planner.bounding import Bounding, block_statement, histogram_statement, statement_of, tally_statement
-from rules.planner.caps import weight_of_report
+from rules.planner.bound_contributions import (
+    Bounding,
+    block_statement,
+    histogram_statement,
+    statement_of,
+    tally_statement,
+    weight_of_report,
+)
 from rules.planner.cells import cells_of
 from rules.planner.choose_bounds import Shares, find_ladders, vectors_bounded_by, weight_of_ladder
 from rules.planner.disjoint_measures import Vector
@@ -70,7 +76,7 @@ class Draft:
     """All of a block but its ε: what is asked, how it is bounded, and by which weights ε is to be shared."""
 
     site: BlockSite
-    asked: BlockAggregates
+    aggregates: BlockAggregates
     context: PlannerContext
     kernel: Kernel
     keyed: Keyed
@@ -212,7 +218,7 @@ class Draft:
             explanation=_explanation(bounding, node.facts, public, least),
             notices=self.notices,
             sets=self.site.sets,
-            bars=_bars(self.asked.bars, outputs),
+            bars=_bars(self.aggregates.bars, outputs),
             level=self.level,
             cuts=self.cuts,
             outside=() if public is None else outside_of(public, self.keyed.others),

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rules.planner.find_blocks import is_aggregate
-from rules.sql.grammar import Json, Node, items, kind, strings, walk
 from rules.sql.selects import column_name
+from rules.sql.tree import Json, Node, items, kind, strings, walk
 
 _COMPUTING: Final = (
     "groupClause", "havingClause", "distinctClause", "windowClause", "valuesLists", "lockingClause",

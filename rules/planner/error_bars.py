@@ -12,7 +12,8 @@ from rules.mechanisms.release_plan import Bar, BarEnd
 from rules.planner.find_blocks import ABOVE, Leaves, is_aggregate, replace_leaves
 from rules.refusal import NotSupported
 from rules.release.replicates import share_below
-from rules.sql.grammar import Json, Node, holders, items, kind, parse, strings, walk
+from rules.sql.grammar import parse
+from rules.sql.tree import Json, Node, holders, items, kind, strings, walk
 
 BARS: Final[tuple[BarEnd, ...]] = ("margin", "low", "high")
 REPLICATE: Final = "_ngr"  # the sub-select whose rows are the replicates of one group

@@ -28,7 +28,7 @@ from rules.mechanisms.top_groups import Top, gumbel_scale
 from rules.planner.plan import Plan
 from rules.refusal import NotSupported
 from rules.release.margins import moving_outputs, rank_margin, rank_unit
-from rules.sql.grammar import Node, items, kind
+from rules.sql.tree import Node, items, kind
 
 Fact = tuple[str, str]
 
@@ -143,7 +143,7 @@ def _top(top: Top, group_size: int) -> Fact:
 
 def _ladder(ladder: Ladder) -> Fact:
     """Return which bound is chosen is an answer about the data, so it is not told here."""
-    rungs = "; ".join(map(ladder.told, ladder.rungs))
+    rungs = "; ".join(map(ladder.bound_text, ladder.rungs))
     return f"bound of {ladder.what}", f"chosen privately with epsilon {price(ladder.epsilon)} among {rungs}"
 
 

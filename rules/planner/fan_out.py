@@ -27,7 +27,7 @@ from rules.algebra.nodes import (
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.catalog import TableName
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.planner.public_rows import PublicTables
 from rules.refusal import TooComplex
 from rules.sql.limits import check_size
@@ -88,7 +88,7 @@ def most_partners(
         check_size(sql)
     except TooComplex:
         return None
-    return _asked(sql, read, context)
+    return _counted_rows(sql, read, context)
 
 
 def size_of(public: Node, context: PlannerContext) -> int:
@@ -99,7 +99,7 @@ def size_of(public: Node, context: PlannerContext) -> int:
     match public:
         case Scan(table=table):
             read = context.read_there((table,))
-            return _asked(_count_sql(cover_of(public), (), set(), on_real=bool(read)), read, context)
+            return _counted_rows(_count_sql(cover_of(public), (), set(), on_real=bool(read)), read, context)
         case KnownRows(rows=rows):
             return max(1, len(rows))
         case Join(left=left, right=right):
@@ -113,7 +113,7 @@ def size_of(public: Node, context: PlannerContext) -> int:
     return size_of(below(public)[0], context)
 
 
-def _asked(sql: str, read: tuple[TableName, ...], context: PlannerContext) -> int:
+def _counted_rows(sql: str, read: tuple[TableName, ...], context: PlannerContext) -> int:
     inner = InnerQuery(use="groups", sql=sql, tables=read)
     released = next((inner_answer for inner_answer in context.released if inner_answer.inner == inner), None)
     if released is None:

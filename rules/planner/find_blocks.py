@@ -15,14 +15,13 @@ from rules.bind.walk_syntax import first_table
 from rules.catalog import Catalog
 from rules.planner.plan import Request
 from rules.policy.model import Policy
-from rules.sql.aggregate_names import AGGREGATES, ESTIMATE, TYPICAL
-from rules.sql.grammar import Json, Node, items, kind, strings, walk
 from rules.sql.lower import expression_from
 from rules.sql.normalize import spelled_expression
+from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, TYPICAL
 from rules.sql.normalize.to_text import spell
 from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
-from rules.sql.tree import PLACES
+from rules.sql.tree import PLACES, Json, Node, items, kind, strings, walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from rules.bind.inner_answers import InnerQuery, Links, PublicColumn
 from rules.kernel.expressions import quoted_text
 from rules.planner.public_rows import rows_sql
 from rules.refusal import NotSupported
-from rules.sql.grammar import Json, Node, deparse, deparse_expression, items, kind, parse, walk
+from rules.sql.grammar import deparse, deparse_expression, parse
 from rules.sql.lower import expression_from
 from rules.sql.selects import column_name, numbered, query_of, target_value
-from rules.sql.tree import copied
+from rules.sql.tree import Json, Node, copied, items, kind, walk
 
 _NAME = "_ng_by"
 
@@ -30,7 +30,7 @@ def statement_of(query: Node, inner: InnerQuery) -> str:
     path = _path(query, target)
     assert path is not None, "the planner's queries are numbered as they stand in the tree"
     ctes, recursive = _seen(path)
-    statement = _asked(target, inner)
+    statement = _statement_over(target, inner)
     if not ctes:
         return deparse({"SelectStmt": statement})
     if "withClause" in statement:
@@ -60,7 +60,7 @@ def _reading_of(inner: InnerQuery) -> str:
     )
 
 
-def _asked(target: Node, inner: InnerQuery) -> Node:
+def _statement_over(target: Node, inner: InnerQuery) -> Node:
     match inner.use:
         case "rows":
             return dict(target)

@@ -15,7 +15,7 @@ from rules.algebra.nodes import Node, Scan
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed
 from rules.planner.select_partitions import Item, KeyPart, item_of, own_part
 from rules.refusal import TooComplex

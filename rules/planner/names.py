@@ -15,7 +15,7 @@ from rules.kernel.render import From, Renderer
 from rules.kernel.replay import Kernel
 from rules.kernel.summand import Summand
 from rules.mechanisms.release_plan import End
-from rules.planner.bounding import Bounding
+from rules.planner.bound_contributions import Bounding
 from rules.planner.parent_joins import without_parents
 from rules.planner.select_partitions import Keyed
 from rules.planner.to_script import to_script

@@ -12,12 +12,13 @@ from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Bar, Block
 from rules.planner.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
 from rules.planner.find_blocks import ABOVE, BlockSite, Leaves, is_aggregate, replace_leaves
-from rules.planner.marks import Marked, put_marks
+from rules.planner.results import Marked, put_marks
 from rules.planner.tables import replace_relations, source, tables_in
 from rules.refusal import Mismatch
-from rules.sql.grammar import Json, Node, deparse, holders, items, kind, parameters, parse, strings
+from rules.sql.grammar import deparse, parameters, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
+from rules.sql.tree import Json, Node, holders, items, kind, strings
 from rules.values.types import SpanForm
 
 _MONTH = 2_629_800  # seconds of a twelfth of the year that extract(epoch FROM …) counts
@@ -28,7 +29,7 @@ class Arrays:
     """The columns of one block's answer, and the number of the first."""
 
     block: Block
-    first: int
+    first_column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +255,7 @@ def _array_select(
 ) -> str:
     """The columns of one block; as a level of grouping sets with NULL for keys that it has not, and its number."""
     columns = _column_types(arrays.block, has_set=has_set)
-    holes = [arrays.first + number for number in range(len(columns))]
+    holes = [arrays.first_column + number for number in range(len(columns))]
     if marked is not None:
         columns |= {f"x{item + 1}": "boolean" for item in marked.holes}
         holes += marked.holes.values()

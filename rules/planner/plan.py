@@ -13,64 +13,19 @@ from typing import Concatenate, Final, ParamSpec
 from rules.accounting.store import BudgetRequest
 from rules.bind.inner_answers import InnerAnswer, InnerQuery
 from rules.catalog import TableName
-from rules.functions.context import PLAIN, Styles
+from rules.functions.function import PLAIN, Styles
 from rules.mechanisms.cost import mechanisms_of
 from rules.mechanisms.noised_outputs import (
-    Average,
-    Chosen,
-    Count,
-    Moment,
-    Output,
-    Spread,
-    Statistic,
-    Sum,
     Text,
 )
 from rules.mechanisms.release_plan import (
     Block,
-    Choice,
-    FromEnd,
-    Groups,
-    KeyColumn,
-    Measure,
-    MostFrequent,
-    PrivateGroups,
-    PublicGroups,
-    Quantile,
 )
-from rules.release.formula import Result
+from rules.release.margins import Result
 from rules.release.marks import Mark
-from rules.sql.grammar import Node, bodies, holders, items, strings
 from rules.sql.session_settings import CONFIDENCE, MarkKind, PreviewKind
+from rules.sql.tree import Node, bodies, holders, items, strings
 from rules.values.time_zones import ZoneUse, noting_zones
-
-__all__ = [
-    "Average",
-    "Block",
-    "Choice",
-    "Chosen",
-    "Count",
-    "FromEnd",
-    "Groups",
-    "KeyColumn",
-    "Measure",
-    "Moment",
-    "MostFrequent",
-    "NeedsInner",
-    "Output",
-    "Plan",
-    "PreviewRows",
-    "PrivateGroups",
-    "PublicGroups",
-    "PublicQuery",
-    "Quantile",
-    "Request",
-    "Spread",
-    "Statistic",
-    "Sum",
-    "Text",
-]
-
 
 MOST_SHAPE: Final = 2_000  # characters
 
@@ -94,7 +49,7 @@ class Plan:
     generation: int = 0  # of the rules and the catalog that it was made by; set by the service
     depends_on_time: bool = False  # now() and its like stand inside: the plan is good for this statement only
     zones: tuple[ZoneUse, ...] = ()  # that its lists and bounds rest on
-    told: tuple[str, ...] = ()  # virtual relations, in the order of their holes
+    system_views: tuple[str, ...] = ()  # virtual relations, in the order of their holes
     spoken: tuple[tuple[str, ...], ...] = ()  # for EXPLAIN: how the analyst wrote each block's outputs
     foreseen: tuple[Block, ...] = ()  # blocks that are explained; what they would cost now fills one more hole
     results: tuple[Result, ...] = ()  # the columns that have noise
@@ -107,7 +62,7 @@ class Plan:
     @property
     def is_told(self) -> bool:
         """Return whether a part of its answer is told by ledger and rules at that moment."""
-        return bool(self.told or self.foreseen or self.wanted)
+        return bool(self.system_views or self.foreseen or self.wanted)
 
     @property
     def rho(self) -> Decimal | None:

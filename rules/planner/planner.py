@@ -9,43 +9,40 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 
-from rules.bind.correlated_subquery import Correlated
+from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.bind.inner_answers import InnerQuery, renumbered
-from rules.bind.needs import known_or_needed
 from rules.bind.scope import ROW_HINT
 from rules.catalog import Catalog
-from rules.functions.context import UnreadLiterals
+from rules.functions.function import UnreadLiterals
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
 from rules.planner.advise import advised, find_position, with_unit_columns
-from rules.planner.block import draft_block
+from rules.planner.block import check_encoding, draft_block
 from rules.planner.budget_request import request_plan
-from rules.planner.check_encoding import check_encoding
 from rules.planner.draft import BlockAggregates, Draft
 from rules.planner.enclosing_queries import find_outer_top, shown_selects
 from rules.planner.error_bars import BARS, barred_aggregates, check_none_left
 from rules.planner.explain import explained
 from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, find_top, leaves_of
 from rules.planner.inner_queries import decorrelate, statement_of
-from rules.planner.marks import Marked, marks_of, unmarked
 from rules.planner.outer import Arrays, Place, SystemViewHoles, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
 from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request, reads_clock, telling_zones
 from rules.planner.public_query import closed_table, find_closed, find_public_query
-from rules.planner.results import AnsweredSelect, bare_items, bare_outputs, results_of
+from rules.planner.results import AnsweredSelect, Marked, bare_items, bare_outputs, marks_of, results_of, unmarked
 from rules.planner.rewrite import rewrite
 from rules.planner.tables import Tables
 from rules.policy.model import Policy
 from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
-from rules.release.formula import Result
+from rules.release.margins import Result
 from rules.release.marks import Mark
-from rules.sql.grammar import Node, bodies, deparse_expression, fingerprint, holders, kind, parse, shape
+from rules.sql.grammar import deparse_expression, fingerprint, parse, shape
 from rules.sql.lower import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
-from rules.sql.tree import canonical_tree
+from rules.sql.tree import Node, bodies, canonical_tree, holders, kind
 from rules.values import value
 
 _MOST_CORRELATED = 20
@@ -188,7 +185,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
         delta=delta,
         notices=tuple(dict.fromkeys(notice for block in blocks for notice in block.notices)) + unmarked(marks, request),
         depends_on_time=depends_on_time,
-        told=system_view_holes.names,
+        system_views=system_view_holes.names,
         spoken=spoken,
         results=results,
         marks=tuple(marks.values()),
@@ -329,7 +326,7 @@ def _free_plan(tree: Node, request: Request) -> Plan:
     parameters = len(request.parameter_types)
     system_view_holes = SystemViewHoles(request.search_path, parameters)
     outer = outer_statement(tree, [], system_view_holes)
-    return Plan((), outer, parameters, Decimal(0), Decimal(0), told=system_view_holes.names)
+    return Plan((), outer, parameters, Decimal(0), Decimal(0), system_views=system_view_holes.names)
 
 
 def _check_locking(query: Node) -> None:

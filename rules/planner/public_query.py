@@ -12,12 +12,11 @@ from rules.planner.plan import PublicQuery, Request
 from rules.planner.tables import Tables, tables_in
 from rules.policy.model import TableRules
 from rules.refusal import NotAllowed, NotSupported
-from rules.sql.grammar import Node, parse
+from rules.sql.grammar import parse
 from rules.sql.normalize.to_text import literal, quoted
-from rules.sql.public_sql.expressions import HINT, unknown
-from rules.sql.public_sql.names import TYPES
+from rules.sql.public_sql.expressions import HINT, TYPES, unknown
 from rules.sql.public_sql.queries import ReadableTable, print_public
-from rules.sql.tree import canonical_tree
+from rules.sql.tree import Node, canonical_tree
 
 NO_READER: Final = (
     "Ask your DBA to raise --max-public-rows, or to name a login in public_reader of the rules, by which such "
@@ -107,7 +106,7 @@ def _printed(tree: Node, request: Request, tables: Tables) -> PublicQuery:
 
     def find_enum(names: tuple[str, ...]) -> str | None:
         schemas = names[:-1] if len(names) == 2 else tables.context.search_path
-        known = {each.name for each in tables.context.catalog.enums}
+        known = {enum.name for enum in tables.context.catalog.enums}
         found = next((each for schema in schemas if (each := TableName(schema, names[-1])) in known), None)
         return None if found is None else f"{quoted(found.schema)}.{quoted(found.name)}"
 

@@ -64,31 +64,31 @@ class ListedRows:
     """The values that an expression or a column can have, as the planner knows them."""
 
     number: int
-    given: Expression
+    expression: Expression
     days: tuple[int, int] | None = None  # from the first to the last of them, each at noon
 
     def columns(self) -> dict[int, Column]:
-        return {self.number: Column(self.number, self.given.type)}
+        return {self.number: Column(self.number, self.expression.type)}
 
     def sql(self, used: Sequence[int], names: Mapping[int, str]) -> str:
         rows = f"SELECT {self._values()} AS {names[self.number]}, TRUE AS present"
-        if not self.given.nullable:
+        if not self.expression.nullable:
             return rows
-        return f"({rows}) UNION ALL SELECT NULL::{read_type(self.given.type)}, TRUE"
+        return f"({rows}) UNION ALL SELECT NULL::{read_type(self.expression.type)}, TRUE"
 
     def _values(self) -> str:
-        kind = read_type(self.given.type)
+        kind = read_type(self.expression.type)
         if self.days is not None:
             first, last = self.days
             day = f"({_day(first)} + pg_catalog.generate_series(0, {last - first}))"
-            return day if self.given.type.kind == "date" else f"({day}::timestamp + {_NOON})::{kind}"
-        match self.given.domain:
+            return day if self.expression.type.kind == "date" else f"({day}::timestamp + {_NOON})::{kind}"
+        match self.expression.domain:
             case Range(low=Fraction() as low, high=Fraction() as high, step=Fraction() as step) if (
-                self.given.type.kind in ("integer", "numeric") and step.denominator == 1
+                self.expression.type.kind in ("integer", "numeric") and step.denominator == 1
             ):
                 ends = f"{-(-low // step) * step}::bigint, {high // step * step}::bigint, {step}::bigint"
                 return f"pg_catalog.generate_series({ends})::{kind}"
-        return f"pg_catalog.unnest({array_sql(_texts(self.given))}::text[])::{kind}"
+        return f"pg_catalog.unnest({array_sql(_texts(self.expression))}::text[])::{kind}"
 
 
 Piece = PublicTables | ListedRows

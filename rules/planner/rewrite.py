@@ -13,7 +13,7 @@ from rules.planner.passes.inline_sources import inline_functions, inline_views, 
 from rules.planner.passes.push_error_bars import push_error_bars
 from rules.planner.passes.without_data import empty_queries, previews
 from rules.planner.tables import Tables
-from rules.sql.grammar import Node
+from rules.sql.tree import Node
 
 Pass = Callable[[Node, Tables], Node]
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from math import prod
 
-from rules.algebra.case_domains import refined
 from rules.algebra.joint_domains import Joint
+from rules.algebra.narrow import refined
 from rules.algebra.nodes import Node
 from rules.algebra.unit_facts import filtered
 from rules.bind.expression import Binding
@@ -20,7 +20,7 @@ from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
 from rules.bind.state import BoundSource
 from rules.functions.comparison import both, compare, either, in_list, is_null
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.guard import constant
 from rules.kernel.keys import Found, Key, Listed
 from rules.mechanisms.noised_outputs import Text

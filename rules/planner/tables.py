@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rules.bind.scope import PlannerContext
 from rules.catalog import Table, TableName
 from rules.planner.plan import PreviewRows, TemporaryView
-from rules.sql.grammar import Json, Node, items, kind, parse, strings
-from rules.sql.tree import TREES
+from rules.sql.grammar import parse
+from rules.sql.tree import TREES, Json, Node, items, kind, strings
 
 Columns = tuple[tuple[str, str], ...]  # name and type
 

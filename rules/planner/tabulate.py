@@ -15,7 +15,7 @@ from rules.algebra.narrow import narrowed
 from rules.algebra.nodes import Node, scans_in
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.mechanisms.cells import Axis, Span, Table, Way
 from rules.planner.public_rows import ListedRows, every_day, groups_sql, listed
 from rules.planner.select_partitions import item_of

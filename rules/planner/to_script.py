@@ -11,7 +11,7 @@ from rules.kernel import script as k
 from rules.kernel.keys import Bins, Found, Key, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Measure, Products, Sum, Units, Values
 from rules.kernel.summand import Summand
-from rules.values.expression import Apply, Column, Expression, all_of, conjuncts
+from rules.values.expression import TRUE, Apply, Column, Constant, Expression, all_of, conjuncts
 from rules.values.types import have_one_equality
 
 
@@ -22,9 +22,9 @@ def to_script(node: n.Node) -> k.Script:
             return _scan(node)
         case n.KnownRows(rows=rows, facts=facts):
             columns = tuple((column.id, column.type) for column in facts.columns)
-            return k.Values(columns, tuple(tuple(k.bare_constant(cell) for cell in row) for row in rows))
+            return k.Values(columns, tuple(tuple(bare_constant(cell) for cell in row) for row in rows))
         case n.Filter(source=source, condition=condition):
-            return k.Filter(to_script(source), k.bare(condition))
+            return k.Filter(to_script(source), bare(condition))
         case n.Project(source=source, computed=computed):
             return k.Project(to_script(source), _bare(computed))
         case n.Join():
@@ -57,7 +57,7 @@ def _scan(node: n.Scan) -> k.Scan:
 
 
 def _bare(computed: tuple[tuple[int, Expression], ...]) -> tuple[tuple[int, Expression], ...]:
-    return tuple((number, k.bare(expression)) for number, expression in computed)
+    return tuple((number, bare(expression)) for number, expression in computed)
 
 
 def _keys(keys: tuple[tuple[int, Expression], ...], facts: n.Facts) -> tuple[tuple[int, Expression], ...]:
@@ -71,20 +71,18 @@ def _keys(keys: tuple[tuple[int, Expression], ...], facts: n.Facts) -> tuple[tup
 
 def _calls(calls: tuple[tuple[int, n.Aggregate], ...], facts: n.Facts) -> tuple[tuple[int, k.Call], ...]:
     return tuple(
-        (number, k.Call(aggregate.sql, tuple(map(k.bare, aggregate.arguments)), facts.column(number).type))
+        (number, k.Call(aggregate.sql, tuple(map(bare, aggregate.arguments)), facts.column(number).type))
         for number, aggregate in calls
     )
 
 
 def _window(node: n.Windowed) -> k.Window:
-    order = tuple(
-        k.SortKey(k.bare(order.expression), order.descending, order.nulls_first) for order in node.window.order
-    )
+    order = tuple(k.SortKey(bare(order.expression), order.descending, order.nulls_first) for order in node.window.order)
     calls = tuple((number, call.function) for number, call in node.computed)
     frames = [k.Frame(_mode(call.frame), call.frame) for _, call in node.computed]
     made = zip(_calls(calls, node.facts), frames, strict=True)
     framed = tuple((number, call, frame) for (number, call), frame in made)
-    return k.Window(to_script(node.source), tuple(map(k.bare, node.window.partition)), order, framed)
+    return k.Window(to_script(node.source), tuple(map(bare, node.window.partition)), order, framed)
 
 
 def _mode(frame: str) -> k.FrameMode:
@@ -104,7 +102,7 @@ def _split(holding: Expression, left: n.Node, right: n.Node) -> tuple[tuple[tupl
                 if pair[0] in first and pair[1] in second and have_one_equality(first[pair[0]], second[pair[1]]):
                     equal.append(pair)
                     continue
-        rest.append(k.bare(conjunct))
+        rest.append(bare(conjunct))
     return tuple(dict.fromkeys(equal)), all_of(tuple(rest))
 
 
@@ -112,10 +110,10 @@ def bare_key(key: Key) -> Key:
     """A key without what is inferred of its values."""
     match key:
         case Listed(expressions=expressions, labels=labels):
-            constants = tuple(tuple(map(k.bare_constant, label)) for label in labels)
-            return Listed(tuple(map(k.bare, expressions)), constants)
+            constants = tuple(tuple(map(bare_constant, label)) for label in labels)
+            return Listed(tuple(map(bare, expressions)), constants)
         case Found(expression=expression):
-            return Found(k.bare(expression))
+            return Found(bare(expression))
         case Bins(summand=summand, width=width):
             return Bins(bare_summand(summand), width)
 
@@ -124,9 +122,9 @@ def bare_measure(measure: Measure) -> Measure:
     """A measure without what is inferred of its values."""
     match measure:
         case Count(condition=condition) | Units(condition=condition):
-            return replace(measure, condition=k.bare(condition))
+            return replace(measure, condition=bare(condition))
         case Distinct(expression=expression):
-            return replace(measure, expression=k.bare(expression))
+            return replace(measure, expression=bare(expression))
         case Products(first=first, second=second):
             return replace(measure, first=bare_summand(first), second=bare_summand(second))
         case Values(summand=summand) | Sum(summand=summand):
@@ -137,4 +135,19 @@ def bare_measure(measure: Measure) -> Measure:
 
 def bare_summand(summand: Summand) -> Summand:
     """A summand without what is inferred of its values."""
-    return Summand(k.bare(summand.expression), summand.lattice)
+    return Summand(bare(summand.expression), summand.lattice)
+
+
+def bare(expression: Expression) -> Expression:
+    """An expression without what the planner inferred of it."""
+    match expression:
+        case Column(id=number, type=kind):
+            return Column(number, kind)
+        case Constant():
+            return bare_constant(expression)
+        case Apply(sql=sql, arguments=arguments, type=kind):
+            return Apply("", sql, tuple(map(bare, arguments)), kind)
+
+
+def bare_constant(constant: Constant) -> Constant:
+    return TRUE if constant == TRUE else Constant(constant.type, constant.text)

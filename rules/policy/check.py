@@ -6,15 +6,14 @@ No data are read. An error stops the start; a warning is printed; a note explain
 from collections.abc import Iterator
 from math import exp
 
-from rules.catalog import SERVERS, Catalog, Column, Table, TableName
-from rules.encoding import find_codec, find_missing
+from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
 from rules.policy.column_kind import kind_of, misfit
 from rules.policy.exposure import TRUSTED, check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
-from rules.policy.randomized import Randomized
-from rules.policy.yaml_source import dotted
+from rules.policy.rule_values import Randomized
+from rules.policy.rules_yaml import dotted
 
 
 def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:

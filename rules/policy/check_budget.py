@@ -6,7 +6,7 @@ from math import exp
 
 from rules.policy.finding import Finding, error, note, warning
 from rules.policy.model import Policy
-from rules.policy.yaml_source import dotted
+from rules.policy.rules_yaml import dotted
 
 
 def check_budgets(policy: Policy) -> Iterator[Finding]:

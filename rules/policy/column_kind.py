@@ -1,11 +1,48 @@
-"""Kinds of a column's values, and whether a value of the rules file can be one."""
+"""Tell what a column is by its name and its type: of whom a row may be, what would tell who it is, which values fit.
 
+A name proves nothing. So it never opens anything: it makes `check` ask, and `suggest` hide.
+"""
+
+import re
+from collections.abc import Iterable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
 
-from rules.catalog import TypeName
+from rules.catalog import Column, Table, TypeName
 from rules.policy.model import Bound, Value
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+GENERIC = frozenset(
+    {
+        *("id", "key", "pk", "oid", "code", "no", "nr", "num", "number"),
+        *("uuid", "guid", "ref", "name", "title", "label", "slug", "type", "kind"),
+        *("value", "description", "position", "date", "year", "month", "day", "status", "version"),
+    }
+)
+"""Names that many tables have, whatever they are about."""
+
+_NUMBERS_OF = frozenset(("id", "key", "pk", "oid", "code", "no", "nr", "num", "number", "uuid", "guid", "ref", "fk"))
+_PERSONAL = frozenset(
+    {
+        *("email", "mail", "phone", "telephone", "mobile", "cellphone", "fax", "street"),
+        *("address", "postcode", "zip", "zipcode", "postalcode", "firstname", "lastname", "surname"),
+        *("forename", "givenname", "familyname", "fullname", "middlename", "maidenname", "birthdate", "birthday"),
+        *("dateofbirth", "dob", "dateofbirth", "dob", "birthname", "ssn", "passport", "iban"),
+        *("bic", "taxid", "socialsecurity", "nationalid", "ipaddress", "ip", "username", "login"),
+        *("password", "passwd", "latitude", "longitude", "salary", "income", "gender", "sex"),
+        *("ethnicity", "religion", "contact", "contactname", "creditcard", "cardnumber", "cvv", "licenseplate"),
+        *("licence", "signature", "photo"),
+    }
+)
+_IDENTIFYING = _PERSONAL - {"gender", "sex", "salary", "income", "ethnicity", "religion", "birthdate", "birthday"} - {
+    "dateofbirth", "dob", "zip", "zipcode", "postcode", "postalcode",
+}  # fmt: skip
+_OF_NOBODY = frozenset(("id", "type", "kind", "count", "verified", "confirmed", "template", "subject", "rate"))
+_FAMILIES = {
+    **dict.fromkeys(("int2", "int4", "int8", "numeric", "oid"), "number"),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext"), "text"),
+}
 
 Kind = Literal["boolean", "integer", "number", "float", "date", "timestamp", "text", "enum", "other"]
 
@@ -20,6 +57,92 @@ KINDS: dict[str, Kind] = {
     "enum": "enum",
 }  # fmt: skip
 WIDTHS = {"int2": 16, "int4": 32, "int8": 64}
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name, in lower case and in the singular.
+
+    Example:
+        >>> words_of("billing_CustomerIDs"), words_of("addresses"), words_of("CATEGORIES")
+        (('billing', 'customer', 'id'), ('address',), ('category',))
+    """
+    words = _WORD.findall(name.replace("IDs", "Ids"))
+    return tuple(_singular(word.lower()) for word in words)
+
+
+def column_words(column: str, table: Table) -> tuple[str, ...]:
+    """The words of a column, without the prefix that all columns of its table have: c_custkey is the custkey."""
+    words = words_of(column)
+    firsts = {words_of(column.name)[:1] for column in table.columns}
+    return words[1:] if len(table.columns) > 1 and len(firsts) == 1 and len(words) > 1 else words
+
+
+def key_names(key: str, table: Table) -> tuple[frozenset[str], frozenset[str]]:
+    """Name a table's key as others call it: names that mean it wherever they stand, and those that end names.
+
+    Example:
+        >>> from rules.catalog import TableName
+        >>> customers = Table(TableName("public", "customers"), "table", ())
+        >>> sorted(key_names("id", customers)[0])[:3], sorted(key_names("id", customers)[1])
+        (['customercode', 'customerfk', 'customerguid'], ['customer'])
+    """
+    noun, words = "".join(words_of(table.name.name)), column_words(key, table)
+    anywhere = {noun + suffix for suffix in _NUMBERS_OF} | {suffix + noun for suffix in ("id", "fk")}
+    joined = "".join(words)
+    if joined in GENERIC:
+        return frozenset(anywhere | {noun + joined}), frozenset({noun})
+    if words[-1] in _NUMBERS_OF and len(words) > 1:  # customer_id: no other table means something else by it
+        return frozenset(anywhere | {joined}), frozenset({noun})
+    return frozenset(anywhere), frozenset({noun, joined})
+
+
+def stands_in(names: frozenset[str], words: tuple[str, ...], *, at_end: bool) -> bool:
+    """Return whether some words in a row, or the last ones, are one of these names."""
+    ends = (len(words),) if at_end else range(1, len(words) + 1)
+    return any("".join(words[start:end]) in names for end in ends for start in range(end))
+
+
+def are_joinable(left: TypeName, right: TypeName) -> bool:
+    """Return whether values of both are compared without ado, an array's by its elements."""
+    return family_of(left) == family_of(right)
+
+
+def family_of(type_name: TypeName) -> str:
+    """Return what kind of value identifies: a number, a text, or a type of its own."""
+    base = type_name.name if type_name.base in ("array", "other") else type_name.base
+    return _FAMILIES.get(base, base)
+
+
+def personal_columns(columns: Iterable[Column], table: Table) -> list[str]:
+    """Columns that seem to be about a person: how to reach or recognise one, and what one keeps for oneself."""
+    return [column.name for column in columns if _means(column, table, _PERSONAL)]
+
+
+def identifies(column: Column, table: Table, *, of_units: bool = False) -> bool:
+    """Tell whether a column seems to identify somebody: nothing to group by, and nothing to show. A unit has a name."""
+    is_name = of_units and column_words(column.name, table)[-1:] == ("name",) and column.type.base != "bool"
+    return is_name or _means(column, table, _IDENTIFYING)
+
+
+def numbers_something(column: Column, table: Table) -> bool:
+    """Return whether a column seems to be a number of something: nothing to add up."""
+    words = column_words(column.name, table)
+    return bool(words) and words[-1] in _NUMBERS_OF
+
+
+def _means(column: Column, table: Table, names: frozenset[str]) -> bool:
+    words = column_words(column.name, table)
+    if column.type.base == "bool" or not words or words[-1] in _OF_NOBODY:
+        return False
+    return stands_in(names, words, at_end=False)
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    if word.endswith(("sses", "xes", "shes", "ches")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 2 else word
 
 
 def kind_of(type_name: TypeName) -> Kind:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
+from rules.policy.column_kind import GENERIC, are_joinable, column_words, key_names, personal_columns, stands_in
 from rules.policy.finding import Finding, error, nearest, note, warning
-from rules.policy.identifying import GENERIC, are_joinable, column_words, key_names, personal_columns, stands_in
 from rules.policy.model import Policy, TableRules, table_name
 
 _DULL = ("_at", "_on", "_id")  # ends of names that say nothing of what a table is about

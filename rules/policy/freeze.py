@@ -14,7 +14,7 @@ from rules.catalog import Catalog, Table, TableName
 from rules.policy.finding import Finding, warning
 from rules.policy.logins import Model
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
-from rules.policy.yaml_source import dotted
+from rules.policy.rules_yaml import dotted
 
 HEADER = """\
 # Written by "noisegate lock": the columns that the rules were written for. What is not here is hidden from analysts.

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from rules.policy.engine_settings import ALLOWED
 from rules.policy.load import AUTO
 from rules.policy.logins import DURATION
 from rules.policy.model import Policy
+from rules.policy.rule_values import ALLOWED
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 FILE: Final = "rules.schema.json"

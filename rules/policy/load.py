@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from rules.policy.logins import AuthQuery, Logins
 from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Operator, Policy, Role, TableRules
+from rules.policy.rules_yaml import Path, Problem, RulesError, Source, Tree, dotted
 from rules.policy.synopses import CubeRules, SynopsisRules
-from rules.policy.yaml_source import Path, Problem, RulesError, Source, Tree, dotted
 
 AUTO = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>[0-9]+))?")  # rows_per_unit: auto up to 200
 AUTO_CEILING = 1_000_000  # where "auto" stands alone
@@ -46,7 +46,7 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
         >>> load_policy("unit: customers.id", "rules.yaml", {})
         Traceback (most recent call last):
         ...
-        rules.policy.yaml_source.RulesError: rules.yaml:1: analysts: this key is required
+        rules.policy.rules_yaml.RulesError: rules.yaml:1: analysts: this key is required
         rules.yaml:1: budget: this key is required
         rules.yaml:1: database: this key is required
         rules.yaml:1: tables: this key is required

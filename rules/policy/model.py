@@ -10,10 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BeforeValidator, Field, model_validator
 
 from rules.catalog import Column, TableName
-from rules.policy.amounts import Delta, Epsilon
-from rules.policy.engine_settings import EngineSettings
 from rules.policy.logins import Duration, LoginRules, Logins, Model, parse_duration
-from rules.policy.randomized import Randomized
+from rules.policy.rule_values import Delta, EngineSettings, Epsilon, Randomized
 from rules.policy.synopses import CubeRules, Synopsis, SynopsisRules
 
 Bound = int | Decimal | date | datetime

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from types import MappingProxyType
 
 from rules.catalog import Catalog, ForeignKey, Table, TableName
+from rules.policy.column_kind import personal_columns
 from rules.policy.exposure import Exposure, keys_with_partitions
 from rules.policy.freeze import Seen, find_unseen
-from rules.policy.identifying import personal_columns
 from rules.policy.json_schema import FIRST_LINE
 from rules.policy.look_bins import ColumnLook, LookResult, column_look, rows_look, values_look
 from rules.policy.model import Policy, table_name

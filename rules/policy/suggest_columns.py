@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from rules.catalog import Column, Table
-from rules.policy.column_kind import kind_of
-from rules.policy.identifying import identifies, numbers_something
+from rules.policy.column_kind import identifies, kind_of, numbers_something
 from rules.policy.look_bins import LookResult
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*( -> [A-Za-z_][A-Za-z0-9_.]*)?")
@@ -45,7 +44,7 @@ def column_lines(
     `found` is what a private look has told of columns.
     """
     columns = own_columns(table, unit)
-    rules = {name: text for name, look_result in found.items() if (text := _found(look_result))}
+    rules = {name: text for name, look_result in found.items() if (text := _looked_up(look_result))}
     lines = [
         line for column in columns if (line := column_line(column, table, rules.get(column.name), of_units=of_units))
     ]
@@ -63,11 +62,11 @@ def is_asked(column: Column, table: Table, *, of_units: bool) -> bool:
     """Return whether a draft asks for a range or a list of a column, so that a look may answer."""
     if identifies(column, table, of_units=of_units) or column.generated == "v":
         return False
-    comment = _told(column, table)
+    comment = _rest_of_line(column, table)
     return "LEAST" in comment or "FIRST-DAY" in comment or "[A, B, C]" in comment
 
 
-def _found(look_result: LookResult) -> str:
+def _looked_up(look_result: LookResult) -> str:
     if look_result.values:
         return f"{{values: [{', '.join(json.dumps(value, ensure_ascii=False) for value in look_result.values)}]}}"
     return "" if look_result.lower is None else f"{{lower: {look_result.lower}, upper: {look_result.upper}}}"
@@ -82,11 +81,11 @@ def column_line(column: Column, table: Table, bounds: str | None = None, *, of_u
         return f"      {name}: hidden     # seems to tell who somebody is{remark(column)}\n"
     if column.generated == "v":
         return f"      # {name} does not exist for analysts: it is computed when it is read, which can fail on a row\n"
-    comment = _told(column, table)
+    comment = _rest_of_line(column, table)
     return f"      # {name}{comment}{remark(column)}\n" if comment else ""
 
 
-def _told(column: Column, table: Table) -> str:
+def _rest_of_line(column: Column, table: Table) -> str:
     """Return what follows a column's name: what is known of it, or what is asked."""
     kind, type_name = kind_of(column.type), column.type.sql
     checked = [check.definition for check in table.checks if column.name in check.columns and check.proves]

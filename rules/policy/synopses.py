@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from rules.policy.amounts import Epsilon
 from rules.policy.logins import Model
+from rules.policy.rule_values import Epsilon
 
 GRAINS: Final = ("year", "quarter", "month", "week", "day")
 _LISTED: Final = re.compile(

@@ -6,23 +6,33 @@ ladder's rungs are bounds of a unit's total over all groups. With a bound b the 
 less than its noise is the best. So the steps are looked at from below, each with noise of its own and all against one
 noised threshold, and the first that is too low ends the climb. Then the block is answered with that bound as if it had
 been declared. Rungs that are not chosen are never summed.
+
+How much of the rows was cut is reported from below: one noised number for a whole block, bought by `noisegate.cut`.
+No private upper bound of it exists, since one unit may have any number of rows. With a cap b, and T_u a unit's rows,
+the height of the step from b to 2b counts each unit by the part of b that it has above b, in 64ths, at most as a whole:
+
+    X = Σ_u min(64, max(0, ⌊64·(min(T_u, 2b) − b)/b⌋)),   so at least b·X/64 rows are above the cap.
+
+One unit moves X by 0 to 64, so discrete Laplace noise of scale 64/ε makes it ε-private.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
 
-from rules.kernel.tally import PARTS
-from rules.mechanisms.draw import Noise
-from rules.mechanisms.release_plan import Block, Ladder
+from rules.kernel.bounded import PARTS, RowLadder, TallyStatement
+from rules.mechanisms.additive import noise_of
+from rules.mechanisms.draw import Noise, add
+from rules.mechanisms.release_plan import Block, Ladder, Measure
 from rules.release.release import Row, find_integer
 
 MOST_STEPS = 64
 LEAST_CEILING = 4  # below, there is nothing to gain
 _SURE = 2  # how many times the choice's own noise a step has to be worth at least
+_EIGHT_TENTHS = Fraction(4, 5)  # of the deviation is the mean absolute value of a normal draw
 _UP = Context(prec=12, rounding=ROUND_CEILING)
 
 
@@ -91,9 +101,6 @@ def _noise_between(low: int, high: int, measures: Sequence[Noisy]) -> Fraction:
     return sum(grown, Fraction(0)) / max(1, len(measures))
 
 
-_EIGHT_TENTHS = Fraction(4, 5)  # of the deviation is the mean absolute value of a normal draw
-
-
 def _root(number: int) -> Fraction:
     return Fraction(Decimal(number).sqrt(_UP))
 
@@ -152,3 +159,39 @@ def choose_bound(ladder: Ladder, heights: Sequence[int], drawn: Sequence[int]) -
     return next(
         (rung for rung, height, threshold, step in steps if height - step < threshold - lowered), ladder.rungs[-1]
     )
+
+
+def report_statement(block: Block) -> TallyStatement:
+    """The tally of the step above a block's cap, which is known by now."""
+    statement, cap = block.statement, block.statement.rows_per_unit
+    return TallyStatement(statement.rows, statement.keys, (RowLadder((cap, 2 * cap)),), cap, statement.pivots)
+
+
+def report_name(block: Block) -> str:
+    """Name what the number is of; equal blocks with equal names mean equal numbers."""
+    return f"units above {block.statement.rows_per_unit} rows"
+
+
+def draw_report(block: Block, noise: Noise, *, group_size: int) -> int:
+    """The noise of a report, which does not depend on the cap: it is drawn before the database is asked."""
+    assert block.report is not None, "a report is paid for"
+    (drawn,) = noise.draw(1, sensitivity=PARTS * group_size, epsilon=block.report)
+    return drawn
+
+
+def release_report(block: Block, rows: Iterable[Row], drawn: int) -> int:
+    """The noised height of the step above the cap."""
+    cap = block.statement.rows_per_unit
+    ((height,),) = tallies(replace(block, ladders=(Ladder("", "", Decimal(1), (cap, 2 * cap), (0,)),)), rows)
+    return add(height, drawn)
+
+
+def certainty(block: Block) -> Decimal:
+    """In how many reports the bound is right: of errors beyond a level half would make it too low, which is right."""
+    return (1 + block.level) / 2
+
+
+def least_cut(block: Block, reported: int, epsilon: Decimal, *, group_size: int) -> int:
+    """Compute how many rows were cut at least, right for `certainty` of reports; 0 or less: noise may have made it."""
+    margin = noise_of(Measure("", PARTS, epsilon), group_size=group_size).law.margin(block.level)
+    return int((reported - margin) * block.statement.rows_per_unit // PARTS)

@@ -97,7 +97,7 @@ class _Unsolved(Exception):
 @dataclass(frozen=True, slots=True)
 class _System:
     observed: tuple[tuple[Observation, Vector], ...]  # with the precisions of their numbers
-    asked: Places
+    wanted: Places
     groups: int
 
     def shifts(self) -> tuple[list[int], Vector] | None:
@@ -107,7 +107,7 @@ class _System:
         which doubles hold exactly enough however large the numbers are.
         """
         start = self._start()
-        right = np.zeros(len(self.asked))
+        right = np.zeros(len(self.wanted))
         for observation, precisions in self.observed:
             rest = list(observation.numbers)
             for place, number in zip(observation.places.tolist(), start, strict=True):
@@ -118,9 +118,9 @@ class _System:
         if moved is None:
             return None
         whole = [0] * self.groups
-        for place, number in zip(self.asked.tolist(), start, strict=True):
+        for place, number in zip(self.wanted.tolist(), start, strict=True):
             whole[place] += number
-        return whole, _binned(self.asked, moved, self.groups)
+        return whole, _binned(self.wanted, moved, self.groups)
 
     def _start(self) -> list[int]:
         observed = (observation for observation, _ in self.observed)
@@ -146,7 +146,7 @@ class _System:
     def within(self, level: Level, total: int) -> Atoms:
         """Tell which atoms are in the groups of one total."""
         groups = np.equal(np.array(level, dtype=np.int64), total)
-        return np.asarray(groups[self.asked])
+        return np.asarray(groups[self.wanted])
 
     def law(self, atoms: Atoms) -> Distribution:
         """The law of the noise in a sum of atoms, by the weight that each released number has in it."""
@@ -169,9 +169,9 @@ class _System:
 
     def classes(self) -> list[int]:
         """Groups with equal numbers are those that colour refinement does not tell apart."""
-        colors = np.zeros(len(self.asked), dtype=np.uint64)
+        colors = np.zeros(len(self.wanted), dtype=np.uint64)
         maps = [(observation.places, precisions) for observation, precisions in self.observed]
-        maps.append((self.asked, np.zeros(self.groups)))
+        maps.append((self.wanted, np.zeros(self.groups)))
         known = 0
         while (number := len(np.unique(colors))) > known:
             known = number
@@ -181,7 +181,7 @@ class _System:
                 rows.append(_mixed(kinds, _sums(places, _hashed(colors), len(precisions)))[places])
                 rows[-1][places < 0] = 0
             colors = _mixed(*rows)
-        colors_seen = _sums(self.asked, _hashed(colors), self.groups).tolist()
+        colors_seen = _sums(self.wanted, _hashed(colors), self.groups).tolist()
         numbers = {color: number for number, color in enumerate(sorted(set(colors_seen)))}
         return [numbers[color] for color in colors_seen]
 
@@ -190,8 +190,8 @@ class _System:
         levels = list[Level]()
         for observation, _ in self.observed:
             cells = np.full(self.groups, -1, dtype=np.int64)
-            cells[self.asked] = observation.places
-            if np.all(observation.places >= 0) and np.array_equal(cells[self.asked], observation.places):
+            cells[self.wanted] = observation.places
+            if np.all(observation.places >= 0) and np.array_equal(cells[self.wanted], observation.places):
                 levels.append(cells.tolist())
         return sorted((level for level in levels if len(set(level)) < self.groups), key=lambda level: len(set(level)))
 

@@ -3,12 +3,18 @@
 A count or a sum has one margin whatever is found. That of an average, a statistic or a ratio depends on the group: it
 is a quantile of the distances of replicates from what was released (`release.replicates`), so it costs nothing. A
 quantile is chosen by its rank, and how far that may be off is known from its ε alone, where rows lie evenly.
+
+A select item is arithmetic over a block's outputs: enough of it to tell how far noise moves the item.
+Whatever else an item is made of has no formula. It is computed all the same, by the twin; only its margin is not known
+without asking for it.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
+from typing import Literal
 
 import numpy as np
 
@@ -27,10 +33,97 @@ from rules.mechanisms.noised_outputs import (
     margin_of_output,
 )
 from rules.mechanisms.release_plan import Block, Choice, Measure, MostFrequent
-from rules.release.formula import Formula, Result, Value, evaluate, outputs_in
 from rules.release.outputs import replicated
 from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import known_laws, noise_by_laws, places_by_laws
+
+Operator = Literal["+", "-", "*", "/", "nullif", "coalesce", "greatest", "least", "abs", "sqrt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One of the block's outputs."""
+
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant, in a double: a margin needs no more."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or function over formulas."""
+
+    operator: Operator
+    operands: "tuple[Formula, ...]"
+
+
+Formula = Value | Number | Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A column of an answer that has noise."""
+
+    name: str  # as the client sees it, or as the analyst wrote it below the outermost SELECT
+    block: int
+    formula: Formula | None
+    item: int | None = None  # which item of the outermost SELECT it is; None: it stands below that
+
+
+def outputs_in(formula: Formula) -> tuple[int, ...]:
+    """The outputs that a formula needs."""
+    match formula:
+        case Value(output=output):
+            return (output,)
+        case Number():
+            return ()
+        case Operation(operands=operands):
+            return tuple(dict.fromkeys(output for operand in operands for output in outputs_in(operand)))
+
+
+def _evaluate(formula: Formula, outputs: dict[int, Matrix]) -> Matrix:
+    """The formula over rows of replicates, NaN where it is NULL or not defined."""
+    with np.errstate(all="ignore"):
+        match formula:
+            case Value(output=output):
+                return outputs[output]
+            case Number(text=text):
+                return np.array([[float(text)]])
+            case Operation(operator=operator, operands=operands):
+                return _operated(operator, [_evaluate(operand, outputs) for operand in operands])
+
+
+def _operated(operator: Operator, arrays: Sequence[Matrix]) -> Matrix:
+    first, *others = arrays
+    match operator:
+        case "+" | "-" if not others:
+            return first if operator == "+" else -first
+        case "+":
+            return first + others[0]
+        case "-":
+            return first - others[0]
+        case "*":
+            return first * others[0]
+        case "/":
+            return np.where(others[0] == 0, np.nan, first / others[0])
+        case "nullif":
+            return np.where(first == others[0], np.nan, first)
+        case "coalesce":
+            return reduce(lambda known, other: np.where(np.isnan(known), other, known), arrays)
+        case "greatest":
+            return reduce(np.fmax, arrays)
+        case "least":
+            return reduce(np.fmin, arrays)
+        case "abs":
+            return np.abs(first)
+        case "sqrt":
+            return np.sqrt(np.maximum(first, 0.0))
+
 
 _TOGETHER = 256  # groups that are computed at once
 _STATISTICS = {"corr": "correlations", "stddev": "deviations", "var": "variances", "covar": "covariances"}
@@ -180,7 +273,7 @@ class _Released:
         shown = {place: self.block.outputs[place] for place in outputs_in(formula)}
         outputs = {place: replicated(_centred(of) if is_bare else of, measures) for place, of in shown.items()}
         known = {place: output for place, output in outputs.items() if output is not None}
-        return evaluate(formula, known) if len(known) == len(outputs) else None
+        return _evaluate(formula, known) if len(known) == len(outputs) else None
 
 
 def _centred(output: Output) -> Output:

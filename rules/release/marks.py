@@ -24,7 +24,7 @@ from rules.mechanisms.noised_outputs import (
 )
 from rules.mechanisms.release_plan import Block
 from rules.release.estimates import missed_by
-from rules.release.formula import Formula, Number, Operation, Value, outputs_in
+from rules.release.margins import Formula, Number, Operation, Value, outputs_in
 from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import Laws, known_laws, places_by_laws
 

@@ -1,17 +1,26 @@
-"""Outputs of noised integers: exact texts that an analyst sees, and doubles for hundreds of replicates of many groups.
+"""From noised integers to what is shown: totals of grouping sets, counts not below zero, texts, doubles.
+
+ROLLUP, CUBE and GROUPING SETS are added up from the noised cells of the finest groups: they cost nothing more. Every
+level adds up to the level above, which separate draws would not do. A level's noise is that of all its cells.
+
+Norm-sub (Wang et al., Locally differentially private frequency estimation with consistency, NDSS 2020): x becomes
+max(x − c, 0), with the c for which the sum stays what it was. It is post-processing of released numbers, and display
+alone: who computes takes them as released, for sums of cut numbers are too large.
 
 Everything here is computed from noised numbers alone, so it costs nothing. What is shown is computed in exact
 fractions, with digits fixed by the query, which tell nothing more than the numbers do. Replicates are what an answer
 might be, so their order and their digits come from doubles, which tell values apart far below the noise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from math import isqrt
 from typing import assert_never
 
 import numpy as np
 
+from rules.mechanisms.draw import add
 from rules.mechanisms.noised_outputs import (
     Average,
     CentredSum,
@@ -29,6 +38,89 @@ from rules.release import estimates, moments
 from rules.release.moments import Root
 
 _FINE = 2.0**20  # how many widths from zero bounds may lie, so that a double tells where between them a value is
+Group = tuple[Text, ...]
+Cell = tuple[int, ...]
+
+
+def roll_up(
+    groups: tuple[Group, ...], cells: list[Cell], sets: tuple[tuple[int, ...], ...], *, keys: int, measures: int
+) -> tuple[tuple[Group, ...], list[Cell]]:
+    """The groups of every set, each followed by the set's number from 1, and their cells.
+
+    Example:
+        >>> roll_up((("a",), ("b",)), [(3,), (4,)], ((0,), ()), keys=1, measures=1)
+        ((('a', '1'), ('b', '1'), (None, '2')), [(3,), (4,), (7,)])
+    """
+    rolled_up: list[Group] = []
+    totals: list[Cell] = []
+    for number, (names, places) in enumerate(levels(groups, sets, keys=keys), start=1):
+        level = [(0,) * measures] * len(names)
+        for place, cell in zip(places, cells, strict=True):
+            level[place] = tuple(map(add, level[place], cell))
+        rolled_up += [(*name, str(number)) for name in names]
+        totals += level
+    return tuple(rolled_up), totals
+
+
+def levels(
+    groups: tuple[Group, ...], sets: tuple[tuple[int, ...], ...], *, keys: int
+) -> Iterator[tuple[tuple[Group, ...], tuple[int, ...]]]:
+    """Yield for every set its groups, and by finest group the place of that which it adds to."""
+    for kept in sets:
+        level: dict[Group, int] = {} if kept else {(None,) * keys: 0}  # () has a row even over nothing
+        names = (tuple(text if place in kept else None for place, text in enumerate(group)) for group in groups)
+        places = tuple(level.setdefault(name, len(level)) for name in names)
+        yield tuple(level), places
+
+
+def norm_sub_within(numbers: Sequence[int], nested: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The same within each of the coarser groups that numbers are in, whose sums are cut before: the coarsest first.
+
+    Example:
+        >>> norm_sub_within([5, -2, -4, 1], [(0, 0, 0, 0), (0, 0, 1, 1)])
+        (0, 0, 0, 0)
+        >>> norm_sub_within([9, -2, -4, 1], [(0, 0, 0, 0), (0, 0, 1, 1)])
+        (4, 0, 0, 0)
+    """
+    totals: dict[int, int] = {0: sum(numbers)}
+    levels = [*(nested or [(0,) * len(numbers)]), range(len(numbers))]
+    for outer, inner in pairwise(levels):
+        inside: dict[int, dict[int, int]] = {}
+        for number, above, below in zip(numbers, outer, inner, strict=True):
+            sums = inside.setdefault(above, {})
+            sums[below] = sums.get(below, 0) + number
+        totals = {
+            part: shown
+            for above, sums in inside.items()
+            for part, shown in zip(sums, norm_sub(list(sums.values()), totals[above]), strict=True)
+        }
+    return tuple(totals[place] for place in range(len(numbers)))
+
+
+def norm_sub(numbers: Sequence[int], total: int | None = None) -> tuple[int, ...]:
+    """The nearest whole numbers of which none is below zero, with this sum, or their own; zeros, where that is below 0.
+
+    Example:
+        >>> norm_sub([326, -390, 541]), norm_sub([5, 0, 2]), norm_sub([-3, 1]), norm_sub([5, 0], 3)
+        ((131, 0, 346), (5, 0, 2), (0, 0), (3, 0))
+    """
+    whole = sum(numbers)
+    total = max(0, whole if total is None else total)
+    if total == whole and min(numbers, default=0) >= 0:
+        return tuple(numbers)
+    order = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
+    kept, above = 0, 0
+    for count, place in enumerate(order, start=1):
+        if numbers[place] * count <= above + numbers[place] - total:
+            break
+        kept, above = count, above + numbers[place]
+    shown = [0] * len(numbers)
+    if not kept:
+        return tuple(shown)
+    cut, rest = divmod(above - total, kept)  # the first of them give one more
+    for rank, place in enumerate(reversed(order[:kept])):
+        shown[place] = numbers[place] - cut - (rank < rest)
+    return tuple(max(0, number) for number in shown)
 
 
 def show(output: Output, measures: Sequence[int]) -> Text:

@@ -20,10 +20,8 @@ from rules.mechanisms.threshold import find_threshold
 from rules.mechanisms.top_groups import Top
 from rules.release.estimates import laws_of_chance, values_of_chance
 from rules.release.keys import Cell, Group, Key, group_of, in_bytes, in_order, is_known, keys_of, shown_label
-from rules.release.norm_sub import norm_sub_within
-from rules.release.outputs import lattice_number, show, show_number
+from rules.release.outputs import lattice_number, norm_sub_within, roll_up, show, show_number
 from rules.release.replicates import Laws, known_laws, places_by_laws, replicate_columns
-from rules.release.roll_up import roll_up
 
 Row = Sequence[Cell]  # key cells, then one integer for each measure
 Draws = Mapping[int, Sequence[int]]  # measure -> one draw for each group of the list

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rules.kernel.blocks import BlockStatement
-from rules.kernel.measures import Sum
+from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
+from rules.kernel.measures import MOST_SENSITIVE, Sum
 from rules.kernel.replay import Kernel
-from rules.kernel.sensitivity import MOST_SENSITIVE
 from rules.kernel.statement import Bounded, Measured, Texts
-from rules.kernel.tally import GroupLadder, RowLadder, SumLadder
 from rules.mechanisms.exponential_choice import place_for_extreme, step
 from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups
 from rules.mechanisms.top_groups import Top

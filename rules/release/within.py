@@ -27,7 +27,7 @@ from rules.mechanisms.noised_outputs import (
 )
 from rules.mechanisms.release_plan import Block
 from rules.refusal import NotSupported
-from rules.release.formula import Result, Value
+from rules.release.margins import Result, Value
 from rules.release.outputs import show
 from rules.release.release import Noised, outputs_of_few, shown_cells
 from rules.sql.session_settings import Within

@@ -3,7 +3,7 @@
 import re
 
 from rules.refusal import NotAllowed, NotSupported, ReadOnly, Refusal
-from rules.sql.grammar import Node, kind, strings, walk
+from rules.sql.tree import Node, kind, strings, walk
 
 READ_ONLY_HINT = "Noisegate is read-only. Use SELECT with aggregates such as count, sum and avg."
 

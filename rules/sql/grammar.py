@@ -20,27 +20,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
-from rules.sql.tree import Json, Node, bodies, holders, items, kind, same, strings, walk
-
-__all__ = [
-    "Json",
-    "Node",
-    "Piece",
-    "Unreadable",
-    "bodies",
-    "deparse",
-    "deparse_expression",
-    "fingerprint",
-    "holders",
-    "items",
-    "kind",
-    "parameters",
-    "parse",
-    "same",
-    "shape",
-    "strings",
-    "walk",
-]
+from rules.sql.tree import Json, Node, items, kind, strings
 
 
 class Unreadable(Exception):

@@ -6,24 +6,11 @@ from typing import Final, Literal
 
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
-from rules.sql.grammar import (
-    Json,
-    Node,
-    Piece,
-    Unreadable,
-    bodies,
-    deparse,
-    deparse_expression,
-    fingerprint,
-    items,
-    kind,
-    parse,
-    shape,
-    strings,
-)
+from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, fingerprint, parse, shape
 from rules.sql.selects import query_of
 from rules.sql.statement import Kind, Reading, RelationName, Statement
 from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
+from rules.sql.tree import Json, Node, bodies, items, kind, strings
 
 _MOST_SHAPE: Final = 2_000  # characters
 KINDS = {

@@ -1,8 +1,8 @@
 """The SELECTs of PostgreSQL's tree, numbered as `parse` numbers them, their parts, and the names of their columns."""
 
-from rules.sql.grammar import Json, Node, items, kind, strings
 from rules.sql.normalize import spelled
-from rules.sql.normalize.group_clause import grouping_sets
+from rules.sql.normalize.queries import grouping_sets
+from rules.sql.tree import Json, Node, items, kind, strings
 
 UNNAMED = "?column?"
 FIXED = {

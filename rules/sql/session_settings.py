@@ -219,15 +219,15 @@ def _within(text: str) -> Within | None:
 
 def _progress(text: str) -> int | None:
     """On, off, or after how many seconds a NOTICE says again that the statement runs: 1 is a second, not a switch."""
-    given = text.strip().lower() or "on"
-    if _WHOLE.fullmatch(given) is None and given in _SWITCHES:
-        return PROGRESS_SECONDS if _SWITCHES[given] else None
-    if _WHOLE.fullmatch(given) is None or int(given) > MOST_PROGRESS_SECONDS:
+    written = text.strip().lower() or "on"
+    if _WHOLE.fullmatch(written) is None and written in _SWITCHES:
+        return PROGRESS_SECONDS if _SWITCHES[written] else None
+    if _WHOLE.fullmatch(written) is None or int(written) > MOST_PROGRESS_SECONDS:
         raise BadSetting(
             f"noisegate.progress takes on, off, or whole seconds from 1 to {MOST_PROGRESS_SECONDS}",
             hint="SET noisegate.progress = 30 says after each half minute that a statement still runs.",
         )
-    return int(given) or None
+    return int(written) or None
 
 
 def _mark(text: str) -> MarkKind:

@@ -130,12 +130,12 @@ def _interval(cast: Node) -> Node:
     type_name = cast["typeName"]
     if not isinstance(type_name, dict) or strings(type_name.get("names"))[-1:] != ("interval",):
         return cast
-    given, fields = (_constant(each) for each in (cast.get("arg"), next(iter(items(type_name, "typmods")), None)))
-    if not isinstance(given, str) or not isinstance(fields, int) or fields not in _FIELDS:
+    amount, fields = (_constant(node) for node in (cast.get("arg"), next(iter(items(type_name, "typmods")), None)))
+    if not isinstance(amount, str) or not isinstance(fields, int) or fields not in _FIELDS:
         return cast
-    if _WHOLE.fullmatch(given) is None:
+    if _WHOLE.fullmatch(amount) is None:
         return cast
-    value: Node = {"A_Const": {"sval": {"sval": f"{given} {_FIELDS[fields]}"}, "location": -1}}
+    value: Node = {"A_Const": {"sval": {"sval": f"{amount} {_FIELDS[fields]}"}, "location": -1}}
     return cast | {"arg": value, "typeName": {key: each for key, each in type_name.items() if key != "typmods"}}
 
 

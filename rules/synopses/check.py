@@ -18,8 +18,8 @@ from rules.mechanisms.threshold import find_threshold
 from rules.planner.check_rules import check_all
 from rules.policy.finding import Finding, by_severity, error, note, warning
 from rules.policy.model import Policy
+from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import CubeRules, MadeOnce, account_name
-from rules.policy.yaml_source import dotted
 from rules.refusal import Refusal
 from rules.synopses.cubes import plan_cube
 from rules.synopses.labels import plan_labels

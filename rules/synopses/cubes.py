@@ -17,8 +17,8 @@ from rules.mechanisms.release_plan import Block, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
+from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import CubeRules, Listed
-from rules.policy.yaml_source import dotted
 from rules.refusal import NotAllowed, Refusal
 from rules.synopses.plan import MOST_IN_ALL, NotPlanned
 from rules.synopses.relation import find_table, named, path_to

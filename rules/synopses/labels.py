@@ -20,7 +20,7 @@ from rules.policy.model import Policy
 from rules.refusal import NotAllowed
 from rules.release.release import Row, release_found
 from rules.release.sensitivity import enforced
-from rules.synopses.column_bins import MOST_LABELS
+from rules.synopses.columns import MOST_LABELS
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.relation import Origin
 from rules.synopses.shares import price_of_counts, price_of_synopsis, share_of_labels

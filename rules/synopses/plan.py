@@ -15,11 +15,10 @@ from rules.kernel.marginals import Counted, MarginalsStatement
 from rules.kernel.relations import build
 from rules.kernel.replay import Kernel
 from rules.policy.model import Policy
+from rules.policy.rules_yaml import dotted
 from rules.policy.synopses import Listed, SynopsisRules
-from rules.policy.yaml_source import dotted
 from rules.refusal import NotAllowed, Refusal
-from rules.synopses.column_bins import MOST_LABELS, Binned, binned, counted, is_open
-from rules.synopses.keys import keys_of
+from rules.synopses.columns import MOST_LABELS, Binned, binned, counted, is_open, keys_of
 from rules.synopses.relation import Origin, Rows, find_partner, find_table, is_unique, link, named
 from rules.synthesis.model import KeyPart
 from rules.values.expression import Column

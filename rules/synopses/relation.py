@@ -8,7 +8,7 @@ from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
 from rules.kernel import script as k
 from rules.kernel.ground import Ground
 from rules.kernel.relations import build
-from rules.planner.to_script import to_script
+from rules.planner.to_script import bare, to_script
 from rules.policy.model import Policy, table_name
 from rules.refusal import NotAllowed
 from rules.values.expression import TRUE, Apply, Expression
@@ -55,7 +55,7 @@ class Rows:
         self._columns = before
         reference, number = next(self._fresh), next(self._fresh)
         unit = build(source, Ground(self.policy, self.catalog)).unit
-        keys = [(reference, k.bare(theirs))]
+        keys = [(reference, bare(theirs))]
         if unit is not None and unit.column is not None:
             known = build(source, Ground(self.policy, self.catalog)).types
             keys = [(unit.column, Read(unit.column, known[unit.column])), *keys]

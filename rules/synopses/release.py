@@ -27,7 +27,7 @@ class Labels:
     """The labels of open columns, and what they and the counts cost together."""
 
     price: Mechanism
-    found: Mapping[Origin, tuple[str, ...]]
+    by_column: Mapping[Origin, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Measured:
     """The exact counts of one table: for each marginal those of its cells, in order."""
 
     table: PlannedTable
-    made: Marginals
+    statement: Marginals
     counts: tuple[tuple[int, ...], ...]
 
 
 def measured(table: PlannedTable, made: Marginals, rows: Rows) -> Measured:
     """The rows of a statement, as counts of all cells; one that is missing has none."""
-    kept = [{number: place for place, number in enumerate(column.binned.kept)} for column in table.columns]
+    kept = [{number: place for place, number in enumerate(column.binned.numbers)} for column in table.columns]
     masks = {made.mask(marginal.columns): number for number, marginal in enumerate(made.marginals)}
     counts: list[dict[tuple[int, ...], int]] = [{} for _ in made.marginals]
     for mask, *bins, count in rows:
@@ -80,7 +80,7 @@ def release_synopsis(
     places = [(table, number) for table in tables for number in range(1, len(table.counts))]
     rows = {id(table): max(1, total[0]) for table, total in zip(tables, totals, strict=True)}
     weighed = [
-        Weighed(measured.made.marginals[number], len(measured.counts[number]), rows[id(measured)])
+        Weighed(measured.statement.marginals[number], len(measured.counts[number]), rows[id(measured)])
         for measured, number in places
     ]
     shares = shares_of_marginals(price, weighed, group_size=size)
@@ -93,14 +93,14 @@ def release_synopsis(
     about += [_about(measured, number, share) for (measured, number), share in zip(places, shares, strict=True)]
     values = tuple(value for part in (*totals, *noised) for value in part)
     known = Labels(price, {}) if labels is None else labels
-    return Release(account_name(plan.name), plan.digest, known.price, (*as_groups(known.found), *about), values)
+    return Release(account_name(plan.name), plan.digest, known.price, (*as_groups(known.by_column), *about), values)
 
 
 def _noised(
     table: Measured, number: int, epsilon: Decimal, price: Mechanism, noise: Noise, group_size: int
 ) -> tuple[int, ...]:
     counts = table.counts[number]
-    law = noise_of(table.made.marginals[number], epsilon, price, group_size=group_size)
+    law = noise_of(table.statement.marginals[number], epsilon, price, group_size=group_size)
     return tuple(map(add, counts, law.draw(noise, len(counts))))
 
 

@@ -41,7 +41,7 @@ class ShownPartner:
 
 def partners_of(plan: SynopsisPlan) -> tuple[tuple[ShownPartner, ...], ...]:
     """For each table the columns that refer to public rows."""
-    return tuple(tuple(_partner(each, table) for each in table.partners) for table in plan.tables)
+    return tuple(tuple(_partner(partner, table) for partner in table.partners) for table in plan.tables)
 
 
 def _partner(planned: PlannedPartner, table: PlannedTable) -> ShownPartner:
@@ -55,7 +55,7 @@ def _partner(planned: PlannedPartner, table: PlannedTable) -> ShownPartner:
 def _bin_of(column: PlannedColumn) -> str:
     """The number of a row's bin, as the fit counts them: by the text that counted it."""
     _, wrap = column.binned.bins.read()
-    kept = ", ".join(map(str, column.binned.kept))
+    kept = ", ".join(map(str, column.binned.numbers))
     number = wrap.replace("{0}", _quoted(column.origin[1]))
     return f"array_position(ARRAY[{kept}]::integer[], ({number})::integer) - 1"
 

@@ -119,16 +119,5 @@ def hull(*ranges: Range) -> Range:
     return Range(low, high, common_step(span.step for span in ranges))
 
 
-def least(left: Range, right: Range) -> Range:
-    """LEAST of two that are both there."""
-    lows = None if left.low is None or right.low is None else min(left.low, right.low)
-    highs = [span.high for span in (left, right) if span.high is not None]
-    return Range(lows, min(highs, default=None), common_step((left.step, right.step)))
-
-
-def greatest(left: Range, right: Range) -> Range:
-    return negate(least(negate(left), negate(right)))
-
-
 def _fine(step: Fraction) -> Fraction | None:
     return step if step.denominator < 10**_DIGITS else None

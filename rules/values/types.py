@@ -109,8 +109,7 @@ BOOLEAN, INT2, INT4, INT8 = Type("bool"), Type("int2"), Type("int4"), Type("int8
 NUMERIC, FLOAT4, FLOAT8 = Type("numeric"), Type("float4"), Type("float8")
 DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL = Type("date"), Type("timestamp"), Type("timestamptz"), Type("interval")
 JSONB = Type("other", name="jsonb")
-TIME = Type("time")
-TEXT, VARCHAR, UUID, UNKNOWN = Type("text"), Type("varchar"), Type("uuid"), Type("unknown")
+TEXT, UUID, UNKNOWN = Type("text"), Type("uuid"), Type("unknown")
 
 
 def type_of(column: Column) -> Type:

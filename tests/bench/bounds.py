@@ -152,7 +152,7 @@ def _print(bench: Bench, question: Question, epsilon: Decimal, way: Way, times: 
         return
     error, bounds = measure(bench, question, block, times)
     numbers = f"{epsilon:>5}  {way.name:12}{error:>12.2%}{bench.seconds(block, bounds):>9.2f}"
-    told = (f"{ladder.what} {ladder.told(bound)}" for ladder, bound in zip(block.ladders, bounds, strict=True))
+    told = (f"{ladder.what} {ladder.bound_text(bound)}" for ladder, bound in zip(block.ladders, bounds, strict=True))
     print(f"{question.name:44}{numbers}  {', '.join(told)}", flush=True)
 
 

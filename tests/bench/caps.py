@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from rules.kernel.tally import PARTS
+from rules.kernel.bounded import PARTS
 from rules.mechanisms.cost import share
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.release_plan import Ladder

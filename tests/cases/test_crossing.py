@@ -7,9 +7,8 @@ from proxy.demo.run import Shop
 from proxy.execute.pipe import QUESTIONS, READ
 from rules.planner.plan import NeedsInner, Plan
 from rules.policy.load import load_policy
-from rules.sql.enclosed_query import split_around
 from rules.sql.read import read
-from rules.sql.statement import Reading
+from rules.sql.statement import Reading, split_around
 from tests.cases.case_file import all_cases
 from tests.catalogs import catalog_of
 from tests.execute.crossing import answers, check_crosses, check_read_or_malformed

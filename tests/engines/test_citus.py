@@ -10,8 +10,8 @@ from proxy.engines.postgres.opening import PINNED
 from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.catalog import Catalog, Distribution, TableName
 from rules.planner.check_rules import check_all
-from rules.policy.engine_settings import ALLOWED
-from rules.policy.yaml_source import RulesError
+from rules.policy.rule_values import ALLOWED
+from rules.policy.rules_yaml import RulesError
 from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
 from tests.running import command, noisegate

@@ -10,7 +10,7 @@ from rules.mechanisms.noised_outputs import Count, Sum
 from rules.mechanisms.release_plan import Block, Groups, KeyColumn, Measure, PrivateGroups, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.policy.model import Policy
-from rules.release.formula import Result, Value
+from rules.release.margins import Result, Value
 from rules.sql.statement import Reading
 from rules.values.expression import Column
 from rules.values.types import INT4

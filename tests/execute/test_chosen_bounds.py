@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rules.kernel.tally import RowLadder
+from rules.kernel.bounded import RowLadder
 from rules.mechanisms.release_plan import Block, Groups, Ladder, Measure
 from rules.refusal import BudgetSpent, InnerFailure
 from tests.execute.desk import Desk

@@ -13,7 +13,7 @@ from tests.execute.plans import FAULTY, IDS, UNITS, block_of, plan_of
 
 
 def reading(*names: str) -> Plan:
-    return Plan((), ("SELECT 1",), 0, Decimal(0), Decimal(0), told=names)
+    return Plan((), ("SELECT 1",), 0, Decimal(0), Decimal(0), system_views=names)
 
 
 async def told(desk: Desk, name: str, analyst: str = "ada") -> list[list[str]]:
@@ -102,7 +102,7 @@ async def test_the_ledger_tells_what_became_of_each_charge(desk: Desk) -> None:
 
 async def test_a_private_answer_and_the_budget_beside_it_are_of_one_moment(desk: Desk) -> None:
     """The budget is the one after the charge: what is left when the answer is read."""
-    plan = replace(plan_of(block_of(UNITS)), told=("budget",))
+    plan = replace(plan_of(block_of(UNITS)), system_views=("budget",))
     answer = await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=20)
 
     assert len(answer.columns) == 3

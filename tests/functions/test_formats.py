@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.functions.context import EvalContext
 from rules.functions.datetime.to_char import moment_by_format, to_date
+from rules.functions.function import EvalContext
 from rules.refusal import NotSupported
 from rules.values.expression import Constant, Literal
 from tests.conftest import RealDatabase

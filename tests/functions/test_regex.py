@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.text.patterns import similar_to_escape
 from rules.functions.text.regex import shape_of
 from rules.refusal import NotSupported

@@ -6,11 +6,11 @@ from math import prod
 
 import psycopg
 
+from rules.kernel.bounded import PARTS, Ladder
 from rules.kernel.forms import Form
 from rules.kernel.measures import Distinct, DistinctSum
 from rules.kernel.relations import Relation
 from rules.kernel.statement import Bounded, Ordinals
-from rules.kernel.tally import PARTS, Ladder
 from rules.values.expression import TRUE, Expression
 from tests.kernel.facts import Data, rows_of_facts, tally
 from tests.kernel.oracle import Group, Limits, Triple, contribution, group_of, values_of

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from rules.catalog import Catalog, Table, TableName, TypeName
 from rules.catalog import Column as CatalogColumn
 from rules.catalog import Key as CatalogKey
-from rules.kernel.bounded import Statement
+from rules.kernel.bounded import Ladder, Statement, TallyStatement
 from rules.kernel.bounded import bounded as kernel_bounded
+from rules.kernel.bounded import tally as kernel_tally
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Key
 from rules.kernel.measures import Measure
@@ -19,8 +20,6 @@ from rules.kernel.relations import Relation, build
 from rules.kernel.script import Filter, Scan, Script
 from rules.kernel.source import Pivots
 from rules.kernel.statement import Bounded, Tally
-from rules.kernel.tally import Ladder, TallyStatement
-from rules.kernel.tally import tally as kernel_tally
 from rules.policy.load import load_policy
 from rules.values.expression import TRUE, Apply, Column, Constant, Expression
 from rules.values.types import (

@@ -12,21 +12,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from rules.functions.math import arithmetic
-from rules.kernel import (
-    blocks,
-    bounded,
-    canonical,
-    expressions,
-    forms,
-    ground,
-    keys,
-    relations,
-    rows,
-    source,
-    summand,
-    tally,
-)
-from rules.kernel import sensitivity as distances
+from rules.kernel import blocks, bounded, expressions, forms, ground, keys, relations, rows, source, summand
+from rules.kernel import measures as distances
 from rules.kernel.render import Renderer
 
 _wrap_of_bins = vars(keys.Bins)["wrap"].fget
@@ -83,7 +70,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "ties left to the order of rows": ((Renderer._window, "decided = [*order, *ties] if", "decided = order if"),),
     "one column left out of ties": ((Renderer._window, "for number in last]", "for number in last[:-1]]"),),
     "ties between equal values that differ": (
-        (canonical.identity, "return f'({sql})::text COLLATE \"C\"'", "return sql"),
+        (expressions.identity, "return f'({sql})::text COLLATE \"C\"'", "return sql"),
     ),
     # One row of a unit.
     "one row of each of two": (
@@ -105,8 +92,8 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "candidates that are not all": ((rows._stripped, "unit is None and _finds_one(relation)", "unit is None"),),
 }
 OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
-    "group keys as they are spelled": ((canonical.canonical, 'return f"trim_scale({sql})"', "return sql"),),
-    "found keys as they are spelled": ((canonical.canonical_key, "({canonical(kind, f'({sql})')})", "({sql})"),),
+    "group keys as they are spelled": ((expressions.canonical, 'return f"trim_scale({sql})"', "return sql"),),
+    "found keys as they are spelled": ((expressions.canonical_key, "({canonical(kind, f'({sql})')})", "({sql})"),),
     "a plain GROUP BY where one row was not proved": (
         (bounded._form, "if rows.proved_one and", "if rows.proved_one or"),
     ),
@@ -187,7 +174,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "different values counted once for each group": (
         (distances.sensitivity, "_of(1, caps.rows * measure.reach)", "_of(1, caps.groups * measure.reach)"),
     ),
-    "more of a step than the whole": ((tally.tally, "least(total, rungs[rung + 1])", "total"),),
+    "more of a step than the whole": ((bounded.tally, "least(total, rungs[rung + 1])", "total"),),
     # Blocks of units.
     "a unit in more groups of blocks than count": ((blocks.block_values, "rn <= {most}", "rn > 0"),),
     "a unit in several blocks": (
@@ -200,7 +187,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "values of blocks scaled before they are clamped": (
         (blocks._cell, '"least(greatest(v, {low}::{kind}), {high}::{kind})::numeric"', '"v::numeric"'),
     ),
-    "a unit on several rungs": ((tally._totals, "FROM units GROUP BY u)", "FROM units GROUP BY u, g1)"),),
+    "a unit on several rungs": ((bounded._totals, "FROM units GROUP BY u)", "FROM units GROUP BY u, g1)"),),
 }
 
 

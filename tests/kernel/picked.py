@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import psycopg
 
+from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
 from rules.kernel.keys import Bins, Found, Listed
 from rules.kernel.measures import Case, Count, Distinct, DistinctSum, Products, Sum, Units, Values
 from rules.kernel.summand import Lattice, Summand
-from rules.kernel.tally import GroupLadder, RowLadder, SumLadder
 from tests.kernel.claims import check_integers, check_moves, check_tally
 from tests.kernel.facts import COLUMNS, HUGE, Data, Row, column, constant, is_true, load
 from tests.kernel.picked_blocks import check_blocks

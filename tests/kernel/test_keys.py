@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from rules.kernel.canonical import identity
+from rules.kernel.expressions import identity
 from rules.kernel.keys import Found, Listed
 from rules.kernel.measures import Count, Distinct, Units
 from rules.values.types import Type

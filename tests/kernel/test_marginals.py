@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.kernel import bins, marginals
-from rules.kernel.bins import ColumnBins, EdgeBins, LabelBins
-from rules.kernel.marginals import Counted, MarginalsStatement, bounded_marginals
+from rules.kernel import marginals
+from rules.kernel.marginals import ColumnBins, Counted, EdgeBins, LabelBins, MarginalsStatement, bounded_marginals
 from rules.kernel.relations import Relation
 from rules.kernel.statement import Marginals
 from rules.refusal import NotSupported
@@ -162,7 +161,7 @@ FAULTS: dict[str, Edit] = {
     "units beyond the cap alone": (marginals._steps, "{few} UNION ALL ", ""),
     "a cell without its cap": (bounded_marginals, "THEN {cap}", "THEN n"),
     "a cap of half its size in the claim": (bounded_marginals, "most * cap", "most * max(1, cap // 2)"),
-    "NULL in no bin": (vars(bins.EdgeBins)["read"], 'f"coalesce({place}, {number + 1})"', "place"),
+    "NULL in no bin": (vars(marginals.EdgeBins)["read"], 'f"coalesce({place}, {number + 1})"', "place"),
     "rows cut by their order on disk": (
         marginals._steps,
         "PARTITION BY u ORDER BY {hashed}, {listed}",

@@ -13,12 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules.kernel.bounded import PARTS, GroupLadder, Ladder, RowLadder, SumLadder
 from rules.kernel.keys import Found, Listed
-from rules.kernel.measures import Case, Count, Distinct, Measure, Sum, Units
-from rules.kernel.seal import Sealed
-from rules.kernel.sensitivity import Sensitivity
-from rules.kernel.statement import Bounded, Tally, Threshold
-from rules.kernel.tally import PARTS, GroupLadder, Ladder, RowLadder, SumLadder
+from rules.kernel.measures import Case, Count, Distinct, Measure, Sensitivity, Sum, Units
+from rules.kernel.statement import Bounded, Sealed, Tally, Threshold
 from rules.refusal import NotSupported
 from tests.kernel.facts import Data, bounded, column, constant, facts, is_true, load, rows_of_facts, tally
 from tests.kernel.oracle import Limits, contribution, group_of, q_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rules.kernel.templates import check_template
+from rules.kernel.expressions import check_template
 from rules.refusal import Mismatch
 
 

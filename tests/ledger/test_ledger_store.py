@@ -360,7 +360,7 @@ async def test_what_is_seen_again_in_a_new_period_is_paid_by_the_dataset_too_and
         wide = replace(BUDGETS, analysts={"bob": Limit(Decimal(9))})
         await ledger.charge(charge_of("bob", "1.1", time=next_month), wide)
     (first, again) = (await ledger.review("ada", BUDGETS, next_month, most_charges=9)).charges
-    assert (first.first, again.first) == ((), (Mechanism.pure(Decimal(1)),))
+    assert (first.first_seen, again.first_seen) == ((), (Mechanism.pure(Decimal(1)),))
 
 
 async def test_a_fault_that_stops_refuses_every_later_charge_of_its_analyst(ledger: LedgerStore) -> None:

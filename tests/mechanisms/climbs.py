@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from rules.kernel.tally import PARTS
+from rules.kernel.bounded import PARTS
 from rules.mechanisms.release_plan import Ladder
 
 _FAR = 40  # scales, beyond which nothing is left of a geometric law

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.cost import Mechanism, mechanism_of
 from rules.mechanisms.draw import OpenDPNoise
-from rules.mechanisms.exponential_choice import choose, midpoints, place_for_extreme, score_candidates, step
+from rules.mechanisms.exponential_choice import choose, place_for_extreme, score_candidates, step
 from rules.mechanisms.noised_outputs import Chosen, Count
 from rules.mechanisms.release_plan import (
     Block,
@@ -100,10 +100,6 @@ def test_one_row_changes_no_choice_s_odds_by_more_than_epsilon(target: Target) -
     for before, after in zip(*odds, strict=True):
         assert before <= after * 2.014 + 0.03
         assert after <= before * 2.014 + 0.03
-
-
-def test_bins_are_named_by_their_middles() -> None:
-    assert list(map(int, midpoints(Fraction(0), Fraction(10), 5))) == [1, 3, 5, 7, 9]
 
 
 CHOICE = Choice("median", 40, Decimal(1), NOTHING, 3, Quantile(Fraction(1, 2)))

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.block_need import BlockNeed
-from rules.mechanisms.exponential_choice import choose, score_candidates
+from rules.mechanisms.exponential_choice import BlockNeed, choose, score_candidates
 from rules.mechanisms.release_plan import Choice, End, Quantile
 from rules.refusal import NotSupported
 from tests.mechanisms.sources import Odds

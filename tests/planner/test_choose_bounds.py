@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from rules.kernel.tally import PARTS
+from rules.kernel.bounded import PARTS
 from rules.release.bound_ladder import tallies
 from rules.release.sensitivity import settled
 from tests import shop as shop_data

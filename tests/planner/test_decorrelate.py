@@ -4,8 +4,7 @@
 import psycopg
 import pytest
 
-from rules.bind.correlated_subquery import Correlated
-from rules.bind.needs import known_or_needed
+from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.planner.find_blocks import context_of, find_blocks
 from rules.planner.inner_queries import decorrelate
 from rules.planner.plan import Request

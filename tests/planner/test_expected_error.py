@@ -13,7 +13,7 @@ from proxy.commands.check_report import CheckReport
 from rules.catalog import TableName
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity
-from rules.policy.yaml_source import Source
+from rules.policy.rules_yaml import Source
 from tests import shop as shop_data
 from tests.planner.planned import Planner
 

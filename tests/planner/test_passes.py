@@ -5,17 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from rules.bind.correlated_subquery import Correlated
-from rules.bind.needs import known_or_needed
+from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.catalog import Routine, TableName
 from rules.planner.find_blocks import context_of, find_blocks
 from rules.planner.inner_queries import decorrelate
 from rules.planner.plan import Request, TemporaryView
 from rules.planner.rewrite import PASSES, Pass
 from rules.planner.tables import Tables
-from rules.sql.grammar import Node, deparse, parse
+from rules.sql.grammar import deparse, parse
 from rules.sql.lower import query_from
-from rules.sql.tree import canonical_tree, copied
+from rules.sql.tree import Node, canonical_tree, copied
 from tests.planner.planned import Planner
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "passes"

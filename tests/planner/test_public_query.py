@@ -9,7 +9,7 @@ import pytest
 from rules.catalog import TableName
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
-from rules.sql.public_sql.names import COLLATIONS, FUNCTIONS, OPERATORS, TYPES
+from rules.sql.public_sql.expressions import COLLATIONS, FUNCTIONS, OPERATORS, TYPES
 from rules.sql.public_sql.queries import Printed, ReadableTable, print_public
 from rules.sql.tree import canonical_tree
 from tests.conftest import RealDatabase

@@ -3,7 +3,7 @@
 import pytest
 
 from rules.catalog import Catalog
-from rules.release.formula import Formula, Number, Operation, Value
+from rules.release.margins import Formula, Number, Operation, Value
 from tests.planner.test_outer_statement import catalog, planned
 
 __all__ = ["catalog"]

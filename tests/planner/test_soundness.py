@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from rules.aggregates.lattice import find_lattice
+from rules.aggregates.sums import find_lattice
 from rules.catalog import Key
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.exponential_choice import choose

@@ -40,14 +40,14 @@ def test_a_virtual_relation_becomes_an_array_and_is_free(planner: Planner, sql: 
     assert plan.outer_with_parameters() == outer
     assert not plan.blocks
     assert plan.epsilon == 0
-    assert plan.told == ("budget",)
+    assert plan.system_views == ("budget",)
 
 
 def test_its_hole_comes_after_the_columns_of_private_blocks(planner: Planner) -> None:
     plan = planner.plan("SELECT city, count(*), (SELECT max(epsilon) FROM noisegate.budget) FROM customers GROUP BY 1")
 
     assert len(plan.blocks) == 1
-    assert plan.told == ("budget",)
+    assert plan.system_views == ("budget",)
     # After city, its count, and the count as it is shown.
     assert "$4::pg_catalog.text[]::noisegate.budget[]" in plan.outer_with_parameters()
 
@@ -55,13 +55,13 @@ def test_its_hole_comes_after_the_columns_of_private_blocks(planner: Planner) ->
 def test_one_that_was_only_read_by_a_cte_that_is_gone_is_not_told(planner: Planner) -> None:
     plan = planner.plan("WITH unused AS (TABLE noisegate.budget) SELECT count(*) FROM customers")
 
-    assert plan.told == ()
+    assert plan.system_views == ()
 
 
 def test_a_probe_of_one_has_its_columns(planner: Planner) -> None:
     plan = planner.plan("SELECT * FROM noisegate.budget LIMIT 0")
 
-    assert plan.told == ("budget",)
+    assert plan.system_views == ("budget",)
 
 
 def test_it_is_not_mixed_with_protected_rows(planner: Planner) -> None:
@@ -105,4 +105,4 @@ def test_what_is_asked_inside_is_the_same_with_it_and_without(planner: Planner, 
 
     alone = planner.plan(private).blocks
     assert [replace(block, shown=()) for block in beside.blocks] == [replace(block, shown=()) for block in alone]
-    assert beside.told == ("budget", "ledger", "columns")
+    assert beside.system_views == ("budget", "ledger", "columns")

@@ -10,7 +10,7 @@ from proxy.twin.embedded import Cluster
 from rules.planner.check_rules import check_all
 from rules.planner.column_facts import column_facts
 from rules.policy.finding import Severity
-from rules.policy.yaml_source import RulesError
+from rules.policy.rules_yaml import RulesError
 from tests import shop
 from tests.planner.planned import Planner
 from tests.properties.planning import PINNED, Lab

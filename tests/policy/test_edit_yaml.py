@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.policy.edit_yaml import CannotEdit, put, remove
+from rules.policy.rules_yaml import CannotEdit, put, remove
 
 NAMES = ["ada", "bob", "o'hara", 'a "b"', "12", "yes", "zoë"]
 names = st.sampled_from(NAMES)

@@ -8,8 +8,8 @@ import pytest
 
 from rules.policy.json_schema import FIRST_LINE, rules_schema
 from rules.policy.load import load_policy
+from rules.policy.rules_yaml import RulesError, Source
 from rules.policy.suggest import suggest_rules
-from rules.policy.yaml_source import RulesError, Source
 from tests import shop
 from tests.planner import test_column_facts, test_views, tpch
 from tests.policy import test_exposure

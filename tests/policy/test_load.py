@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rules.catalog import TableName
 from rules.policy.load import load_policy
 from rules.policy.model import Policy, UnitStep
-from rules.policy.yaml_source import RulesError, Source
+from rules.policy.rules_yaml import RulesError, Source
 
 VERIFIER = (
     "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:"

@@ -6,8 +6,8 @@ from rules.catalog import Table, TableName, TypeName
 from rules.policy.check import check_randomized
 from rules.policy.finding import Severity
 from rules.policy.load import load_policy
-from rules.policy.randomized import Randomized
-from rules.policy.yaml_source import RulesError
+from rules.policy.rule_values import Randomized
+from rules.policy.rules_yaml import RulesError
 from tests.policy.test_check import RULES, STATUS, TEXT, column
 
 BOOL = TypeName("boolean", "bool")

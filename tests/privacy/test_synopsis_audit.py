@@ -50,7 +50,7 @@ def _noise(
     known, start, found = {str(table.table.table.name): table for table in tables}, 0, []
     for name, number, epsilon in release.groups:
         table = known[str(name)]
-        exact, marginal = table.counts[int(str(number))], table.made.marginals[int(str(number))]
+        exact, marginal = table.counts[int(str(number))], table.statement.marginals[int(str(number))]
         noised = release.values[start : start + len(exact)]
         start += len(exact)
         law = noise_of(marginal, Decimal(str(epsilon)), price, group_size=1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 
-from rules.functions.facts import listed
+from rules.functions.function import listed
 from rules.functions.registry import FUNCTIONS
 from rules.sql import syntax as s
 from rules.sql.lower import parse_expression

@@ -154,7 +154,7 @@ def lying(seed: int, rate: float) -> Iterator[Counter[str]]:
         stack.enter_context(patch.object(Facts, "__init__", facts))
         stack.enter_context(
             wrapped(
-                "rules.planner.disjoint_measures.are_disjoint",
+                "rules.planner.disjoint_measures._are_disjoint",
                 lambda honest: lambda *a: liar.lies("disjoint") or honest(*a),
             )
         )

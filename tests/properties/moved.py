@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from rules.kernel.tally import PARTS
+from rules.kernel.bounded import PARTS
 from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
 from tests.properties.planning import Exact, Lab, overmoved
 from tests.properties.test_pivots import joint_distance, vectors_in

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.registry import call
 from rules.kernel.expressions import expression_sql
 from rules.refusal import NotSupported

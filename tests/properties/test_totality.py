@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rules.bind.expression import Binding
 from rules.bind.scope import PlannerContext
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.functions.registry import CLOCKS, FUNCTIONS, OPERATORS
 from rules.kernel.expressions import expression_sql, quoted_text
 from rules.refusal import NotSupported, Refusal

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.kernel.tally import PARTS
+from rules.kernel.bounded import PARTS
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.release_plan import Block, Ladder, Measure, PublicGroups
 from rules.release.bound_ladder import (
@@ -164,4 +164,4 @@ def test_a_tally_that_is_none_is_malformed(row: tuple[str, ...]) -> None:
 def test_bounds_are_told_as_what_they_stand_for() -> None:
     cents = Ladder("sum of amount", "sum(amount)", Decimal(1), (125, 2_000_000), (1,), Fraction(1, 100))
 
-    assert (cents.told(125), cents.told(2_000_000)) == ("1.25", "20,000")
+    assert (cents.bound_text(125), cents.bound_text(2_000_000)) == ("1.25", "20,000")

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from rules.kernel.tally import PARTS
+from rules.kernel.bounded import PARTS
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.release_plan import Measure
-from rules.release.cut_report import certainty, least_cut
+from rules.release.bound_ladder import certainty, least_cut
 from tests.release.test_replicates import BLOCK
 
 EPSILON = Decimal("0.2")

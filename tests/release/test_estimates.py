@@ -13,7 +13,7 @@ from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import Estimate
 from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, PublicGroups
 from rules.release.estimates import compute, law_of, local_variance, placed
-from rules.release.formula import Value
+from rules.release.margins import Value
 from rules.release.marks import Mark, mark_columns
 from rules.release.release import Noised, columns
 from tests.support.written import NOTHING

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.noised_outputs import Average, Chosen, Output
 from rules.mechanisms.release_plan import Bar, Choice, Quantile
-from rules.release.formula import Formula, Number, Operation, Result, Value
-from rules.release.margins import Margin, margins_of
+from rules.release.margins import Formula, Margin, Number, Operation, Result, Value, margins_of
 from rules.release.outputs import show
 from rules.release.release import Noised, columns, draw, release
 from tests.mechanisms.sent import sent

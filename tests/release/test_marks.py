@@ -11,7 +11,7 @@ from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import Average, Chosen, Count, Sum
 from rules.mechanisms.release_plan import Block, KeyColumn, Measure, NoiseKind, PublicGroups
-from rules.release.formula import Formula, Number, Operation, Value
+from rules.release.margins import Formula, Number, Operation, Value
 from rules.release.marks import Mark, mark_columns
 from rules.release.release import Noised
 from tests.mechanisms.sources import SeededNoise

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.release.norm_sub import norm_sub
+from rules.release.outputs import norm_sub
 
 numbers = st.lists(st.integers(-1_000, 1_000), max_size=12)
 

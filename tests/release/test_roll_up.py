@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.release.roll_up import roll_up
+from rules.release.outputs import roll_up
 
 CELLS = st.dictionaries(
     st.tuples(st.sampled_from(("a", "b", None)), st.sampled_from(("x", "y"))),

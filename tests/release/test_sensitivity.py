@@ -8,13 +8,12 @@ from fractions import Fraction
 import pytest
 
 from rules.kernel import measures as kernel
-from rules.kernel.bounded import Statement
+from rules.kernel.bounded import RowLadder, Statement, SumLadder, TallyStatement
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Bins, Found, Listed
 from rules.kernel.replay import Kernel
 from rules.kernel.script import Scan
 from rules.kernel.summand import Lattice, Summand
-from rules.kernel.tally import RowLadder, SumLadder, TallyStatement
 from rules.mechanisms.exponential_choice import place_for_extreme
 from rules.mechanisms.release_plan import (
     Block,

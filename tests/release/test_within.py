@@ -13,7 +13,7 @@ from rules.mechanisms.draw import Noise
 from rules.mechanisms.noised_outputs import Average, Chosen, Count, margin_of_output
 from rules.mechanisms.release_plan import Block, Choice, KeyColumn, LeastUnits, Measure, PublicGroups, Quantile
 from rules.refusal import NotSupported
-from rules.release.formula import Formula, Operation, Result, Value
+from rules.release.margins import Formula, Operation, Result, Value
 from rules.release.release import Noised
 from rules.release.within import (
     Demand,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rules.sql.enclosed_query import EnclosedQuery, split_around
 from rules.sql.read import read
+from rules.sql.statement import EnclosedQuery, split_around
 
 QUERY = "SELECT ')' || $q$)$q$ AS \")\" FROM orders /* ) /* ) */ */ WHERE note = E'\\')' -- )\n AND (1 = 1)"
 

@@ -7,7 +7,8 @@ import pytest
 from google.protobuf import json_format
 from postgast import pg_query_pb2
 
-from rules.sql.grammar import deparse, encode_statement, parse, same
+from rules.sql.grammar import deparse, encode_statement, parse
+from rules.sql.tree import same
 
 TEXTS = (
     "select 0, -1, 9223372036854775807, '', 'ä', true, false, null, 1.5 from only a.b as c(x) for update",

@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from rules.sql.grammar import Json, Unreadable, deparse, fence, kind, parse, same
+from rules.sql.grammar import Unreadable, deparse, fence, parse
+from rules.sql.tree import Json, kind, same
 
 CONDITIONS = (
     *("{} > c", "c > {}", "{} = c", "{} IN (c)", "c NOT IN ({})", "{} LIKE c", "c ILIKE {}", "{} BETWEEN c AND d"),

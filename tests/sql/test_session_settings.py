@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from proxy.twin.own_objects import SETTINGS as ASKED
 from rules.refusal import BadSetting, UnknownSetting
 from rules.sql.session_settings import LEAST_EPSILON, SETTINGS, SettingLimits, check_setting, read_settings
-from rules.sql.setting_rows import setting_rows
+from rules.sql.system_views import setting_rows
 
 LIMITS = SettingLimits(epsilon=Decimal("0.1"), max_epsilon=Decimal(1), delta=Decimal(0))
 

@@ -12,16 +12,13 @@ from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
 from rules.catalog import Catalog
 from rules.kernel.blocks import BlockStatement
-from rules.kernel.bounded import Statement
+from rules.kernel.bounded import Ladder, Statement, TallyStatement
 from rules.kernel.ground import Ground
 from rules.kernel.keys import Found, Key
-from rules.kernel.measures import Count, Measure
+from rules.kernel.measures import Caps, Count, Measure, sensitivity
 from rules.kernel.replay import Kernel
 from rules.kernel.script import Script, Values
-from rules.kernel.seal import SEAL
-from rules.kernel.sensitivity import Caps, sensitivity
-from rules.kernel.statement import Bounded, KeyColumn, Measured, Ordinals, Tally, Texts, Threshold
-from rules.kernel.tally import Ladder, TallyStatement
+from rules.kernel.statement import SEAL, Bounded, KeyColumn, Measured, Ordinals, Tally, Texts, Threshold
 from rules.policy.model import Policy
 from rules.values.expression import Column, Constant
 from rules.values.types import TEXT

@@ -6,10 +6,10 @@ import pytest
 
 from rules.catalog import Catalog
 from rules.policy.finding import Finding, Severity
+from rules.policy.rules_yaml import RulesError
 from rules.policy.synopses import read_listed
-from rules.policy.yaml_source import RulesError
 from rules.synopses.check import check_synopses
-from rules.synopses.column_bins import counted
+from rules.synopses.columns import counted
 from rules.synopses.plan import plan_synopsis
 from rules.synthesis.model import Between
 from rules.values.expression import Column

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.synopses.drop import drop
 from rules.catalog import Catalog
-from rules.policy.yaml_source import RulesError
+from rules.policy.rules_yaml import RulesError
 from rules.refusal import BudgetSpent
 from rules.synopses.check import check_synopses
 from rules.synopses.cubes import plan_cube

@@ -14,7 +14,7 @@ from rules.mechanisms.threshold import find_threshold
 from rules.policy.finding import Severity
 from rules.policy.model import Policy
 from rules.synopses.check import check_synopses
-from rules.synopses.column_bins import MOST_LABELS
+from rules.synopses.columns import MOST_LABELS
 from rules.synopses.labels import LabelSearch, labels_in, plan_labels
 from rules.synopses.plan import plan_synopsis
 from rules.synopses.shares import price_of, price_of_synopsis

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.kernel.sensitivity import Sensitivity
+from rules.kernel.measures import Sensitivity
 from rules.kernel.statement import Marginal
 from rules.mechanisms.cost import Mechanism
 from rules.synopses.shares import (

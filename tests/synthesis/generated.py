@@ -9,7 +9,7 @@ import numpy as np
 
 from rules.accounting.accountant import largest_rho
 from rules.kernel import statement
-from rules.kernel.sensitivity import Sensitivity
+from rules.kernel.measures import Sensitivity
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import OpenDPNoise
 from rules.synopses.shares import Weighed, noise_of, shares_of_marginals, shares_of_totals

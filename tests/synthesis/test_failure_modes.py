@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from rules.synthesis.fit import fit
-from rules.synthesis.link import link
+from rules.synthesis.fit import fit, link
 from rules.synthesis.model import Between, Column, Label, Parent
 from rules.synthesis.values import values_of
 from rules.values.types import INT4

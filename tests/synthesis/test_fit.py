@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.synthesis.consistency import consistent, simplex
 from rules.synthesis.fit import fit
+from rules.synthesis.fit_marginals import consistent, simplex
 from rules.synthesis.model import Column, Label, Marginal, Table
 from tests.properties.planning import thorough
 from tests.synthesis.generated import dependent_rows, distances, job, measured, price

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.synthesis.link import link
+from rules.synthesis.fit import link
 from rules.synthesis.model import Between, Column, Label, Parent
 from rules.values.types import INT4
 from tests.properties.planning import thorough

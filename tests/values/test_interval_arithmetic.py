@@ -37,8 +37,6 @@ TWO: list[tuple[Callable[[Range, Range], Range], Callable[[Fraction, Fraction], 
         lambda x, y: _cut(x / y) if y and x.denominator == y.denominator == 1 else None,
     ),
     (interval_arithmetic.remainder, lambda x, y: x - y * _cut(x / y) if y else None),
-    (interval_arithmetic.least, min),
-    (interval_arithmetic.greatest, max),
 ]
 
 

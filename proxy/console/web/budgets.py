@@ -79,8 +79,8 @@ async def show(page: Page) -> Response:
                 request.number,
                 request.time,
                 request.analyst,
-                f"{request.asked.epsilon.normalize():f}",
-                request.asked.reason,
+                f"{request.terms.epsilon.normalize():f}",
+                request.terms.reason,
             )
             for request in await vitals.ledger.requests(budgets, now)
             if request.state == "open"
@@ -116,7 +116,7 @@ def _spent(charges: Sequence[PastCharge], limit: Limit, *, shared: bool) -> list
     totals, listed_charges = Totals(), list[tuple[datetime, Decimal]]()
     step = max(1, len(charges) // _MOST_POINTS)
     for number, charge in enumerate(charges, start=1):
-        totals = totals.plus((*charge.fresh, *(charge.first if shared else charge.seen)))
+        totals = totals.plus((*charge.fresh, *(charge.first_seen if shared else charge.seen)))
         if number % step == 0 or number == len(charges):
             listed_charges.append((charge.time, loss(totals, limit)))
     return listed_charges

@@ -21,7 +21,7 @@ from rules.policy.finding import Finding, Severity, by_severity, error
 from rules.policy.freeze import hide_unseen
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
-from rules.policy.yaml_source import RulesError, Source
+from rules.policy.rules_yaml import RulesError, Source
 from rules.refusal import Refusal
 
 ROWS: Final = ""  # stands for the rows of a table where others have a column

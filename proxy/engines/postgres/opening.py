@@ -16,9 +16,8 @@ from psycopg.sql import Identifier, Literal
 from proxy.causes import Cause, cause_of
 from proxy.engines.engine import EngineAway, EngineError, Row, SchemaChanged, TooCostly, UnknownTimeZone, Unplannable
 from proxy.engines.postgres.catalog_queries import FINGERPRINTS
-from rules.accounting.fault import can_tell_of_rows
-from rules.catalog import Table
-from rules.encoding import find_codec
+from rules.catalog import Table, find_codec
+from rules.refusal import can_tell_of_rows
 
 PINNED = {
     "search_path": "",

@@ -4,11 +4,9 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
-from rules.functions.datetime.arithmetic import LIMIT, shifted
-from rules.functions.datetime.operands import clock, moment
+from rules.functions.datetime.moments import LIMIT, clock, moment, shifted
 from rules.functions.datetime.to_char import moment_by_format
-from rules.functions.facts import Operands, function
+from rules.functions.function import EvalContext, Operands, function
 from rules.functions.guard import as_double, as_passed, as_value, within, year_limits
 from rules.functions.text.strings import whole_constant
 from rules.refusal import NotSupported

@@ -4,11 +4,9 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
-from rules.functions.datetime.arithmetic import mapped
 from rules.functions.datetime.intervals import part_of_span
-from rules.functions.datetime.operands import constant_field, constant_zone, moment
-from rules.functions.facts import Operands, function
+from rules.functions.datetime.moments import constant_field, constant_zone, mapped, moment
+from rules.functions.function import EvalContext, Operands, function
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.clocks import find_shown

@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.guard import as_double, as_value, constant, within, year_limits
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value

@@ -8,10 +8,9 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import literal, typed, unreadable
-from rules.functions.context import EvalContext
-from rules.functions.datetime.operands import moment
+from rules.functions.datetime.moments import moment
 from rules.functions.datetime.truncation import truncated
-from rules.functions.facts import Operands, function
+from rules.functions.function import EvalContext, Operands, function
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.domain import ANYTHING, Domain

@@ -4,10 +4,8 @@ from datetime import date
 from fractions import Fraction
 
 from rules.functions.casts import cast_to
-from rules.functions.context import EvalContext
-from rules.functions.datetime.arithmetic import LIMIT
-from rules.functions.datetime.operands import constant_field, constant_zone, moment
-from rules.functions.facts import Operands, function
+from rules.functions.datetime.moments import LIMIT, constant_field, constant_zone, moment
+from rules.functions.function import EvalContext, Operands, function
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.clocks import find_bins

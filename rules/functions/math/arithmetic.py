@@ -8,7 +8,7 @@ from fractions import Fraction
 from operator import add, mul, sub
 
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
+from rules.functions.function import EvalContext
 from rules.functions.guard import MOST_DIGITS, as_double, as_value, few_digits, finite, safe_factor
 from rules.refusal import NotSupported
 from rules.values import domain, enforced, interval_arithmetic

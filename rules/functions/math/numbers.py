@@ -4,8 +4,7 @@ import math
 from fractions import Fraction
 
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.guard import LARGEST_FLOAT, as_double, as_value, finite
 from rules.functions.math.arithmetic import absolute, arithmetic
 from rules.refusal import NotSupported

@@ -3,8 +3,7 @@
 import math
 from fractions import Fraction
 
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.guard import LARGEST_FLOAT, LARGEST_NUMERIC, as_double, constant, safe_factor, within
 from rules.functions.math.numbers import as_numeric_or_float, number
 from rules.refusal import NotSupported

@@ -4,8 +4,7 @@ import re
 from fractions import Fraction
 
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext
-from rules.functions.facts import Operands, function
+from rules.functions.function import EvalContext, Operands, function
 from rules.functions.guard import padded
 from rules.functions.text.regex import PatternShape, shape_of
 from rules.functions.text.strings import constant_text, substring, text

@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext, check_unicode
-from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.function import EvalContext, Operands, check_unicode, function, function_of_name
 from rules.functions.guard import LONGEST_TEXT
 from rules.functions.guard import padded as filled
 from rules.functions.text.strings import constant_text, made, text, whole_constant

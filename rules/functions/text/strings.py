@@ -7,8 +7,7 @@ from math import prod
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
-from rules.functions.context import EvalContext, check_unicode
-from rules.functions.facts import Operands, function, function_of_name
+from rules.functions.function import EvalContext, Operands, check_unicode, function, function_of_name
 from rules.functions.guard import LONGEST_TEXT, as_value, padded, short
 from rules.refusal import NotSupported
 from rules.values import domain
@@ -36,13 +35,13 @@ def made(
     is_short: bool = False,
 ) -> Expression:
     """Make a text of the first one; `change` says what becomes of each of its listed values."""
-    image = ANYTHING if change is None else _each(expressions[0], change)
+    image = ANYTHING if change is None else _image(expressions[0], change)
     return Apply(
         name, sql, expressions, TEXT, image, any(expression.nullable for expression in expressions), is_short=is_short
     )
 
 
-def _each(expression: Expression, change: Callable[[str], str]) -> Domain:
+def _image(expression: Expression, change: Callable[[str], str]) -> Domain:
     """The image of a finite set of plain ASCII texts, on which Python and PostgreSQL agree."""
     if not isinstance(expression.domain, Values):
         return ANYTHING
@@ -64,7 +63,7 @@ def _cased(name: str, operands: Operands, setting: EvalContext, change: Callable
     """Change the case of listed texts in the C locale alone: to a Turkish one, I is no capital of i."""
     check_unicode(name, setting)
     argument = text(operands[0], setting)
-    is_listed = _each(argument, change) != ANYTHING
+    is_listed = _image(argument, change) != ANYTHING
     sql = f'({name}({{0}} COLLATE "C") COLLATE "default")' if is_listed else f"{name}({{0}})"
     return made(name, sql, (argument,), change)
 

@@ -9,20 +9,8 @@ from dataclasses import dataclass, replace
 
 from rules.catalog import Column, Table
 from rules.planner.tables import Tables, tables_in
-from rules.sql.grammar import (
-    Json,
-    Node,
-    bodies,
-    deparse,
-    deparse_expression,
-    holders,
-    items,
-    kind,
-    parse,
-    strings,
-    walk,
-)
-from rules.sql.tree import copied
+from rules.sql.grammar import deparse, deparse_expression, parse
+from rules.sql.tree import Json, Node, bodies, copied, holders, items, kind, strings, walk
 
 _ELSE = (
     "groupClause", "havingClause", "distinctClause", "windowClause", "sortClause", "limitCount", "limitOffset",

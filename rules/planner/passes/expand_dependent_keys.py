@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rules.catalog import Table
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
-from rules.sql.grammar import Json, Node, holders, items, kind, strings
+from rules.sql.tree import Json, Node, holders, items, kind, strings
 
 
 @dataclass(frozen=True, slots=True)

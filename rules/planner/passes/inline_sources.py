@@ -18,9 +18,9 @@ from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables, replace_relations, source, tables_in
 from rules.policy.model import Policy
 from rules.refusal import TooComplex
-from rules.sql.grammar import Json, Node, Unreadable, bodies, holders, items, kind, parse, strings, walk
+from rules.sql.grammar import Unreadable, parse
 from rules.sql.selects import column_name
-from rules.sql.tree import PLACES, canonical_tree, copied
+from rules.sql.tree import PLACES, Json, Node, bodies, canonical_tree, copied, holders, items, kind, strings, walk
 
 FindView = Callable[[str | None, str], Table | None]
 _MOST_NESTED_VIEWS = 32

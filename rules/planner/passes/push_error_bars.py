@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from rules.planner.error_bars import argument_of, bar_name
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
-from rules.sql.grammar import Json, Node, bodies, holders, items, kind, strings, walk
 from rules.sql.selects import column_name
-from rules.sql.tree import copied
+from rules.sql.tree import Json, Node, bodies, copied, holders, items, kind, strings, walk
 
 _MOST = 100  # moves of bars, each by one level
 _NAME = "_ngbar"

@@ -13,16 +13,16 @@ from itertools import count
 from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
 from rules.catalog import Table
-from rules.functions.context import Needed
+from rules.functions.function import Needed
 from rules.planner.find_blocks import find_blocks, is_aggregate
 from rules.planner.plan import PreviewRows
 from rules.planner.tables import Tables, replace_relations, source, tables_in
 from rules.refusal import Refusal
-from rules.sql.grammar import Json, Node, items, kind, parse, strings, walk
+from rules.sql.grammar import parse
 from rules.sql.lower import query_from
 from rules.sql.normalize.to_text import quoted
 from rules.sql.selects import numbered, query_of
-from rules.sql.tree import copied
+from rules.sql.tree import Json, Node, copied, items, kind, strings, walk
 from rules.values import domain
 from rules.values.domain import Domain, Range
 from rules.values.expression import Column

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from rules.refusal import NotSupported
 from rules.sql.deparse import print_query
-from rules.sql.grammar import Json, Node, Unreadable, items, kind, parse, same
-from rules.sql.lower.dialect import parsed
+from rules.sql.grammar import Unreadable, parse
+from rules.sql.lower.expressions import parsed
 from rules.sql.lower.queries import Queries
 from rules.sql.normalize import spelled
 from rules.sql.normalize.to_text import spell_query
 from rules.sql.syntax import Expression, Query, Select
+from rules.sql.tree import Json, Node, items, kind, same
 
 __all__ = ["check_agreement", "expression_from", "expressions_from", "parse_expression", "parse_query", "query_from"]
 

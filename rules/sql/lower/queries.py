@@ -5,8 +5,7 @@ from typing import Any
 from sqlglot import exp
 
 from rules.sql import syntax as s
-from rules.sql.lower.dialect import identifier, listed, strange, take
-from rules.sql.lower.expressions import Expressions
+from rules.sql.lower.expressions import Expressions, identifier, listed, strange, take
 from rules.sql.normalize import RESERVED
 
 KINDS: dict[type[exp.Expression], Any] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 
 from rules.refusal import NotSupported
-from rules.sql.grammar import Json, Node, items, kind, strings
 from rules.sql.normalize.nodes import (
     DEFAULT_FRAME,
     RESERVED,
@@ -21,6 +20,7 @@ from rules.sql.normalize.nodes import (
     text,
     type_text,
 )
+from rules.sql.tree import Json, Node, items, kind, strings
 
 PLAIN_OPERATORS = frozenset("+ - * / % ^ || = <> < <= > >= ~ ~*".split())
 NEGATED_OPERATORS = {"!~": "~", "!~*": "~*"}

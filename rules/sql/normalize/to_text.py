@@ -4,7 +4,7 @@ Such trees (`rules.sql.normalize`) hold few kinds of nodes; PostgreSQL's own pri
 brackets that another parser needs.
 """
 
-from rules.sql.grammar import Json, Node, items, kind, strings
+from rules.sql.tree import Json, Node, items, kind, strings
 
 SET_OPERATIONS = {"SETOP_UNION": "UNION", "SETOP_INTERSECT": "INTERSECT", "SETOP_EXCEPT": "EXCEPT"}
 JOINS = {"JOIN_INNER": "JOIN", "JOIN_LEFT": "LEFT JOIN", "JOIN_RIGHT": "RIGHT JOIN", "JOIN_FULL": "FULL JOIN"}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rules.catalog import TableName
-from rules.sql.normalize.to_text import literal, quoted
+from rules.sql.normalize.to_text import quoted
 from rules.sql.public_sql.expressions import PublicExpressions, check_keys, unknown
 from rules.sql.tree import Json, Node, items, kind, strings
 
@@ -226,6 +226,3 @@ class _Printer(PublicExpressions):
 
 def _columns(names: tuple[str, ...]) -> str:
     return f"({', '.join(map(quoted, names))})" if names else ""
-
-
-__all__ = ["Printed", "ReadableTable", "literal", "print_public", "table_rows"]

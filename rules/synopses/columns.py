@@ -1,22 +1,28 @@
-"""The bins of a listed column: numbers that the database gives to every row, and what stands for each in the end."""
+"""Columns of a synthetic table: the bins of those that are listed, and primary keys that are made up.
+
+Bins are numbers that the database gives to every row; something stands for each of them in the end. Keys are never
+taken from data.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
+from typing import Literal
 
-from rules.aggregates.lattice import find_lattice
-from rules.kernel import script as k
-from rules.kernel.bins import ColumnBins, EdgeBins, LabelBins
+from rules.aggregates.sums import find_lattice
+from rules.catalog import Table
+from rules.kernel.marginals import ColumnBins, EdgeBins, LabelBins
 from rules.kernel.summand import Lattice, Summand
+from rules.planner.to_script import bare
 from rules.policy.synopses import Listed
 from rules.refusal import NotAllowed
-from rules.synthesis.model import Between, Bin, Label, Lost
+from rules.synthesis.model import Between, Bin, KeyPart, Label, Lost
 from rules.values import domain
 from rules.values.domain import Range, Values
 from rules.values.expression import Column, Constant, Expression
-from rules.values.types import INT8
+from rules.values.types import INT8, type_of
 from rules.values.value import DAY, day_at, days_of, text_of
 
 MOST_BINS = 64
@@ -32,12 +38,17 @@ class Binned:
     """A column in bins: `kept` are the database's numbers of those that a row can be in, `shown` what they become."""
 
     bins: ColumnBins
-    kept: tuple[int, ...]
+    numbers: tuple[int, ...]
     shown: tuple[Bin, ...]
 
     @property
     def count(self) -> int:
-        return len(self.kept)
+        return len(self.numbers)
+
+
+_KINDS: dict[str, Literal["number", "text", "uuid"]] = {
+    "integer": "number", "numeric": "number", "text": "text", "uuid": "uuid",
+}  # fmt: skip
 
 
 def is_open(column: Column) -> bool:
@@ -70,7 +81,7 @@ def _labels(column: Column, known: Values) -> Binned:
     proved = domain.items_of(column.domain, 10 * MOST_BINS)
     texts = [text for item in known.items if (text := text_of(item, column.type)) is not None]
     labels = tuple(Constant(column.type, text) for text in texts)
-    bins = LabelBins(k.bare(column), labels)
+    bins = LabelBins(bare(column), labels)
     has_others = proved is None or not set(proved) <= set(known.items)
     return _possible(bins, [*map(Label, texts)], column, others=_other(column) if has_others else None)
 
@@ -112,7 +123,7 @@ def _widths(column: Column, listed: Listed, known: Range, rows: int) -> Binned:
     starts = sorted({lattice.low + size * place // listed.bins for place in range(listed.bins)})
     if len(starts) < 2:
         raise NotAllowed("its bounds leave it one value", hint="leave it out, or give it wider bounds")
-    bins = EdgeBins(Summand(k.bare(column), lattice), tuple(starts[1:]))
+    bins = EdgeBins(Summand(bare(column), lattice), tuple(starts[1:]))
     ends = [*(start - 1 for start in starts[1:]), lattice.high]
     shown: list[Bin] = [Between(low, high, lattice.step, column.type) for low, high in zip(starts, ends, strict=True)]
     return _possible(bins, shown, column, others=None)
@@ -133,7 +144,7 @@ def _calendar(column: Column, listed: Listed, known: Range) -> Binned:
             hint="take a coarser step, or closer bounds",
         )
     edges = (low, *(start * scale for start in starts[1:]), high + 1)
-    bins = EdgeBins(Summand(k.bare(column), Lattice(Fraction(1), low - 1, high + 1)), edges, outside=True)
+    bins = EdgeBins(Summand(bare(column), Lattice(Fraction(1), low - 1, high + 1)), edges, outside=True)
     every = 1 if column.type.kind == "date" else _SECOND
     shown: list[Bin] = [
         Between(first, following - 1, Fraction(1), column.type, every) for first, following in pairwise(edges)
@@ -187,3 +198,41 @@ def _bucket(place: int, most: int, buckets: int) -> int:
     root = Fraction(most) ** Fraction(place, max(1, buckets - 2))
     whole = int(root)
     return max(2, whole if whole >= root else whole + 1)
+
+
+def keys_of(table: Table, link: str | None) -> tuple[KeyPart, ...]:
+    """The parts of a primary key that can be made up; nothing where it refers to what is not there."""
+    primary = next((key for key in table.keys if key.primary), None)
+    if primary is None:
+        return ()
+    if len(primary.columns) == 1 and primary.columns[0] != link:
+        return _alone(table, primary.columns[0])
+    if link not in primary.columns or len(primary.columns) > 2:
+        return ()
+    return (
+        tuple(part for name in primary.columns for part in _beside(table, name, link))
+        if _is_made(table, primary.columns, link)
+        else ()
+    )
+
+
+def _alone(table: Table, name: str) -> tuple[KeyPart, ...]:
+    kind = _kind(table, name)
+    return () if kind is None or _refers(table, name) else (KeyPart(name, kind),)
+
+
+def _is_made(table: Table, names: tuple[str, ...], link: str | None) -> bool:
+    return all(name == link or (_kind(table, name) == "number" and not _refers(table, name)) for name in names)
+
+
+def _beside(table: Table, name: str, link: str | None) -> tuple[KeyPart, ...]:
+    return (KeyPart(name, "parent" if name == link else "place"),)
+
+
+def _refers(table: Table, name: str) -> bool:
+    return any(name in key.columns for key in table.foreign_keys)
+
+
+def _kind(table: Table, name: str) -> Literal["number", "text", "uuid"] | None:
+    column = table.find_column(name)
+    return None if column is None or column.generated else _KINDS.get(type_of(column).kind)

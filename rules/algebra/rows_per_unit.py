@@ -1,8 +1,8 @@
-"""Bound the rows that a unit has of a unique key whose columns have few values, and what its rows add up to."""
+"""Bound the rows that a unit has: of joins, of a unique key whose columns have few values; and what they add up to."""
 
 from dataclasses import replace
 
-from rules.algebra.nodes import Facts, Rows
+from rules.algebra.nodes import Facts, JoinKind, Rows
 from rules.values import domain
 from rules.values.domain import Values
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in
@@ -106,3 +106,37 @@ def is_share(expression: Expression, shares: frozenset[int]) -> bool:
             computed = [argument for argument in arguments if not isinstance(argument, Constant)]
             return len(computed) == 1 and is_share(computed[0], shares)
     return False
+
+
+def joined_rows(kind: JoinKind, one: Facts, two: Facts, *, left_unique: bool, right_unique: bool) -> Rows:
+    """Rows of one unit, for `proved` and `cap` alike."""
+    if one.unit is None or two.unit is None:
+        protected, unique = (one, right_unique) if one.unit else (two, left_unique)
+        return protected.rows if unique or (one.unit is None and two.unit is None) else Rows()
+
+    def count(first: int | None, second: int | None) -> int | None:
+        match kind:
+            case "inner" | "left":
+                narrow, wide = (first if right_unique else None), _product(first, second)
+                if kind == "inner" and left_unique and second is not None:
+                    narrow = second if narrow is None else min(narrow, second)
+                return narrow if narrow is not None else wide if kind == "inner" else _most(first, wide)
+            case "right":
+                return second if left_unique else _most(second, _product(first, second))
+            case "full":
+                total = sum_of(first, second)
+                return total if left_unique or right_unique else _most(_product(first, second), total)
+
+    return Rows(count(one.rows.proved, two.rows.proved), count(one.rows.cap, two.rows.cap))
+
+
+def _product(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first * second
+
+
+def sum_of(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else first + second
+
+
+def _most(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else max(first, second)

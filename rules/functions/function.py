@@ -1,0 +1,126 @@
+"""What families of functions are made with: the context of an expression, and facts registered beside the code.
+
+The context is what an expression depends on besides its columns: time zone, clock, styles, and what the real database
+can. The facts of each function are known by its name, and read by everything else.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from rules.refusal import NotSupported
+from rules.values.expression import Expression, Operand
+from rules.values.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """The styles in which the session writes and reads dates and intervals."""
+
+    date: str = "ISO"  # German, SQL or Postgres, or ISO, with the order of day and month
+    interval: str = "postgres"
+
+
+PLAIN = Styles()
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralText:
+    """A literal as PostgreSQL itself reads it, in canonical text; None where it cannot."""
+
+    type: str
+    literal: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvalContext:
+    """All that an expression depends on besides its columns. In a key, declared values are enforced on texts too."""
+
+    time_zone: str = "UTC"
+    now: datetime | None = None
+    as_key: bool = False
+    styles: Styles = PLAIN
+    readings: tuple[LiteralText, ...] = ()
+    server_version: int = 180000  # of the real database: what runs there has to be known there
+    time_zones: frozenset[str] | None = None  # that are known there
+    encoding: str = "UTF8"  # of the texts there
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLiterals:
+    """Literals that PostgreSQL must read before the planner can go on, and the type that they are read as."""
+
+    texts: tuple[str, ...]
+    type: Type
+
+
+class Needed(Exception):
+    """Ends binding at the first thing that must be known before; `rules.bind.correlated_subquery` makes it a value."""
+
+    def __init__(self, what: object) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+Operands = tuple[Operand, ...]
+Maker = Callable[[Operands, EvalContext], Expression]
+NamedMaker = Callable[[str, Operands, EvalContext], Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of PostgreSQL over protected rows: it fails on no row, whatever values its arguments have."""
+
+    name: str
+    least: int  # arguments
+    most: int
+    make: Maker
+    since: int  # the first major version of PostgreSQL that has it
+    examples: tuple[str, ...]  # over the columns of tests/properties/worst.py, where each is tried on the worst values
+
+
+FUNCTIONS: dict[str, Function] = {}
+
+
+def listed(examples: str) -> tuple[str, ...]:
+    """The examples in a text, as `function` takes them."""
+    return tuple(example.strip() for line in examples.strip().splitlines() for example in line.split(" | "))
+
+
+def function(
+    name: str, *, arguments: int | tuple[int, int], examples: str, since: int = 13
+) -> Callable[[Maker], Maker]:
+    """Register what makes a function. Examples stand between bars, or each on a line."""
+    least, most = arguments if isinstance(arguments, tuple) else (arguments, arguments)
+
+    def register(make: Maker) -> Maker:
+        FUNCTIONS[name] = Function(name, least, most, make, since, listed(examples))
+        return make
+
+    return register
+
+
+def function_of_name(
+    name: str, *, arguments: int | tuple[int, int], examples: str, since: int = 13, same_as: str = ""
+) -> Callable[[NamedMaker], NamedMaker]:
+    """Register one of several functions that are made alike: their maker is given the name first.
+
+    PostgreSQL has two names for some; `same_as` is the one that is written.
+    """
+
+    def register(make: NamedMaker) -> NamedMaker:
+        function(name, arguments=arguments, examples=examples, since=since)(partial(make, same_as or name))
+        return make
+
+    return register
+
+
+def check_unicode(name: str, setting: EvalContext) -> None:
+    """In other encodings some letters have no code or no capital, and PostgreSQL then fails on the rows with these."""
+    if setting.encoding != "UTF8":
+        hint = "Only functions that cannot fail are supported over protected rows; apply it to the aggregated result."
+        raise NotSupported(
+            f"{name} needs a database with encoding UTF8, and the real database has {setting.encoding}", hint=hint
+        )
