@@ -1,15 +1,22 @@
 """A question that is served by the cells of another one has the same numbers without noise, group by group."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 
 import psycopg
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from proxy.execute.released_cells import Bounded, CellReading
+from rules.accounting.store import KeptRelease, Release
+from rules.mechanisms.additive import noise_of
 from rules.mechanisms.cells import ReleasedCells
-from rules.mechanisms.release_plan import Block, PublicGroups
+from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.draw import OpenDPNoise, add
+from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from rules.planner.plan import Request
 from rules.release import cells as sums_of_cells
 from rules.release.cells import are_alike, places_of
@@ -318,6 +325,36 @@ def test_what_serves_what(planner: Planner, asked: str, known: str, is_served: b
 )  # fmt: skip
 def test_what_is_made_to_agree_with_what(planner: Planner, asked: str, known: str, is_related: bool) -> None:
     assert Asking(planner, "Europe/Berlin").check_atoms(asked, known) == is_related
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [
+        ("SELECT CASE WHEN segment = 'business' THEN 'one' ELSE 'two' END, count(*) FROM customers GROUP BY 1",
+         f"{BY_SEGMENT}, is_vip"),
+        (f"{IN_SPRING} AND (ordered_at < '2024-04-01' OR status = 'paid')", f"{MONTHS}, status"),
+        (BY_STATUS.format(PLAIN), f"{BY_STATUS.format(JOINED)}, segment"),
+    ],
+)  # fmt: skip
+def test_bars_hold_the_truth_of_what_is_served(planner: Planner, asked: str, known: str) -> None:
+    asking, draws = Asking(planner, "UTC"), 300
+    one, other = asking.block(asked), asking.block(known)
+    (places,), (measure,) = list(sums(one, other))[:1], other.measures
+    assert isinstance(measure, Measure) and isinstance(one.groups, PublicGroups)
+    assert isinstance(other.groups, PublicGroups)
+    truth, cells = asking.numbers(one), asking.numbers(other)
+    exact = [cells.get(group, (0,))[0] for group in other.groups.rows]
+    within, noise = [0] * len(places), noise_of(measure, group_size=1)
+    for _ in range(draws):
+        parts = map(add, exact, noise.draw(OpenDPNoise(), len(exact)))
+        noised = tuple(round(Fraction(part, noise.factor)) for part in parts)
+        release = Release("", "", Mechanism.pure(measure.epsilon), other.groups.rows, noised)
+        kept = KeptRelease(1, datetime(2026, 11, 20, tzinfo=UTC), release, paid=True, shared=True)
+        summed = CellReading(Bounded(kept, measure), places, is_alike=True).summed(1)
+        for place, (number, count) in enumerate(zip(summed.numbers, summed.counts, strict=True)):
+            margin = summed.noise.law.repeated(count).margin(Decimal("0.95"))
+            within[place] += abs((number or 0) - Fraction(truth[one.groups.rows[place]][0], noise.factor)) <= margin
+    assert all(0.85 * draws <= count for count in within), within  # a chance of 1e-8 that it is less
 
 
 def test_windows_that_overlap_by_most_are_cut_alike_and_parts_of_one_are_not() -> None:
