@@ -29,6 +29,7 @@ from rules.values.value import DAY, text_of
 
 MOST_ROWS: Final = 5_000
 _MOST_COLUMNS: Final = 3
+_MOST_ASKED: Final = 6  # lists that the twin makes for one statement
 _PLAIN: Final = ("text", "enum", "boolean", "integer")
 _TIMES: Final = ("date", "timestamp", "timestamptz")
 
@@ -83,19 +84,25 @@ class Tabulation:
         conditions = (expression,) if is_condition else ()
         names = {number: f"c{place}" for place, number in enumerate(numbers, start=1)}
         sql = groups_sql([rows for _, rows in known], conditions, {}, keys, names, MOST_ROWS + 1)
+        asked = self._asked(sql)
+        if asked is None:
+            return None
+        return tuple(axis for axis, _ in known), [tuple(map(self._label, keys, row)) for row in asked]
+
+    def _asked(self, sql: str) -> Sequence[tuple[str | None, ...]] | None:
+        """What the twin says; None where it is asked too much for one statement."""
+        inner = InnerQuery(use="groups", sql=sql)
+        known = [answer for answer in self.context.released if answer.inner.use == "groups"]
+        released = next((answer for answer in known if answer.inner == inner), None)
+        if released is not None:
+            return released.rows
         try:
             check_size(sql)
         except TooComplex:
             return None
-        rows = [tuple(map(self._label, keys, row)) for row in self._asked(sql)]
-        return tuple(axis for axis, _ in known), rows
-
-    def _asked(self, sql: str) -> Sequence[tuple[str | None, ...]]:
-        inner = InnerQuery(use="groups", sql=sql)
-        released = next((answer for answer in self.context.released if answer.inner == inner), None)
-        if released is None:
-            raise Needed(inner)
-        return released.rows
+        if len(known) >= _MOST_ASKED:
+            return None
+        raise Needed(inner)
 
     def _label(self, key: Expression, text: str | None) -> Label:
         """The label that a group of this value has; of a moment in a column its day."""

@@ -305,6 +305,13 @@ def test_what_serves_what(planner: Planner, asked: str, known: str, is_served: b
     assert Asking(planner, "Europe/Berlin").check(asked, known) == is_served
 
 
+def test_a_statement_with_many_conditions_is_planned(planner: Planner) -> None:
+    """The twin evaluates a few of them."""
+    many = " AND ".join(f"(status <> 'open' OR extract(isodow FROM ordered_at) <> {day % 7 + 1} OR status = 'paid' AND"
+                        f" extract(month FROM ordered_at) = {day})" for day in range(1, 13))  # fmt: skip
+    assert not Asking(planner, "UTC").check(f"{IN_SPRING} AND {many}", f"{DAYS}, status")
+
+
 @pytest.mark.parametrize(
     ("asked", "known", "is_related"),
     [
