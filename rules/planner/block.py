@@ -92,12 +92,10 @@ def draft_block(
     node = keyed.source.node
     check_fan_out(node, context)
     cap, notices = find_cap(node, request, context)
-    listing = _listing(keyed, context)
+    listing = _listing(keyed, request, context)
     counted = node if listing is None else keyed.unlisted
     rows = to_script(counted)
     relation = kernel.relation(rows)
-    if listing is None:
-        check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
     bounding = bounding_of(node.facts, keyed.keys, cap, request, is_private=listing is None)
     is_single = relation.known.is_single
     bounding = replace(bounding, is_single=is_single, rows=1 if is_single else bounding.rows)
@@ -115,18 +113,17 @@ def draft_block(
     check_size(aggregates.bars, 0 if public is None else len(public.rows), request.confidence)
     notices += _notices(site, keyed, recipes, bounding, context, is_private=listing is None)
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
-    bare = tuple(map(bare_key, keys))
     keyed = replace(keyed, columns=columns)
     names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
-    level = request.confidence
     cuts = find_cuts(cap, bounding, parts, groups)
-    drafted = keyed, rows, names, bare, public, recipes, parts, bounding, level, notices, cap.is_declared, cuts
+    drafted = keyed, rows, names, tuple(map(bare_key, keys)), public, recipes, parts, bounding, request.confidence
     in_one = is_single or all(ids_in(key) <= node.facts.determined for key in keyed.keys)
     adds_up = not site.sets or _adds_up(parts, aggregates, in_one_group=in_one)
     asks_cut = request.cut and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
     return Draft(
-        site, aggregates, context, kernel, *drafted, asks_cut=asks_cut, adds_up=adds_up, about=about, is_in_one=in_one
-    )
+        site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts,
+        asks_cut=asks_cut, adds_up=adds_up, about=about, is_in_one=in_one,
+    )  # fmt: skip
 
 
 def _notices(
@@ -145,11 +142,14 @@ def _notices(
     return notices + limited(bounding, _parts(recipes, needs_units=False), is_private=is_private)
 
 
-def _listing(keyed: Keyed, context: PlannerContext) -> Listing | None:
+def _listing(keyed: Keyed, request: Request, context: PlannerContext) -> Listing | None:
     """The groups that are known without the data; None where they are found."""
     node = keyed.source.node
     parts = list_parts(keyed.keys, node, context)
-    return None if parts is None else listing_of(keyed.keys, parts, context.policy.groups_limit, joints(node))
+    if parts is None:
+        check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
+        return None
+    return listing_of(keyed.keys, parts, context.policy.groups_limit, joints(node))
 
 
 def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None) -> None:
