@@ -47,7 +47,7 @@ FREE = (
     "SELECT sum(amount) FROM orders WHERE status = 'paid' AND ordered_at >= '2024-03-01' AND ordered_at < '2025-01-01'",
     "SELECT count(*) FROM orders WHERE status::text LIKE '%e%'",
     "SELECT status, sum(amount) FROM orders JOIN customers ON customers.id = customer_id GROUP BY status",
-    "SELECT CASE WHEN status IN ('open', 'paid') THEN 'here' ELSE 'gone' END, avg(amount) FROM orders GROUP BY 1",
+    "SELECT CASE WHEN status IN ('open', 'paid') THEN 'here' ELSE 'gone' END, sum(amount) FROM orders GROUP BY 1",
     "SELECT to_char(ordered_at, 'YYYY-MM'), count(*) FROM orders WHERE ordered_at < '2024-07-01' OR status = 'paid'"
     " GROUP BY 1",
 )
