@@ -14,12 +14,10 @@ from proxy.console.commands import Console
 from proxy.console.http import OperatorPort
 from proxy.console.session import ConsoleSession
 from proxy.console.vitals import Vitals
-from proxy.console.web.open import WebConsole
+from proxy.console.web.port import WebConsole
 from proxy.engines.engine import EngineError, SchemaChanged
 from proxy.engines.postgres.privileges import tables_to_read
 from proxy.execute.clock import system_clock
-from proxy.freeze import Freeze
-from proxy.kept_bounds import with_kept_bounds
 from proxy.load_config import (
     ConfigurationError,
     cannot_listen,
@@ -33,6 +31,7 @@ from proxy.load_config import (
     tell,
 )
 from proxy.load_logins import (
+    VerifiersError,
     check_authorities,
     find_oddities,
     follow_file,
@@ -42,9 +41,9 @@ from proxy.load_logins import (
 )
 from proxy.log import event, warn
 from proxy.metrics import RELOADS
+from proxy.policy_in_force import Freeze, with_kept_bounds
 from proxy.server.listener import Listener
 from proxy.server.server_context import ServerContext
-from proxy.server.verifiers_file import VerifiersError
 from proxy.session.interfaces import ClientPort, Login, Session
 from proxy.settings import Settings
 from proxy.synopses.shelf import FOLLOW_SECONDS

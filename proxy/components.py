@@ -12,14 +12,11 @@ from proxy.engines.engine import EngineError, EngineTooOld
 from proxy.engines.postgres.privileges import tables_to_read
 from proxy.engines.postgres.public_reader import PublicReader
 from proxy.engines.postgres.snapshots import PostgresEngine
-from proxy.execute.clock import system_clock
+from proxy.execute.clock import find_differing, system_clock
 from proxy.execute.public_rows import PublicRows
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
-from proxy.execute.time_zones import find_differing
 from proxy.execute.worker_pool import PlannerPool
-from proxy.freeze import Freeze
-from proxy.kept_bounds import with_kept_bounds
 from proxy.ledger.ledger import Ledger
 from proxy.load_config import (
     ConfigurationError,
@@ -30,6 +27,7 @@ from proxy.load_config import (
     tell,
 )
 from proxy.log import warn
+from proxy.policy_in_force import Freeze, with_kept_bounds
 from proxy.session.sessions import Sessions
 from proxy.settings import Settings
 from proxy.synopses.cube_shelf import CubeShelf

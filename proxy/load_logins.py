@@ -1,6 +1,10 @@
-"""Load the logins from the rules and the file of verifiers, and again when that file has changed."""
+"""Load the logins from the rules and the file of verifiers, and again when that file has changed.
+
+The file has lines of "name" "verifier", as pgbouncer's userlist.txt, and may say until when one is valid.
+"""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_network
@@ -11,17 +15,26 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from proxy.load_config import ConfigurationError
-from proxy.server.accounts import Account, Accounts, DatedVerifier
-from proxy.server.auth_query import AuthQuery
-from proxy.server.verifiers_file import VerifiersError, read_verifiers
+from proxy.server.accounts import Account, Accounts, AuthQuery, DatedVerifier
 from proxy.settings import ServerSettings
 from proxy.wire.scram import Verifier
-from rules.policy.logins import LoginRules
+from rules.policy.logins import MOST_VERIFIERS, LoginRules, share_salt
 from rules.policy.model import Policy
 
 LOOK_SECONDS: Final = 1.0  # between two looks at the file
 
 Verifiers = Mapping[str, tuple[DatedVerifier, ...]]
+
+_FIELD: Final = re.compile(r'\s*"((?:[^"]|"")*)"')
+_COMMENT: Final = (";", "#")
+
+
+class VerifiersError(ValueError):
+    """A file that cannot be used: the line, and what is wrong there."""
+
+    def __init__(self, file: str, line: int, words: str) -> None:
+        super().__init__(f"{file}:{line}: {words}")
+        self.line = line
 
 
 def load_accounts(policy: Policy, rules: Path, secret: bytes) -> Accounts:
@@ -151,3 +164,69 @@ def _auth_query(policy: Policy, accounts: Mapping[str, Account]) -> AuthQuery | 
         raise ConfigurationError("logins.auth_query.database: this is not a libpq connection string") from None
     fresh, timeout = rules.fresh_for.total_seconds(), rules.timeout.total_seconds()
     return AuthQuery(rules.query, dsn, names, fresh_seconds=fresh, timeout_seconds=timeout)
+
+
+def read_verifiers(text: str, file: str) -> Mapping[str, tuple[DatedVerifier, ...]]:
+    """The verifiers of each name; raises VerifiersError. A name may stand twice while its password is being changed.
+
+    Example:
+        >>> read_verifiers('"ada" "rosebud"', "verifiers.txt")
+        Traceback (most recent call last):
+        ...
+        proxy.load_logins.VerifiersError: verifiers.txt:1: not a SCRAM-SHA-256 verifier
+    """
+    dated_verifierses: dict[str, tuple[DatedVerifier, ...]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith(_COMMENT):
+            continue
+        try:
+            name, dated = _entry(line)
+            dated_verifierses[name] = _together(name, (*dated_verifierses.get(name, ()), dated))
+        except ValueError as error:
+            raise VerifiersError(file, number, str(error)) from None
+    return dated_verifierses
+
+
+def line_of(name: str, verifier: Verifier, until: datetime | None = None) -> str:
+    """An entry of the file, with the end of its validity if it has one."""
+    quoted = name.replace('"', '""')
+    end = "" if until is None else f' "{until.astimezone(UTC):%Y-%m-%d %H:%M:%S}+00:00"'
+    return f'"{quoted}" "{verifier}"{end}'
+
+
+def without_name(text: str, name: str) -> str:
+    """The file without the entries of a name; comments and all other lines stay."""
+    return "".join(line for line in text.splitlines(keepends=True) if _named(line) != name)
+
+
+def _named(line: str) -> str | None:
+    is_entry = bool(line.strip()) and not line.lstrip().startswith(_COMMENT)
+    return _entry(line)[0] if is_entry else None
+
+
+def _entry(line: str) -> tuple[str, DatedVerifier]:
+    fields, at = [], 0
+    while (field := _FIELD.match(line, at)) is not None:
+        fields.append(field[1].replace('""', '"'))
+        at = field.end()
+    if line[at:].strip() or len(fields) not in (2, 3) or not fields[0]:
+        raise ValueError('a line has "name" "verifier", and "2027-01-31" if it is valid until then')
+    return fields[0], DatedVerifier(Verifier.parse(fields[1]), _moment(fields[2]) if fields[2:] else None)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is no date or time, as 2027-01-31 or 2027-01-31 18:00+01:00') from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def _together(name: str, verifiers: tuple[DatedVerifier, ...]) -> tuple[DatedVerifier, ...]:
+    if len(verifiers) > MOST_VERIFIERS:
+        raise ValueError(f'"{name}" has more than {MOST_VERIFIERS} verifiers')
+    if not share_salt(tuple(str(verifier.verifier) for verifier in verifiers)):
+        raise ValueError(
+            f'the verifiers of "{name}" must share their salt: make the second with "noisegate password --beside"'
+        )
+    return verifiers

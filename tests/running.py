@@ -15,8 +15,8 @@ from pathlib import Path
 from threading import Thread
 from unittest.mock import patch
 
-from proxy.certificate import write_certificate
 from proxy.cli import main
+from proxy.server.tls import write_certificate
 from tests import shop
 
 START_SECONDS = 60

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.certificate import write_certificate
 from proxy.load_config import ConfigurationError, raise_open_files, secret_of
+from proxy.server.tls import write_certificate
 from proxy.settings import ServerSettings
 
 

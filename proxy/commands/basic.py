@@ -13,16 +13,15 @@ from typing import TypeVar
 import uvloop
 
 from proxy.app import App
-from proxy.certificate import write_certificate
 from proxy.engines.engine import EngineError, EngineTooOld
 from proxy.engines.postgres.privileges import tables_to_read
 from proxy.engines.postgres.snapshots import PostgresEngine
-from proxy.execute.clock import system_clock
-from proxy.execute.time_zones import find_differing
+from proxy.execute.clock import find_differing, system_clock
 from proxy.load_config import ConfigurationError, check_engine_settings
+from proxy.load_logins import line_of
 from proxy.log import start_logging
 from proxy.process_isolation import seal
-from proxy.server.verifiers_file import line_of
+from proxy.server.tls import write_certificate
 from proxy.settings import Settings
 from proxy.wire.scram import USUAL_ITERATIONS, Verifier
 from rules.catalog import Catalog, TableName

@@ -8,9 +8,9 @@ from proxy.commands.basic import ConfigurationError, look_at, run, say
 from proxy.commands.ledger import with_ledger
 from proxy.commands.private_look import PrivateLook, Share
 from proxy.execute.clock import system_clock
-from proxy.kept_bounds import as_words, put_bounds
 from proxy.ledger.ledger import Ledger
 from proxy.load_config import read_rules
+from proxy.policy_in_force import as_words, put_bounds
 from proxy.settings import Settings
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName

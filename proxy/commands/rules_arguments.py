@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proxy.commands import rules_file as commands
 from proxy.commands.arguments import Names, add_rules, delta_of, epsilon_of
-from proxy.commands.suggest import Wanted, suggest_privately
+from proxy.commands.private_look import Wanted, suggest_privately
 from proxy.load_config import ledger_place
 
 

@@ -14,9 +14,9 @@ from proxy.commands.basic import Look, look_at, run, say
 from proxy.commands.check_report import CheckReport
 from proxy.engines.postgres.privileges import grants_of
 from proxy.engines.postgres.public_reader import Readable, find_excess, public_grants
-from proxy.kept_bounds import as_words, put_bounds, read_kept
 from proxy.load_config import ConfigurationError, database_of, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
+from proxy.policy_in_force import as_words, put_bounds, read_kept
 from proxy.settings import Settings
 from proxy.twin.server_programs import collation_notes, version_for
 from rules.accounting.store import KeptBounds

@@ -13,12 +13,12 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from proxy.causes import cause_of
-from proxy.certificate import write_certificate
 from proxy.commands.arguments import Names
 from proxy.commands.basic import Unreachable, look_at, run, say
 from proxy.commands.rules_file import READER, check
 from proxy.engines.postgres.privileges import grants_of
 from proxy.load_config import ConfigurationError, lock_of, make_ledger
+from proxy.server.tls import write_certificate
 from proxy.settings import Settings
 from proxy.wire.scram import Verifier
 from rules.catalog import Catalog, Table

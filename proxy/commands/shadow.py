@@ -9,8 +9,8 @@ from typing import Final
 from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
 from proxy.commands.basic import ConfigurationError, look_at, run, say
 from proxy.commands.tool_log import Findings, most_frequent, shadow
-from proxy.kept_bounds import read_kept
 from proxy.load_config import read_rules
+from proxy.policy_in_force import read_kept
 from proxy.settings import Settings
 from rules.policy.model import Policy
 

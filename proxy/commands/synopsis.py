@@ -17,8 +17,8 @@ from proxy.engines.engine import EngineError
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
-from proxy.freeze import Freeze
 from proxy.load_config import check_rules, ledger_identity, open_ledger, read_rules
+from proxy.policy_in_force import Freeze
 from proxy.settings import Settings
 from proxy.synopses.cube_shelf import listing_of
 from proxy.synopses.cubes import CubeMaker
@@ -26,7 +26,7 @@ from proxy.synopses.drop import drop as drop_made
 from proxy.synopses.fit_process import FitFailed
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import fitted_schema, told_epsilon
-from proxy.twin.sql_text import qualified
+from proxy.twin.steps import qualified
 from proxy.twin.synthetic import SyntheticSchema
 from proxy.twin.twin import ClusterError, Twin, TwinError
 from rules.accounting.store import KeptRelease

@@ -16,9 +16,9 @@ import psycopg
 import uvloop
 
 from proxy.app import App
-from proxy.certificate import write_certificate
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.load_config import ConfigurationError, cannot_listen, lock_of, make_ledger, read_rules
+from proxy.server.tls import write_certificate
 from proxy.settings import ServerSettings, Settings
 from proxy.twin.embedded import Cluster, ClusterError, server_binaries
 from proxy.wire.scram import Verifier

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from proxy.execute.cubes import lasting
+from proxy.execute.known_releases import Kept, find_bound, one_of, precision_asked, serving, serving_inner
 from proxy.execute.question import NO_GROUPS, Question, ladder_key, nothing_known, top_key
 from proxy.execute.released_cells import (
     NOTHING,
@@ -22,8 +22,8 @@ from proxy.execute.released_cells import (
     measure_key,
     precision_of,
 )
-from proxy.execute.serving import Kept, find_bound, one_of, precision_asked, serving, serving_inner
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import StatementContext
+from proxy.execute.synopses import lasting
 from rules.accounting.store import LedgerStore, ReleaseQuery, ServableReleases
 from rules.mechanisms.additive import (
     laws_of,

@@ -1,20 +1,47 @@
-"""Log private statements and budgets: who asked, the cost, the end and its cause; of a fault what was run.
+"""Note how private statements end: in the log, and for failures after the charge in the ledger too.
 
-`statement` is the fingerprint of the analyst's text without its constants, as the ledger has it too.
+`statement` is the fingerprint of the analyst's text without its constants, as the ledger has it too. A failure that a
+row can have caused tells of it, so it is an analyst's last until forgiven.
 """
 
+import asyncio
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from proxy import log
-from proxy.causes import Cause, ledger_cause
-from proxy.engines.engine import EngineError
-from proxy.execute.statement_context import StatementContext
+from proxy.causes import Cause, cause_of, ledger_cause
+from proxy.engines.engine import EngineError, StatementFailed
+from proxy.execute.clock import Clock
+from proxy.execute.rulebook import StatementContext
 from proxy.log import warn
 from proxy.metrics import ANSWERS, BUDGET_ALERTS, DATABASE_FAILURES, FAULTS, LEDGER_FAILURES
 from rules.accounting.accountant import Totals
-from rules.accounting.store import Balance, FiledRequest, LedgerError, Receipt
+from rules.accounting.store import Balance, FiledRequest, LedgerError, LedgerStore, Receipt
+from rules.refusal import InnerFailure, can_tell_of_rows
+
+LEVELS: Final = (50, 80, 100)
+_ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
+
+
+class FailedStatement(Exception):
+    """An inner statement that failed, or whose rows could not be read, and why."""
+
+    def __init__(self, sql: str, reason: Exception) -> None:
+        super().__init__()
+        self.sql, self.reason = sql, reason
+
+
+@contextmanager
+def failures_of(sql: str) -> Iterator[None]:
+    """Whatever fails inside, in the database or in our own reading of its rows, is a failure of this statement."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - our own mistakes over rows are faults too
+        raise FailedStatement(sql, error) from None
 
 
 def answered(context: StatementContext, receipt: Receipt, *, fresh: int, reused: int) -> None:
@@ -75,10 +102,6 @@ def of_ledger(analyst: str) -> Iterator[None]:
         raise
 
 
-LEVELS: Final = (50, 80, 100)
-_ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
-
-
 class BudgetAlerts:
     """Tells each threshold of each account once in a period; a grant begins anew, and so does a restart."""
 
@@ -111,3 +134,76 @@ def level_of(balance: Balance) -> int:
     """
     percent = 100 * balance.spent / balance.limit if balance.limit else 100
     return max((level for level in LEVELS if percent >= min(level, _ALL)), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    charge: int
+    time: datetime
+    cause: str
+    stops: bool
+
+
+class Faults:
+    """Puts them into the ledger, whatever happens to the session, and to the ledger, meanwhile."""
+
+    def __init__(self, ledger: LedgerStore, clock: Clock) -> None:
+        self._ledger, self._clock = ledger, clock
+        self._waiting: defaultdict[str, deque[_Fault]] = defaultdict(deque)  # by analyst: not in the ledger yet
+        self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def note(self, receipt: Receipt, context: StatementContext, error: Exception) -> InnerFailure:
+        """Keep one, and return what the analyst is told of it: the same words whatever happened.
+
+        Who cancels, or leaves, at this very moment is stopped all the same.
+        """
+        sql, reason = (error.sql, error.reason) if isinstance(error, FailedStatement) else ("", error)
+        kind, stops = _classify(reason)
+        cause = reason.cause if isinstance(reason, EngineError) else cause_of(reason)
+        if stops:
+            fault(context, receipt.charge, kind, cause, sql)
+        else:
+            unfinished(context, receipt.charge, kind, cause)
+        self._waiting[context.analyst].append(_Fault(receipt.charge, self._clock(), kind, stops))
+        task = asyncio.create_task(self._try_to_write(context.analyst))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.shield(task)
+        return inner_failure()
+
+    async def write(self, analyst: str) -> None:
+        """Bring into the ledger what it did not take when it happened: nothing is charged before."""
+        if analyst not in self._waiting:
+            return
+        async with self._writing:
+            waiting = self._waiting[analyst]
+            while waiting:
+                noted = waiting[0]
+                await self._ledger.fault(noted.charge, noted.time, cause=noted.cause, stops=noted.stops)
+                waiting.popleft()
+            del self._waiting[analyst]
+
+    async def _try_to_write(self, analyst: str) -> None:
+        try:
+            await self.write(analyst)
+        except LedgerError as error:
+            ledger(analyst, error)
+
+
+def _classify(reason: Exception) -> tuple[str, bool]:
+    """A failure's name for log and ledger, and whether a row can have caused it. Our own mistakes count as rows do."""
+    match reason:
+        case StatementFailed(sqlstate=sqlstate):
+            return sqlstate[:2], can_tell_of_rows(sqlstate)
+        case EngineError():
+            return "connection", False
+        case TimeoutError():
+            return "time", False
+        case _:
+            return type(reason).__name__, True
+
+
+def inner_failure() -> InnerFailure:
+    """The one refusal after a charge."""
+    return InnerFailure("the statement failed after it was charged", hint="Its ε is spent.")

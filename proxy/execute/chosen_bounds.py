@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from proxy.engines.engine import Row, Snapshot
-from proxy.execute.faults import failures_of
+from proxy.execute.audit import failures_of
 from proxy.execute.question import Question
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import StatementContext
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import PrivateGroups
 from rules.release.bound_ladder import choose_bound, tallies

@@ -6,10 +6,10 @@ The words are ASCII, without quotes: `rules.planner.explain` puts them between i
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from proxy.execute.cubes import cubes_among
 from proxy.execute.notices import WHOSE
 from proxy.execute.question import Question
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import StatementContext
+from proxy.execute.synopses import cubes_among
 from rules.accounting.accountant import Totals, loss
 from rules.accounting.budgets import Change, check_fits
 from rules.accounting.store import AccountState, KeptRelease, LedgerReview, Whose

@@ -22,16 +22,14 @@ from proxy.engines.engine import (
 )
 from proxy.execute import audit
 from proxy.execute.answer_cache import fresh_since, with_others
-from proxy.execute.audit import BudgetAlerts
+from proxy.execute.audit import BudgetAlerts, Faults, failures_of, inner_failure
 from proxy.execute.chosen_bounds import choose_bounds, list_groups
 from proxy.execute.clock import Clock
-from proxy.execute.costs import Costs
-from proxy.execute.cubes import lasting
-from proxy.execute.fair_semaphore import ComputePool, FairSemaphore
-from proxy.execute.faults import Faults, failures_of, inner_failure
+from proxy.execute.known_releases import Relatives
+from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore
 from proxy.execute.question import Question
-from proxy.execute.relatives import Relatives
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import StatementContext
+from proxy.execute.synopses import lasting
 from proxy.metrics import OPENED, stage
 from rules.accounting.accountant import Totals
 from rules.accounting.budgets import period_of
@@ -71,7 +69,7 @@ class PrivateExecution:
     faults: Faults
     turns: FairSemaphore  # at the real database
     beside: ComputePool
-    costs: Costs
+    costs: CostLimits
     schema_changed: asyncio.Event  # set when the catalog must be read again
     alerts: BudgetAlerts = field(default_factory=BudgetAlerts)
 

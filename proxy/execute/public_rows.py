@@ -9,7 +9,7 @@ from typing import Final
 
 from proxy.engines.engine import EngineError, SchemaChanged, StatementFailed, TooCostly, refusal_before_charge
 from proxy.engines.postgres.public_reader import CONNECTIONS, MOST_CHARACTERS, MOST_ROWS, PublicReader, TooPowerful
-from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.load_limits import FairSemaphore
 from proxy.execute.rulebook import Rulebook
 from proxy.log import warn
 from proxy.recent_values import RecentValues

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from proxy.execute.relatives import Relatives
+from proxy.execute.known_releases import Kept, Relatives
 from proxy.execute.released_cells import (
     CellReading,
     Readings,
@@ -11,8 +11,7 @@ from proxy.execute.released_cells import (
     measure_key,
     measures_by_count,
 )
-from proxy.execute.serving import Kept
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import StatementContext
 from rules.accounting.store import KeptRelease, Release
 from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement

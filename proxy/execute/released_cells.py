@@ -15,10 +15,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from proxy.execute.cubes import lasting
-from proxy.execute.relatives import Relative, Relatives
-from proxy.execute.rulebook import Rulebook
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.known_releases import Relative, Relatives
+from proxy.execute.rulebook import Rulebook, StatementContext
+from proxy.execute.synopses import lasting
 from rules.accounting.store import KeptRelease, LedgerStore
 from rules.mechanisms.additive import AdditiveNoise, HalvedNoise, SummedCells, noise_paid
 from rules.mechanisms.cells import Cells, ReleasedCells, View

@@ -1,10 +1,11 @@
-"""The rules in force: policy, catalog, and what follows from both. Swapped as a whole on reload."""
+"""The rules in force, swapped as a whole on reload: policy, catalog, what follows from both; and who asks by them."""
 
 import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 
 from proxy.engines.postgres.public_reader import Readable
+from proxy.execute.synopses import CubeState
 from rules.accounting.budgets import Budgets, budgets_of
 from rules.catalog import Catalog, TableName
 from rules.kernel.ground import Ground
@@ -43,6 +44,21 @@ class Rulebook:
     def may_mean_closed(self, relation: RelationName) -> bool:
         """Return whether a name as it is written can mean such a table, whatever the search path is."""
         return any(table.name == relation.name and relation.schema in (None, table.schema) for table in self.closed)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementContext:
+    """`deadline` is on the event loop's clock."""
+
+    analyst: str
+    session: str
+    rulebook: Rulebook
+    time_zone: str
+    deadline: float
+    statement: str = ""  # its fingerprint
+    shape: str = ""  # its text without constants
+    is_inner: bool = False  # whether another statement needs the answer
+    cubes: tuple[CubeState, ...] = ()  # that stand; they serve who has paid for them
 
 
 def _limits(policy: Policy) -> SettingLimits:

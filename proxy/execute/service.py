@@ -7,28 +7,22 @@ from typing import Final
 
 from proxy.engines.engine import Engine
 from proxy.execute import audit
-from proxy.execute.again import Again, LedgerReading, Promises
 from proxy.execute.answer_cache import find_known, find_own
-from proxy.execute.clock import Clock
+from proxy.execute.audit import Faults
+from proxy.execute.clock import Clock, Zones
 from proxy.execute.cost_estimate import check_affordable, foresee
-from proxy.execute.costs import Costs
-from proxy.execute.cubes import CubeBook
 from proxy.execute.execute_private import Answered, PrivateExecution
-from proxy.execute.fair_semaphore import ComputePool, FairSemaphore, Gate, OneAtATime
-from proxy.execute.faults import Faults
+from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore, Gate, OneAtATime
 from proxy.execute.notices import cost_notice, margins_notice
-from proxy.execute.plans import Planner, Plans
 from proxy.execute.public_rows import PublicRows, Rows
 from proxy.execute.question import Question, nothing_known
-from proxy.execute.recent_answers import RecentAnswers, last_rows
 from proxy.execute.released_cells import block_key
-from proxy.execute.rulebook import Rulebook
-from proxy.execute.shown import Shown, show, work_of
-from proxy.execute.statement_context import StatementContext
-from proxy.execute.synopses import SynopsisBook, SynopsisState
+from proxy.execute.repeated_statements import FreeAnswers, LedgerReading, Planner, Plans, Promises
+from proxy.execute.rulebook import Rulebook, StatementContext
+from proxy.execute.shown_answers import RecentAnswers, Shown, last_rows, show, work_of
+from proxy.execute.synopses import CubeBook, SynopsisBook, SynopsisState
 from proxy.execute.system_views import OwnRows, SystemViews
 from proxy.execute.time_padding import on_grid
-from proxy.execute.time_zones import Zones
 from proxy.recent_values import RecentValues
 from proxy.settings import LoadLimits
 from rules.accounting.store import Balances, BudgetRequest, LedgerReview, LedgerStore, Receipt
@@ -87,12 +81,20 @@ class Service:
         self._rulebook, self._planner, self._ledger, self._clock = rulebook, planner, ledger, clock
         self.schema_changed = asyncio.Event()  # for the owner, who then reads the catalog and calls `load`
         turns = self._turns = FairSemaphore(engine.connections, most=load.most_per_analyst)
-        self._beside, self.gate, self.recent = ComputePool(), Gate(), RecentAnswers()
+        self._compute_pool, self.gate, self.recent = ComputePool(), Gate(), RecentAnswers()
         self._asking = PrivateExecution(
-            engine, ledger, noise, clock, Faults(ledger, clock), turns, self._beside, Costs(load), self.schema_changed
+            engine,
+            ledger,
+            noise,
+            clock,
+            Faults(ledger, clock),
+            turns,
+            self._compute_pool,
+            CostLimits(load),
+            self.schema_changed,
         )
         self._teller = SystemViews(ledger, clock)
-        self._again: Again[Free] = Again(ledger)
+        self._again: FreeAnswers[Free] = FreeAnswers(ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans, self._in_flight = Plans(planner), OneAtATime()
         self._zones, self.promises = Zones(engine), Promises(ledger, clock)
@@ -308,7 +310,7 @@ class Service:
 
     async def _shown(self, plan: Plan, answered: Sequence[Answered], context: StatementContext) -> Shown:
         rulebook = context.rulebook
-        return await self._beside.run(context.analyst, work_of(answered), lambda: show(plan, answered, rulebook))
+        return await self._compute_pool.run(context.analyst, work_of(answered), lambda: show(plan, answered, rulebook))
 
     async def _shown_again(self, plan: Plan, questions: Sequence[Question], context: StatementContext) -> Shown:
         """Put released answers together; the same releases make the same for the same blocks of a plan."""

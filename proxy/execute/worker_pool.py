@@ -7,7 +7,7 @@ import asyncio
 import sys
 from typing import TypeVar
 
-from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.load_limits import FairSemaphore
 from proxy.execute.pipe import LENGTH, LOADED, MOST_ANSWER_BYTES, PLANNED, QUESTIONS, READ, Load, Question, Read
 from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED

@@ -11,11 +11,10 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from proxy.ledger.connection import Connection, Cursor
+from proxy.ledger.connection import SEALED_VERSION, VERSION, Connection, Cursor, statements_from
 from proxy.ledger.history import adopt, check_history
 from proxy.ledger.integrity import Anchor, ChainEnd
 from proxy.ledger.ledger import Ledger
-from proxy.ledger.schema import SEALED_VERSION, VERSION, statements_from
 from rules.accounting.store import LedgerError
 
 SCHEMA = "noisegate_ledger"

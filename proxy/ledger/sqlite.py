@@ -9,11 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from proxy.ledger.connection import Connection
+from proxy.ledger.connection import SEALED_VERSION, VERSION, Connection, statements_from
 from proxy.ledger.history import adopt, check_history
 from proxy.ledger.integrity import Anchor, ChainEnd, sync_folder
 from proxy.ledger.ledger import Ledger
-from proxy.ledger.schema import SEALED_VERSION, VERSION, statements_from
 from rules.accounting.store import LedgerError
 
 APPLICATION_ID = 0x4E474C44  # "NGLD": tells a ledger from any other SQLite file

@@ -19,6 +19,7 @@ from proxy.session.classify import (
     needs_look,
     needs_transaction,
 )
+from proxy.session.errors import REFUSED_SQL, in_place_of_refusal, notice_report
 from proxy.session.prepared_statements import (
     NO_PORTAL,
     RESERVED,
@@ -31,10 +32,9 @@ from proxy.session.prepared_statements import (
     no_portal,
     only_errors,
 )
-from proxy.session.private_request import Answered, PrivateRequest, asked_by_execute
+from proxy.session.private_request import Answered, PrivateRequest, request_of_execute
 from proxy.session.private_statement import OUTER
 from proxy.session.replies import ROWS, Expected, Fate, Message, TwinRefusal, encoded, swallow
-from proxy.session.reports import REFUSED_SQL, in_place_of_refusal, notice_report
 from proxy.session.session_context import SessionContext
 from proxy.session.twin_probe import TEXT_ARRAY_OID
 from proxy.wire.backend import FAILED, IDLE
@@ -220,7 +220,7 @@ class Extended:
         """Return what a Bind asks for; None for EXECUTE of what needs no look."""
         statement = prepared.statement
         if statement.names_prepared:
-            return asked_by_execute(statement, self._names, self._relay.codec)
+            return request_of_execute(statement, self._names, self._relay.codec)
         around = split_around(statement)
         if statement.kind is Kind.QUERY:
             return PrivateRequest(statement, around, None, bind.statement, bind=bind)

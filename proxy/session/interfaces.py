@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from proxy.execute.again import Promises
 from proxy.execute.public_rows import PublicRows
+from proxy.execute.repeated_statements import Promises
 from proxy.execute.service import Answer
 from proxy.execute.synopses import SynopsisState
 from proxy.execute.system_views import OwnRows

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proxy.session.reports import in_place_of_refusal, moved
+from proxy.session.errors import in_place_of_refusal, moved
 from proxy.wire.backend import CommandComplete, ErrorResponse, ReadyForQuery, RowDescription
 from proxy.wire.buffer import Frame
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from proxy.session.byte_quota import QuotaShare
+from proxy.session.errors import moved, nowhere
 from proxy.session.replies import Edit, Fate, shape
-from proxy.session.reports import moved, nowhere
+from proxy.session.usage_limits import QuotaShare
 from proxy.wire.backend import CommandComplete, ErrorResponse, Field, RowDescription
 from proxy.wire.buffer import Frame
 from rules.sql.statement import Kind, Statement

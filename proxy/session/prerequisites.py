@@ -15,8 +15,7 @@ from proxy.execute.service import Answer
 from proxy.execute.system_views import OwnRows
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import text_arrays
-from proxy.session.parameter_values import ParameterValues
-from proxy.session.private_request import Parameters
+from proxy.session.private_request import Parameters, ParameterValues
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal
 from proxy.session.twin_probe import TEXT_ARRAY_OID

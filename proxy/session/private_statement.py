@@ -15,19 +15,25 @@ from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
 from proxy.session.classify import HIDDEN_SETTING, without_answer
+from proxy.session.errors import moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
-from proxy.session.parameter_values import ParameterValues
 from proxy.session.prerequisites import Run
-from proxy.session.private_request import Answered, Parameters, PrivateRequest, request_of
+from proxy.session.private_request import Answered, Parameters, ParameterValues, PrivateRequest, request_of
 from proxy.session.progress import progress_shown
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal, described, encoded, parse_under, shape
-from proxy.session.reports import moved, notice_report, nowhere, refusal_report
-from proxy.session.synthetic_rows import QUIET, SyntheticRows
-from proxy.session.temporary_views import read_through
-from proxy.session.twin_probe import PROBE_ROW, TEXT_ARRAY_OID, SessionState, decode_probe, run_probe
+from proxy.session.twin_probe import (
+    PROBE_ROW,
+    QUIET,
+    TEXT_ARRAY_OID,
+    SessionState,
+    SyntheticRows,
+    decode_probe,
+    read_through,
+    run_probe,
+)
 from proxy.wire.backend import IN_TRANSACTION, Field
 from proxy.wire.frontend import STATEMENT, Close, Describe
 from rules.mechanisms.release_plan import Block

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from proxy.session.errors import notice_report
 from proxy.session.relay import Relay
-from proxy.session.reports import notice_report
 
 _MOST_SHOWN: Final = 60  # characters of a statement
 

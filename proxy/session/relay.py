@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from proxy.metrics import RELAYED
-from proxy.session.errors import fatal
+from proxy.session.classify import LexicalSettings
+from proxy.session.errors import fatal, find_denial, is_fatal, refusal_report, tells_of_crash
 from proxy.session.interfaces import ClientPort, RelayOwner
-from proxy.session.lexical_settings import LexicalSettings
 from proxy.session.prepared_statements import UnnamedPortal
 from proxy.session.replies import ENDS, PASSED, Expected, Fate, Message, Replies, TwinLost, TwinRefusal, swallow
-from proxy.session.reports import find_denial, is_fatal, refusal_report, tells_of_crash
 from proxy.twin.link import Greeting, Link
 from proxy.wire.backend import (
     CopyBothResponse,

@@ -12,8 +12,7 @@ from proxy.session.extended import Extended
 from proxy.session.interfaces import ClientPort
 from proxy.session.recent_refusals import log_refusal
 from proxy.session.replies import TwinLost, TwinRefusal
-from proxy.session.session_context import SessionContext
-from proxy.session.session_image import SessionImage, replay, take_image
+from proxy.session.session_context import SessionContext, SessionImage, replay, take_image
 from proxy.session.simple import Simple
 from proxy.wire.backend import IDLE
 from proxy.wire.codec import ProtocolViolation

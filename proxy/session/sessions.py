@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from proxy.log import warn
-from proxy.session.byte_quota import ByteQuota
 from proxy.session.classify import odd_encoding
 from proxy.session.interfaces import ClientPort, Login, StatementService
 from proxy.session.prepared_statements import PreparedStatements
@@ -24,9 +23,8 @@ from proxy.session.private_statement import Private
 from proxy.session.relay import Relay
 from proxy.session.replies import TwinLost
 from proxy.session.session import Session
-from proxy.session.session_context import SessionContext
-from proxy.session.statement_cache import StatementCache
-from proxy.session.usage_limits import Used, memory_bytes, temporary_bytes, too_much
+from proxy.session.session_context import SessionContext, StatementCache
+from proxy.session.usage_limits import ByteQuota, Used, memory_bytes, temporary_bytes, too_much
 from proxy.settings import SessionSettings
 from proxy.twin.link import Greeting, Link, StartupRefused, connect
 from rules.refusal import BadSetting, Unavailable

@@ -21,10 +21,10 @@ from proxy.session.classify import (
     names_view,
     needs_transaction,
 )
+from proxy.session.errors import REFUSED_SQL, notice_report, nowhere
 from proxy.session.multi_statement import RewrittenString, Statementwise
-from proxy.session.private_request import Answered, PrivateRequest, asked_by_execute
+from proxy.session.private_request import Answered, PrivateRequest, request_of_execute
 from proxy.session.replies import ROWS, Expected, TwinRefusal, encoded, swallow
-from proxy.session.reports import REFUSED_SQL, notice_report, nowhere
 from proxy.session.session_context import SessionContext, is_lexical
 from proxy.wire.backend import FAILED, IDLE, ErrorResponse, ReadyForQuery, RowDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Execute, Parse, Query
@@ -134,7 +134,7 @@ class Simple:
         if not may_be_private(statement, self._parts.service, self._names):
             return None
         if statement.names_prepared:
-            return asked_by_execute(statement, self._names, self._relay.codec)
+            return request_of_execute(statement, self._names, self._relay.codec)
         around = split_around(statement)
         return PrivateRequest(statement, around, None if around is None else statement.start + len(around.head))
 

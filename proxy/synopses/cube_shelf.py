@@ -5,8 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
-from proxy.execute.cubes import CubeState
 from proxy.execute.rulebook import Rulebook
+from proxy.execute.synopses import CubeState
 from proxy.log import event, warn
 from proxy.synopses.cubes import CubeMaker, is_current
 from proxy.synopses.due import AGAIN, is_due

@@ -9,16 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from proxy.engines.engine import Engine
-from proxy.execute.clock import Clock
-from proxy.execute.costs import Costs
+from proxy.execute.audit import Faults
+from proxy.execute.clock import Clock, Zones
 from proxy.execute.execute_private import PrivateExecution
-from proxy.execute.fair_semaphore import ComputePool, FairSemaphore
-from proxy.execute.faults import Faults
+from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore
 from proxy.execute.question import nothing_known
 from proxy.execute.released_cells import block_key, measure_key
-from proxy.execute.rulebook import Rulebook
-from proxy.execute.statement_context import StatementContext
-from proxy.execute.time_zones import Zones
+from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.settings import LoadLimits
 from proxy.synopses.drop import is_mark
 from rules.accounting.store import Charge, KeptRelease, LedgerStore
@@ -60,7 +57,7 @@ class CubeMaker:
         questions = [nothing_known(block, block_key(block, rulebook)) for block in blocks]
         execution = PrivateExecution(
             *(self.engine, self.ledger, self.noise, self.clock, Faults(self.ledger, self.clock), self._turns),
-            *(ComputePool(), Costs(LoadLimits(statements=MOST_SETS)), asyncio.Event()),
+            *(ComputePool(), CostLimits(LoadLimits(statements=MOST_SETS)), asyncio.Event()),
         )
         await execution.keep(questions, context)
         return await self.find(plan.name)

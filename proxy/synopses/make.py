@@ -11,10 +11,9 @@ from decimal import Decimal
 from functools import partial
 
 from proxy.engines.engine import Engine, EngineError, Snapshot
+from proxy.execute.audit import Faults, failures_of
 from proxy.execute.clock import Clock
-from proxy.execute.faults import Faults, failures_of
-from proxy.execute.rulebook import Rulebook
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.synopses.drop import is_dropped
 from rules.accounting.store import Charge, KeptRelease, LedgerStore, ReleaseQuery
 from rules.kernel.replay import Kernel

@@ -18,7 +18,7 @@ from proxy.twin.ddl import (
     rests_on,
 )
 from proxy.twin.schema import is_view
-from proxy.twin.sql_text import Step, literal, qualified, quoted
+from proxy.twin.steps import Step, literal, qualified, quoted
 from rules.catalog import Catalog, Column, EnumType, ForeignKey, Table, TableName
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from proxy.twin.schema import is_view, sequence_of
-from proxy.twin.sql_text import Step, literal, optional, qualified, quoted
+from proxy.twin.steps import Step, literal, optional, qualified, quoted
 from rules.catalog import Catalog, Collation, Column, DomainType, EnumType, ForeignKey, Routine, Table, TableName
 
 _UNAVAILABLE: Final = "BEGIN RAISE EXCEPTION 'this function cannot be called through the proxy'; END"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from proxy.twin.embedded import OWNER
-from proxy.twin.neighbours import hide_neighbours
 from proxy.twin.own_objects import (
     create_error_bars,
     create_estimates,
@@ -19,7 +18,8 @@ from proxy.twin.own_objects import (
     create_typical,
     create_virtual,
 )
-from proxy.twin.sql_text import Step, literal, quoted
+from proxy.twin.roles import hide_neighbours
+from proxy.twin.steps import Step, literal, quoted
 from proxy.twin.synthetic import create_registry
 
 OURS = "noisegate"  # the schema of what analysts use

@@ -9,7 +9,7 @@ function in its place, as it could with a prepared statement.
 from collections.abc import Iterator
 from typing import Final
 
-from proxy.twin.sql_text import Step, literal, quoted
+from proxy.twin.steps import Step, literal, quoted
 from rules.sql.system_views import VIRTUAL, SystemView
 
 # Types of values, each with that of their distances.

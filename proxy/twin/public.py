@@ -14,8 +14,7 @@ from psycopg import AsyncConnection
 
 from proxy.twin.ddl import empty_table, rows_of, show_rows
 from proxy.twin.roles import close_tables, open_table
-from proxy.twin.sql_text import Step, qualified, quoted
-from proxy.twin.sync import OWNER_SETTINGS, apply
+from proxy.twin.steps import OWNER_SETTINGS, Step, apply, qualified, quoted
 from rules.catalog import Catalog, Table, TableName
 
 Row = tuple[str | None, ...]

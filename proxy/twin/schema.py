@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from proxy.twin.sql_text import find_qualified
+from proxy.twin.steps import find_qualified
 from rules.catalog import Catalog, Collation, Column, DomainType, Routine, Table, TableName, TypeName
 from rules.policy.model import Policy
 

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from proxy.process_isolation import bare_environment
 from proxy.twin.embedded import ClusterError, can_run, server_binaries
-from proxy.twin.sql_text import literal
+from proxy.twin.steps import literal
 from rules.catalog import Catalog, DatabaseLocale
 
 TWIN_VERSIONS: Final = range(16, 19)  # that the twin's walls were tried on

@@ -14,8 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from proxy.twin import ddl
-from proxy.twin.sql_text import Step, literal, qualified, quoted
-from proxy.twin.sync import OWNER_SETTINGS, apply
+from proxy.twin.steps import OWNER_SETTINGS, Step, apply, literal, qualified, quoted
 from proxy.twin.synthetic_rows import SyntheticTable, load_rows
 from rules.catalog import Table, TableName
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from proxy.twin.sql_text import qualified, quoted
+from proxy.twin.steps import qualified, quoted
 from rules.catalog import Table, TableName
 from rules.synopses.references import ROW, ShownReference
 from rules.synopses.shown import ShownPartner, condition_of

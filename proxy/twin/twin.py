@@ -24,8 +24,7 @@ from proxy.twin.public import Copied, RowSource, copy_tables
 from proxy.twin.roles import change_roles, close_tables, default_settings, misnamed
 from proxy.twin.schema import visible
 from proxy.twin.server_programs import ServerPrograms, create_options
-from proxy.twin.sql_text import Step, quoted
-from proxy.twin.sync import apply
+from proxy.twin.steps import Step, apply, quoted
 from proxy.twin.synthetic import SyntheticSchema, drop_synthetic, show_synthetic
 from rules.catalog import Catalog, Table, TableName
 from rules.policy.model import Policy

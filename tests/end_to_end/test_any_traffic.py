@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proxy.session.reports import REFUSED_SQL
+from proxy.session.errors import REFUSED_SQL
 from proxy.wire.backend import ErrorResponse, NoticeResponse
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync, Terminate

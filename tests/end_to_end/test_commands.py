@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import pq
 
-from proxy.server.verifiers_file import read_verifiers
+from proxy.load_logins import read_verifiers
 from proxy.twin.embedded import OWNER, Cluster
 from proxy.wire.scram import Verifier
 from tests import shop as shop_data

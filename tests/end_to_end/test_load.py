@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from proxy.execute.costs import MOST_REFUSALS
+from proxy.execute.load_limits import MOST_REFUSALS
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
 from tests.running import Noisegate, noisegate

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.server.verifiers_file import line_of
+from proxy.load_logins import line_of
 from proxy.wire.scram import Verifier
 from tests import shop as shop_data
 from tests.certificates import Authority

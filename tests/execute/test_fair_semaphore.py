@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.execute.fair_semaphore import FairSemaphore
+from proxy.execute.load_limits import FairSemaphore
 from tests.waiting import until
 
 LONG = 60.0  # seconds

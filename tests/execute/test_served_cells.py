@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 
 from proxy.execute.answer_cache import with_others
+from proxy.execute.known_releases import Relative, Relatives
 from proxy.execute.question import Question
-from proxy.execute.relatives import Relative, Relatives
 from proxy.execute.released_cells import Bounded, CellReading
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import StatementContext
 from rules.accounting.store import KeptRelease, Release
 from rules.mechanisms.cells import WHOLE, ReleasedKey
 from rules.mechanisms.cost import Mechanism

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from proxy.execute.clock import find_differing
 from proxy.execute.service import Answer
-from proxy.execute.time_zones import find_differing
 from rules.refusal import BadSetting, NotSupported
 from rules.values import value
 from rules.values.time_zones import ZoneUse

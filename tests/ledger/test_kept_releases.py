@@ -12,8 +12,8 @@ from typing import Protocol
 import psycopg
 import pytest
 
-from proxy.ledger import schema, stored_releases
-from proxy.ledger.connection import Connection
+from proxy.ledger import stored_releases
+from proxy.ledger.connection import SCRIPTS, Connection
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.postgres import PostgresLedger, _Connection
 from proxy.ledger.sqlite import APPLICATION_ID, SqliteLedger
@@ -226,7 +226,7 @@ async def test_the_anchor_knows_only_what_no_power_cut_takes_back(home: Home) ->
 
 def version_1(connection: Connection) -> None:
     """A ledger as version 1 kept it: ada has a release of last month and one that bob has seen; bob failed once."""
-    for statement in schema.SCRIPTS[0].split(";"):
+    for statement in SCRIPTS[0].split(";"):
         if statement.strip():
             connection.execute(statement)
     connection.execute("INSERT INTO meta VALUES ('identity', ?)", (IDENTITY,))

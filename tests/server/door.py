@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proxy.server.accounts import Accounts
-from proxy.server.client import Client
+from proxy.server.listener import Client
 from proxy.server.server_context import ServerContext
 from proxy.session.interfaces import OpenSession
 from proxy.settings import ServerSettings

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from proxy.execute.again import Promises
 from proxy.execute.public_rows import PublicRows
+from proxy.execute.repeated_statements import Promises
 from proxy.execute.service import Answer
 from proxy.execute.system_views import OwnRows
 from proxy.session.sessions import Sessions

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scramp import ScramClient
 
-from proxy.load_logins import find_oddities
+from proxy.load_logins import VerifiersError, find_oddities, line_of, read_verifiers
 from proxy.server.accounts import Account, Accounts, Attempt, DatedVerifier
-from proxy.server.verifiers_file import VerifiersError, line_of, read_verifiers
 from proxy.wire.authentication import AuthenticationSASLContinue
 from proxy.wire.exchange import Exchange, ProvedByCertificate
 from proxy.wire.frontend import SASLInitialResponse, SASLResponse

@@ -9,7 +9,7 @@ import itertools
 import psycopg
 import pytest
 
-from proxy.session.lexical_settings import ADMITTED, find_codec, is_refused
+from proxy.session.classify import ADMITTED, find_codec, is_refused
 from proxy.session.literals import literal
 from proxy.twin.embedded import Cluster
 from proxy.wire.backend import DataRow

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from proxy.session.byte_quota import ByteQuota, ByteQuotaLimits
 from proxy.session.prepared_statements import Prepared, PreparedStatements
+from proxy.session.usage_limits import ByteQuota, ByteQuotaLimits
 from proxy.settings import SessionSettings
 from proxy.wire.backend import DataRow, ErrorResponse
 from proxy.wire.buffer import FrameBuffer

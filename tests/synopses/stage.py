@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proxy.engines.postgres.snapshots import PostgresEngine
-from proxy.execute.cubes import CubeBook
 from proxy.execute.rulebook import Rulebook
+from proxy.execute.synopses import CubeBook
 from proxy.ledger.sqlite import SqliteLedger
 from proxy.synopses.cube_shelf import CubeShelf
 from proxy.synopses.cubes import CubeMaker

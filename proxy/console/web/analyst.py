@@ -14,7 +14,7 @@ from proxy.console.web.pages import Page
 from proxy.console.web.pictures import error_bars
 from proxy.console.web.statements import Charged, charged
 from proxy.execute.notices import short_number
-from proxy.execute.recent_answers import RecentAnswer
+from proxy.execute.shown_answers import RecentAnswer
 from proxy.recent_values import RecentValues
 from rules.accounting.budgets import period_of, span_of
 from rules.planner.column_facts import ColumnFacts

@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from proxy.console.commands import Console, Rows
 from proxy.console.language import Command
-from proxy.console.web.visits import Visit, Visits
-from proxy.execute.recent_answers import RecentAnswers
+from proxy.console.web.login import Visit, Visits
+from proxy.execute.shown_answers import RecentAnswers
 from proxy.log import event
 from proxy.session.recent_refusals import RecentRefusals
 from proxy.settings import WebSettings

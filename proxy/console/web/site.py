@@ -15,9 +15,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proxy.console.web import analyst, budgets, health, statements, tables, tables_history, try_it
-from proxy.console.web.login import Door
+from proxy.console.web.login import Door, Role, Visit, Visits
 from proxy.console.web.pages import Page, ProxyParts, TooLarge, plain, read_form, rendered
-from proxy.console.web.visits import Role, Visit, Visits
 from proxy.log import warn
 from proxy.wire.startup import LoginRefused
 from rules.refusal import Refusal

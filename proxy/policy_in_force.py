@@ -1,17 +1,62 @@
-"""`bounds: auto`: what private looks have found of columns, read from the ledger by everything that plans."""
+"""The rules as they are in force: with ranges that private looks have found, without what the DBA has not seen yet."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 from proxy.ledger.ledger import Ledger
-from proxy.load_config import ConfigurationError, check_rules, ledger_identity, open_ledger, told_to_the_dba
+from proxy.load_config import (
+    ConfigurationError,
+    check_rules,
+    ledger_identity,
+    lock_of,
+    open_ledger,
+    read_lock,
+    tell,
+    told_to_the_dba,
+)
+from proxy.log import warn
 from proxy.settings import Settings
 from rules.accounting.store import KeptBounds
 from rules.catalog import Catalog, TableName
 from rules.policy.column_kind import kind_of
+from rules.policy.freeze import Seen, Unseen, find_unseen, hide_unseen, see
 from rules.policy.model import Bound, Policy, table_name
+
+
+@dataclass(frozen=True)
+class Freeze:
+    """The schema as it was seen: what appears later is hidden from analysts until the DBA acknowledges it."""
+
+    rules: Path
+    seen: Seen | None = None
+    unseen: tuple[Unseen, ...] = ()  # what is hidden now, for operators
+
+    def read_again(self, policy: Policy, catalog: Catalog) -> "Freeze":
+        """At the start and when rules are loaded, which are acts of the DBA."""
+        seen = read_lock(self.rules)
+        if seen is None:
+            tell(
+                f"warning: there is no {lock_of(self.rules).name}: the schema as it is now is taken as seen, at each "
+                f"start and reload anew. noisegate lock {self.rules} keeps it"
+            )
+        return replace(self, seen=seen or see(policy, catalog))
+
+    def hide(self, policy: Policy, catalog: Catalog) -> Policy:
+        """The rules as analysts meet them."""
+        return policy if self.seen is None else hide_unseen(policy, catalog, self.seen)
+
+    def told(self, policy: Policy, catalog: Catalog, before: Sequence[Unseen]) -> "Freeze":
+        """Say what is hidden now and was not before."""
+        unseen = () if self.seen is None else find_unseen(policy, catalog, self.seen)
+        for late in unseen:
+            if late not in before:
+                finding = late.finding(lock_of(self.rules).name, str(self.rules))
+                tell(str(finding))
+                warn("hidden_until_locked", place=late.place)
+        return replace(self, unseen=unseen)
 
 
 async def with_kept_bounds(policy: Policy, catalog: Catalog, ledger: Ledger) -> Policy:

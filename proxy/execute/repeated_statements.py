@@ -1,4 +1,6 @@
-"""Answers that cost nothing when they are asked again: kept whole, and the ε that kept an error somebody asked for.
+"""Remember what a repeated statement needs: its plan, its free answer, and the price of an error that was asked for.
+
+Plans are made by worker processes and enforced by the kernel of this process.
 
 All that a free answer is made of stands in the ledger: the releases, who has paid for them, and what is left. While the
 ledger has the same version, whichever process might have written, only the clock can change it: a release is not fresh
@@ -9,23 +11,72 @@ account. Who asks the same again gets what was promised on the bound of the firs
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from proxy.execute.clock import Clock
 from proxy.execute.question import Question
-from proxy.execute.statement_context import StatementContext
+from proxy.execute.rulebook import Rulebook, StatementContext
+from proxy.metrics import stage
 from proxy.recent_values import RecentValues
 from rules.accounting.budgets import period_of, span_of
 from rules.accounting.store import LedgerStore, Promise
-from rules.planner.plan import Plan
+from rules.catalog import Catalog
+from rules.planner.plan import NeedsInner, Plan, Request
+from rules.policy.model import Policy
+from rules.release.sensitivity import enforced
 from rules.sql.session_settings import Within
+from rules.sql.statement import Reading
 
-Given = TypeVar("Given")
-
+_BYTES: Final = 16 * 1024 * 1024  # of requests and plans, as they are piped: a short text can have many groups
+AnswerParts = TypeVar("AnswerParts")
 _REMEMBERED: Final = 32 * 1024 * 1024  # bytes of answers
+_MOST: Final = 4096
+
+
+class Planner(Protocol):
+    """Reads and plans in processes that may be killed. `proxy.execute.worker_pool` has the one that is used."""
+
+    async def load(self, policy: Policy, catalog: Catalog) -> None: ...
+
+    async def read(self, text: str, analyst: str) -> Reading: ...
+
+    async def plan(self, request: Request, analyst: str) -> tuple[Plan | NeedsInner, int]:
+        """Plan a statement, or say what comes first; and how many bytes that has."""
+
+
+class Plans:
+    """The plans of all sessions. A plan depends on its request and the rules alone, so it is remembered, enforced."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._kept: RecentValues[tuple[int, Request], Plan | NeedsInner] = RecentValues(_BYTES)
+
+    async def plan(self, request: Request, analyst: str, rulebook: Rulebook) -> Plan | NeedsInner:
+        """Plan one statement, or refuse it, or say what must be answered before."""
+        if (known := self.find(request, rulebook)) is not None:
+            return known
+        with stage("plan"):
+            plan, size = await self._planner.plan(request, analyst)
+        if isinstance(plan, Plan):
+            plan = _enforced(replace(plan, time_zone=request.time_zone, generation=rulebook.generation), rulebook)
+            if plan.depends_on_time:
+                return plan
+        self._kept.keep((rulebook.generation, replace(request, now="")), plan, size)
+        return plan
+
+    def find(self, request: Request, rulebook: Rulebook) -> Plan | NeedsInner | None:
+        """Find the plan of a statement that was planned by these rules before."""
+        return self._kept.find((rulebook.generation, replace(request, now="")))
+
+
+def _enforced(plan: Plan, rulebook: Rulebook) -> Plan:
+    """Put the numbers of the statements that are run here into a plan, whatever the planner said of them."""
+    kernel, size = rulebook.kernel, rulebook.policy.group_size
+    blocks, foreseen = (tuple(enforced(block, kernel, size) for block in part) for part in (plan.blocks, plan.foreseen))
+    return replace(plan, blocks=blocks, foreseen=foreseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +88,30 @@ class LedgerReading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept(Generic[Given]):
+class _Kept(Generic[AnswerParts]):
     plan: Plan  # as long as it is kept, no other has its id
     reading: LedgerReading
     until: datetime
-    given: Given
+    parts: AnswerParts
 
 
-class Again(Generic[Given]):
+class FreeAnswers(Generic[AnswerParts]):
     """Remembers free answers: for each plan and analyst the last one."""
 
     def __init__(self, ledger: LedgerStore) -> None:
         self._ledger = ledger
-        self._kept: RecentValues[tuple[int, str], _Kept[Given]] = RecentValues(_REMEMBERED)
+        self._kept: RecentValues[tuple[int, str], _Kept[AnswerParts]] = RecentValues(_REMEMBERED)
 
     def reading(self, now: datetime) -> LedgerReading:
         """To be taken before any part is read: what is written meanwhile makes another version."""
         return LedgerReading(self._ledger.version(), now)
 
-    def find(self, plan: Plan, context: StatementContext, reading: LedgerReading) -> Given | None:
+    def find(self, plan: Plan, context: StatementContext, reading: LedgerReading) -> AnswerParts | None:
         """The answer that would be found now."""
         kept = self._kept.find((id(plan), context.analyst))
         if kept is None or kept.plan is not plan or reading.version != kept.reading.version:
             return None
-        return kept.given if kept.reading.now <= reading.now < kept.until else None
+        return kept.parts if kept.reading.now <= reading.now < kept.until else None
 
     def keep(
         self,
@@ -68,7 +119,7 @@ class Again(Generic[Given]):
         context: StatementContext,
         questions: Sequence[Question],
         reading: LedgerReading,
-        given: Given,
+        parts: AnswerParts,
         size: int,
     ) -> None:
         """Keep an answer of about so many bytes for which nothing was paid."""
@@ -79,10 +130,7 @@ class Again(Generic[Given]):
         times = [kept.time + fresh_for for kept in shown]
         span = span_of(period_of(reading.now, budgets), budgets)
         until = min([reading.now + fresh_for, *times, *(() if span is None else (span[1],))])
-        self._kept.keep((id(plan), context.analyst), _Kept(plan, reading, until, given), size)
-
-
-_MOST: Final = 4096
+        self._kept.keep((id(plan), context.analyst), _Kept(plan, reading, until, parts), size)
 
 
 class Promises:
@@ -93,19 +141,19 @@ class Promises:
         self._kept: RecentValues[tuple[str, str], Promise] = RecentValues(_MOST)
 
     async def find(self, analyst: str, plan: Plan, within: Within) -> Promise | None:
-        question = question_of(plan, within)
+        question = _question_of(plan, within)
         promise = self._kept.find((analyst, question))
         if promise is None and (promise := await self._ledger.find_promise(analyst, question)) is not None:
             self._kept.keep((analyst, question), promise, 1)
         return promise
 
     async def keep(self, analyst: str, plan: Plan, within: Within, promise: Promise) -> None:
-        question = question_of(plan, within)
+        question = _question_of(plan, within)
         self._kept.keep((analyst, question), promise, 1)
         await self._ledger.keep_promise(analyst, question, promise, self._clock())
 
 
-def question_of(plan: Plan, within: Within) -> str:
+def _question_of(plan: Plan, within: Within) -> str:
     """A digest that equal questions have, whatever ε they are planned with."""
     blocks = plan.blocks or plan.foreseen
     cuts = [(block.canonical, str(block.level), tuple(part.name for part in block.measures)) for block in blocks]

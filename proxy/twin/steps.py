@@ -1,32 +1,76 @@
-"""Apply steps to the living twin in one transaction, whoever stands in its way.
+"""Steps of a change to a twin, with names and values as SQL: statements, and what to do when one cannot be done.
 
-Sessions that hold a table are waited for, but not for ever: after half a minute they are ended.
+Steps are applied to the living twin in one transaction, whoever stands in its way: sessions that hold a table are
+waited for, but not for ever. After half a minute they are ended.
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
 
-from proxy.twin.sql_text import Step
+from rules.catalog import TableName
 
-LOCK_MILLISECONDS = 1000
-PAUSE_SECONDS = 0.2
-BATCH = 500  # statements in one message
+_NAME = r'("(?:[^"]|"")+"|[^".]+)'
+_QUALIFIED = re.compile(rf"{_NAME}\.{_NAME}")
+
+_LOCK_MILLISECONDS = 1000
+_PAUSE_SECONDS = 0.2
+_BATCH = 500  # statements in one message
 OWNER_SETTINGS = (
     "SET LOCAL search_path = ''; SET LOCAL client_min_messages = error; SET LOCAL session_replication_role = replica"
 )
 
 # Everyone else who holds a lock on a table, type or schema of the database.
-END_BLOCKERS = """
+_END_BLOCKERS = """
 SELECT pg_terminate_backend(a.pid)
 FROM pg_stat_activity a
 WHERE a.backend_type = 'client backend' AND a.usename <> current_user AND EXISTS (
     SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.locktype IN ('relation', 'object')
     AND (l.locktype = 'object' OR l.relation >= 16384))
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement. Where the twin cannot have it, `otherwise` takes its place; None: then the whole change fails."""
+
+    sql: str
+    otherwise: str | None = None
+
+
+def optional(sql: str) -> Step:
+    """Return what is left out where the twin lacks something: a function of an extension, an operator, a type."""
+    return Step(sql, "")
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(name: TableName) -> str:
+    return f"{quoted(name.schema)}.{quoted(name.name)}"
+
+
+def literal(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    body = text.replace("'", "''")
+    return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
+
+
+def find_qualified(text: str) -> TableName | None:
+    """The two names of what PostgreSQL printed as schema.name."""
+    match = _QUALIFIED.fullmatch(text)
+    return TableName(_plain(match[1]), _plain(match[2])) if match else None
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
 async def apply(connection: AsyncConnection[Any], steps: Sequence[Step], patience_seconds: float = 30) -> None:
@@ -36,20 +80,20 @@ async def apply(connection: AsyncConnection[Any], steps: Sequence[Step], patienc
     while True:
         try:
             async with connection.transaction():
-                await connection.execute(f"{OWNER_SETTINGS}; SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+                await connection.execute(f"{OWNER_SETTINGS}; SET LOCAL lock_timeout = {_LOCK_MILLISECONDS}")
                 await _run(connection, steps)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             if loop.time() >= deadline:
-                await connection.execute(END_BLOCKERS)
+                await connection.execute(_END_BLOCKERS)
         else:
             return
-        await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _run(connection: AsyncConnection[Any], steps: Sequence[Step]) -> None:
     """In large messages while everything goes well; a batch that fails is gone through one by one."""
-    for start in range(0, len(steps), BATCH):
-        batch = steps[start : start + BATCH]
+    for start in range(0, len(steps), _BATCH):
+        batch = steps[start : start + _BATCH]
         try:
             async with connection.transaction():
                 await connection.execute(";\n".join(step.sql for step in batch))

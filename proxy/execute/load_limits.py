@@ -1,18 +1,34 @@
-"""Let statements wait: for a place that analysts take in turn, a thread, an open gate, an equal statement.
+"""Limit the load of statements: they wait for a place, a thread or an open gate, and cost the database so much at most.
 
 Nobody has all places, and nobody's long queue stands before another's. Work of more than a few milliseconds is done in
 a thread beside the event loop, where it keeps no other session waiting.
+
+How many inner statements one needs follows from the question alone. What the database's planner expects does not: it
+knows statistics of the rows. So a refusal for it tells something for which nobody has paid, and an analyst is told so
+only a few times a day.
 """
 
 import asyncio
-from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from rules.refusal import Interrupted
+from proxy.settings import LoadLimits
+from rules.kernel.statement import Bounded, Tally
+from rules.refusal import Interrupted, TooComplex
+
+Result = TypeVar("Result")
+
+_MANY = 500  # numbers that take some milliseconds
+_THREADS = 3  # more would but take the interpreter from the event loop
+
+MOST_REFUSALS: Final = 20  # for what is expected, of one analyst in a day
+_DAY_SECONDS: Final = 86_400.0
+_CHEAPER: Final = "Use fewer joins, fewer aggregates or a narrower WHERE."
 
 
 class FairSemaphore:
@@ -74,12 +90,6 @@ class FairSemaphore:
                 queue.popleft().set_result(None)
                 self._call()
                 return
-
-
-Result = TypeVar("Result")
-
-_MANY = 500  # numbers that take some milliseconds
-_THREADS = 3  # more would but take the interpreter from the event loop
 
 
 class ComputePool:
@@ -154,3 +164,46 @@ class OneAtATime:
             except TimeoutError:
                 raise Interrupted("canceling statement due to statement timeout") from None
             yield
+
+
+@dataclass(frozen=True, slots=True)
+class CostLimits:
+    """The limits, and whom they have stopped: by analyst the questions, and when each was refused first."""
+
+    limits: LoadLimits
+    _refused: defaultdict[str, OrderedDict[frozenset[str], float]] = field(
+        default_factory=lambda: defaultdict(OrderedDict)
+    )
+
+    def check(self, analyst: str, statements: Sequence[Bounded | Tally], now: float) -> None:
+        """Refuse what is too much, was too much, or comes after too much that was; nothing is asked for it."""
+        if len(statements) > self.limits.statements:
+            raise TooComplex(
+                f"this needs {len(statements)} statements in the real database, and {self.limits.statements} are "
+                "allowed in one",
+                hint="Nothing was charged. Split the statement into several.",
+            )
+        refused = self._refused[analyst]
+        while refused and now - next(iter(refused.values())) > _DAY_SECONDS:
+            refused.popitem(last=False)
+        if _question_key(statements) in refused:
+            raise _too_costly()
+        if len(refused) >= MOST_REFUSALS:
+            raise TooComplex(
+                f"{MOST_REFUSALS} of your statements exceeded the cost limit within a day, and new ones are refused "
+                "until the first of them is a day old",
+                hint="Stored answers stay available.",
+            )
+
+    def refuse(self, analyst: str, statements: Sequence[Bounded | Tally], now: float) -> TooComplex:
+        """The refusal of what the planner expects too much of, which is remembered."""
+        self._refused[analyst][_question_key(statements)] = now
+        return _too_costly()
+
+
+def _question_key(statements: Sequence[Bounded | Tally]) -> frozenset[str]:
+    return frozenset(statement.sql for statement in statements)
+
+
+def _too_costly() -> TooComplex:
+    return TooComplex("the estimated cost of the statement exceeds the limit", hint=f"Nothing was charged. {_CHEAPER}")

@@ -1,6 +1,7 @@
-"""The newest answers of each analyst, with their margins: for the analyst's own page, and as rows of noisegate.last.
+"""Put answers together from their releases, and keep the newest of each analyst, for the own page and noisegate.last.
 
-All of it was sent to this analyst. Nothing of it is written anywhere, and a restart forgets it.
+Columns for the outer statement, their margins and notices are made of releases alone. All of an answer was sent to its
+analyst. Nothing of it is written anywhere, and a restart forgets it.
 """
 
 from collections import OrderedDict, deque
@@ -8,23 +9,112 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from itertools import islice
+from itertools import chain, islice
 from math import isfinite
 from typing import Final
 
-from proxy.execute.shown import Shown
+from proxy.execute.execute_private import Answered
+from proxy.execute.notices import (
+    agreement_notices,
+    bound_notices,
+    cells_notices,
+    cut_words,
+    few_units_notices,
+    outside_notices,
+    reuse_notice,
+    top_notices,
+    undefined_notices,
+    what_is_cut,
+)
+from proxy.execute.rulebook import Rulebook
 from rules.accounting.store import Receipt
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
 from rules.planner.plan import Plan
-from rules.release.margins import Margin, Value
-from rules.release.release import plain_measure
+from rules.release.margins import Margin, Value, margins_of
+from rules.release.marks import mark_columns
+from rules.release.release import Noised, columns, plain_measure
+from rules.release.replicates import points
 from rules.sql.system_views import Cell, row_text
 
 _MOST_ANSWERS: Final = 12
 _MOST_ANALYSTS: Final = 1000
 _MOST_BARS: Final = 24  # groups of an answer
+_SHOWN_BYTES: Final = 4096  # of one, with its plan
+_TEXT_BYTES: Final = 64
+_DOUBLES: Final = 10  # replicates of a margin in the time of one that is shown
+_UP: Final = Context(prec=6, rounding=ROUND_CEILING)
+_DOWN: Final = Context(prec=6, rounding=ROUND_FLOOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that follows from releases alone: the same for the same ones."""
+
+    columns: tuple[tuple[Text, ...], ...]
+    margins: tuple[Margin, ...]
+    cut: str  # what the margins do not hold
+    is_cut: tuple[str, ...]  # the same, by itself
+    notices: tuple[str, ...]
+    released: tuple[tuple[Block, Noised], ...]  # of what it is made
+
+    @property
+    def size(self) -> int:
+        """About so many bytes of memory."""
+        texts = sum(len(text) for column in self.columns for text in column if text is not None)
+        return _SHOWN_BYTES + texts + _TEXT_BYTES * sum(map(len, self.columns))
+
+
+def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
+    """Put an answer together. Error bars take some milliseconds a group."""
+    group_size = rulebook.policy.group_size
+    pairs = [(question.block, noised) for question, noised in answered]
+    margins = (margins_of(plan.results, place, *pair, group_size) for place, pair in enumerate(pairs))
+    marks = mark_columns(plan.marks, pairs)
+    questions = [question for question, _ in answered]
+    again = reuse_notice(questions)
+    return Shown(
+        (*(column for pair in pairs for column in columns(*pair)), *marks),
+        tuple(chain.from_iterable(margins)),
+        cut_words(questions),
+        what_is_cut(questions, group_size),
+        (
+            *bound_notices(questions, rulebook),
+            *top_notices(questions, group_size),
+            *outside_notices(answered),
+            *few_units_notices(answered),
+            *undefined_notices(answered),
+            *cells_notices(questions),
+            *agreement_notices(answered),
+            *_marks_notice(marks, by_rows=any(mark.by_rows for mark in plan.marks)),
+            *(() if again is None else (again,)),
+        ),
+        tuple(pairs),
+    )
+
+
+def _marks_notice(marks: Sequence[Sequence[Text]], *, by_rows: bool) -> Iterator[str]:
+    """Say why a tool shows numbers as empty, or fewer rows."""
+    rows = list(zip(*marks, strict=True))
+    kept = [row for row in rows if not (by_rows and all(mark == "t" for mark in row))]
+    if left_out := len(rows) - len(kept):
+        words = "row is left out" if left_out == 1 else "rows are left out"
+        yield f"{left_out} {words}, of {len(rows)}: noise alone could have made all of the numbers (noisegate.mark)"
+    marked, numbers = sum(row.count("t") for row in kept), sum(map(len, kept))
+    if marked:
+        yield f"{marked} of {numbers} numbers are marked: noise alone could have made them (noisegate.mark)"
+
+
+def work_of(answered: Sequence[Answered]) -> int:
+    """Return how many numbers that takes."""
+    return sum(len(noised.groups) * _numbers(question.block) for question, noised in answered)
+
+
+def _numbers(block: Block) -> int:
+    """For one group."""
+    replicates, _ = points(block.level)
+    return len(block.outputs) + replicates * len(block.bars) + replicates * len(block.outputs) // _DOUBLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +201,6 @@ def _label(text: Text) -> str:
     return "NULL" if text is None else text
 
 
-_UP: Final = Context(prec=6, rounding=ROUND_CEILING)
-_DOWN: Final = Context(prec=6, rounding=ROUND_FLOOR)
-
-
 def last_rows(
     receipt: Receipt, shown: Shown, blocks: Sequence[Block], now: datetime, *, group_size: int
 ) -> tuple[str, ...]:
@@ -123,10 +209,10 @@ def last_rows(
     left = receipt.tightest[0].left
     paid = (
         now.isoformat(sep=" "),
-        _number(cost.epsilon, _UP) if cost.pure else None,
-        _number(cost.delta, _UP),
-        _number(cost.rho, _UP),
-        _number(max(Decimal(0), left), _DOWN),
+        _plain_number(cost.epsilon, _UP) if cost.pure else None,
+        _plain_number(cost.delta, _UP),
+        _plain_number(cost.rho, _UP),
+        _plain_number(max(Decimal(0), left), _DOWN),
         "; ".join(dict.fromkeys(_left_out(blocks, group_size))) or "none",
         "; ".join(shown.is_cut) or "nothing",
     )
@@ -136,7 +222,7 @@ def last_rows(
 
 
 def _column(margin: Margin) -> tuple[Cell, ...]:
-    ends = (None if end is None else _number(Decimal(repr(end)), _UP) for end in (margin.least, margin.widest))
+    ends = (None if end is None else _plain_number(Decimal(repr(end)), _UP) for end in (margin.least, margin.widest))
     return (
         margin.name,
         *ends,
@@ -156,5 +242,5 @@ def _left_out(blocks: Sequence[Block], group_size: int) -> Iterator[str]:
             yield f"those with less than about {threshold:,} units"
 
 
-def _number(number: Decimal, context: Context) -> str:
+def _plain_number(number: Decimal, context: Context) -> str:
     return f"{context.create_decimal(number).normalize():f}"
