@@ -139,8 +139,8 @@ def _unit_column(table: Table, policy: Policy) -> str | None:
     return step.column if step.target in (None, home) else None
 
 
-def _advice(table: Table, column: str | None, beside: str = "") -> str:
+def _advice(table: Table, column: str | None, other_table: str = "") -> str:
     if column is None:
         return ""
-    colocated = f", colocate_with => '{beside}'" if beside else ""
+    colocated = f", colocate_with => '{other_table}'" if other_table else ""
     return f"SELECT create_distributed_table('{table.name}', '{column}'{colocated})"

@@ -82,12 +82,12 @@ class SystemViewHoles:
         return find_virtual(SCHEMA if schema is None and SCHEMA in self._search_path else schema or "", name)
 
 
-def outer_statement(tree: Node, places: list[Place], told: SystemViewHoles) -> tuple[str | int, ...]:
+def outer_statement(tree: Node, places: list[Place], system_views: SystemViewHoles) -> tuple[str | int, ...]:
     """Rewrite the tree in place of its blocks and of virtual relations, and return its text with holes."""
     for place in reversed(places):  # a block inside another's clauses before the one around it
         _rewrite(place)
     _drop_unused_ctes(tree)
-    return _with_holes(deparse(told.put_into(tree)))
+    return _with_holes(deparse(system_views.put_into(tree)))
 
 
 def _rewrite(place: Place) -> None:

@@ -183,7 +183,7 @@ def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, Lo
     elif not table.is_unique((way.unit,)):
         yield f"    rows_per_unit: {ROWS}   # how many rows of one unit count at most: chosen privately, or a number\n"
     look_results = {column: look_result for column, look_result in looked.items() if column is not None}
-    lines, are_rules = column_lines(table, way.unit.partition(" ->")[0], of_units=way.is_unit, found=look_results)
+    lines, are_rules = column_lines(table, way.unit.partition(" ->")[0], of_units=way.is_unit, looked_at=look_results)
     if lines:
         yield f"    {'' if are_rules else '# '}columns:\n"
         yield from lines

@@ -37,14 +37,14 @@ def remark(of: Table | Column) -> str:
 
 
 def column_lines(
-    table: Table, unit: str, *, of_units: bool, found: Mapping[str, LookResult] = _NOTHING
+    table: Table, unit: str, *, of_units: bool, looked_at: Mapping[str, LookResult] = _NOTHING
 ) -> tuple[list[str], bool]:
     """A line for each column of which there is something to say, and whether any of them is a rule already.
 
-    `found` is what a private look has told of columns.
+    `looked_at` is what a private look has told of columns.
     """
     columns = own_columns(table, unit)
-    rules = {name: text for name, look_result in found.items() if (text := _looked_up(look_result))}
+    rules = {name: text for name, look_result in looked_at.items() if (text := _looked_up(look_result))}
     lines = [
         line for column in columns if (line := column_line(column, table, rules.get(column.name), of_units=of_units))
     ]

@@ -6,7 +6,7 @@ from rules.functions.coerce import typed
 from rules.functions.function import EvalContext, Operands, check_unicode, function, function_of_name
 from rules.functions.guard import LONGEST_TEXT
 from rules.functions.guard import padded as filled
-from rules.functions.text.strings import constant_text, made, text, whole_constant
+from rules.functions.text.strings import constant_text, text, text_of_first, whole_constant
 from rules.values.domain import Range
 from rules.values.expression import Apply, Expression, Operand
 from rules.values.types import INT4, TEXT
@@ -16,7 +16,7 @@ _MOST_COPIES = 100
 
 @function("reverse", arguments=1, examples="reverse(t) | reverse(m::text)")
 def reverse(operands: Operands, setting: EvalContext) -> Expression:
-    return made("reverse", "reverse({0})", (text(operands[0], setting),), lambda text: text[::-1])
+    return text_of_first("reverse", "reverse({0})", (text(operands[0], setting),), lambda text: text[::-1])
 
 
 @function(
@@ -36,7 +36,7 @@ def split_part(operands: Operands, setting: EvalContext) -> Expression:
         parts = item.split(delimiter.text) if delimiter.text else [item]
         return parts[index] if index < len(parts) else ""
 
-    return made("split_part", "split_part({0}, {1}, {2})", (argument, delimiter, place), change)
+    return text_of_first("split_part", "split_part({0}, {1}, {2})", (argument, delimiter, place), change)
 
 
 @function("translate", arguments=3, examples="translate(t, 'aba', 'xy') | translate(m::text, 'adda', 'x')")
@@ -46,7 +46,7 @@ def translate(operands: Operands, setting: EvalContext) -> Expression:
     old, new = (constant_text("translate", operand, setting) for operand in operands[1:])
     partners = dict(reversed([*zip(old.text or "", [*(new.text or ""), *[""] * len(old.text or "")], strict=False)]))
     arguments = (argument, old, new)
-    return made(
+    return text_of_first(
         "translate", "translate({0}, {1}, {2})", arguments, lambda text: text.translate(str.maketrans(partners))
     )
 
@@ -64,13 +64,13 @@ def padded(name: str, operands: Operands, setting: EvalContext) -> Expression:
         return f"{more}{item[:size]}" if name == "lpad" else f"{item[:size]}{more}"
 
     holes = ", ".join(f"{{{place}}}" for place in range(2 + len(filling)))
-    return made(name, f"{name}({holes})", (argument, length, *filling), change)
+    return text_of_first(name, f"{name}({holes})", (argument, length, *filling), change)
 
 
 @function("repeat", arguments=2, examples="repeat(t, 3) | repeat(m::text, 2) | repeat(t, 0)")
 def repeat(operands: Operands, setting: EvalContext) -> Expression:
     times = whole_constant("repeat", operands[1], setting, most=_MOST_COPIES)
-    return made(
+    return text_of_first(
         "repeat", "repeat({0}, {1})", (text(operands[0], setting), times), lambda text: text * int(times.text or 0)
     )
 
@@ -92,7 +92,9 @@ def overlay(operands: Operands, setting: EvalContext) -> Expression:
     size = int(lengths[0].text or 0) if lengths else len(put)
     holes = ", ".join(f"{{{place}}}" for place in range(3 + len(lengths)))
     arguments = (argument, new, start, *lengths)
-    return made("overlay", f'"overlay"({holes})', arguments, lambda text: text[:first] + put + text[first + size :])
+    return text_of_first(
+        "overlay", f'"overlay"({holes})', arguments, lambda text: text[:first] + put + text[first + size :]
+    )
 
 
 @function("ascii", arguments=1, examples="ascii(t)")

@@ -26,7 +26,7 @@ def text(operand: Operand, setting: EvalContext) -> Expression:
     return short(argument)
 
 
-def made(
+def text_of_first(
     name: str,
     sql: str,
     expressions: tuple[Expression, ...],
@@ -65,13 +65,13 @@ def _cased(name: str, operands: Operands, setting: EvalContext, change: Callable
     argument = text(operands[0], setting)
     is_listed = _image(argument, change) != ANYTHING
     sql = f'({name}({{0}} COLLATE "C") COLLATE "default")' if is_listed else f"{name}({{0}})"
-    return made(name, sql, (argument,), change)
+    return text_of_first(name, sql, (argument,), change)
 
 
 @function("initcap", arguments=1, examples="initcap(t)")
 def initcap(operands: Operands, setting: EvalContext) -> Expression:
     check_unicode("initcap", setting)
-    return made("initcap", "initcap({0})", (text(operands[0], setting),))
+    return text_of_first("initcap", "initcap({0})", (text(operands[0], setting),))
 
 
 @function_of_name(
@@ -88,9 +88,9 @@ def trim(name: str, operands: Operands, setting: EvalContext) -> Expression:
     argument = text(operands[0], setting)
     cut = {"btrim": str.strip, "ltrim": str.lstrip, "rtrim": str.rstrip}[name]
     if len(operands) == 1:
-        return made(name, f"{name}({{0}})", (argument,), lambda text: cut(text, " "), is_short=True)
+        return text_of_first(name, f"{name}({{0}})", (argument,), lambda text: cut(text, " "), is_short=True)
     signs = constant_text(name, operands[1], setting)
-    return made(
+    return text_of_first(
         name, f"{name}({{0}}, {{1}})", (argument, signs), lambda text: cut(text, signs.text or "\0"), is_short=True
     )
 
@@ -102,7 +102,7 @@ def ends(name: str, operands: Operands, setting: EvalContext) -> Expression:
     argument, count = text(operands[0], setting), whole_constant(name, operands[1], setting, least=-LONGEST_TEXT)
     size = int(count.text or 0)
     cut = (lambda length: length[:size]) if name == "left" else (lambda length: length[-size:] if size else "")
-    return made(name, f'"{name}"({{0}}, {{1}})', (argument, count), cut if size >= 0 else None, is_short=True)
+    return text_of_first(name, f'"{name}"({{0}}, {{1}})', (argument, count), cut if size >= 0 else None, is_short=True)
 
 
 @function("substr", arguments=(2, 3), examples="substr(t, 2)")
@@ -116,7 +116,7 @@ def substring(operands: Operands, setting: EvalContext) -> Expression:
     holes = ", ".join(f"{{{place}}}" for place in range(2 + len(lengths)))
     arguments = (argument, start, *lengths)
     sql = f'"substring"({holes})'
-    return made("substring", sql, arguments, lambda text: text[max(first, 0) : max(last, 0)], is_short=True)
+    return text_of_first("substring", sql, arguments, lambda text: text[max(first, 0) : max(last, 0)], is_short=True)
 
 
 @function("replace", arguments=3, examples="replace(t, 'a', 'bcd') | replace(t, '', 'x') | replace(m::text, 'a', 'oo')")
@@ -127,7 +127,9 @@ def replace(operands: Operands, setting: EvalContext) -> Expression:
     def change(item: str) -> str:
         return item.replace(old.text, new.text or "") if old.text else item
 
-    return made("replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (argument, old, new), change)
+    return text_of_first(
+        "replace", f'"left"(replace({{0}}, {{1}}, {{2}}), {LONGEST_TEXT})', (argument, old, new), change
+    )
 
 
 @function_of_name("length", arguments=1, examples="length(t)")
