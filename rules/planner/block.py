@@ -146,10 +146,10 @@ def _listing(keyed: Keyed, request: Request, context: PlannerContext) -> Listing
     """The groups that are known without the data; None where they are found."""
     node = keyed.source.node
     parts = list_parts(keyed.keys, node, context)
-    if parts is None:
+    listing = None if parts is None else listing_of(keyed.keys, parts, context.policy.groups_limit, joints(node))
+    if listing is None:
         check_threshold(keyed.keys, request.delta, may_have=context.policy.statement_delta())
-        return None
-    return listing_of(keyed.keys, parts, context.policy.groups_limit, joints(node))
+    return listing
 
 
 def _check_choices(parts: tuple[Contribution, ...], public: PublicGroups | None) -> None:
