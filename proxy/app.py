@@ -15,8 +15,7 @@ from proxy.console.http import OperatorPort
 from proxy.console.session import ConsoleSession
 from proxy.console.vitals import Vitals
 from proxy.console.web.port import WebConsole
-from proxy.engines.engine import EngineError, SchemaChanged
-from proxy.engines.postgres.privileges import tables_to_read
+from proxy.engines.engine import EngineError, SchemaChanged, tables_to_read
 from proxy.execute.clock import system_clock
 from proxy.load_config import (
     ConfigurationError,

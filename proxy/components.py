@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import psycopg
 
 from proxy.causes import cause_of
-from proxy.engines.engine import EngineError, EngineTooOld
-from proxy.engines.postgres.privileges import tables_to_read
+from proxy.engines.engine import Engine, EngineError, EngineTooOld, WatchedEngine, tables_to_read
 from proxy.engines.postgres.public_reader import PublicReader
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import find_differing, system_clock
@@ -90,7 +89,7 @@ async def open_components(
     return Components(engine, planner, service, sessions, catalog, twins, shelf, cubes, ledger, freeze)
 
 
-async def find_differing_zones(engine: PostgresEngine, policy: Policy, catalog: Catalog, *, is_told: bool) -> list[str]:
+async def find_differing_zones(engine: Engine, policy: Policy, catalog: Catalog, *, is_told: bool) -> list[str]:
     """Name the time zones that differ. The demo does not tell: nobody there can install other tables of zones."""
     return await find_differing(engine, policy, catalog, system_clock()) if is_told else []
 
@@ -110,7 +109,7 @@ def cause_fields(error: Exception) -> dict[str, str]:
 
 
 async def _look_first(
-    engine: PostgresEngine, policy: Policy, retry_seconds: float, *, warns_of_zones: bool
+    engine: WatchedEngine, policy: Policy, retry_seconds: float, *, warns_of_zones: bool
 ) -> tuple[Catalog, list[str]]:
     """The catalog, and what our role may do too much or zones differ in, as soon as the database lets us in."""
     while True:

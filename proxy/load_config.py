@@ -13,7 +13,7 @@ from pathlib import Path
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engine import WatchedEngine
 from proxy.ledger.group_commit import Home
 from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
@@ -133,7 +133,7 @@ def read_tls(settings: ServerSettings) -> Tls | None:
         raise ConfigurationError(f"the certificate cannot be used: {error}") from None
 
 
-async def check_engine_settings(policy: Policy, engine: PostgresEngine) -> None:
+async def check_engine_settings(policy: Policy, engine: WatchedEngine) -> None:
     """The real database must take what the rules pin there: else it would refuse every statement."""
     refused = await engine.find_refused(policy.engine_settings)
     if refused:

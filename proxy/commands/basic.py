@@ -13,8 +13,7 @@ from typing import TypeVar
 import uvloop
 
 from proxy.app import App
-from proxy.engines.engine import EngineError, EngineTooOld
-from proxy.engines.postgres.privileges import tables_to_read
+from proxy.engines.engine import EngineError, EngineTooOld, tables_to_read
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import find_differing, system_clock
 from proxy.load_config import ConfigurationError, check_engine_settings

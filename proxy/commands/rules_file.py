@@ -12,8 +12,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from proxy.commands.basic import Look, look_at, run, say
 from proxy.commands.check_report import CheckReport
+from proxy.engines.engine import Readable
 from proxy.engines.postgres.privileges import grants_of
-from proxy.engines.postgres.public_reader import Readable, find_excess, public_grants
+from proxy.engines.postgres.public_reader import find_excess, public_grants
 from proxy.load_config import ConfigurationError, database_of, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
 from proxy.policy_in_force import as_words, put_bounds, read_kept

@@ -10,8 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from proxy.causes import ledger_cause
-from proxy.engines.engine import EngineError
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engine import EngineError, WatchedEngine
 from proxy.execute.clock import Clock
 from proxy.execute.service import Service
 from proxy.execute.worker_pool import PlannerPool
@@ -52,7 +51,7 @@ class Vitals:
     listener: Listener
     sessions: Sessions
     service: Service
-    engine: PostgresEngine
+    engine: WatchedEngine
     planner: PlannerPool
     twins: Twins
     ledger: Ledger

@@ -1,15 +1,23 @@
-"""Interface of a real database: its catalog, and grouped aggregates over one snapshot."""
+"""Interface of a real database: its catalog, grouped aggregates over one snapshot, and the login of public rows."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from proxy.causes import UNKNOWN, Cause, reason_of
 from rules.catalog import Catalog, Table, TableName
 from rules.kernel.statement import Bounded, Marginals, Tally
+from rules.planner.plan import PublicQuery
+from rules.policy.model import Policy, table_name
 from rules.refusal import BadSetting, CannotRun, Interrupted, Refusal, RulesChanged, Unavailable
 
 Row = tuple[bytes | None, ...]  # every column as the server wrote its text, in the database's own encoding
+
+
+PUBLIC_CONNECTIONS: Final = 2  # of the login that reads public rows
+MOST_PUBLIC_ROWS: Final = 10_000
+MOST_PUBLIC_CHARACTERS: Final = 1_000  # of one value
 
 
 class EngineError(Exception):
@@ -57,6 +65,14 @@ class Unplannable(EngineError):
 
 class TooCostly(EngineError):
     """The real database's planner expects more work than is allowed. Nothing was run."""
+
+
+class TooPowerful(EngineError):
+    """The login may do more than read the public tables. Nothing was run. Its texts are of the schema alone."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("; ".join(reasons), cause=Cause("too_powerful"))
+        self.reasons = tuple(reasons)
 
 
 def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
@@ -138,3 +154,58 @@ class Engine(Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+class WatchedEngine(Engine, Protocol):
+    """A real database as operators set it up and watch it."""
+
+    in_use: int
+    """Connections with a snapshot."""
+
+    @property
+    def idle(self) -> int:
+        """Connections that are kept for the next snapshot."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether all connections are in use."""
+
+    async def find_refused(self, settings: Mapping[str, str]) -> list[str]:
+        """Return those of these settings that the server does not take."""
+
+    async def check(self, timeout_seconds: float) -> None:
+        """Begin a transaction and end it; raises EngineError where the database lets nobody in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The public tables, and the columns of them that exist for analysts."""
+
+    columns: tuple[tuple[TableName, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, policy: Policy, catalog: Catalog) -> "Readable":
+        found = []
+        for table in catalog.tables:
+            rules = policy.find_table(table.name)
+            if rules is not None and rules.public:
+                found.append((table.name, tuple(each.name for each in table.columns if not rules.hides(each))))
+        return cls(tuple(found))
+
+
+class PublicLogin(Protocol):
+    """A login that reads the public tables alone, and runs queries over them."""
+
+    async def read(
+        self, query: PublicQuery, width: int, readable: Readable, tables: Mapping[TableName, Table], *,
+        time_zone: str, timeout_seconds: float,
+    ) -> tuple[tuple[str | None, ...], ...]:  # fmt: skip
+        """Return the rows as texts, one more than MOST_PUBLIC_ROWS where there are more.
+
+        Raises an EngineError: TooPowerful before anything ran, SchemaChanged where a table is not what it was.
+        """
+
+
+def tables_to_read(policy: Policy) -> list[TableName]:
+    """The tables whose rows are read: views of protected tables are read as their texts."""
+    return [table_name(text) for text, rules in policy.tables.items() if not rules.view]

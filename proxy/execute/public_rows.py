@@ -7,8 +7,18 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Final
 
-from proxy.engines.engine import EngineError, SchemaChanged, StatementFailed, TooCostly, refusal_before_charge
-from proxy.engines.postgres.public_reader import CONNECTIONS, MOST_CHARACTERS, MOST_ROWS, PublicReader, TooPowerful
+from proxy.engines.engine import (
+    MOST_PUBLIC_CHARACTERS,
+    MOST_PUBLIC_ROWS,
+    PUBLIC_CONNECTIONS,
+    EngineError,
+    PublicLogin,
+    SchemaChanged,
+    StatementFailed,
+    TooCostly,
+    TooPowerful,
+    refusal_before_charge,
+)
 from proxy.execute.load_limits import FairSemaphore
 from proxy.execute.rulebook import Rulebook
 from proxy.log import warn
@@ -30,13 +40,13 @@ class PublicRows:
 
     def __init__(
         self,
-        reader: PublicReader | None = None,
+        reader: PublicLogin | None = None,
         closed: Callable[[], Collection[TableName]] = tuple,
         on_change: Callable[[], None] | None = None,
     ) -> None:
         self._reader, self._closed = reader, closed
         self._on_change = on_change  # when a table is not what the catalog says
-        self._turns = FairSemaphore(CONNECTIONS, most=1)
+        self._turns = FairSemaphore(PUBLIC_CONNECTIONS, most=1)
         self._kept: RecentValues[tuple[int, PublicQuery, int, str], tuple[Rows, float]] = RecentValues(_KEPT_BYTES)
 
     @property
@@ -54,10 +64,10 @@ class PublicRows:
         if kept is not None and now < kept[1]:
             return kept[0]
         rows = await self._read(query, width, rulebook, analyst, zone, max(0.001, min(seconds, MOST_SECONDS)))
-        if len(rows) > MOST_ROWS:
-            raise TooComplex(f"a subquery returns more than {MOST_ROWS} rows", hint="Add LIMIT to the subquery.")
-        if any(cell is not None and len(cell) > MOST_CHARACTERS for row in rows for cell in row):
-            raise TooComplex(f"a subquery returns a text of more than {MOST_CHARACTERS} characters", hint=_HINT)
+        if len(rows) > MOST_PUBLIC_ROWS:
+            raise TooComplex(f"a subquery returns more than {MOST_PUBLIC_ROWS} rows", hint="Add LIMIT to the subquery.")
+        if any(cell is not None and len(cell) > MOST_PUBLIC_CHARACTERS for row in rows for cell in row):
+            raise TooComplex(f"a subquery returns a text of more than {MOST_PUBLIC_CHARACTERS} characters", hint=_HINT)
         size = len(query.sql) + sum(len(cell or "") + 60 for row in rows for cell in row)
         self._kept.keep(key, (rows, now + _KEPT_SECONDS), size)
         return rows

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from decimal import Decimal
 
-from proxy.engines.postgres.public_reader import Readable
+from proxy.engines.engine import Readable
 from proxy.execute.synopses import CubeState
 from rules.accounting.budgets import Budgets, budgets_of
 from rules.catalog import Catalog, TableName

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from proxy.engines.engine import SchemaChanged, StatementFailed
-from proxy.engines.postgres.public_reader import PublicReader, Readable, TooPowerful, public_grants
+from proxy.engines.engine import Readable, SchemaChanged, StatementFailed, TooPowerful
+from proxy.engines.postgres.public_reader import PublicReader, public_grants
 from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog, TableName
 from rules.planner.plan import PublicQuery

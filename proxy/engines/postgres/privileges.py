@@ -6,8 +6,9 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.sql import Identifier, Literal
 
+from proxy.engines.engine import tables_to_read
 from rules.catalog import TableName
-from rules.policy.model import Policy, table_name
+from rules.policy.model import Policy
 
 ATTRIBUTES = {
     "r.rolsuper": "is a superuser: the database could not stop a mistake of the proxy",
@@ -109,11 +110,6 @@ async def find_missing(connection: AsyncConnection[Any], named: Sequence[TableNa
         if parts:
             missing[TableName(schema, name)] = "; ".join(parts)
     return missing
-
-
-def tables_to_read(policy: Policy) -> list[TableName]:
-    """The tables whose rows are read: views of protected tables are read as their texts."""
-    return [table_name(text) for text, rules in policy.tables.items() if not rules.view]
 
 
 def grants_of(policy: Policy, database: str, role: str, verifier: str = "") -> str:

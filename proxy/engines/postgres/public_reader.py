@@ -5,13 +5,22 @@ So a query that reached further than its allow-list (`rules.sql.public_sql`) wou
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from psycopg.sql import Identifier, Literal
 
 from proxy.causes import Cause
-from proxy.engines.engine import EngineError, Row, SchemaChanged, TooCostly
+from proxy.engines.engine import (
+    MOST_PUBLIC_CHARACTERS,
+    MOST_PUBLIC_ROWS,
+    PUBLIC_CONNECTIONS,
+    EngineError,
+    Readable,
+    Row,
+    SchemaChanged,
+    TooCostly,
+    TooPowerful,
+)
 from proxy.engines.postgres.catalog_queries import FINGERPRINTS
 from proxy.engines.postgres.opening import cost_of
 from proxy.engines.postgres.snapshots import PostgresEngine
@@ -19,10 +28,7 @@ from rules.catalog import Catalog, Table, TableName
 from rules.planner.plan import PublicQuery
 from rules.policy.model import Policy
 
-CONNECTIONS: Final = 2
 CHECK_SECONDS: Final = 10.0
-MOST_ROWS: Final = 10_000
-MOST_CHARACTERS: Final = 1_000  # of one value
 _FIRST_OF_USERS: Final = 16_384  # OIDs below were made by initdb
 
 # Nothing but a plain login: no attribute that is above privileges, and a member of no role, by SET ROLE either.
@@ -68,41 +74,17 @@ FROM pg_catalog.pg_cast t WHERE t.oid >= {first} AND t.castfunc >= {first}
 """
 
 
-class TooPowerful(EngineError):
-    """The login may do more than read the public tables. Nothing was run. Its texts are of the schema alone."""
-
-    def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("; ".join(reasons), cause=Cause("too_powerful"))
-        self.reasons = tuple(reasons)
-
-
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """The public tables, and the columns of them that exist for analysts."""
-
-    columns: tuple[tuple[TableName, tuple[str, ...]], ...]
-
-    @classmethod
-    def of(cls, policy: Policy, catalog: Catalog) -> "Readable":
-        found = []
-        for table in catalog.tables:
-            rules = policy.find_table(table.name)
-            if rules is not None and rules.public:
-                found.append((table.name, tuple(each.name for each in table.columns if not rules.hides(each))))
-        return cls(tuple(found))
-
-
 class PublicReader:
     """Runs queries over public tables alone, as that login."""
 
     def __init__(self, dsn: str, *, most_cost: float | None = None) -> None:
-        self._engine, self._most_cost = PostgresEngine(dsn, connections=CONNECTIONS), most_cost
+        self._engine, self._most_cost = PostgresEngine(dsn, connections=PUBLIC_CONNECTIONS), most_cost
 
     async def read(
         self, query: PublicQuery, width: int, readable: Readable, tables: Mapping[TableName, Table], *,
         time_zone: str, timeout_seconds: float,
     ) -> tuple[tuple[str | None, ...], ...]:  # fmt: skip
-        """Return the rows as texts, one more than MOST_ROWS where there are more.
+        """Return the rows as texts, one more than MOST_PUBLIC_ROWS where there are more.
 
         Raises an EngineError: TooPowerful before anything ran, SchemaChanged where a table is not what it was.
         """
@@ -181,8 +163,10 @@ def _array(names: Collection[str]) -> str:
 def _limited(sql: str, width: int) -> str:
     """As many rows, and of each value as many characters, as are taken in, and one more."""
     names = [f"c{place}" for place in range(width)]
-    cut = ", ".join(f"pg_catalog.left(CAST(a.{name} AS pg_catalog.text), {MOST_CHARACTERS + 1})" for name in names)
-    return f"SELECT {cut} FROM ({sql}) AS a ({', '.join(names)}) LIMIT {MOST_ROWS + 1}"
+    cut = ", ".join(
+        f"pg_catalog.left(CAST(a.{name} AS pg_catalog.text), {MOST_PUBLIC_CHARACTERS + 1})" for name in names
+    )
+    return f"SELECT {cut} FROM ({sql}) AS a ({', '.join(names)}) LIMIT {MOST_PUBLIC_ROWS + 1}"
 
 
 def _fingerprints(tables: Sequence[Table]) -> str:
