@@ -29,8 +29,7 @@ from proxy.log import warn
 from proxy.policy_in_force import Freeze, with_kept_bounds
 from proxy.session.sessions import Sessions
 from proxy.settings import Settings
-from proxy.synopses.cube_shelf import CubeShelf
-from proxy.synopses.cubes import CubeMaker
+from proxy.synopses.cubes import CubeMaker, CubeShelf
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.twin import ClusterError, TwinError, TwinLimits

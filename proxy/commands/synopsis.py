@@ -20,11 +20,10 @@ from proxy.execute.rulebook import Rulebook
 from proxy.load_config import check_rules, ledger_identity, open_ledger, read_rules
 from proxy.policy_in_force import Freeze
 from proxy.settings import Settings
-from proxy.synopses.cube_shelf import listing_of
-from proxy.synopses.cubes import CubeMaker
-from proxy.synopses.drop import drop as drop_made
+from proxy.synopses.cubes import CubeMaker, listing_of
 from proxy.synopses.fit_process import FitFailed
 from proxy.synopses.make import Maker
+from proxy.synopses.make import drop as drop_made
 from proxy.synopses.shelf import fitted_schema, told_epsilon
 from proxy.twin.steps import qualified
 from proxy.twin.synthetic import SyntheticSchema

@@ -204,15 +204,19 @@ class PlannerPool:
         self._loaded[worker] = generation
 
     async def _renew(self) -> None:
-        """Start one worker in the place of an empty one, and wait until it has loaded its modules."""
+        """Start one worker in the place of an empty one."""
         self._idle.remove(None)
-        worker = await self._fresh()
-        await worker.ask(QUESTIONS.encode(Read("SELECT 1")), READ)
-        self._idle.append(worker)
+        self._idle.append(await self._fresh())
 
     async def _fresh(self) -> Worker:
+        """Start a worker, and wait until it has loaded its modules: a question has less time than that may take."""
         worker = await Worker.start()
         self._workers.add(worker)
+        try:
+            await worker.ask(QUESTIONS.encode(Read("SELECT 1")), READ)
+        except BaseException:
+            await self._end(worker)
+            raise
         return worker
 
     async def _end(self, worker: Worker | None) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
-from proxy.ledger import charges, closing, promises, requests, stored_releases
+from proxy.ledger import charges, checkpoints, promises, requests, stored_releases
 from proxy.ledger.checkpoints import Checkpoints
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
@@ -124,14 +124,14 @@ class Ledger:
     async def close_before(self, until: datetime, time: datetime) -> tuple[int, int]:
         """Close all entries before a moment into a sum; how many there were, and charges among them."""
 
-        def sum_up() -> closing.Closing:
+        def sum_up() -> checkpoints.Closing:
             with self._home.snapshot() as connection:
-                return closing.sum_up(connection, "", until)
+                return checkpoints.sum_up(connection, "", until)
 
         made = await asyncio.to_thread(sum_up)
         if made.after.number > made.before.number:
-            await self._batches.run(lambda connection: closing.close(connection, made, time))
-        for job in closing.deletions(made.after):
+            await self._batches.run(lambda connection: checkpoints.close(connection, made, time))
+        for job in checkpoints.deletions(made.after):
             while await self._batches.run(job):
                 """Others charge between one piece and the next."""
         return made.after.number - made.before.number, made.after.charges - made.before.charges

@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from proxy.causes import cause_of
 from proxy.execute.clock import Clock, system_clock
 from proxy.log import warn
-from proxy.wire.exchange import Exchange, ProvedByCertificate, ScramExchange
+from proxy.wire.authentication import Exchange, ProvedByCertificate, ScramExchange
 from proxy.wire.scram import SALT_BYTES, USUAL_ITERATIONS, Verifier
 
 UNREADABLE: Final = "auth_query"

@@ -57,13 +57,13 @@ def _items(values: Iterable[str | None]) -> str:
 
 
 def literal(value: str | None) -> str:
-    """A string constant, or NULL.
+    r"""A string constant, or NULL.
 
     Example:
         >>> literal("it's")
         "'it''s'"
         >>> print(literal("C:\\temp"))
-        E'C:\\\\temp'
+        E'C:\\temp'
     """
     if value is None:
         return "NULL"

@@ -1,21 +1,23 @@
-"""Make a synopsis: plan, charge, look, noise, keep. In this order, as every statement is.
+"""Make a synopsis: plan, charge, look, noise, keep. In this order, as every statement is. When, and how one is dropped.
 
-It is charged to an account of its own and to the budget of all; its readers are charged when they may read it.
+It is charged to an account of its own and to the budget of all; its readers are charged when they may read it. Dropping
+is a mark in the ledger: it takes away what was made, for every proxy, until it is made again. What was paid stays paid.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from typing import Final
+from zoneinfo import ZoneInfo
 
 from proxy.engines.engine import Engine, EngineError, Snapshot
 from proxy.execute.audit import Faults, failures_of
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import Rulebook, StatementContext
-from proxy.synopses.drop import is_dropped
-from rules.accounting.store import Charge, KeptRelease, LedgerStore, ReleaseQuery
+from rules.accounting.store import Charge, KeptRelease, LedgerStore, Release, ReleaseQuery
 from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
 from rules.mechanisms.cost import Mechanism
@@ -32,6 +34,10 @@ SECONDS = 3600.0  # that the database may take for one synopsis
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 _SESSION = "synopsis"
 _ANY_PRICE = Decimal(0)  # what was paid is what is shown
+
+_DROPPED: Final = "dropped"
+
+AGAIN: Final = timedelta(hours=1)  # after a make that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +153,54 @@ async def _look(plan: SynopsisPlan, statements: Sequence[Marginals], snapshot: S
 def _context(plan: SynopsisPlan, rulebook: Rulebook) -> StatementContext:
     name = account_name(plan.name)
     return StatementContext(name, _SESSION, rulebook, "UTC", asyncio.get_running_loop().time() + SECONDS, name, name)
+
+
+async def drop(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime) -> bool:
+    """Mark what was made last as dropped; return whether there was anything. It costs nothing."""
+    account = account_name(name)
+    made = await ledger.newest_of(account)
+    if not made or is_mark(made):
+        return False
+    shape = f"drop {account}"
+    charge = Charge(now, account, _SESSION, shape, rulebook.policy.unit, (), (), statement=shape, shape=shape)
+    receipt = await ledger.charge(charge, rulebook.budgets)
+    await ledger.settle(receipt.charge, [Release(account, _DROPPED, Mechanism.pure(Decimal(0)), (), ())])
+    return True
+
+
+async def is_dropped(name: str, ledger: LedgerStore) -> bool:
+    """Tell whether nothing was made since it was dropped."""
+    return is_mark(await ledger.newest_of(account_name(name)))
+
+
+def is_mark(kept: Iterable[KeptRelease]) -> bool:
+    """Tell whether these releases are the mark of a drop."""
+    return any(each.release.measure == _DROPPED for each in kept)
+
+
+async def is_due(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime) -> bool:
+    """Tell whether nothing was charged for it since it had to be made last; what failed after its charge is not due."""
+    review = await ledger.review(account_name(name), rulebook.budgets, now, most_charges=1)
+    refresh, time_zone = rulebook.policy.synopses[name].refresh, rulebook.policy.budget.time_zone
+    begins = _period_start(now, refresh, time_zone)
+    if review.charges:
+        return begins is not None and review.charges[-1].time < begins
+    return begins is not None or not review.analyst.lifetime
+
+
+def _period_start(now: datetime, refresh: str, time_zone: str) -> datetime | None:
+    """Find when the period that a refresh is for began; None where there is none.
+
+    Example:
+        >>> str(period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))
+        '2026-11-01 00:00:00+00:00'
+    """
+    local = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
+    match refresh:
+        case "day":
+            return local
+        case "week":
+            return local - timedelta(days=local.weekday())
+        case "month":
+            return local.replace(day=1)
+    return None

@@ -18,10 +18,8 @@ from proxy.engines.engine import EngineError
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
-from proxy.synopses.drop import is_dropped
-from proxy.synopses.due import AGAIN, is_due
 from proxy.synopses.fit_process import run_fit
-from proxy.synopses.make import Maker
+from proxy.synopses.make import AGAIN, Maker, is_dropped, is_due
 from proxy.twin.synthetic import SyntheticSchema
 from proxy.twin.synthetic_rows import SyntheticTable
 from rules.accounting.accountant import Limit, epsilon_of

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from proxy.wire.authentication import NegotiateProtocolVersion
+from proxy.wire.authentication import Exchange, NegotiateProtocolVersion
 from proxy.wire.buffer import Frame, FrameBuffer
 from proxy.wire.codec import ProtocolViolation
-from proxy.wire.exchange import Exchange
 from proxy.wire.frontend import SASLResponse, Terminate
 from proxy.wire.startup import (
     LATEST_MINOR,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.ledger import closing, copies, promises
+from proxy.ledger import checkpoints, copies, promises
 from proxy.ledger.group_commit import Home
 from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
@@ -257,8 +257,8 @@ async def test_a_grant_counts_once_while_what_is_closed_is_being_deleted(place: 
         await ledger.grant(Grant(NOON, "ada", Decimal("0.5"), "root"), BUDGETS)
         filed = await ledger.request("ada", BudgetRequest(Decimal("0.2"), "why"), BUDGETS, NOON)
         with place.home().snapshot() as connection:
-            made = closing.sum_up(connection, "", LATER)
-        await ledger._batches.run(lambda connection: closing.close(connection, made, LATER))
+            made = checkpoints.sum_up(connection, "", LATER)
+        await ledger._batches.run(lambda connection: checkpoints.close(connection, made, LATER))
 
         assert (await ledger.balances("ada", BUDGETS, NOON))[0].limit == Decimal("1.5")
         assert list(await ledger.requests(BUDGETS, NOON)) == [filed]

@@ -14,8 +14,7 @@ from scramp import ScramClient
 
 from proxy.load_logins import VerifiersError, find_oddities, line_of, read_verifiers
 from proxy.server.accounts import Account, Accounts, Attempt, DatedVerifier
-from proxy.wire.authentication import AuthenticationSASLContinue
-from proxy.wire.exchange import Exchange, ProvedByCertificate
+from proxy.wire.authentication import AuthenticationSASLContinue, Exchange, ProvedByCertificate
 from proxy.wire.frontend import SASLInitialResponse, SASLResponse
 from proxy.wire.scram import PLAIN, BadPassword, Verifier
 from proxy.wire.startup import LoginRefused

@@ -9,8 +9,7 @@ from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import CubeBook
 from proxy.ledger.sqlite import SqliteLedger
-from proxy.synopses.cube_shelf import CubeShelf
-from proxy.synopses.cubes import CubeMaker
+from proxy.synopses.cubes import CubeMaker, CubeShelf
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.synthetic import SyntheticSchema

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.synopses.drop import drop
+from proxy.synopses.make import drop
 from rules.catalog import Catalog
 from rules.policy.rules_yaml import RulesError
 from rules.refusal import BudgetSpent

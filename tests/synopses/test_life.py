@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.synopses.drop import drop
+from proxy.synopses.make import drop
 from rules.mechanisms.draw import OpenDPNoise
 from rules.refusal import BudgetSpent, InnerFailure
 from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from scramp import ScramClient
 
-from proxy.wire.authentication import AuthenticationSASL, NegotiateProtocolVersion
+from proxy.wire.authentication import AuthenticationSASL, NegotiateProtocolVersion, ScramExchange
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.conversation import (
@@ -23,7 +23,6 @@ from proxy.wire.conversation import (
     Send,
     StartTls,
 )
-from proxy.wire.exchange import ScramExchange
 from proxy.wire.frontend import Query, SASLInitialResponse, SASLResponse, Sync, Terminate
 from proxy.wire.messages import BackendMessage, decode_backend
 from proxy.wire.scram import PLAIN, PLUS, BadPassword, Verifier

@@ -23,8 +23,7 @@ from proxy.metrics import LOGINS, LOGINS_REFUSED
 from proxy.server.accounts import Account, Accounts, Attempt, is_within
 from proxy.server.server_context import ServerContext
 from proxy.settings import WebSettings
-from proxy.wire.authentication import AuthenticationSASLContinue
-from proxy.wire.exchange import Exchange, ScramExchange
+from proxy.wire.authentication import AuthenticationSASLContinue, Exchange, ScramExchange
 from proxy.wire.frontend import SASLInitialResponse, SASLResponse
 from proxy.wire.scram import PLAIN, BadPassword
 from proxy.wire.startup import LoginRefused
