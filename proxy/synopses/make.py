@@ -192,7 +192,7 @@ def _period_start(now: datetime, refresh: str, time_zone: str) -> datetime | Non
     """Find when the period that a refresh is for began; None where there is none.
 
     Example:
-        >>> str(period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))
+        >>> str(_period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))
         '2026-11-01 00:00:00+00:00'
     """
     local = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
