@@ -269,11 +269,12 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     made.set_defaults(run=lambda options: make(settings_of(options), options.name))
     dropped.set_defaults(run=lambda options: drop(settings_of(options), options.name))
     reported.set_defaults(run=lambda options: report(settings_of(options), options.name))
-    exported.set_defaults(
-        run=lambda options: export(
-            settings_of(options), options.name, options.folder, as_parquet=options.format == "parquet"
-        )
-    )
+    exported.set_defaults(run=_export)
+
+
+def _export(options: argparse.Namespace) -> int:
+    as_parquet = options.format == "parquet"
+    return export(settings_of(options), options.name, options.folder, as_parquet=as_parquet)
 
 
 def _add_files(export: argparse.ArgumentParser) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 from proxy.execute.known_releases import Kept, find_bound, one_of, precision_asked, serving, serving_inner
 from proxy.execute.question import NO_GROUPS, Question, ladder_key, nothing_known, top_key
 from proxy.execute.released_cells import (
     NOTHING,
+    Known,
     Readings,
     alike,
     alone,
@@ -73,18 +75,16 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
         if top is None:
             return question
         question, groups = replace(question, known_top=top), top.release.groups
-    others = NOTHING
-    if not question.rests_on_unpaid:
-        others = await find_readings(block, groups, ledger, context, now, may_be_cut=question.may_be_cut)
+    of_block = partial(find_readings, block, ledger=ledger, context=context, now=now, may_be_cut=question.may_be_cut)
+    others = NOTHING if question.rests_on_unpaid else await of_block(groups)
     cells = others.readings
 
     async def find(indexes: Sequence[int], charges: frozenset[int] | None) -> dict[int, Kept]:
         wanted = [_wanted(block.measures[index], question.key, groups, charges) for index in indexes]
         found = await _find_with(question, wanted, ledger, context, now)
         besides = {index: precision_of(alike(cells).get(index, ()), len(groups or ())) for index in indexes}
-        pairs = zip(indexes, found, strict=True)
         serve = serving_inner if context.is_inner else serving
-        served = {index: serve(block.measures[index], each, besides[index]) for index, each in pairs}
+        served = {i: serve(block.measures[i], each, besides[i]) for i, each in zip(indexes, found, strict=True)}
         return {index: kept for index, kept in served.items() if kept is not None}
 
     if isinstance(block.groups, PrivateGroups):
@@ -93,19 +93,20 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
             return question
         groups = listed[block.groups.measure][0].release.groups
         question = replace(question, known=listed, groups=groups)
-    charges = question.charges
     unknown = [index for index in range(len(block.measures)) if index not in question.known]
-    known = {**question.known, **await find(unknown, charges)}
+    known = {**question.known, **await find(unknown, question.charges)}
     beside = {i: each for i, each in alike(cells).items() if not context.is_inner or known.get(i) == ()}
     served = replace(question, groups=groups, known=known, cells=beside, relatives=others.relatives)
     served = _from_one(served, cells)
     if not served.fresh or block.cells is None:
         return served
-    paid = await find_readings(
-        block, groups, ledger, context, now, may_be_cut=question.may_be_cut, of_others=True, charges=charges
-    )
-    seen = _from_one(served, alike(paid.readings))
-    return seen if _price(seen) <= _price(served) else served
+    return _cheaper(served, await of_block(groups, of_others=True, charges=question.charges))
+
+
+def _cheaper(own: Question, paid: Known) -> Question:
+    """The question with what others were charged for too, where it costs no more."""
+    seen = _from_one(own, alike(paid.readings))
+    return seen if _price(seen) <= _price(own) else own
 
 
 def _price(question: Question) -> Decimal:

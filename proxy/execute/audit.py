@@ -57,7 +57,7 @@ def _epsilon(cost: Totals) -> float | None:
 
 def requested(context: StatementContext, filed: FiledRequest) -> None:
     """An analyst asks for more budget. The reason is in the ledger: the log has no words of analysts."""
-    log.event("budget_requested", analyst=context.analyst, terms=filed.number, epsilon=float(filed.terms.epsilon))
+    log.event("budget_requested", analyst=context.analyst, request=filed.number, epsilon=float(filed.terms.epsilon))
 
 
 def away(context: StatementContext, error: EngineError | TimeoutError) -> None:

@@ -95,8 +95,7 @@ class Relatives:
                 observed.append(Observation(own_places, numbers, summed.noise, summed.counts))
         if not observations or not observed:
             return None
-        groups = len(self.asked.cells)
-        return agreed(observed, own_places, groups, is_regular=atoms.is_regular, levels=levels)
+        return agreed(observed, own_places, len(self.asked.cells), is_regular=atoms.is_regular, levels=levels)
 
 
 def serving(measure: Measure | Choice, servable_releases: ServableReleases, beside: Fraction) -> Kept | None:
