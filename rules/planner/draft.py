@@ -299,7 +299,8 @@ def weights_of(vectors: Iterable[Vector], uses: Sequence[Sequence[Contribution]]
     not known, and for a mean that may lie anywhere equal shares are within 5% of the best. Other aggregates over the
     same rows use the count more often than not, and that weighs more.
     """
-    counts = (sum(not set(use).isdisjoint(vector) for use in uses) for vector in vectors)
+    used = [frozenset(use) for use in uses]  # sets keep the hashes of what is in them, and those are dear
+    counts = (sum(not use.isdisjoint(vector) for use in used) for vector in map(frozenset, vectors))
     return tuple(Fraction(isqrt(max(1, count))) for count in counts)
 
 

@@ -257,6 +257,8 @@ def _together(cuts: list[_Cut]) -> BlockAggregates:
     """The distinct aggregates of all cuts that one block answers."""
     aggregates = tuple(dict.fromkeys(aggregate for cut in cuts for aggregate in cut.aggregates))
     barred = frozenset[tuple[Expression, BarEnd | None]]().union(*(cut.barred for cut in cuts))
+    if not barred:
+        return BlockAggregates(aggregates, ())
     bars = (
         Bar(place, end)
         for place, aggregate in enumerate(aggregates)

@@ -80,10 +80,11 @@ def source(text: str) -> Node:
 
 def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> None:
     """Tables, and those that columns name with their schema."""
-    if isinstance(node, list):
+    if type(node) is list:
         for child in node:
-            _note(child, hidden, tables)
-    elif isinstance(node, dict):
+            if type(child) in TREES:
+                _note(child, hidden, tables)
+    elif type(node) is dict:
         if isinstance(body := node.get("RangeVar"), dict):
             schema, relation = body.get("schemaname"), str(body.get("relname"))
             if schema is not None or relation not in hidden:
@@ -97,7 +98,7 @@ def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]
         if isinstance(clause := node.get("withClause"), dict):
             hidden = _note_ctes(clause, hidden, tables)
         for key, child in node.items():
-            if isinstance(child, TREES) and key != "withClause":
+            if type(child) in TREES and key != "withClause":
                 _note(child, hidden, tables)
 
 

@@ -186,7 +186,9 @@ class _Encoder:
         fields = self._fields or self._look_up()
         if self._is_wrapper:
             name, body = kind(node)
-            node = dict([self._rewrite(name, body)]) if name else node
+            if name:
+                name, body = self._rewrite(name, body)
+                return fields[name](body)
         return b"".join([fields[name](value) for name, value in node.items() if value is not None])
 
     def _look_up(self) -> dict[str, Callable[[Json], bytes]]:
@@ -234,7 +236,8 @@ def _blanked(name: str, body: Node) -> tuple[str, Node]:
 
 
 def _with_length(tag: bytes, data: bytes) -> bytes:
-    return tag + _varint(len(data)) + data
+    length = len(data)
+    return tag + (SMALL[length] if length < 0x80 else _varint(length)) + data
 
 
 def _varint(number: int) -> bytes:
