@@ -23,6 +23,7 @@ from proxy.plain_shapes import (
     Json,
     Malformed,
     Shape,
+    TooDeep,
     bare,
     enum_of,
     literal,
@@ -62,13 +63,15 @@ class Codec(Generic[Value]):
             raise Malformed("no plain data") from error
 
     def decode(self, data: bytes) -> Value:
-        """Raises Malformed, and nothing else."""
+        """Raises Malformed, and nothing else; TooDeep where that is the only reason."""
         try:
             text = data.decode()
             if "\\u" in text and _ESCAPE.search(text):
                 raise Malformed("an escape that is not written so")
             value: Value = self._shape.decode(_LOADS.decode(text), 0)
-        except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        except RecursionError as error:
+            raise TooDeep("no plain data") from error
+        except ValueError as error:  # UnicodeDecodeError and JSONDecodeError too
             raise Malformed("no plain data") from error
         return value
 
@@ -125,8 +128,10 @@ class _Compiler:
             return [encoder(getattr(value, name)) for name, encoder in zip(names, encoders, strict=True)]
 
         def decode(data: Any, depth: int) -> Any:
-            if type(data) is not list or len(data) != len(decoders) or depth >= MOST_DEPTH:
+            if type(data) is not list or len(data) != len(decoders):
                 raise Malformed(f"not a {kind.__name__}")
+            if depth >= MOST_DEPTH:
+                raise TooDeep(f"{MOST_DEPTH} classes within classes")
             depth += 1
             return kind(*[decoder(item, depth) for decoder, item in zip(decoders, data, strict=True)])
 

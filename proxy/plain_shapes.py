@@ -23,6 +23,10 @@ class Malformed(Exception):
     """Data that are no value of the type, or a value that is not of its declared type. Quotes neither."""
 
 
+class TooDeep(Malformed):
+    """Classes within classes, more of them than are read."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
     """The JSON form of one type: which of JSON's types, and by which functions."""

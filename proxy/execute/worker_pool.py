@@ -12,7 +12,7 @@ from proxy.execute.pipe import LENGTH, LOADED, MOST_ANSWER_BYTES, PLANNED, QUEST
 from proxy.log import event, warn
 from proxy.metrics import WORKERS_ENDED
 from proxy.plain_data import Codec
-from proxy.plain_shapes import Malformed
+from proxy.plain_shapes import Malformed, TooDeep
 from proxy.recent_values import RecentValues
 from rules.catalog import Catalog
 from rules.planner.plan import NeedsInner, Plan, Request
@@ -25,6 +25,7 @@ Answer = TypeVar("Answer")
 
 REMEMBERED = 8 * 1024 * 1024  # bytes of texts and readings, as they are piped
 START_SECONDS = 30
+_SIMPLER = "Rewrite the statement in simpler SQL."
 
 
 class WorkerDied(Exception):
@@ -160,7 +161,7 @@ class PlannerPool:
         try:
             data = QUESTIONS.encode(question)
         except Malformed:  # nested too deeply
-            raise TooComplex("the statement is too complex", hint="Rewrite the statement in simpler SQL.") from None
+            raise TooComplex("the statement is too complex", hint=_SIMPLER) from None
         worker, answered = self._pick(), False
         try:
             if worker is not None and not worker.is_alive:  # it died at rest: no fault of this statement
@@ -173,14 +174,15 @@ class PlannerPool:
                 answer, size = await worker.ask(data, answers)
             answered = True
         except TimeoutError:
-            raise TooComplex(
-                "planning the statement takes too long", hint="Rewrite the statement in simpler SQL."
-            ) from None
+            raise TooComplex("planning the statement takes too long", hint=_SIMPLER) from None
         except WorkerDied:
-            raise TooComplex("the statement is too complex", hint="Rewrite the statement in simpler SQL.") from None
+            raise TooComplex("the statement is too complex", hint=_SIMPLER) from None
+        except TooDeep:  # its answer was read to the end
+            answered = True
+            raise TooComplex("the statement is too complex", hint=_SIMPLER) from None
         except Malformed:  # a defect, or a worker that a text has taken over
             warn("worker_answer_malformed")
-            raise Mismatch("this statement cannot be planned", hint="Rewrite the statement in simpler SQL.") from None
+            raise Mismatch("this statement cannot be planned", hint=_SIMPLER) from None
         finally:
             self._idle.append(worker if answered else None)
             if not answered:

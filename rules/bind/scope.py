@@ -69,6 +69,11 @@ class PlannerContext:
         can_be_read = self.policy.public_reader is not None
         return named if can_be_read and not self.closed.isdisjoint(named) else ()
 
+    def find_unread(self, tables: Iterable[TableName]) -> TableName | None:
+        """Find one of these public tables whose rows nobody can be asked for but in a private statement."""
+        unread = () if self.policy.public_reader is not None else self.closed
+        return min((table for table in tables if table in unread), key=str, default=None)
+
     def setting(self, *, as_key: bool = False) -> EvalContext:
         now = datetime.fromisoformat(self.now) if self.now else None
         there = self.catalog.version, self.catalog.time_zones, self.catalog.encoding

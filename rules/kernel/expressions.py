@@ -24,7 +24,7 @@ from rules.values.types import TEXT, Type
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<text>'(?:[^'{}]|''|\{\{|\}\})*')
-    |(?P<hole>\{(?:[0-9]{1,3}|over)\})
+    |(?P<hole>\{(?:[0-9]{1,4}|over)\})
     |(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*|"(?:left|right|substring|overlay|position|trim)")
     |(?P<cast>::)

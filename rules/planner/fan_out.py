@@ -28,8 +28,9 @@ from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.catalog import TableName
 from rules.functions.function import Needed
+from rules.planner.public_query import NO_READER
 from rules.planner.public_rows import PublicTables
-from rules.refusal import TooComplex
+from rules.refusal import NotAllowed, TooComplex
 from rules.sql.limits import check_size
 from rules.values.expression import Apply, Column, Expression, ids_in
 from rules.values.types import have_one_equality
@@ -82,6 +83,8 @@ def most_partners(
         return _most_alike(public, fixed)
     if own.partners or own.computed or not own.public or not _is_whole(public):
         return None
+    if context.find_unread(scan.table for scan in own.public) is not None:
+        return None
     read = context.read_there(scan.table for scan in own.public)
     sql = _count_sql(own, conditions, fixed, on_real=bool(read))
     try:
@@ -94,10 +97,13 @@ def most_partners(
 def size_of(public: Node, context: PlannerContext) -> int:
     """At most so many rows a public relation has, by the sizes of its tables.
 
-    Raises Needed where the twin has to be asked.
+    Raises Needed where the twin has to be asked, a Refusal where nobody can be.
     """
     match public:
         case Scan(table=table):
+            if context.find_unread((table,)) is not None:
+                words = "can be joined by its key alone: the proxy does not hold its rows, so it cannot count them"
+                raise NotAllowed(f'public table "{table}" {words}', hint=NO_READER, about=table.name)
             read = context.read_there((table,))
             return _counted_rows(_count_sql(cover_of(public), (), set(), on_real=bool(read)), read, context)
         case KnownRows(rows=rows):

@@ -20,7 +20,7 @@ from rules.sql.tree import Node, canonical_tree
 
 NO_READER: Final = (
     "Ask your DBA to raise --max-public-rows, or to name a login in public_reader of the rules, by which such "
-    "subqueries are read."
+    "tables are read."
 )
 _ORDERS: Final = ("MDY", "DMY", "YMD")
 _KINDS: Final = ("table", "partitioned", "partition")

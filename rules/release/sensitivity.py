@@ -16,6 +16,9 @@ from rules.mechanisms.exponential_choice import place_for_extreme, step
 from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups
 from rules.mechanisms.top_groups import Top
 from rules.refusal import Mismatch, TooComplex
+from rules.release.outputs import show
+
+_MANY = 1_000  # rows, of which every statistic is defined
 
 
 def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
@@ -36,6 +39,7 @@ def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
         _check_ladders(block, kernel)
     for measure in measures:
         _check_range(measure, group_size)
+    _check_outputs(block)
     plain = None if block.plain is None else enforced(block.plain, kernel, group_size)
     return replace(block, measures=measures, top=_enforced_top(block, bounded), plain=plain)
 
@@ -162,6 +166,20 @@ def _check_threshold(block: Block, bounded: Bounded) -> None:
             place = None if bounded.threshold is None else bounded.threshold.measure
             if place is None or summed[place : place + 1] != [index]:
                 raise Mismatch("the plan has another count of units for its threshold than its statement")
+
+
+def _check_outputs(block: Block) -> None:
+    """Refuse, before anything is charged, outputs that could not be computed of what the measures are."""
+    choices = [measure.candidates if isinstance(measure, Choice) else None for measure in block.measures]
+    for number in (0, _MANY):
+        row = [number if candidates is None else min(number, candidates - 1) for candidates in choices]
+        try:
+            for output in block.outputs:
+                show(output, row)
+        except (ArithmeticError, LookupError, ValueError):
+            raise Mismatch("the plan has an output that its measures cannot answer") from None
+    if not {*block.shown, *(bar.output for bar in block.bars)} <= set(range(len(block.outputs))):
+        raise Mismatch("the plan shows an output that it does not have")
 
 
 def _check_ladders(block: Block, kernel: Kernel) -> None:

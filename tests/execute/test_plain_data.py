@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proxy.plain_data import MOST_DEPTH, Codec, Form
-from proxy.plain_shapes import Malformed
+from proxy.plain_shapes import Malformed, TooDeep
 from tests.execute.typed import is_of
 
 
@@ -209,7 +209,7 @@ def test_depth_has_an_end_in_both_directions() -> None:
         deep = Tree(above=deep)
     assert TREES.decode(TREES.encode(deep)) == deep
 
-    with pytest.raises(Malformed):
+    with pytest.raises(TooDeep):
         TREES.decode(TREES.encode(Tree(above=deep)))
 
 

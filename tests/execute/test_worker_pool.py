@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ import pytest_asyncio
 
 from proxy.execute.worker_pool import PlannerPool
 from rules.catalog import Catalog
+from rules.planner.plan import Request
 from rules.refusal import Refusal, TooComplex
 from rules.sql.statement import Kind
 from tests import shop as shop_data
+from tests.policy.test_check import CATALOG, policy
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -69,14 +72,27 @@ async def test_when_memory_runs_out_a_worker_goes_before_the_proxy(pool: Planner
 async def test_a_worker_is_told_nothing_that_lets_it_in_anywhere() -> None:
     pool = PlannerPool(size=1, seconds=5)
     reader = "public_reader: host=there user=reader password=of-the-reader"
-    policy = shop_data.policy("dbname=shop password=of-the-shop", f"{reader}\n{shop_data.RULES}")
-    verifiers = [text for analyst in policy.analysts.values() for text in analyst.password or ()]
+    rules = shop_data.policy("dbname=shop password=of-the-shop", f"{reader}\n{shop_data.RULES}")
+    verifiers = [text for analyst in rules.analysts.values() for text in analyst.password or ()]
 
-    await pool.load(policy, Catalog("shop", 180000, "", "UTF8", ()))
+    await pool.load(rules, Catalog("shop", 180000, "", "UTF8", ()))
 
-    secrets = [policy.database, policy.public_reader, *verifiers]
+    secrets = [rules.database, rules.public_reader, *verifiers]
     assert len(secrets) == 4
     assert not [secret for secret in secrets if str(secret).encode() in (pool._rules or b"")]
+
+
+async def test_a_plan_that_is_too_deep_to_cross_is_too_complex_and_its_worker_goes_on() -> None:
+    pool = await PlannerPool.start(size=1, seconds=5)
+    await pool.load(policy(), CATALOG)
+    request = Request(f"SELECT {'+'.join(['count(*)'] * 250)} FROM orders", ("public",), epsilon=Decimal(1))
+    before = pool.processes
+
+    with pytest.raises(TooComplex, match="the statement is too complex"):
+        await pool.plan(request, "ada")
+
+    assert pool.processes == before
+    await pool.close()
 
 
 async def test_a_killed_worker_is_replaced(pool: PlannerPool) -> None:

@@ -18,6 +18,11 @@ def test_what_is_no_expression_is_refused(template: str) -> None:
         check_template(template, is_call=True)
 
 
+def test_a_list_is_as_long_as_a_statement_may_be() -> None:
+    holes = ", ".join(f"{{{place}}}" for place in range(1, 4_000))
+    assert check_template(f"{{0}} IN ({holes})") == frozenset()
+
+
 def test_aggregates_are_calls_and_no_expressions() -> None:
     assert check_template("sum({0}) FILTER (WHERE {1}){over}", is_call=True) == {"sum"}
     with pytest.raises(Mismatch):

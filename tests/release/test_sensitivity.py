@@ -15,7 +15,9 @@ from rules.kernel.replay import Kernel
 from rules.kernel.script import Scan
 from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.exponential_choice import place_for_extreme
+from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Moment, Output, Spread, Statistic
 from rules.mechanisms.release_plan import (
+    Bar,
     Block,
     Choice,
     FromEnd,
@@ -196,6 +198,31 @@ def test_found_groups_are_let_out_by_the_units_that_their_statement_counts() -> 
 def test_a_plan_that_means_another_statement_is_refused(lie: Callable[[], Block]) -> None:
     with pytest.raises(Mismatch):
         enforced(lie(), KERNEL, 1)
+
+
+SPREAD = Spread(Moment(0, Fraction(1)), Moment(1, Fraction(1)), Fraction(0), Fraction(9))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        Count(6),
+        Statistic("geometric", 0, SPREAD, 16),
+        Statistic("corr", 0, SPREAD, 16),
+        Statistic("var_pop", 0, replace(SPREAD, squares=Moment(6, Fraction(1))), 16),
+        Chosen(4, ("1", "2")),
+        ChosenList((4, 9), ("1",) * 100),
+    ],
+)
+def test_an_output_that_could_not_be_computed_is_refused_before_it_is_charged(output: Output) -> None:
+    with pytest.raises(Mismatch, match="cannot answer"):
+        enforced(replace(BLOCK, outputs=(Count(0), output)), KERNEL, 1)
+
+
+@pytest.mark.parametrize("shows", [{"shown": (1,)}, {"bars": (Bar(1),)}])
+def test_an_output_that_is_shown_twice_is_one_of_the_block(shows: dict[str, tuple[int, ...]]) -> None:
+    with pytest.raises(Mismatch, match="does not have"):
+        enforced(replace(BLOCK, outputs=(Count(0),), **shows), KERNEL, 1)  # type: ignore[arg-type]
 
 
 def test_a_table_that_a_statement_reads_and_a_plan_does_not_name_is_refused() -> None:
