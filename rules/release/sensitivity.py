@@ -13,6 +13,7 @@ from rules.kernel.measures import MOST_SENSITIVE, Sum
 from rules.kernel.replay import Kernel
 from rules.kernel.statement import Bounded, Measured, Texts
 from rules.mechanisms.exponential_choice import place_for_extreme, step
+from rules.mechanisms.noised_outputs import Estimate
 from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups
 from rules.mechanisms.top_groups import Top
 from rules.refusal import Mismatch, TooComplex
@@ -171,8 +172,9 @@ def _check_threshold(block: Block, bounded: Bounded) -> None:
 def _check_outputs(block: Block) -> None:
     """Refuse, before anything is charged, outputs that could not be computed of what the measures are."""
     choices = [measure.candidates if isinstance(measure, Choice) else None for measure in block.measures]
+    of_chance = [0, 0] * sum(isinstance(output, Estimate) for output in block.outputs)  # see `estimates.placed`
     for number in (0, _MANY):
-        row = [number if candidates is None else min(number, candidates - 1) for candidates in choices]
+        row = [number if candidates is None else min(number, candidates - 1) for candidates in choices] + of_chance
         try:
             for output in block.outputs:
                 show(output, row)
