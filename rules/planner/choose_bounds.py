@@ -22,7 +22,7 @@ from rules.release.bound_ladder import LEAST_CEILING, Noisy, rungs_to, threshold
 from rules.values.expression import Apply, Column, Expression, columns_in
 
 _FOUND = 8  # groups, as a rule, where they are found and the choice cannot wait for their list
-_CLASSES = tuple(4**power for power in range(9))  # of lists that are found: a bound is chosen for about so many groups
+CLASSES = tuple(4**power for power in range(9))  # of lists that are found: a bound is chosen for about so many groups
 _FINEST = 64  # of a sum's reach in one row: the part of it that the lowest rung is
 
 
@@ -136,7 +136,7 @@ def find_ladders(
     for number, (called, what, rungs, step) in enumerate(ladders_of_measures):
         epsilon, measures = shares.ladders[number], tuple(_bounded_by(number, bounding, shares))
         priced = partial(thresholds_of, rungs, measures=measures, epsilon=epsilon, group_size=shares.group_size)
-        classes = () if shares.groups else tuple((most, priced(max(1, most // 2))) for most in _CLASSES)
+        classes = () if shares.groups else tuple((most, priced(max(1, most // 2))) for most in CLASSES)
         thresholds = priced(shares.groups or _FOUND)
         ladders.append(Ladder(called, what, epsilon, rungs, thresholds, step, is_declared, classes))
     return tuple(ladders)

@@ -172,10 +172,15 @@ def test_the_group_of_a_lone_unit_is_shown_as_rarely_as_delta_says() -> None:
     assert 0.6 * float(delta) - 0.002 < shown < float(delta) + 0.004
 
 
+LADDER = Ladder("rows", "rows", Decimal("0.5"), (1, 2, 4, 8), (300, 300, 400))
+CLASSES = ((4, (300, 300, 400)), (16, (900, 700, 800)))
+
+
+@pytest.mark.parametrize("ladder", [LADDER, replace(LADDER, by_groups=CLASSES).over(9)], ids=["listed", "found"])
 @pytest.mark.parametrize("heights", [[700, 300, 100], [0, 0, 0], [2000, 2000, 2000]])
-def test_bounds_are_chosen_with_the_claimed_law(heights: list[int]) -> None:
+def test_bounds_are_chosen_with_the_claimed_law(heights: list[int], ladder: Ladder) -> None:
     """And with one unit more no rung is more than e^ε times as likely, or as unlikely."""
-    draws, ladder = 20_000, Ladder("rows", "rows", Decimal("0.5"), (1, 2, 4, 8), (300, 300, 400))
+    draws = 20_000
     expected, other = (
         law_of_climb(ladder, numbers) for numbers in (heights, [heights[0] + 64, heights[1] + 30, heights[2]])
     )
