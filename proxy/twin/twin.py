@@ -100,10 +100,6 @@ class Twin:
         return self._shown.database
 
     @property
-    def socket_directory(self) -> Path:
-        return self._cluster.directory
-
-    @property
     def port(self) -> int:
         return PORT
 

@@ -11,7 +11,6 @@ import psycopg
 
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
-from proxy.wire.messages import decode_backend, decode_frontend
 from proxy.wire.startup import LoginRefused, decode_startup
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
@@ -24,6 +23,7 @@ from rules.sql.read import read
 from rules.sql.statement import Kind
 from tests.cases.case_file import read_cases
 from tests.shop import RULES
+from tests.wire.messages import decode_backend, decode_frontend
 
 Target = Callable[[bytes], None]
 CORPUS = Path(__file__).parent / "corpus"

@@ -8,10 +8,10 @@ from scramp import ScramClient
 
 from proxy.wire.buffer import Frame, FrameBuffer
 from proxy.wire.frontend import SASLInitialResponse, SASLResponse
-from proxy.wire.messages import BackendMessage, decode_backend
 from proxy.wire.scram import PLAIN
 from proxy.wire.startup import StartupMessage
 from tests.server.relay import PASSWORD, USER, Relay
+from tests.wire.messages import BackendMessage, decode_backend
 
 
 class BareClient:

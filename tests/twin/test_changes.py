@@ -235,7 +235,7 @@ async def test_analysts_come_and_go_with_the_rules(follower: Follower) -> None:
             await bob.execute("SELECT 1")
     with pytest.raises(psycopg.OperationalError):
         await AsyncConnection.connect(follower.twin.dsn("bob"))
-    eve = f"host={follower.twin.socket_directory} dbname={follower.twin.database} user='Eve O\\'Neil'"
+    eve = f"host={follower.twin.socket.parent} dbname={follower.twin.database} user='Eve O\\'Neil'"
     async with await AsyncConnection.connect(eve) as connection:
         assert await (await connection.execute("SHOW noisegate.epsilon")).fetchone() == ("0.5",)
 
@@ -407,11 +407,11 @@ async def _once_it_answers(dsn: str) -> AsyncConnection:
 
 @pytest.mark.parametrize("killed", ["the server", "its keeper"])
 async def test_a_new_twin_takes_the_place_of_one_whose_server_is_gone(follower: Follower, killed: str) -> None:
-    directory = follower.twin.socket_directory
+    directory = follower.twin.socket.parent
     server = int((directory / "data" / "postmaster.pid").read_text().split()[0])
     os.kill(server if killed == "the server" else follower.twin._cluster._keeper.pid, signal.SIGKILL)
     async with asyncio.timeout(30):
-        while follower.twin.socket_directory == directory:
+        while follower.twin.socket.parent == directory:
             await asyncio.sleep(0.1)
     await follower.follow()
     await follower.looks_right()
@@ -464,11 +464,11 @@ async def test_a_twin_that_has_grown_too_large_is_made_anew(shop: RealDatabase) 
     limits = replace(LIMITS, disk_bytes=2**26)
     twin = await Twin.open(await engine.catalog(), shop_data.policy(shop.reader_dsn), engine, limits)
     try:
-        before = twin.socket_directory
+        before = twin.socket.parent
         async with await AsyncConnection.connect(twin.dsn(OWNER), autocommit=True) as owner:
             await owner.execute("CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 50000)")
         async with asyncio.timeout(60):
-            while twin.socket_directory == before:
+            while twin.socket.parent == before:
                 await asyncio.sleep(0.1)
         async with await _once_it_answers(twin.dsn("ada")) as ada:
             assert await (await ada.execute("SELECT count(*) FROM pg_class WHERE relname = 'large'")).fetchone() == (0,)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from proxy.wire import authentication, backend, frontend
 from proxy.wire.authentication import NegotiateProtocolVersion
-from proxy.wire.messages import BackendMessage, FrontendMessage
+from tests.wire.messages import BackendMessage, FrontendMessage
 
 texts = st.binary(max_size=20).map(lambda data: data.replace(b"\0", b"x"))
 names = texts.filter(bool)

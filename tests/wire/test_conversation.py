@@ -24,9 +24,9 @@ from proxy.wire.conversation import (
     StartTls,
 )
 from proxy.wire.frontend import Query, SASLInitialResponse, SASLResponse, Sync, Terminate
-from proxy.wire.messages import BackendMessage, decode_backend
 from proxy.wire.scram import PLAIN, PLUS, BadPassword, Verifier
 from proxy.wire.startup import CancelRequest, GSSENCRequest, LoginRefused, SSLRequest, StartupMessage
+from tests.wire.messages import BackendMessage, decode_backend
 from tests.wire.strategies import cut
 
 ADA, STRANGER = (Verifier.of_password(word, bytes(16)) for word in ("rosebud", secrets.token_hex()))

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire import codec, messages
+from proxy.wire import codec
 from proxy.wire.backend import BackendKeyData, DataRow, ErrorResponse, RowDescription
 from proxy.wire.buffer import FrameBuffer
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.frontend import Bind, CopyData, Parse, PasswordMessage, SASLInitialResponse, SASLResponse
-from proxy.wire.messages import BackendMessage, FrontendMessage, decode_backend, decode_frontend
+from tests.wire.messages import FRONTEND, BackendMessage, FrontendMessage, decode_backend, decode_frontend
 from tests.wire.strategies import backend_messages, cut, frontend_messages, texts, values
 
 
@@ -50,7 +50,7 @@ def test_what_proves_a_client_is_understood(mechanism: bytes, data: bytes | None
     assert PasswordMessage.decode(PasswordMessage(password).encode()).password == password
 
 
-@given(kind=st.sampled_from(sorted(messages.FRONTEND)), body=st.binary(max_size=60))
+@given(kind=st.sampled_from(sorted(FRONTEND)), body=st.binary(max_size=60))
 def test_a_body_of_garbage_from_a_client_is_a_message_or_a_violation_and_never_anything_else(
     kind: bytes, body: bytes
 ) -> None:
