@@ -40,8 +40,14 @@ _UNITS: dict[str, Span] = {
 _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)|([+-]?)(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d{1,6})?))?")
 
 
+_LONGEST_EXPONENT, _MOST_DIGITS = 6, 4_000  # of a number that is computed with: beyond, Python takes long
+
+
 def number(text: str) -> Constant:
     """A bare number of the text, typed as PostgreSQL types it."""
+    digits, _, exponent = text.lower().partition("e")
+    if len(exponent) > _LONGEST_EXPONENT or len(digits) + abs(int(exponent or 0)) > _MOST_DIGITS:
+        raise _out_of_range(text)
     number = Fraction(text)
     if number.denominator == 1 and text.removeprefix("-").isdigit():
         for sql_type in (INT4, INT8):
@@ -50,8 +56,12 @@ def number(text: str) -> Constant:
                 return Constant(sql_type, str(int(number)), number)
     shown = value.decimal_text(number)
     if shown is None or abs(number) > Fraction(10) ** 300:
-        raise NotSupported(f"the number {text[:40]} is out of the supported range")
+        raise _out_of_range(text)
     return Constant(NUMERIC, text if "e" not in text.lower() else shown, number)
+
+
+def _out_of_range(text: str) -> NotSupported:
+    return NotSupported(f"the number {text[:40]} is out of the supported range")
 
 
 def literal(text: str | None, sql_type: Type, setting: EvalContext) -> Constant:

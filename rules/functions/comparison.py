@@ -156,7 +156,8 @@ def like(name: str, operand: Operand, pattern: Operand, setting: EvalContext) ->
 def _check_pattern(pattern: str) -> None:
     trailing = len(pattern) - len(pattern.rstrip("\\"))
     if trailing % 2:
-        raise NotSupported("a LIKE pattern must not end with a lone backslash", hint="Write two backslashes: 'a\\\\'.")
+        words = "a LIKE pattern must not end with a single escape character"
+        raise NotSupported(words, hint="Write the escape character twice: LIKE 'a\\\\'.")
     if len(pattern) > _LONGEST_PATTERN:
         raise NotSupported(f"a LIKE pattern of more than {_LONGEST_PATTERN} characters is not supported")
 

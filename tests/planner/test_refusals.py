@@ -35,6 +35,10 @@ REFUSED = [
     ("SELECT count(*) FROM products FULL JOIN order_items ON product_id = id", "42501", "FULL JOIN"),
     ("SELECT count(*) FROM customers EXCEPT SELECT id FROM customers", "0A000", ""),
     ("SELECT sum(amount) OVER () FROM orders", "42501", "window"),
+    ("SELECT count(*) FROM orders WHERE amount < 1e131071", "0A000", "out of the supported range"),
+    ("SELECT count(*) FROM orders WHERE amount < 1e999999999", "0A000", "out of the supported range"),
+    ("SELECT count(*) FROM orders WHERE amount > -1e-99999999999999999999", "0A000", "out of the supported range"),
+    ("SELECT count(*) FROM customers WHERE city LIKE 'a!' ESCAPE '!'", "0A000", "single escape character"),
 ]
 
 
