@@ -63,7 +63,7 @@ HEEDED = {
         "SELECT status, noisegate.low(count(*)) FROM orders GROUP BY status"
     ),
     "Remove FOR UPDATE": "SELECT count(*) FROM customers",
-    "Write two": r"SELECT count(*) FROM customers WHERE name LIKE 'a\\'",
+    "Write the escape character twice": r"SELECT count(*) FROM customers WHERE name LIKE 'a\\'",
     "Give the lower bound first": "SELECT noisegate.typical(avg(amount), 0, 500) FROM orders",
     "Divide it, or ask count() itself": "SELECT count(*) FROM orders",
     "Count it as it is": "SELECT status, count(*) FROM orders GROUP BY status",

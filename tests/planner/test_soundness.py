@@ -254,7 +254,7 @@ def test_18_shares_of_a_long_unit_are_not_bent(planner: Planner) -> None:
 def test_25_patterns_that_fail_on_some_rows_are_refused_when_planned(planner: Planner) -> None:
     refusal = planner.refusal("SELECT count(*) FROM customers WHERE name LIKE 'Al\\'")
     assert isinstance(refusal, NotSupported)
-    assert "backslash" in refusal.message
+    assert "escape character" in refusal.message
 
 
 def test_26_a_block_for_each_row_is_one_grouped_block(planner: Planner) -> None:
