@@ -117,13 +117,13 @@ class _Compiler:
     def _dataclass(self, kind: type) -> Shape:
         """A list of the fields that are given to its constructor; each is compiled once the class itself is known."""
         names = [field.name for field in dataclasses.fields(kind) if field.init]
-        encoders: list[Encode] = []
+        encoders: list[tuple[str, Encode]] = []
         decoders: list[Decode] = []
 
         def encode(value: Any) -> Json:
             if type(value) is not kind:
                 raise Malformed(f"not a {kind.__name__}")
-            return [encoder(getattr(value, name)) for name, encoder in zip(names, encoders, strict=True)]
+            return [encoder(getattr(value, name)) for name, encoder in encoders]
 
         def decode(data: Any, depth: int) -> Any:
             if type(data) is not list or len(data) != len(decoders):
@@ -136,7 +136,7 @@ class _Compiler:
         self._known[kind] = shape = Shape(frozenset((list,)), encode, decode)
         hints = get_type_hints(kind)
         fields = [self.shape(hints[name]) for name in names]
-        encoders += [field.encode for field in fields]
+        encoders += [(name, field.encode) for name, field in zip(names, fields, strict=True)]
         decoders += [field.decode for field in fields]
         return shape
 

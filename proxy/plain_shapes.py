@@ -51,12 +51,19 @@ def sequence(item: Shape) -> Shape:
             raise Malformed("not a tuple")
         return tuple(map(inner_decode, data, repeat(depth)))
 
+    def encode_bare(value: Any) -> Json:
+        if type(value) is not tuple or not kinds.issuperset(map(type, value)):
+            raise Malformed("not a tuple")
+        return list(value)
+
     def decode_bare(data: Any, _: int) -> Any:
         if type(data) is not list or not kinds.issuperset(map(type, data)):
             raise Malformed("not a tuple")
         return tuple(data)
 
-    return Shape(frozenset((list,)), encode, decode_bare if item.is_bare else decode)
+    if item.is_bare:
+        return Shape(frozenset((list,)), encode_bare, decode_bare)
+    return Shape(frozenset((list,)), encode, decode)
 
 
 def tuple_of(items: Sequence[Shape]) -> Shape:

@@ -41,7 +41,7 @@ from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
-from rules.sql.statement import Kind
+from rules.sql.statement import EnclosedQuery, Kind, Statement
 from rules.sql.system_views import setting_rows
 
 ORIGINAL: Final = b"_ng_original"
@@ -116,7 +116,7 @@ class Private(Accuracy):
         settings = read_settings(moment.settings, self._limits)
         parameters = await self._values.of(private, types, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
-        request = self._request(private.around.query, moment, settings, parameters, views)
+        request = self._request(private.statement, private.around, moment, settings, parameters, views)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
         with progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends):
@@ -136,15 +136,17 @@ class Private(Accuracy):
 
     def _request(
         self,
-        query: str,
+        statement: Statement,
+        around: EnclosedQuery,
         moment: SessionState,
         settings: AnalystSettings,
         parameters: Parameters,
         views: tuple[TemporaryView, ...],
     ) -> Request:
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
-        request = request_of(query, moment, settings, parameters)
-        return replace(request, views=views, preview_rows=rows, closed=self._service.public.closed)
+        request = request_of(around.query, moment, settings, parameters)
+        request = replace(request, views=views, preview_rows=rows, closed=self._service.public.closed)
+        return replace(request, shape=statement.shape) if statement.kind is Kind.QUERY else request
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)

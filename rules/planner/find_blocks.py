@@ -21,7 +21,7 @@ from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, TYPICAL
 from rules.sql.normalize.to_text import spell
 from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
-from rules.sql.tree import PLACES, Json, Node, items, kind, strings, walk
+from rules.sql.tree import PLACES, TREES, Json, Node, items, kind, strings, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,14 @@ class Leaves:
     keys: list[Json]
     aggregates: list[Json] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their spelling
+    _key_kinds: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._key_kinds = frozenset(kind(key)[0] for key in self.keys)
 
     def find_key(self, node: Json) -> int | None:
+        if kind(node)[0] not in self._key_kinds:
+            return None
         return next((number for number, key in enumerate(self.keys) if _is_key(node, key)), None)
 
     def find_aggregate(self, node: Json) -> int | None:
@@ -135,15 +141,20 @@ def replace_leaves(
         return [replace_leaves(child, leaves, on_key, on_aggregate, on_call) for child in node]
     if not isinstance(node, dict):
         return node
-    if kind(node)[0] == "FuncCall" and (made := on_call(node)) is not None:
-        return made
-    if is_aggregate(node):
-        return on_aggregate(node)
-    if (number := leaves.find_key(node)) is not None:
-        return on_key(number)
-    if kind(node)[0] == "SelectStmt":
-        return _in_subquery(node, leaves, on_key)
-    return {name: replace_leaves(child, leaves, on_key, on_aggregate, on_call) for name, child in node.items()}
+    if len(node) == 1:
+        if "FuncCall" in node:
+            if (made := on_call(node)) is not None:
+                return made
+            if is_aggregate(node):
+                return on_aggregate(node)
+        if (number := leaves.find_key(node)) is not None:
+            return on_key(number)
+        if "SelectStmt" in node:
+            return _in_subquery(node, leaves, on_key)
+    return {
+        name: replace_leaves(child, leaves, on_key, on_aggregate, on_call) if isinstance(child, TREES) else child
+        for name, child in node.items()
+    }
 
 
 def _in_subquery(node: Json, leaves: Leaves, on_key: Callable[[int], Json]) -> Json:

@@ -42,7 +42,7 @@ from rules.sql.grammar import deparse_expression, fingerprint, parse, shape
 from rules.sql.lower import expressions_from, query_from
 from rules.sql.selects import numbered, query_of
 from rules.sql.syntax import Expression
-from rules.sql.tree import Node, bodies, canonical_tree, holders, kind
+from rules.sql.tree import Node, bodies, canonical_tree, kind
 from rules.values import value
 
 _MOST_CORRELATED = 20
@@ -68,7 +68,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
                 return shown
             return explained(shown, explain, policy.group_size, request.firsts, kernel)
         made = _plan_tree(canonical_tree(piece.tree), request, policy, catalog, kernel)
-        return made if isinstance(made, NeedsInner) else _named(made, request.text, piece.tree)
+        return made if isinstance(made, NeedsInner) else _named(made, request, piece.tree)
     except Refusal as refusal:
         refusal = with_unit_columns(refusal, piece.tree, policy, Tables(context_of(request, policy, catalog)).find)
         refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
@@ -95,11 +95,11 @@ class _Planned:
         return True
 
 
-def _named(plan: Plan, text: str, tree: Node) -> Plan:
+def _named(plan: Plan, request: Request, tree: Node) -> Plan:
     """The plan with the name and the shape by which an operator finds the statement again."""
     query = query_of(tree)
-    written = "" if query is None or not plan.blocks else shape(query)
-    return replace(plan, fingerprint=fingerprint(text), shape=written[:MOST_SHAPE])
+    written = "" if query is None or not plan.blocks else request.shape or shape(query)
+    return replace(plan, fingerprint=fingerprint(request.text), shape=written[:MOST_SHAPE])
 
 
 def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog, kernel: Kernel) -> Plan | NeedsInner:
@@ -114,7 +114,9 @@ def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog
     if not tables.are_read(made.tree):
         notices = (NOTICES[policy.previews],) if previews in made.by else ()
         return replace(_free_plan(made.tree, request), notices=notices)
-    _check_locking(made.tree)
+    if "lockingClause" in made.names:
+        message = "row locks over protected tables are not supported"
+        raise NotSupported(message, hint="Remove FOR UPDATE.", about="FOR")
     return _plan_bound(made.tree, request, tables, kernel)
 
 
@@ -329,12 +331,6 @@ def _free_plan(tree: Node, request: Request) -> Plan:
     system_view_holes = SystemViewHoles(request.search_path, parameters)
     outer = outer_statement(tree, [], system_view_holes)
     return Plan((), outer, parameters, Decimal(0), Decimal(0), system_views=system_view_holes.names)
-
-
-def _check_locking(query: Node) -> None:
-    if holders(query, "lockingClause"):
-        message = "row locks over protected tables are not supported"
-        raise NotSupported(message, hint="Remove FOR UPDATE.", about="FOR")
 
 
 def _check_nothing_left(tree: Node, tables: Tables) -> None:

@@ -3,7 +3,8 @@
 `decorrelate` is not among them: which subqueries depend on the row around them is known once names are bound.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ from rules.planner.passes.inline_sources import inline_functions, inline_views, 
 from rules.planner.passes.push_error_bars import push_error_bars
 from rules.planner.passes.without_data import empty_queries, previews
 from rules.planner.tables import Tables
-from rules.sql.tree import Node
+from rules.sql.tree import Node, names_in
 
 Pass = Callable[[Node, Tables], Node]
 
@@ -28,22 +29,34 @@ PASSES: Final[tuple[Pass, ...]] = (
     expand_dependent_keys,
 )
 
+# What a tree must have somewhere for a pass to have anything to do.
+NEEDED: Final[Mapping[Pass, frozenset[str]]] = {
+    inline_functions: frozenset(("FuncCall",)),
+    count_matched: frozenset(("SubLink",)),
+    wrap_sources: frozenset(("RangeFunction", "valuesLists")),
+    push_error_bars: frozenset(("FuncCall",)),
+    expand_dependent_keys: frozenset(("groupClause",)),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A tree, and the passes that changed it."""
+    """A tree, the names of all its nodes and fields, and the passes that changed it."""
 
     tree: Node
+    names: AbstractSet[str]
     by: tuple[Pass, ...] = ()
 
 
 def rewrite(tree: Node, tables: Tables) -> Rewritten:
     """Apply the passes until no protected table is left to read."""
-    made = Rewritten(tree)
+    made = Rewritten(tree, names_in(tree))
     for pass_ in PASSES:
+        if pass_ in NEEDED and NEEDED[pass_].isdisjoint(made.names):
+            continue
         following = pass_(made.tree, tables)
         if following is not made.tree:
-            made = Rewritten(following, (*made.by, pass_))
+            made = Rewritten(following, names_in(following), (*made.by, pass_))
             if not tables.are_read(following):
                 break
     return made

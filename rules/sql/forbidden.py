@@ -3,7 +3,7 @@
 import re
 
 from rules.refusal import NotAllowed, NotSupported, ReadOnly, Refusal
-from rules.sql.tree import Node, kind, strings, walk
+from rules.sql.tree import Node, holders, kind, names_in, strings, walk
 
 READ_ONLY_HINT = "Noisegate is read-only. Use SELECT with aggregates such as count, sum and avg."
 
@@ -158,8 +158,12 @@ def _copy(body: Node) -> Refusal | None:
     return None
 
 
+_LOOKED_AT = frozenset(WRITES) | {"intoClause"}
+
+
 def _inside(tree: Node) -> Refusal | None:
-    for node in walk(tree):
+    nodes = walk(tree) if not _LOOKED_AT.isdisjoint(names_in(tree)) else holders(tree, "FuncCall")
+    for node in nodes:
         name, body = kind(node)
         if name in WRITES and name != "CreateStmt":
             return _write(WRITES[name])

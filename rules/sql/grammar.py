@@ -140,20 +140,20 @@ _TRUE: Node = {"A_Const": {"boolval": {"boolval": True}}}
 
 def fence(name: str, body: Node) -> Node:
     """The body of a wrapped node with every condition that is an operand in a cast."""
-    if name not in _OPERANDS:
-        return body
-    return body | {key: _cast(body[key]) for key in _OPERANDS[name] if key in body}
+    return body | {key: _cast(body[key]) for key in _OPERANDS.get(name, ()) if key in body}
 
 
 def _cast(operand: Json) -> Json:
-    name, body = kind(operand)
     if isinstance(operand, list):
         return [_cast(node) for node in operand]
+    name, body = kind(operand)
     if name == "List":
         return {"List": body | {"items": [_cast(node) for node in items(body, "items")]}}
-    if name == "SubLink" and _is_condition(name, body):  # a cast of it is printed without parentheses too
+    if not _is_condition(name, body):
+        return operand
+    if name == "SubLink":  # a cast of it is printed without parentheses too
         operand = {"BoolExpr": {"boolop": "AND_EXPR", "args": [operand, _TRUE]}}
-    return {"TypeCast": {"arg": operand, "typeName": _BOOLEAN}} if _is_condition(name, body) else operand
+    return {"TypeCast": {"arg": operand, "typeName": _BOOLEAN}}
 
 
 def _is_condition(name: str, body: Node) -> bool:
@@ -176,19 +176,21 @@ Rewrite = Callable[[str, Node], tuple[str, Node]]  # of a wrapped node: its name
 class _Encoder:
     """Messages of one kind as bytes, from dicts by the names of their fields in JSON."""
 
-    def __init__(self, descriptor: Descriptor, rewrite: Rewrite, known: dict[str, "_Encoder"]) -> None:
-        self._descriptor, self._known = descriptor, known
-        self._rewrite = rewrite
+    def __init__(self, descriptor: Descriptor, rewrites: dict[str, Rewrite], known: dict[str, "_Encoder"]) -> None:
+        self._descriptor, self._rewrites, self._known = descriptor, rewrites, known
         self._is_wrapper = descriptor.name == "Node"
         self._fields: dict[str, Callable[[Json], bytes]] = {}
 
-    def encode(self, node: Node) -> bytes:
+    def encode(self, node: Json) -> bytes:
+        """Encode a message; what is no dict is an empty one."""
+        if type(node) is not dict:
+            return b""
         fields = self._fields or self._look_up()
-        if self._is_wrapper:
-            name, body = kind(node)
-            if name:
-                name, body = self._rewrite(name, body)
-                return fields[name](body)
+        if self._is_wrapper and len(node) == 1:
+            ((name, body),) = node.items()
+            if isinstance(body, dict) and (rewrite := self._rewrites.get(name)) is not None:
+                name, body = rewrite(name, body)
+            return fields[name](body)
         return b"".join([fields[name](value) for name, value in node.items() if value is not None])
 
     def _look_up(self) -> dict[str, Callable[[Json], bytes]]:
@@ -206,10 +208,9 @@ class _Encoder:
         tag = _varint(descriptor.number << 3 | wire_type)
         match descriptor.type:
             case descriptor.TYPE_MESSAGE:
-                message = self.of(descriptor.message_type)
-                return lambda value: _with_length(tag, message.encode(value if isinstance(value, dict) else {}))
+                return _with_length(tag, self.of(descriptor.message_type).encode)
             case descriptor.TYPE_STRING:
-                return lambda value: _with_length(tag, str(value).encode())
+                return _with_length(tag, lambda value: str(value).encode())
             case descriptor.TYPE_ENUM:
                 numbers = {value.name: tag + _varint(value.number) for value in descriptor.enum_type.values}
                 return lambda value: numbers[str(value)]
@@ -218,7 +219,7 @@ class _Encoder:
     def of(self, descriptor: Descriptor) -> "_Encoder":
         """The encoder of another kind of message, which rewrites alike."""
         if descriptor.full_name not in self._known:
-            self._known[descriptor.full_name] = _Encoder(descriptor, self._rewrite, self._known)
+            self._known[descriptor.full_name] = _Encoder(descriptor, self._rewrites, self._known)
         return self._known[descriptor.full_name]
 
 
@@ -231,13 +232,15 @@ def _result_of(tree: Node) -> Node:
     return {"version": 180004, "stmts": [{"stmt": tree}]}
 
 
-def _blanked(name: str, body: Node) -> tuple[str, Node]:
-    return ("ParamRef", {}) if name == "A_Const" else (name, fence(name, body))  # number 0 is printed as ?
+def _with_length(tag: bytes, encode: Callable[[Json], bytes]) -> Callable[[Json], bytes]:
+    heads = [tag + length for length in SMALL]  # of what is short, as nearly all is
 
+    def encoded(value: Json) -> bytes:
+        data = encode(value)
+        length = len(data)
+        return (heads[length] if length < 0x80 else tag + _varint(length)) + data
 
-def _with_length(tag: bytes, data: bytes) -> bytes:
-    length = len(data)
-    return tag + (SMALL[length] if length < 0x80 else _varint(length)) + data
+    return encoded
 
 
 def _varint(number: int) -> bytes:
@@ -254,5 +257,7 @@ def _varint(number: int) -> bytes:
 
 
 SMALL = [bytes((number,)) for number in range(0x80)]
-_FENCING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, lambda name, body: (name, fence(name, body)), {})
-_BLANKING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _blanked, {})
+_FENCES: dict[str, Rewrite] = dict.fromkeys(_OPERANDS, lambda name, body: (name, fence(name, body)))
+_BLANKS: dict[str, Rewrite] = {"A_Const": lambda name, body: ("ParamRef", {})}  # number 0 is printed as ?
+_FENCING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _FENCES, {})
+_BLANKING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _FENCES | _BLANKS, {})

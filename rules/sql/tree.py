@@ -31,6 +31,20 @@ def walk(node: Json) -> Iterator[Node]:
             waiting.extend(reversed(tree))
 
 
+def names_in(node: Json) -> set[str]:
+    """Every name of a field or of a kind of node below and at a node: what is not among them need not be looked for."""
+    names: set[str] = set()
+    waiting = [node]
+    while waiting:
+        tree = waiting.pop()
+        if type(tree) is dict:
+            names.update(tree)
+            waiting.extend(tree.values())
+        elif type(tree) is list:
+            waiting.extend(tree)
+    return names
+
+
 def holders(node: Json, key: str) -> list[Node]:
     """Every dict below and at a node that has this key, outermost first."""
     holding: list[Node] = []
@@ -83,13 +97,22 @@ def same(left: Json, right: Json) -> bool:
     pairs = [(left, right)]
     while pairs:
         one, other = pairs.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
-            pairs += [(one.get(key), other.get(key)) for key in (one.keys() | other.keys()) - PLACES]
-        elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        if type(one) is dict and type(other) is dict:
+            if one.keys() != other.keys():
+                one, other = _without_places(one), _without_places(other)
+            if one.keys() != other.keys():
+                return False
+            pairs += [(child, other[key]) for key, child in one.items() if key not in PLACES]
+        elif type(one) is list and type(other) is list and len(one) == len(other):
             pairs += zip(one, other, strict=True)
         elif one != other:
             return False
     return True
+
+
+def _without_places(node: Node) -> Node:
+    """A node without what says where it stands, and without fields that are null."""
+    return {key: child for key, child in node.items() if key not in PLACES and child is not None}
 
 
 @overload

@@ -150,8 +150,9 @@ async def _planning(direct: Target, times: int) -> list[tuple[str, float, float]
                 before = _processor_seconds(worker) if turn == 10 else before
                 sql = text.replace("NUMBER", str(next(numbers)))
                 began = time.perf_counter()
-                await pool.read(sql, ROLE)
-                made, _size = await pool.plan(Request(sql, ("pg_catalog", "public"), epsilon=Decimal("0.1")), ROLE)
+                (statement,) = (await pool.read(sql, ROLE)).statements
+                request = Request(sql, ("pg_catalog", "public"), epsilon=Decimal("0.1"), shape=statement.shape)
+                made, _size = await pool.plan(request, ROLE)
                 took.append(1000 * (time.perf_counter() - began))
                 assert isinstance(made, Plan)
             own = 1000 * (_processor_seconds(worker) - before) / times

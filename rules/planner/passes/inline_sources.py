@@ -94,7 +94,7 @@ class _Inline:
 def inline_functions(tree: Node, tables: Tables) -> Node:
     """Replace every call of a function that is one expression, from the outermost inwards."""
     inliner = _Inliner(tables)
-    if all(inliner.find(node) is None for node in holders(tree, "FuncCall")):
+    if not inliner.has_routines or all(inliner.find(node) is None for node in holders(tree, "FuncCall")):
         return tree
     made = inliner.replaced(tree, 0)
     assert isinstance(made, dict)
@@ -107,6 +107,10 @@ class _Inliner:
         self._routines = {routine.name: routine for routine in tables.context.catalog.routines if routine.definition}
         self._read: dict[TableName, _Inline | None] = {}
         self._nodes = 0
+
+    @property
+    def has_routines(self) -> bool:
+        return bool(self._routines)
 
     def replaced(self, node: Json, depth: int) -> Json:
         """The same tree with expressions instead of calls. Select items keep their names."""

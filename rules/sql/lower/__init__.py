@@ -7,6 +7,7 @@ the text was made of: a misreading of sqlglot's, or of ours, ends in a refusal.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rules.refusal import NotSupported
 from rules.sql.deparse import print_query
@@ -24,17 +25,28 @@ __all__ = ["check_agreement", "expression_from", "expressions_from", "parse_expr
 def query_from(tree: Node) -> Query:
     """The syntax of a query's tree, a wrapped SelectStmt."""
     canonical = spelled(tree).tree
-    query = Queries().query(parsed(spell_query(canonical)))
-    check_agreement(canonical, query)
+    query, again = _lower(spell_query(canonical))
+    _check_same(again, canonical)
     return query
 
 
 def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
-    """The syntax of some expressions' trees."""
+    """The syntax of some expressions' trees. Statements of one dashboard share them, so they are remembered."""
     targets: list[Json] = [{"ResTarget": {"val": node}} for node in nodes]
-    select = query_from({"SelectStmt": {"targetList": targets, "op": "SETOP_NONE"}})
+    canonical = spelled({"SelectStmt": {"targetList": targets, "op": "SETOP_NONE"}}).tree
+    select, again = _lower_again(spell_query(canonical))
+    _check_same(again, canonical)
     assert isinstance(select, Select)
     return tuple(item.expression for item in select.items)
+
+
+def _lower(text: str) -> tuple[Query, Json]:
+    """The syntax of a spelled text, and the tree that PostgreSQL's grammar makes of that syntax."""
+    query = Queries().query(parsed(text))
+    return query, _read_again(query)
+
+
+_lower_again = lru_cache(maxsize=256)(_lower)
 
 
 def expression_from(node: Json) -> Expression:
@@ -63,11 +75,19 @@ def parse_expression(text: str) -> Expression:
 
 def check_agreement(tree: Json, query: Query) -> None:
     """Refuse a query that the two parsers read differently."""
+    _check_same(_read_again(query), tree)
+
+
+def _read_again(query: Query) -> Json:
     try:
         (piece,) = parse(print_query(query))
     except (Unreadable, ValueError):
         raise _disagreement() from None
-    if not same(piece.tree, tree):
+    return piece.tree
+
+
+def _check_same(again: Json, tree: Json) -> None:
+    if not same(again, tree):
         raise _disagreement()
 
 
