@@ -39,8 +39,8 @@ from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComple
 from rules.release.margins import Result
 from rules.release.marks import Mark
 from rules.sql.grammar import deparse_expression, fingerprint, parse, shape
-from rules.sql.lower import expressions_from, query_from
-from rules.sql.selects import numbered, query_of
+from rules.sql.lower import expressions_from, lowered
+from rules.sql.selects import query_of
 from rules.sql.syntax import Expression
 from rules.sql.tree import Node, bodies, canonical_tree, kind
 from rules.values import value
@@ -156,12 +156,11 @@ def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
 @known_or_needed
 def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel) -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
-    syntax = query_from(query)
-    sites = find_blocks(syntax, tables.context)
+    syntax = lowered(query)
+    sites = find_blocks(syntax.query, tables.context)
     if not sites and tables.are_read(tree):
         raise NotAllowed("the statement would return protected rows", hint=ROW_HINT)
-    bodies = numbered(query)
-    cuts = [_Cut.of(site, bodies[site.select_index]) for site in sites]
+    cuts = [_Cut.of(site, syntax.selects[site.select_index]) for site in sites]
     blocks = _planned(cuts, query, request, tables, kernel)
     depends_on_time = reads_clock(query)  # before the blocks are cut out
     spoken = _spoken(cuts, blocks) if request.explains else ()

@@ -7,6 +7,7 @@ the text was made of: a misreading of sqlglot's, or of ours, ends in a refusal.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from rules.refusal import NotSupported
@@ -19,15 +20,36 @@ from rules.sql.normalize.to_text import spell_query
 from rules.sql.syntax import Expression, Query, Select
 from rules.sql.tree import Json, Node, items, kind, same
 
-__all__ = ["check_agreement", "expression_from", "expressions_from", "parse_expression", "parse_query", "query_from"]
+__all__ = [
+    "check_agreement",
+    "expression_from",
+    "expressions_from",
+    "lowered",
+    "parse_expression",
+    "parse_query",
+    "query_from",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The syntax of a query's tree, and the SELECTs of that tree by their numbers in the syntax."""
+
+    query: Query
+    selects: Sequence[Node]
+
+
+def lowered(tree: Node) -> Lowered:
+    """The syntax of a query's tree, a wrapped SelectStmt, and where its SELECTs came from."""
+    spelling = spelled(tree)
+    query, again = _lower(spell_query(spelling.tree))
+    _check_same(again, spelling.tree)
+    return Lowered(query, spelling.selects)
 
 
 def query_from(tree: Node) -> Query:
-    """The syntax of a query's tree, a wrapped SelectStmt."""
-    canonical = spelled(tree).tree
-    query, again = _lower(spell_query(canonical))
-    _check_same(again, canonical)
-    return query
+    """The syntax of a query's tree alone."""
+    return lowered(tree).query
 
 
 def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
