@@ -16,13 +16,13 @@ from proxy.console.session import ConsoleSession
 from proxy.console.vitals import Vitals
 from proxy.console.web.port import WebConsole
 from proxy.engines.engine import EngineError, SchemaChanged, tables_to_read
+from proxy.engines.engines import real_database
 from proxy.execute.clock import system_clock
 from proxy.load_config import (
     ConfigurationError,
     cannot_listen,
     check_engine_settings,
     check_rules,
-    database_of,
     raise_open_files,
     read_rules,
     read_tls,
@@ -73,7 +73,7 @@ class App:
         check_authorities(self.policy, settings.server)
         self._context = ServerContext.build(
             settings.server,
-            database=database_of(self.policy),
+            database=real_database(self.policy.database).name,
             accounts=accounts,
             tls=tls,
             open_session=self._open_session,

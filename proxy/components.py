@@ -9,8 +9,7 @@ import psycopg
 
 from proxy.causes import cause_of
 from proxy.engines.engine import Engine, EngineError, EngineTooOld, WatchedEngine, tables_to_read
-from proxy.engines.postgres.public_reader import PublicReader
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engines import real_database
 from proxy.execute.clock import find_differing, system_clock
 from proxy.execute.public_rows import PublicRows
 from proxy.execute.rulebook import Rulebook
@@ -44,7 +43,7 @@ from rules.policy.model import Policy
 class Components:
     """All that is made once the real database has been seen. Catalog and frozen schema change as the schema does."""
 
-    engine: PostgresEngine
+    engine: WatchedEngine
     planner: PlannerPool
     service: Service
     sessions: Sessions
@@ -61,8 +60,8 @@ async def open_components(
 ) -> Components:
     """Open all components as soon as the database lets us in; each is closed when the stack is left."""
     load = settings.load
-    engine = PostgresEngine(
-        policy.database, connections=load.running, most_cost=load.cost, settings=policy.engine_settings
+    engine = real_database(policy.database).open_engine(
+        connections=load.running, most_cost=load.cost, settings=policy.engine_settings
     )
     stack.push_async_callback(engine.close)
     catalog, risks = await _look_first(engine, policy, settings.retry_seconds, warns_of_zones=warns_of_zones)
@@ -126,7 +125,7 @@ async def _look_first(
         await asyncio.sleep(retry_seconds)
 
 
-async def _open_twins(settings: Settings, engine: PostgresEngine, catalog: Catalog, policy: Policy) -> Twins:
+async def _open_twins(settings: Settings, engine: Engine, catalog: Catalog, policy: Policy) -> Twins:
     server = settings.server
     limits = TwinLimits(
         sessions=server.max_connections,
@@ -149,7 +148,7 @@ async def _public_rows(
     """Rows of public tables that no twin holds, if the rules name a login that reads them."""
     if policy.public_reader is None:
         return PublicRows(None, lambda: twins.closed_tables)
-    reader = PublicReader(policy.public_reader, most_cost=most_cost)
+    reader = real_database(policy.public_reader).open_public_reader(most_cost=most_cost)
     stack.push_async_callback(reader.close)
     for reason in await reader.find_excess(service.rulebook.readable):
         tell(f"warning: public_reader is not used: {reason}; noisegate grants prints the SQL of its role")

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
-
 from proxy.engines.engine import WatchedEngine
+from proxy.engines.engines import real_database
 from proxy.ledger.group_commit import Home
 from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
@@ -50,16 +48,17 @@ def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Polic
     """The rules file, or everything that is wrong with it."""
     try:
         policy = load_policy(path.read_text(encoding="utf-8"), str(path), environment)
-        for key in ("database", "public_reader"):
-            conninfo_to_dict(getattr(policy, key) or "")
     except RulesError as error:
         raise ConfigurationError(f"the rules file has errors\n{error}") from None
-    except ProgrammingError:
-        raise ConfigurationError(f"{path}: {key}: this is not a libpq connection string") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8") from None
     except OSError as error:
         raise ConfigurationError(f"the rules cannot be read: {path}: {error.strerror}") from None
+    for key, dsn in (("database", policy.database), ("public_reader", policy.public_reader)):
+        try:
+            real_database(dsn or "")
+        except ValueError as error:
+            raise ConfigurationError(f"{path}: {key}: {error}") from None
     return policy
 
 
@@ -138,12 +137,6 @@ async def check_engine_settings(policy: Policy, engine: WatchedEngine) -> None:
     refused = await engine.find_refused(policy.engine_settings)
     if refused:
         raise ConfigurationError(f"engine_settings: the database does not take this value of {', '.join(refused)}")
-
-
-def database_of(policy: Policy) -> str:
-    """The database's name as the connection string has it, for those who come before it has been seen."""
-    parameters = conninfo_to_dict(policy.database)
-    return str(parameters.get("dbname") or os.environ.get("PGDATABASE") or parameters.get("user") or "postgres")
 
 
 def ledger_identity(catalog: Catalog) -> str:

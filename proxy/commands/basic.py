@@ -14,7 +14,7 @@ import uvloop
 
 from proxy.app import App
 from proxy.engines.engine import EngineError, EngineTooOld, tables_to_read
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engines import real_database
 from proxy.execute.clock import find_differing, system_clock
 from proxy.load_config import ConfigurationError, check_engine_settings
 from proxy.load_logins import line_of
@@ -104,7 +104,10 @@ class Look:
 
 async def look_at(database: str, policy: Policy | None = None) -> Look:
     """Look at the catalog, and at the role that we log in with."""
-    engine = PostgresEngine(database)
+    try:
+        engine = real_database(database).open_engine()
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
     try:
         if policy is None:
             return Look(await engine.catalog(), [], {})

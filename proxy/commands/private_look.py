@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.commands.basic import ConfigurationError, look_at, run, say
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engines import real_database
 from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
@@ -58,7 +58,7 @@ class PrivateLook:
     async def opened(cls, policy: Policy, catalog: Catalog, ledger: Ledger) -> AsyncIterator["PrivateLook"]:
         """With a planner and a connection of its own."""
         async with AsyncExitStack() as stack:
-            engine = PostgresEngine(policy.database, connections=1, settings=policy.engine_settings)
+            engine = real_database(policy.database).open_engine(connections=1, settings=policy.engine_settings)
             stack.push_async_callback(engine.close)
             planner = await PlannerPool.start(size=1)
             stack.push_async_callback(planner.close)

@@ -9,16 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from psycopg.conninfo import conninfo_to_dict
-
 from proxy.commands.arguments import Names, add_rules, delta_of, epsilon_of
 from proxy.commands.basic import Look, look_at, run, say
 from proxy.commands.check_report import CheckReport
 from proxy.commands.private_look import Wanted, suggest_privately
 from proxy.engines.engine import Readable
-from proxy.engines.postgres.privileges import grants_of
-from proxy.engines.postgres.public_reader import find_excess, public_grants
-from proxy.load_config import ConfigurationError, database_of, ledger_place, lock_of, read_lock, read_rules
+from proxy.engines.engines import find_excess, real_database
+from proxy.load_config import ConfigurationError, ledger_place, lock_of, read_lock, read_rules
 from proxy.load_logins import find_oddities, load_accounts
 from proxy.policy_in_force import as_words, put_bounds, read_kept
 from proxy.settings import Settings
@@ -115,7 +112,7 @@ def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None) -> Ite
 def _public_reader(shown: Policy, catalog: Catalog) -> Iterator[Finding]:
     """Yield what the login for large public tables may do besides reading these: then it is not used."""
     if shown.public_reader is not None:
-        for reason in run(find_excess(shown, catalog)):
+        for reason in run(find_excess(shown.public_reader, shown, catalog)):
             yield warning("public_reader", f"it is not used: {reason}", "noisegate grants prints the SQL of its role")
 
 
@@ -194,14 +191,14 @@ def schema() -> int:
 def grants(rules: Path, role: str | None) -> int:
     """Print the SQL of the role that the proxy needs."""
     policy = read_rules(rules)
-    parameters = conninfo_to_dict(policy.database)
-    named = role or str(parameters.get("user") or READER)
-    say(grants_of(policy, database_of(policy), named).rstrip("\n"))
+    database = real_database(policy.database)
+    say(database.role_grants(policy, database.name, role or database.user or READER).rstrip("\n"))
     if policy.public_reader is not None:
         catalog, seen = run(look_at(policy.database)).catalog, read_lock(rules)
         shown = policy if seen is None else hide_unseen(policy, catalog, seen)
-        reader = str(conninfo_to_dict(policy.public_reader).get("user") or PUBLIC_READER)
-        say(public_grants(Readable.of(shown, catalog), catalog, reader).rstrip("\n"))
+        reader = real_database(policy.public_reader)
+        sql = reader.public_grants(Readable.of(shown, catalog), catalog, reader.user or PUBLIC_READER)
+        say(sql.rstrip("\n"))
     return 0
 
 

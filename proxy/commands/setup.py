@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
-from proxy.causes import cause_of
 from proxy.commands.arguments import Names
 from proxy.commands.basic import Unreachable, look_at, run, say
 from proxy.commands.rules_file import READER, check
-from proxy.engines.postgres.privileges import grants_of
+from proxy.engines.engine import Database, EngineError
+from proxy.engines.engines import real_database
 from proxy.load_config import ConfigurationError, lock_of, make_ledger
 from proxy.server.tls import write_certificate
 from proxy.settings import Settings
@@ -80,6 +79,7 @@ def init(wishes: Wishes) -> int:
     if folder.exists() and any(folder.iterdir()):
         raise ConfigurationError(f"{folder} is not empty: name a new folder by --folder")
     catalog = run(look_at(wishes.database)).catalog
+    database = real_database(wishes.database)
     say(f"{catalog.database}: {len(catalog.tables)} tables and views; no row is read")
     draft = _draft(wishes, catalog)
     analyst = wishes.analyst or wishes.ask("Name of the first analyst?", "ada")
@@ -90,28 +90,26 @@ def init(wishes: Wishes) -> int:
         wishes.grant, f"Make the role {wishes.role} now, by the SQL of grants.sql?", proposed=True
     )
     if is_granted:
-        _check_role(wishes)
-    guarded = make_conninfo(wishes.database, user=wishes.role, password=made.role)
+        _check_role(wishes, database)
+    guarded = database.as_role(wishes.role, made.role)
     verifier = str(Verifier.of_password(made.analyst, secrets.token_bytes(16)))
     variables = {"NOISEGATE_DATABASE": guarded, "ANALYST_VERIFIER": verifier}
     policy = load_policy(text, "rules.yaml", variables)
-    sql = grants_of(
-        policy, catalog.database, wishes.role, str(Verifier.of_password(made.role, secrets.token_bytes(16)))
-    )
+    role_verifier = str(Verifier.of_password(made.role, secrets.token_bytes(16)))
+    sql = database.role_grants(policy, catalog.database, wishes.role, role_verifier)
     _write(folder, text, sql, variables)
     _make(folder, policy, catalog)
     if is_granted:
-        _run_grants(wishes.database, sql)
+        _run_grants(database, sql)
     return _finish(wishes, variables, analyst, made, is_granted=is_granted)
 
 
-def _check_role(wishes: Wishes) -> None:
+def _check_role(wishes: Wishes, database: Database) -> None:
     """A role that exists may be another proxy's, which a new password would lock out."""
     try:
-        with psycopg.connect(wishes.database) as connection:
-            is_there = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (wishes.role,)).rowcount
-    except psycopg.Error as error:
-        raise Unreachable(cause_of(error).advice) from None
+        is_there = database.has_role(wishes.role)
+    except EngineError as error:
+        raise Unreachable(error.cause.advice) from None
     question = f'The role "{wishes.role}" already exists. Change its password?'
     if is_there and not wishes.is_so(None, question, proposed=False):
         raise ConfigurationError(
@@ -182,14 +180,12 @@ def _make(folder: Path, policy: Policy, catalog: Catalog) -> None:
     make_ledger(Settings(rules, rules.with_suffix(".ledger")), catalog)
 
 
-def _run_grants(database: str, sql: str) -> None:
+def _run_grants(database: Database, sql: str) -> None:
     try:
-        with psycopg.connect(database) as connection:
-            connection.execute(sql.encode())
-    except psycopg.Error as error:
-        cause = cause_of(error)
+        database.run_grants(sql)
+    except EngineError as error:
         raise ConfigurationError(
-            f"grants.sql could not be run: {error.diag.message_primary or cause.advice}; run it as a superuser"
+            f"grants.sql could not be run: {str(error) or error.cause.advice}; run it as a superuser"
         ) from None
 
 
@@ -203,7 +199,7 @@ def _finish(
         code = check(rules, environment=variables)
     else:
         say(f"\nRun {folder / 'grants.sql'} in the database before you start.")
-    name = conninfo_to_dict(variables["NOISEGATE_DATABASE"]).get("dbname", "")
+    name = real_database(variables["NOISEGATE_DATABASE"]).name
     place = shlex.quote(str(folder))
     tls = f"--tls-certificate {place}/server.crt --tls-key {place}/server.key"
     target = make_conninfo("", host="127.0.0.1", port=_PORT, dbname=name, user=analyst, sslmode="require")

@@ -13,8 +13,8 @@ import psycopg
 from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
 from proxy.commands.basic import ConfigurationError, Unreachable, run, say
 from proxy.commands.parquet import check_parquet, write_parquet
-from proxy.engines.engine import EngineError
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engine import Engine, EngineError
+from proxy.engines.engines import real_database
 from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
 from proxy.load_config import check_rules, ledger_identity, open_ledger, read_rules
@@ -44,7 +44,7 @@ class Open:
     rulebook: Rulebook
     maker: Maker
     cubes: CubeMaker
-    engine: PostgresEngine
+    engine: Engine
 
     async def newest(self, name: str) -> tuple[SynopsisPlan, KeptRelease]:
         """The plan of a synopsis, and its newest release."""
@@ -211,7 +211,7 @@ async def _opened(settings: Settings, name: str) -> AsyncIterator[Open]:
     if name not in policy.synopses:
         known: Sequence[str] = sorted(policy.synopses)
         raise ConfigurationError(f"the rules have no synopsis {name}" + (f": {', '.join(known)}" if known else ""))
-    engine = PostgresEngine(policy.database, settings=policy.engine_settings)
+    engine = real_database(policy.database).open_engine(settings=policy.engine_settings)
     try:
         catalog = await engine.catalog()
         shown = Freeze(settings.rules).read_again(policy, catalog).hide(policy, catalog)

@@ -16,7 +16,7 @@ import psycopg
 import uvloop
 
 from proxy.app import App
-from proxy.engines.postgres.snapshots import PostgresEngine
+from proxy.engines.engines import real_database
 from proxy.load_config import ConfigurationError, cannot_listen, lock_of, make_ledger, read_rules
 from proxy.server.tls import write_certificate
 from proxy.settings import ServerSettings, Settings
@@ -108,7 +108,7 @@ async def prepare(shop: Shop, port: int) -> Settings:
     certificate, private_key = write_certificate(shop.folder)
     rules, ledger = shop.folder / "rules.yaml", shop.folder / "rules.ledger"
     shutil.copyfile(HERE / "rules.yaml", rules)
-    engine = PostgresEngine(shop.dsn)
+    engine = real_database(shop.dsn).open_engine()
     server = ServerSettings(port=port, certificate=certificate, private_key=private_key)
     settings = Settings(rules, ledger, server=server)
     catalog = await engine.catalog()

@@ -1,4 +1,4 @@
-"""Interface of a real database: its catalog, grouped aggregates over one snapshot, and the login of public rows."""
+"""Interface of a real database: its connection string, catalog, snapshots, roles, and the login of public rows."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -75,6 +75,10 @@ class TooPowerful(EngineError):
         self.reasons = tuple(reasons)
 
 
+class GrantsFailed(EngineError):
+    """The SQL of a role could not be run. Its text is of roles and tables, and is for the DBA at the terminal."""
+
+
 def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
     """Say to an analyst why his statement was not run. After the charge a failure is always the same."""
     match error:
@@ -119,10 +123,15 @@ class Snapshot(Protocol):
 
 
 class Engine(Protocol):
+    failure: type[Exception]  # what its snapshots raise
+
     connections: int
     """How many snapshots there may be at once; who wants one more waits."""
 
     async def catalog(self) -> Catalog: ...
+
+    async def check_unchanged(self, catalog: Catalog) -> None:
+        """Raise SchemaChanged where a relation is no longer what this catalog says, in a transaction of its own."""
 
     async def risks(self, named: Sequence[TableName] = ()) -> list[str]:
         """Return what our role may do there and should not, in plain words for the DBA; the rules name `named`."""
@@ -158,6 +167,9 @@ class Engine(Protocol):
 
 class WatchedEngine(Engine, Protocol):
     """A real database as operators set it up and watch it."""
+
+    settings: Mapping[str, str]
+    """Settings of the rules file, which are pinned in each transaction that reads rows."""
 
     in_use: int
     """Connections with a snapshot."""
@@ -204,6 +216,45 @@ class PublicLogin(Protocol):
 
         Raises an EngineError: TooPowerful before anything ran, SchemaChanged where a table is not what it was.
         """
+
+    async def find_excess(self, readable: Readable) -> list[str]:
+        """Return what it may do besides reading these, or why it cannot be asked."""
+
+    async def close(self) -> None: ...
+
+
+class Database(Protocol):
+    """A real database by its connection string, with which nothing has connected yet."""
+
+    @property
+    def name(self) -> str:
+        """The database's name, as the connection string has it."""
+
+    @property
+    def user(self) -> str | None:
+        """The role that it logs in as, where it says one."""
+
+    def open_engine(
+        self, *, connections: int = 8, most_cost: float | None = None, settings: Mapping[str, str] | None = None
+    ) -> WatchedEngine:
+        """Make the engine, which connects when it is first used; `settings` are those of the rules file."""
+
+    def open_public_reader(self, *, most_cost: float | None = None) -> PublicLogin: ...
+
+    def as_role(self, role: str, password: str) -> str:
+        """Return the connection string of another role."""
+
+    def has_role(self, role: str) -> bool:
+        """Return whether there is such a role; raises EngineError."""
+
+    def role_grants(self, policy: Policy, database: str, role: str, verifier: str = "") -> str:
+        """The SQL of a role that may read the tables of the rules and do nothing else; it may be run again."""
+
+    def public_grants(self, readable: Readable, catalog: Catalog, role: str) -> str:
+        """The SQL of a role that reads what is public and does nothing else; it may be run again."""
+
+    def run_grants(self, sql: str) -> None:
+        """Run the SQL of a role, all of it or nothing; raises GrantsFailed."""
 
 
 def tables_to_read(policy: Policy) -> list[TableName]:

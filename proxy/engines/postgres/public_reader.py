@@ -26,7 +26,6 @@ from proxy.engines.postgres.opening import cost_of
 from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.catalog import Catalog, Table, TableName
 from rules.planner.plan import PublicQuery
-from rules.policy.model import Policy
 
 CHECK_SECONDS: Final = 10.0
 _FIRST_OF_USERS: Final = 16_384  # OIDs below were made by initdb
@@ -114,15 +113,6 @@ class PublicReader:
 
     async def close(self) -> None:
         await self._engine.close()
-
-
-async def find_excess(policy: Policy, catalog: Catalog) -> list[str]:
-    """Return what the login of these rules may do besides reading public tables, or why it cannot be asked."""
-    reader = PublicReader(policy.public_reader or "")
-    try:
-        return await reader.find_excess(Readable.of(policy, catalog))
-    finally:
-        await reader.close()
 
 
 def public_grants(readable: Readable, catalog: Catalog, role: str) -> str:

@@ -1,0 +1,65 @@
+"""A PostgreSQL by its libpq connection string; see `proxy.engines.engine.Database`."""
+
+import os
+from collections.abc import Mapping
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from proxy.causes import cause_of
+from proxy.engines.engine import EngineError, GrantsFailed, Readable
+from proxy.engines.postgres import privileges, public_reader
+from proxy.engines.postgres.snapshots import PostgresEngine
+from rules.catalog import Catalog
+from rules.policy.model import Policy
+
+
+class PostgresDatabase:
+    """See `proxy.engines.engine.Database`."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        try:
+            self._parameters = conninfo_to_dict(dsn)
+        except psycopg.ProgrammingError:
+            raise ValueError("this is not a libpq connection string") from None
+
+    @property
+    def name(self) -> str:
+        return str(self._parameters.get("dbname") or os.environ.get("PGDATABASE") or self.user or "postgres")
+
+    @property
+    def user(self) -> str | None:
+        user = self._parameters.get("user")
+        return str(user) if user else None
+
+    def open_engine(
+        self, *, connections: int = 8, most_cost: float | None = None, settings: Mapping[str, str] | None = None
+    ) -> PostgresEngine:
+        return PostgresEngine(self._dsn, connections=connections, most_cost=most_cost, settings=settings)
+
+    def open_public_reader(self, *, most_cost: float | None = None) -> public_reader.PublicReader:
+        return public_reader.PublicReader(self._dsn, most_cost=most_cost)
+
+    def as_role(self, role: str, password: str) -> str:
+        return make_conninfo(self._dsn, user=role, password=password)
+
+    def has_role(self, role: str) -> bool:
+        try:
+            with psycopg.connect(self._dsn) as connection:
+                return connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).rowcount > 0
+        except psycopg.Error as error:
+            raise EngineError(cause=cause_of(error)) from None
+
+    def role_grants(self, policy: Policy, database: str, role: str, verifier: str = "") -> str:
+        return privileges.grants_of(policy, database, role, verifier)
+
+    def public_grants(self, readable: Readable, catalog: Catalog, role: str) -> str:
+        return public_reader.public_grants(readable, catalog, role)
+
+    def run_grants(self, sql: str) -> None:
+        try:
+            with psycopg.connect(self._dsn) as connection:
+                connection.execute(sql.encode())
+        except psycopg.Error as error:
+            raise GrantsFailed(error.diag.message_primary or "", cause=cause_of(error)) from None

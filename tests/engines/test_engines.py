@@ -1,0 +1,42 @@
+"""A connection string finds its engine by its scheme; one without is libpq's."""
+
+import pytest
+
+from proxy.engines.engines import real_database
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://noisegate@db:5433/shop",
+        "postgres://noisegate@db/shop?sslmode=require",
+        "host=db dbname=shop user=noisegate",
+        "host=db dbname=shop user=noisegate password=a://b",
+    ],
+)
+def test_every_spelling_of_libpq_names_database_and_role(dsn: str) -> None:
+    database = real_database(dsn)
+
+    assert (database.name, database.user) == ("shop", "noisegate")
+
+
+def test_without_a_name_the_database_is_that_of_the_environment_then_of_the_role(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PGDATABASE", raising=False)
+    assert real_database("").name == "postgres"
+    assert real_database("user=ada").name == "ada"
+    monkeypatch.setenv("PGDATABASE", "shop")
+    assert real_database("user=ada").name == "shop"
+
+
+@pytest.mark.parametrize("text", ["mysql://db/shop", "shop", "host=db port"])
+def test_what_no_engine_reads_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="this is not a libpq connection string"):
+        real_database(text)
+
+
+def test_another_role_keeps_the_rest_of_the_connection_string() -> None:
+    reader = real_database(real_database("host=db dbname=shop user=owner").as_role("noisegate_reader", "s p'ace"))
+
+    assert (reader.name, reader.user) == ("shop", "noisegate_reader")
