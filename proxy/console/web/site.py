@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proxy.console.web import analyst, budgets, health, statements, tables, tables_history, try_it
+from proxy.console.web import analyst, budgets, health, statements, tables, try_it
 from proxy.console.web.login import Door, Role, Visit, Visits
 from proxy.console.web.pages import Page, ProxyParts, TooLarge, plain, read_form, rendered
 from proxy.log import warn
@@ -33,8 +33,8 @@ _HOME: Final[Mapping[Role, str]] = {"operator": "/health", "analyst": "/me"}
 _PAGES: Final[Sequence[tuple[Role, Mapping[str, Handler], Mapping[str, Handler]]]] = (
     (
         "operator",
-        {**health.PAGES, **budgets.PAGES, **statements.PAGES, **tables.PAGES, **tables_history.PAGES, **try_it.PAGES},
-        {**health.ACTIONS, **budgets.ACTIONS, **tables.ACTIONS, **tables_history.ACTIONS, **try_it.ACTIONS},
+        {**health.PAGES, **budgets.PAGES, **statements.PAGES, **tables.PAGES, **try_it.PAGES},
+        {**health.ACTIONS, **budgets.ACTIONS, **tables.ACTIONS, **try_it.ACTIONS},
     ),
     ("analyst", analyst.PAGES, {}),
 )

@@ -1,4 +1,4 @@
-"""Tables: what the rules say of each column, what a bound costs, and changes of that, checked before they are saved."""
+"""Tables: what the rules say of columns, what a bound costs, changes that are checked and saved, and their history."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from proxy.console.web.analyst import uses_of
 from proxy.console.web.pages import Page, PageForm
 from proxy.console.web.rules_draft import ROWS, Draft, diff_of, draft_of, noise_of, wrong_fields
 from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
-from proxy.console.web.rules_history import AGAIN, CHANGED, NotWritten, RulesHistory, digest_of
+from proxy.console.web.rules_history import AGAIN, CHANGED, NotWritten, RulesHistory, Version, digest_of
 from proxy.log import event
 from rules.catalog import Catalog, Table
 from rules.planner.column_facts import column_facts
@@ -75,8 +75,7 @@ def _shown(name: str, policy: Policy, catalog: Catalog) -> ShownTable:
 async def edit(page: Page) -> Response:
     """One table as the file has it."""
     name = page.asked("table")
-    history, table = RulesHistory(page.house.rules), _find(page, name)
-    text = history.current()
+    table, text = _find(page, name), RulesHistory(page.house.rules).current()
     table_edit = await asyncio.to_thread(read_table, text, name)
     draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
     return await _form(page, name, table, table_edit, draft)
@@ -135,8 +134,7 @@ async def check(page: Page) -> Response:
 
 async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
     """The form's table and fields, and the rules file as it would be with them."""
-    if not page.house.settings.may_edit_rules:
-        raise NotAllowed("the rules cannot be edited here", hint="noisegate serve --console-edit-rules allows it.")
+    _check_may_edit(page)
     form = await page.form()
     name = form["table"]
     table, rules = _find(page, name), page.house.rules
@@ -151,6 +149,11 @@ async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
         draft = await asyncio.to_thread(draft_of, before, rules, _now(page)[1])
         return name, table, edit, draft.refused(f"tables.{name}", wrong)
     return name, table, edit, await asyncio.to_thread(draft_of, text, rules, _now(page)[1])
+
+
+def _check_may_edit(page: Page) -> None:
+    if not page.house.settings.may_edit_rules:
+        raise NotAllowed("the rules cannot be edited here", hint="noisegate serve --console-edit-rules allows it.")
 
 
 def edit_of(form: PageForm, table: Table) -> TableEdit:
@@ -198,31 +201,72 @@ async def save(page: Page) -> Response:
     if not draft.can_be_saved:
         return await _form(page, name, table, edit, draft, 422)
     base = (await page.form())["base"]
-    await put_in_force(page, draft.text, base, f"table {name}")
+    await _put_in_force(page, draft.text, base, f"table {name}")
     return page.go(f"/tables/edit?table={quote(name)}", "Saved, and in force.")
 
 
-async def put_in_force(page: Page, text: str, base: str, change: str) -> None:
+async def _put_in_force(page: Page, text: str, base: str, change: str) -> None:
     """Replace the rules file, whose digest has to be `base`, and reload; raises a Refusal, and then nothing changed."""
-    history = RulesHistory(page.house.rules)
+    versions = RulesHistory(page.house.rules)
     async with _SAVING:
-        before = history.current()
+        before = versions.current()
         if digest_of(before) != base:
             raise NotWritten(CHANGED, hint=AGAIN)
         if before == text:
             return
         event("console", operator=page.user, command="EDIT RULES")
-        version = await asyncio.to_thread(history.replace, before, text, page.user, change)
+        version = await asyncio.to_thread(versions.replace, before, text, page.user, change)
         try:
             await page.command(Command("RELOAD"))
         except BaseException:  # an end of the request too: what is not in force does not stay in the file
-            history.take_back(version, text, before)
+            versions.take_back(version, text, before)
             raise
 
 
-PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {"/tables": show, "/tables/edit": edit}
+async def history(page: Page) -> Response:
+    """All versions, and what one of them would change in the file as it is."""
+    versions = RulesHistory(page.house.rules)
+    current = versions.current()
+    number = page.asked("version")
+    chosen = _find_version(versions, number) if number else None
+    return page.render(
+        "history.html",
+        versions=versions.versions(),
+        current=digest_of(current),
+        chosen=None if chosen is None else chosen[0],
+        diff=[] if chosen is None else diff_of(current, chosen[1]),
+        may_edit=page.house.settings.may_edit_rules,
+    )
+
+
+def _find_version(versions: RulesHistory, number: str) -> tuple[Version, str]:
+    version = versions.find(int(number)) if number.isdecimal() and len(number) < 10 else None
+    if version is None:
+        raise BadEdit("there is no such version")
+    return version
+
+
+async def restore(page: Page) -> Response:
+    """Put a version in force again, if it still fits the database."""
+    _check_may_edit(page)
+    form = await page.form()
+    version, text = _find_version(RulesHistory(page.house.rules), form["version"])
+    draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
+    if not draft.can_be_saved:
+        wrong = next(remark.finding for remark in draft.remarks if remark.is_error)
+        raise BadEdit(f"version {version.number} does not fit the database any more: {wrong}")
+    await _put_in_force(page, text, form["base"], f"back to version {version.number}")
+    return page.go("/tables/history", f"Version {version.number} is in force again.")
+
+
+PAGES: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {
+    "/tables": show,
+    "/tables/edit": edit,
+    "/tables/history": history,
+}
 ACTIONS: Final[Mapping[str, Callable[[Page], Awaitable[Response]]]] = {
     "/tables/check": check,
     "/tables/review": review,
     "/tables/save": save,
+    "/tables/restore": restore,
 }
