@@ -19,8 +19,9 @@ from proxy.commands import (
     synopsis,
     user,
 )
-from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
+from proxy.commands.basic import Names, add_ledger, add_rules, settings_of
 from proxy.demo import run as demo
+from proxy.load_config import ConfigurationError
 from proxy.settings import (
     LoadLimits,
     OperatorSettings,
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # of `noisegate check rules.yaml | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
         return 141  # as a shell tells of SIGPIPE
-    except basic.ConfigurationError as failure:
+    except ConfigurationError as failure:
         sys.stderr.write(f"noisegate: {failure}\n")
         return failure.exit_code
     except KeyboardInterrupt:

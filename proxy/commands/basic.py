@@ -1,10 +1,14 @@
-"""Serve, make a verifier and a certificate; and look at the database as all commands do."""
+"""The simplest commands, and the arguments and the look at the database that all others share."""
 
+import argparse
 import asyncio
+import os
 import secrets
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from getpass import getpass
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -16,7 +20,7 @@ from proxy.app import App
 from proxy.engines.engine import EngineError, EngineTooOld, tables_to_read
 from proxy.engines.engines import real_database
 from proxy.execute.clock import find_differing, system_clock
-from proxy.load_config import ConfigurationError, check_engine_settings
+from proxy.load_config import ConfigurationError, check_engine_settings, ledger_place
 from proxy.load_logins import line_of
 from proxy.log import start_logging
 from proxy.process_isolation import seal
@@ -26,19 +30,10 @@ from proxy.wire.scram import USUAL_ITERATIONS, Verifier
 from rules.catalog import Catalog, TableName
 from rules.policy.model import Policy
 
-__all__ = [
-    "ConfigurationError",
-    "Unreachable",
-    "certificate",
-    "look_at",
-    "password",
-    "run",
-    "say",
-    "serve",
-    "version",
-]
-
 Result = TypeVar("Result")
+Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
+EPSILON_MOST = Decimal(1000)
+DELTA_MOST = Decimal("0.001")
 
 
 class Unreachable(ConfigurationError):
@@ -130,3 +125,59 @@ def run(work: Coroutine[None, None, Result]) -> Result:
 
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rules", type=Path, metavar="RULES", help="the rules file, YAML")
+
+
+def add_ledger(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `settings_of` reads."""
+    parser.add_argument(
+        "--ledger",
+        metavar="PLACE",
+        default=os.environ.get("NOISEGATE_LEDGER"),
+        help="a file, or postgresql://… to be shared by several proxies (default: the variable NOISEGATE_LEDGER, or a "
+        "file beside the rules that ends in .ledger)",
+    )
+    parser.add_argument(
+        "--anchor",
+        type=Path,
+        metavar="FILE",
+        help="a second file, best on another disk, that records the end of the ledger",
+    )
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Return the settings of a command that has the rules and a ledger."""
+    place: Path | str | None = ledger_place(options.ledger)
+    return Settings(options.rules, place or options.rules.with_suffix(".ledger"), options.anchor)
+
+
+def epsilon_of(text: str) -> Decimal:
+    return _amount(text, EPSILON_MOST)
+
+
+def delta_of(text: str) -> Decimal:
+    return _amount(text, DELTA_MOST)
+
+
+def moment_of(text: str) -> datetime:
+    """Read a date or a moment, in UTC unless it says otherwise."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a time, such as 2027-01-31 or 2027-01-31T18:00+01:00'
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _amount(text: str, most: Decimal) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number') from None
+    if not (amount.is_finite() and 0 < amount <= most):
+        raise argparse.ArgumentTypeError(f"must be greater than 0 and at most {most}")
+    return amount

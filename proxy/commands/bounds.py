@@ -3,13 +3,12 @@
 import argparse
 from decimal import Decimal
 
-from proxy.commands.arguments import Names, add_ledger, add_rules, epsilon_of, settings_of
-from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.basic import Names, add_ledger, add_rules, epsilon_of, look_at, run, say, settings_of
 from proxy.commands.ledger import with_ledger
 from proxy.commands.private_look import PrivateLook, Share
 from proxy.execute.clock import system_clock
 from proxy.ledger.ledger import Ledger
-from proxy.load_config import read_rules
+from proxy.load_config import ConfigurationError, read_rules
 from proxy.policy_in_force import as_words, put_bounds
 from proxy.settings import Settings
 from rules.accounting.store import KeptBounds

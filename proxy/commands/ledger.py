@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
-from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.basic import look_at, run, say
 from proxy.execute.clock import system_clock
 from proxy.ledger.copies import Copy, back_up
 from proxy.ledger.copies import restore as put_back
@@ -21,6 +21,7 @@ from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.review import Wish
 from proxy.load_config import (
+    ConfigurationError,
     ledger_home,
     ledger_identity,
     make_ledger,

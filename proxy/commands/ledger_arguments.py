@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proxy.commands import ledger as ledger_commands
-from proxy.commands.arguments import Names, add_ledger, add_rules, moment_of, settings_of
+from proxy.commands.basic import Names, add_ledger, add_rules, moment_of, settings_of
 from proxy.ledger.review import Wish
 from proxy.settings import Settings
 

@@ -12,14 +12,14 @@ from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 from typing import Final
 
-from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.basic import look_at, run, say
 from proxy.engines.engines import real_database
 from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
 from proxy.execute.worker_pool import PlannerPool
 from proxy.ledger.ledger import Ledger
-from proxy.load_config import ledger_identity, make_ledger, open_ledger, tell
+from proxy.load_config import ConfigurationError, ledger_identity, make_ledger, open_ledger, tell
 from proxy.settings import Settings
 from proxy.wire.scram import Verifier
 from rules.accounting.budgets import OWNER, budgets_of

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from proxy.commands.arguments import Names, add_ledger, add_rules, epsilon_of, settings_of
-from proxy.commands.basic import ConfigurationError, run, say
+from proxy.commands.basic import Names, add_ledger, add_rules, epsilon_of, run, say, settings_of
 from proxy.commands.ledger import with_ledger
 from proxy.execute.clock import system_clock
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.requests import OperatorAnswer
-from proxy.load_config import read_rules
+from proxy.load_config import ConfigurationError, read_rules
 from proxy.settings import Settings
 from rules.accounting.budgets import Budgets, budgets_of
 from rules.accounting.store import Balances, FiledRequest

@@ -9,8 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from proxy.commands.arguments import Names, add_rules, delta_of, epsilon_of
-from proxy.commands.basic import Look, look_at, run, say
+from proxy.commands.basic import Look, Names, add_rules, delta_of, epsilon_of, look_at, run, say
 from proxy.commands.check_report import CheckReport
 from proxy.commands.private_look import Wanted, suggest_privately
 from proxy.engines.engine import Readable

@@ -11,8 +11,7 @@ from typing import Final
 
 from psycopg.conninfo import make_conninfo
 
-from proxy.commands.arguments import Names
-from proxy.commands.basic import Unreachable, look_at, run, say
+from proxy.commands.basic import Names, Unreachable, look_at, run, say
 from proxy.commands.rules_file import READER, check
 from proxy.engines.engine import Database, EngineError
 from proxy.engines.engines import real_database

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
-from proxy.commands.basic import ConfigurationError, look_at, run, say
+from proxy.commands.basic import Names, add_ledger, add_rules, look_at, run, say, settings_of
 from proxy.commands.tool_log import Findings, most_frequent, shadow
-from proxy.load_config import read_rules
+from proxy.load_config import ConfigurationError, read_rules
 from proxy.policy_in_force import read_kept
 from proxy.settings import Settings
 from rules.policy.model import Policy

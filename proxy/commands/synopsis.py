@@ -1,23 +1,18 @@
 """Synopses at the command line: made now, dropped, reported on, written out. A running proxy goes on meanwhile."""
 
 import argparse
-import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
-
-from proxy.commands.arguments import Names, add_ledger, add_rules, settings_of
-from proxy.commands.basic import ConfigurationError, Unreachable, run, say
-from proxy.commands.parquet import check_parquet, write_parquet
+from proxy.commands.basic import Names, Unreachable, add_ledger, add_rules, run, say, settings_of
+from proxy.commands.synopsis_files import check_parquet, make_folder, write_about, write_tables
 from proxy.engines.engine import Engine, EngineError
 from proxy.engines.engines import real_database
 from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
-from proxy.load_config import check_rules, ledger_identity, open_ledger, read_rules
+from proxy.load_config import ConfigurationError, check_rules, ledger_identity, open_ledger, read_rules
 from proxy.policy_in_force import Freeze
 from proxy.settings import Settings
 from proxy.synopses.cubes import CubeMaker, listing_of
@@ -25,16 +20,13 @@ from proxy.synopses.fit_process import FitFailed
 from proxy.synopses.make import Maker
 from proxy.synopses.make import drop as drop_made
 from proxy.synopses.shelf import fitted_schema, told_epsilon
-from proxy.twin.steps import qualified
 from proxy.twin.synthetic import SyntheticSchema
 from proxy.twin.twin import ClusterError, Twin, TwinError
 from rules.accounting.store import KeptRelease
-from rules.catalog import TableName
 from rules.mechanisms.cost import price
 from rules.mechanisms.draw import OpenDPNoise
 from rules.refusal import Refusal
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
-from rules.synopses.release import seed_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,65 +135,19 @@ def export(settings: Settings, name: str, folder: Path, *, as_parquet: bool) -> 
         async with _opened(settings, name) as open_:
             plan, kept = await open_.newest(name)
             schema = await fitted_schema(plan, kept, (), open_.rulebook)
-            _make_folder(folder)
+            make_folder(folder)
             policy, catalog = open_.rulebook.policy, open_.rulebook.catalog
             twin = await Twin.open(catalog, policy, open_.engine)
             try:
                 await twin.show_synopsis(schema)
-                await _write_tables(twin, schema, folder, as_parquet=as_parquet)
+                await write_tables(twin.owner_dsn, schema, folder, as_parquet=as_parquet)
             finally:
                 await twin.close()
-            _write(folder / "synopsis.json", json.dumps(_about(schema, kept), indent=2).encode() + b"\n")
+            write_about(schema, kept, folder)
 
     run(work())
     say(f"{folder}: synthetic rows, one file a table, and synopsis.json about them")
     return 0
-
-
-async def _write_tables(twin: Twin, schema: SyntheticSchema, folder: Path, *, as_parquet: bool) -> None:
-    async with await psycopg.AsyncConnection.connect(twin.owner_dsn, autocommit=True) as owner:
-        await owner.execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'")
-        for table in schema.tables:
-            pieces: list[bytes] = []
-            async with owner.cursor() as cursor, cursor.copy(_copy_of(table.table.name)) as copy:
-                async for piece in copy:
-                    pieces.append(bytes(piece))
-            path = folder / f"{table.table.name.name}.{'parquet' if as_parquet else 'csv'}"
-            if as_parquet:
-                path.touch(mode=0o600)
-                await asyncio.to_thread(write_parquet, path, b"".join(pieces), table.table.columns)
-            else:
-                _write(path, b"".join(pieces))
-
-
-def _about(schema: SyntheticSchema, kept: KeptRelease) -> dict[str, object]:
-    """Describe what a reader of the files has to know."""
-    return {
-        "name": schema.name,
-        "rows": "synthetic: made from noised counts, not data",
-        "made_at": schema.made_at.isoformat(),
-        "epsilon": str(schema.epsilon),
-        "rho": str(schema.rho),
-        "noise": "discrete Gaussian" if kept.release.mechanism.epsilon is None else "discrete Laplace",
-        "seed": seed_of(kept.release),
-        "pairs": list(schema.pairs),
-    }
-
-
-def _copy_of(table: TableName) -> bytes:
-    return f"COPY {qualified(table)} TO STDOUT (FORMAT csv, HEADER)".encode()
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise ConfigurationError(f"{folder} cannot be made: {error.strerror}") from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(content)
 
 
 @asynccontextmanager

@@ -17,10 +17,9 @@ from getpass import getpass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from proxy.commands.arguments import Names, add_rules, epsilon_of, moment_of
-from proxy.commands.basic import ConfigurationError, say
+from proxy.commands.basic import Names, add_rules, epsilon_of, moment_of, say
 from proxy.execute.clock import system_clock
-from proxy.load_config import read_rules
+from proxy.load_config import ConfigurationError, read_rules
 from proxy.load_logins import VerifiersError, line_of, read_filed, read_verifiers, verifiers_path, without_name
 from proxy.wire.scram import USUAL_ITERATIONS, Verifier
 from rules.policy.load import load_policy

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.commands.basic import ConfigurationError
-from proxy.commands.parquet import check_parquet, write_parquet
+from proxy.commands.synopsis_files import check_parquet, write_parquet
+from proxy.load_config import ConfigurationError
 from rules.catalog import Catalog, TableName
 from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
