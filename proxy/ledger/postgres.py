@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,7 +13,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from proxy.ledger.connection import SEALED_VERSION, VERSION, Connection, Cursor, statements_from
 from proxy.ledger.history import adopt, check_history
 from proxy.ledger.integrity import Anchor, ChainEnd
-from proxy.ledger.ledger import Ledger
 from rules.accounting.store import LedgerError
 
 SCHEMA = "noisegate_ledger"
@@ -32,20 +30,6 @@ _LINE: Mapping[str, str | int] = {
 }
 # The last one frees the ledger for other proxies, should this one vanish in the middle of a transaction.
 _SESSION = {"search_path": SCHEMA, "lock_timeout": "10s", "idle_in_transaction_session_timeout": "30s"}
-
-
-class PostgresLedger(Ledger):
-    """Use `create` once, `open` ever after."""
-
-    @classmethod
-    def create(cls, dsn: str, identity: str, *, anchor: Path | None = None) -> None:
-        """Make an empty ledger for the database of this identity, in a schema of its own that must not be there."""
-        LedgerDatabase(dsn, identity, Anchor(anchor)).create()
-
-    @classmethod
-    async def open(cls, dsn: str, identity: str, *, anchor: Path | None = None) -> "PostgresLedger":
-        """Open a ledger that exists; raises LedgerError with the reason why it cannot be used."""
-        return await cls.at(LedgerDatabase(dsn, identity, Anchor(anchor)))
 
 
 class _Connection:

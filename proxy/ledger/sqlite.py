@@ -12,26 +12,11 @@ from urllib.parse import quote
 from proxy.ledger.connection import SEALED_VERSION, VERSION, Connection, statements_from
 from proxy.ledger.history import adopt, check_history
 from proxy.ledger.integrity import Anchor, ChainEnd, sync_folder
-from proxy.ledger.ledger import Ledger
 from rules.accounting.store import LedgerError
 
 APPLICATION_ID = 0x4E474C44  # "NGLD": tells a ledger from any other SQLite file
 _BUSY_SECONDS = 10.0
 _SMALL_BYTES = 256 * 1024 * 1024
-
-
-class SqliteLedger(Ledger):
-    """Use `create` once, `open` ever after."""
-
-    @classmethod
-    def create(cls, path: Path, identity: str, *, anchor: Path | None = None) -> None:
-        """Make an empty ledger for the database of this identity. Never over a file that is there."""
-        LedgerFile(path, identity, Anchor(anchor)).create()
-
-    @classmethod
-    async def open(cls, path: Path, identity: str, *, anchor: Path | None = None) -> "SqliteLedger":
-        """Open a ledger that exists; raises LedgerError with the reason why it cannot be used."""
-        return await cls.at(LedgerFile(path, identity, Anchor(anchor)))
 
 
 class _Watcher:

@@ -167,23 +167,3 @@ Authentication = (
     | AuthenticationSASLContinue
     | AuthenticationSASLFinal
 )
-
-_REQUESTS: dict[bytes, type[Authentication]] = {
-    request.prefix: request
-    for request in (
-        AuthenticationOk,
-        AuthenticationCleartextPassword,
-        AuthenticationMD5Password,
-        AuthenticationSASL,
-        AuthenticationSASLContinue,
-        AuthenticationSASLFinal,
-    )
-}
-
-
-def decode_authentication(raw: bytes) -> Authentication:
-    """Any message of kind R that we can answer."""
-    request = _REQUESTS.get(Reader(raw).take(4))
-    if request is None:
-        raise ProtocolViolation("the server requests an unsupported authentication method")
-    return request.decode(raw)

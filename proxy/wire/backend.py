@@ -231,9 +231,3 @@ class NotificationResponse(Message):
     process_id: int
     channel: bytes
     payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionCallResponse(Message):
-    kind, layout = b"V", (VALUE,)
-    result: bytes | None

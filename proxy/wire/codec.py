@@ -145,7 +145,6 @@ TEXT: Final = Part(Reader.text, text, 1)  # up to a NUL; in whatever encoding th
 BYTE: Final = Part(Reader.byte, bytes, 1)
 REST: Final = Part(Reader.rest, bytes)
 INT16: Final = Part(Reader.int16, int16, 2)
-UINT16: Final = Part(Reader.uint16, uint16, 2)
 INT32: Final = Part(Reader.int32, int32, 4)
 UINT32: Final = Part(Reader.uint32, uint32, 4)
 VALUE: Final = Part(Reader.value, value, 4)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy.ledger.sqlite import SqliteLedger
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.execute.desk import Desk
 from tests.execute.watched_engine import WatchedEngine
+from tests.support.ledgers import SqliteLedger
 
 
 @pytest.fixture

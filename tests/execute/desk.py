@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
-from proxy.ledger.sqlite import SqliteLedger
 from rules.catalog import Catalog
 from rules.mechanisms.release_plan import Block
 from rules.policy.model import Policy
 from tests.execute.plans import HandPlanner, plan_of
 from tests.execute.watched_engine import WatchedEngine
 from tests.mechanisms.sources import ConstantNoise
+from tests.support.ledgers import SqliteLedger
 from tests.support.written import WrittenService, with_written
 
 

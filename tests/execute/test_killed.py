@@ -11,11 +11,11 @@ from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
-from proxy.ledger.sqlite import SqliteLedger
 from rules.mechanisms.draw import OpenDPNoise
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.execute.plans import UNITS, HandPlanner, block_of, plan_of
+from tests.support.ledgers import SqliteLedger
 from tests.support.processes import Sender, start
 from tests.support.written import with_written
 

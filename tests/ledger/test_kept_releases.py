@@ -15,12 +15,13 @@ import pytest
 from proxy.ledger import stored_releases
 from proxy.ledger.connection import SCRIPTS, Connection
 from proxy.ledger.ledger import Ledger
-from proxy.ledger.postgres import PostgresLedger, _Connection
-from proxy.ledger.sqlite import APPLICATION_ID, SqliteLedger
+from proxy.ledger.postgres import _Connection
+from proxy.ledger.sqlite import APPLICATION_ID
 from rules.accounting import chain
 from rules.accounting.chain import LIFETIME
 from rules.accounting.store import LedgerError, ReleaseQuery, ServableReleases
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.support.ledgers import PostgresLedger, SqliteLedger
 
 MONTH = "month:2026-11"
 

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from proxy.ledger.ledger import Ledger
-from proxy.ledger.postgres import PostgresLedger
 from proxy.ledger.requests import NoSuchRequest, OperatorAnswer
-from proxy.ledger.sqlite import SqliteLedger
 from rules.accounting.accountant import Limit, Totals, epsilon_of
 from rules.accounting.store import BudgetRequest, KeptRelease, LedgerError, LedgerStore, ReleaseQuery, Stop
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Text
 from rules.refusal import AnalystStopped, BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, MAKERS, NOON, charge_of, release_of
+from tests.support.ledgers import PostgresLedger, SqliteLedger
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -17,10 +17,11 @@ from proxy.ledger.integrity import Anchor
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.postgres import LedgerDatabase
 from proxy.ledger.review import Wish
-from proxy.ledger.sqlite import LedgerFile, SqliteLedger
+from proxy.ledger.sqlite import LedgerFile
 from rules.accounting.store import BudgetRequest, Grant, KeptBounds, LedgerError, Promise, Stop
 from rules.refusal import AnalystStopped, BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.support.ledgers import SqliteLedger
 
 OTHER = "7300000000000000001/shop"
 LATER = NOON + timedelta(days=40)

@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.ledger.postgres import PostgresLedger
 from rules.accounting.store import LedgerError
 from rules.refusal import AnalystStopped
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.support.ledgers import PostgresLedger
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ async def test_a_stop_holds_for_every_proxy_of_the_ledger_and_is_lifted_for_all(
 SPENDER = textwrap.dedent(
     """
     import asyncio, sys
-    from proxy.ledger.postgres import PostgresLedger
+    from tests.support.ledgers import PostgresLedger
     from rules.refusal import BudgetSpent
     from tests.ledger.charges import BUDGETS, IDENTITY, charge_of
 

@@ -14,10 +14,10 @@ import pytest
 
 from proxy.ledger.connection import Connection
 from proxy.ledger.integrity import Anchor
-from proxy.ledger.sqlite import SqliteLedger
 from rules.accounting.store import LedgerError
 from rules.refusal import AnalystStopped, BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.support.ledgers import SqliteLedger
 from tests.support.processes import Sender, start
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from proxy.ledger import group_commit
 from proxy.ledger.ledger import Ledger
-from proxy.ledger.postgres import PostgresLedger
 from proxy.twin.embedded import Cluster
 from rules.accounting.store import LedgerError
 from tests.ledger.charges import BUDGETS, IDENTITY, charge_of
 from tests.ledger.frozen import Line, line_to
+from tests.support.ledgers import PostgresLedger
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from proxy.ledger.sqlite import SqliteLedger
 from rules.accounting.accountant import Limit, Totals
 from rules.accounting.budgets import Budgets, period_of
 from rules.accounting.store import Charge, Receipt, ReleaseQuery
 from rules.refusal import BudgetSpent
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
+from tests.support.ledgers import SqliteLedger
 
 NAMES = ("ada", "bob", "eve")
 TEAM = "role"  # whose account is no analyst's

@@ -8,7 +8,6 @@ from pathlib import Path
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import CubeBook
-from proxy.ledger.sqlite import SqliteLedger
 from proxy.synopses.cubes import CubeMaker, CubeShelf
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
@@ -19,6 +18,7 @@ from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.model import Policy
 from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support.ledgers import SqliteLedger
 
 RULES = shop_data.RULES.replace(
     "budget: {epsilon: 1000, delta: 1e-6}", "budget: {epsilon: 30, delta: 1e-6, per: month}"

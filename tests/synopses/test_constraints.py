@@ -9,7 +9,6 @@ import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.rulebook import Rulebook
-from proxy.ledger.sqlite import SqliteLedger
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.embedded import Cluster
@@ -21,6 +20,7 @@ from rules.catalog import Check, Column, Table, TableName, TypeName
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.load import load_policy
 from tests import shop as shop_data
+from tests.support.ledgers import SqliteLedger
 
 SCHEMA = """
 CREATE DOMAIN cents AS numeric(8,2) CHECK (VALUE >= 1 AND VALUE <> 5);

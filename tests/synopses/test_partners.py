@@ -9,7 +9,6 @@ import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.rulebook import Rulebook
-from proxy.ledger.sqlite import SqliteLedger
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.twin import TwinLimits
@@ -24,6 +23,7 @@ from rules.synopses.release import measured
 from tests import shop as shop_data
 from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
+from tests.support.ledgers import SqliteLedger
 
 TABLES = """\
 synopses:

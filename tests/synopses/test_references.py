@@ -8,7 +8,6 @@ import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.execute.rulebook import Rulebook
-from proxy.ledger.sqlite import SqliteLedger
 from proxy.synopses.make import Maker
 from proxy.synopses.shelf import Shelf
 from proxy.twin.embedded import Cluster
@@ -17,6 +16,7 @@ from proxy.twin.twins import Twins
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.load import load_policy
 from tests import shop as shop_data
+from tests.support.ledgers import SqliteLedger
 
 SCHEMA = """
 CREATE TABLE people (id integer PRIMARY KEY, city text NOT NULL);

@@ -1,6 +1,17 @@
 """All messages by their kind, for each of the two directions in which the same letter means different things."""
 
-from proxy.wire.authentication import Authentication, NegotiateProtocolVersion, decode_authentication
+from dataclasses import dataclass
+
+from proxy.wire.authentication import (
+    Authentication,
+    AuthenticationCleartextPassword,
+    AuthenticationMD5Password,
+    AuthenticationOk,
+    AuthenticationSASL,
+    AuthenticationSASLContinue,
+    AuthenticationSASLFinal,
+    NegotiateProtocolVersion,
+)
 from proxy.wire.backend import (
     BackendKeyData,
     BindComplete,
@@ -12,7 +23,6 @@ from proxy.wire.backend import (
     DataRow,
     EmptyQueryResponse,
     ErrorResponse,
-    FunctionCallResponse,
     NoData,
     NoticeResponse,
     NotificationResponse,
@@ -23,7 +33,7 @@ from proxy.wire.backend import (
     ReadyForQuery,
     RowDescription,
 )
-from proxy.wire.codec import ProtocolViolation
+from proxy.wire.codec import VALUE, Message, ProtocolViolation, Reader
 from proxy.wire.frontend import (
     Bind,
     Close,
@@ -57,6 +67,13 @@ FrontendMessage = (
     | Terminate
     | SASLResponse
 )
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCallResponse(Message):
+    kind, layout = b"V", (VALUE,)
+    result: bytes | None
+
 
 BackendMessage = (
     Authentication
@@ -135,6 +152,19 @@ _BACKEND: dict[bytes, type[BackendMessage]] = {
 }
 
 
+_AUTHENTICATION: dict[bytes, type[Authentication]] = {
+    message.prefix: message
+    for message in (
+        AuthenticationOk,
+        AuthenticationCleartextPassword,
+        AuthenticationMD5Password,
+        AuthenticationSASL,
+        AuthenticationSASLContinue,
+        AuthenticationSASLFinal,
+    )
+}
+
+
 def decode_frontend(raw: bytes) -> FrontendMessage:
     """The message in a whole frame that a client sent. Kind p is SASLResponse: its bytes, whatever was asked."""
     message = FRONTEND.get(raw[:1])
@@ -146,8 +176,16 @@ def decode_frontend(raw: bytes) -> FrontendMessage:
 def decode_backend(raw: bytes) -> BackendMessage:
     """The message in a whole frame that a server sent."""
     if raw[:1] == b"R":
-        return decode_authentication(raw)
+        return _decode_authentication(raw)
     message = _BACKEND.get(raw[:1])
     if message is None:
         raise ProtocolViolation("invalid backend message type")
     return message.decode(raw)
+
+
+def _decode_authentication(raw: bytes) -> Authentication:
+    """Any message of kind R that we can answer."""
+    request = _AUTHENTICATION.get(Reader(raw).take(4))
+    if request is None:
+        raise ProtocolViolation("the server requests an unsupported authentication method")
+    return request.decode(raw)

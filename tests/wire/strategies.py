@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from proxy.wire import authentication, backend, frontend
 from proxy.wire.authentication import NegotiateProtocolVersion
-from tests.wire.messages import BackendMessage, FrontendMessage
+from tests.wire.messages import BackendMessage, FrontendMessage, FunctionCallResponse
 
 texts = st.binary(max_size=20).map(lambda data: data.replace(b"\0", b"x"))
 names = texts.filter(bool)
@@ -81,7 +81,7 @@ backend_messages: st.SearchStrategy[BackendMessage] = st.one_of(
     st.builds(backend.CopyOutResponse, _bytes, _tuples(int16s)),
     st.builds(backend.CopyBothResponse, _bytes, _tuples(int16s)),
     st.builds(frontend.CopyData, st.binary(max_size=50)),
-    st.builds(backend.FunctionCallResponse, values),
+    st.builds(FunctionCallResponse, values),
 )
 
 
