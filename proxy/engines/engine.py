@@ -197,12 +197,12 @@ class Readable:
 
     @classmethod
     def of(cls, policy: Policy, catalog: Catalog) -> "Readable":
-        found = []
+        readable = []
         for table in catalog.tables:
             rules = policy.find_table(table.name)
             if rules is not None and rules.public:
-                found.append((table.name, tuple(each.name for each in table.columns if not rules.hides(each))))
-        return cls(tuple(found))
+                readable.append((table.name, tuple(column.name for column in table.columns if not rules.hides(column))))
+        return cls(tuple(readable))
 
 
 class PublicLogin(Protocol):

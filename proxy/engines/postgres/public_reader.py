@@ -89,8 +89,8 @@ class PublicReader:
         """
         read = [tables[name] for name in query.tables]
         async with self._engine.snapshot(time_zone=time_zone, timeout_seconds=timeout_seconds) as snapshot:
-            found = await snapshot.read_public(_excess(readable, query.functions, query.operators))
-            if reasons := _texts(found, snapshot.codec):
+            excess = await snapshot.read_public(_excess(readable, query.functions, query.operators))
+            if reasons := _texts(excess, snapshot.codec):
                 raise TooPowerful([str(row[0]) for row in reasons])
             await snapshot.read_public(f"SET LOCAL DateStyle = 'ISO, {query.date_order}'")
             sql = _limited(query.sql, width)

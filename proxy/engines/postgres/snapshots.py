@@ -126,35 +126,31 @@ class PostgresEngine:
             return
 
     async def catalog(self) -> Catalog:
-        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
-            try:
-                async with asyncio.timeout(CATALOG_SECONDS):
-                    return await read_catalog(connection)
-            except (psycopg.Error, OSError, TimeoutError) as error:
-                raise EngineError(cause=cause_of(error)) from None
+        async with self._catalogs() as connection, asyncio.timeout(CATALOG_SECONDS):
+            return await read_catalog(connection)
 
     async def check_unchanged(self, catalog: Catalog) -> None:
         """Raise SchemaChanged where a relation is no longer what this catalog says, in a transaction of its own."""
-        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
-            try:
-                rows = await (await connection.execute(ALL_FINGERPRINTS)).fetchall()
-            except (psycopg.Error, OSError) as error:
-                raise EngineError(cause=cause_of(error)) from None
+        async with self._catalogs() as connection:
+            rows = await (await connection.execute(ALL_FINGERPRINTS)).fetchall()
         fingerprints = {(schema, name): fingerprint for _, schema, name, fingerprint in rows}
         if any(fingerprints.get((table.name.schema, table.name.name)) != table.fingerprint for table in catalog.tables):
             raise SchemaChanged
 
     async def risks(self, named: Sequence[TableName] = ()) -> list[str]:
-        async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
-            try:
-                return await find_risks(connection, named)
-            except (psycopg.Error, OSError) as error:
-                raise EngineError(cause=cause_of(error)) from None
+        async with self._catalogs() as connection:
+            return await find_risks(connection, named)
 
     async def missing_rights(self, named: Sequence[TableName]) -> Mapping[TableName, str]:
+        async with self._catalogs() as connection:
+            return await find_missing(connection, named)
+
+    @asynccontextmanager
+    async def _catalogs(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """A transaction that reads catalogs alone. The server's words on a failure go no further all the same."""
         async with self._transaction(Opening("UTC", CATALOG_SECONDS)) as (connection, _):
             try:
-                return await find_missing(connection, named)
+                yield connection
             except (psycopg.Error, OSError) as error:
                 raise EngineError(cause=cause_of(error)) from None
 
