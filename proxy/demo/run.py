@@ -72,7 +72,7 @@ def run(port: int) -> int:
     try:
         settings = asyncio.run(prepare(shop, port))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, shop, began))
+            return runner.run(_serve(settings, began))
     finally:
         shop.cluster.stop()
         _say("The shop, its ledger and the proxy are gone.")
@@ -126,7 +126,7 @@ def _export(file: Path, variables: Mapping[str, str]) -> None:
     file.chmod(0o600)
 
 
-async def _serve(settings: Settings, shop: Shop, began: float) -> int:
+async def _serve(settings: Settings, began: float) -> int:
     def welcome() -> None:
         seconds = time.monotonic() - began
         _say(_welcome(app.listener.port, settings.rules, seconds))

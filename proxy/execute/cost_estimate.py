@@ -38,9 +38,9 @@ def foresee(
 def _errors(question: Question, released: Noised | None, group_size: int) -> Iterator[str]:
     """Estimate how far noise would move averages and their like, if the answer is about what is known of it."""
     for output in moving_outputs(question.block):
-        found = [Result("", 0, Value(output))]
-        known = [] if released is None else margins_of(found, 0, question.block, released, group_size)
-        spans = (f"+/- {each.least:.3g} to {each.widest:.3g}" for each in known if each.is_known)
+        results = [Result("", 0, Value(output))]
+        known = [] if released is None else margins_of(results, 0, question.block, released, group_size)
+        spans = (f"+/- {margin.least:.3g} to {margin.widest:.3g}" for margin in known if margin.is_known)
         yield next((f"; by your earlier answers {span}" for span in spans), "")
 
 
@@ -48,16 +48,16 @@ def check_affordable(questions: Sequence[Question], review: LedgerReview, contex
     """Check what all questions would cost the analyst together; refused like a charge, without making it."""
     fresh = [mechanism for question in questions for mechanism in question.mechanisms]
     unpaid = _unpaid(questions)
-    seen = [each.release.mechanism for each in unpaid]
-    first = [each.release.mechanism for each in unpaid if not each.shared]
-    if fresh or seen:
-        analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *seen]))
-        dataset = Change(review.dataset.totals, review.dataset.totals.plus([*fresh, *first]))
+    sights = [release.release.mechanism for release in unpaid]
+    unshared = [release.release.mechanism for release in unpaid if not release.shared]
+    if fresh or sights:
+        analyst = Change(review.analyst.totals, review.analyst.totals.plus([*fresh, *sights]))
+        dataset = Change(review.dataset.totals, review.dataset.totals.plus([*fresh, *unshared]))
         role = None  # what others of the role have seen is on its account already, so it may pay less than these
         if review.role is not None:
-            role = Change(review.role.totals, review.role.totals.plus([*fresh, *first]))
-        check_fits(context.analyst, analyst, dataset, context.rulebook.budgets, reused=bool(seen), role=role)
-    return Totals().plus([*fresh, *seen])
+            role = Change(review.role.totals, review.role.totals.plus([*fresh, *unshared]))
+        check_fits(context.analyst, analyst, dataset, context.rulebook.budgets, reused=bool(sights), role=role)
+    return Totals().plus([*fresh, *sights])
 
 
 def _charge(questions: Sequence[Question], review: LedgerReview, context: StatementContext) -> str:
@@ -91,7 +91,8 @@ def _epsilon_left(standing: AccountState) -> Decimal:
 
 def _unpaid(questions: Sequence[Question]) -> list[KeptRelease]:
     """Releases that this analyst has not paid for in this period, each once."""
-    return list({each.id: each for question in questions for each in question.kept if not each.paid}.values())
+    unpaid = (release for question in questions for release in question.kept if not release.paid)
+    return list({release.id: release for release in unpaid}.values())
 
 
 def _served_again(question: Question, released: Noised | None, context: StatementContext) -> str:
@@ -113,8 +114,8 @@ def _cube(question: Question, released: Noised | None, context: StatementContext
     for output in block.outputs:
         margins = [margin_of_output(output, laws, block.level) for laws in (released.laws, fresh)]
         if None not in margins:
-            here, asked = (f"+/- {float(each or 0):,.6g}" for each in margins)
-            yield f"{here} where a fresh answer has {asked}"
+            served, anew = (f"+/- {float(margin or 0):,.6g}" for margin in margins)
+            yield f"{served} where a fresh answer has {anew}"
     if any(cut.what == "rows" for cut in block.cuts):
         yield "rows of a unit are cut over all cells of the cube"
 
@@ -122,7 +123,7 @@ def _cube(question: Question, released: Noised | None, context: StatementContext
 def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
     whole = kept + len(question.mechanisms)
     unpaid = _unpaid([question])  # what is on the account besides is over the same groups by chance, or is not
-    since = min(each.time for each in unpaid or question.kept)
+    since = min(release.time for release in unpaid or question.kept)
     yield f"all, as noised at {since:%Y-%m-%d %H:%M} UTC" if kept == whole else f"{kept} of {whole} draws of noise"
     if question.combined > 1 and not unpaid:
         most = "up to " if len(set(map(len, question.known.values()))) > 1 else ""
@@ -130,7 +131,7 @@ def _parts(question: Question, kept: int, fresh: Totals) -> Iterator[str]:
     if question.summed > 1:
         yield f"as sums of up to {question.summed:,} cells"
     if unpaid:
-        cost = Totals().plus(each.release.mechanism for each in unpaid)
+        cost = Totals().plus(release.release.mechanism for release in unpaid)
         yield f"which are not on your account yet and cost {_price(cost)} at first sight"
     if kept < whole:
         yield f"the rest is drawn anew with {_price(fresh)}"

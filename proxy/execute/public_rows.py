@@ -92,8 +92,8 @@ class PublicRows:
 def _tables(query: PublicQuery, rulebook: Rulebook) -> dict[TableName, Table] | None:
     """The tables that a query names; None where the rules in force do not say of each that it is public."""
     public = {name for name, _ in rulebook.readable.columns}
-    found = {name: table for name in query.tables if (table := rulebook.catalog.find_table(name)) and name in public}
-    return found if len(found) == len(query.tables) else None
+    tables = {name: table for name in query.tables if (table := rulebook.catalog.find_table(name)) and name in public}
+    return tables if len(tables) == len(query.tables) else None
 
 
 def _refusal(error: EngineError | TimeoutError, seconds: float) -> Refusal:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
 
 from proxy.engines.engine import Engine
 from proxy.execute.audit import Faults
@@ -24,7 +23,7 @@ from proxy.execute.synopses import CubeState
 from proxy.log import event, warn
 from proxy.settings import LoadLimits
 from proxy.synopses.make import AGAIN, is_due, is_mark
-from proxy.synopses.shelf import fields_of
+from proxy.synopses.shelf import Stage, fields_of
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.accountant import Limit, Totals, loss
 from rules.accounting.store import Charge, KeptRelease, LedgerStore
@@ -38,14 +37,6 @@ Tell = Callable[[Mapping[str, CubeState]], None]
 
 SECONDS = 3600.0  # that the database may take for one cube
 _SESSION = "cube"
-
-
-class Registry(Protocol):
-    """List which cubes there are."""
-
-    async def show_synopsis(self, schema: SyntheticSchema) -> None: ...
-
-    async def drop_synopsis(self, name: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +108,8 @@ class CubeMaker:
 class CubeShelf:
     """All cubes of the rules in force."""
 
-    def __init__(self, maker: CubeMaker, registry: Registry, tell: Tell) -> None:
-        self._maker, self._registry, self._tell = maker, registry, tell
+    def __init__(self, maker: CubeMaker, stage: Stage, tell: Tell) -> None:
+        self._maker, self._stage, self._tell = maker, stage, tell
         self._standing: dict[str, CubeState] = {}
         self._listed: dict[str, SyntheticSchema] = {}
         self._failed: dict[str, datetime] = {}
@@ -140,7 +131,7 @@ class CubeShelf:
                 warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
 
     async def _drop(self, name: str) -> None:
-        await self._registry.drop_synopsis(name)
+        await self._stage.drop_synopsis(name)
         self._standing.pop(name)
         self._listed.pop(name)
         self._announce()
@@ -166,7 +157,7 @@ class CubeShelf:
         state = CubeState(name, kept[0].time, readers, frozenset(release.id for release in kept))
         listed = listing_of(plan, kept, readers, rulebook)
         if self._listed.get(name) != listed:
-            await self._registry.show_synopsis(listed)
+            await self._stage.show_synopsis(listed)
             self._listed[name] = listed
         if self._standing.get(name) != state:
             self._standing[name] = state

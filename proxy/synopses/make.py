@@ -55,12 +55,12 @@ class Maker:
         price, kernel = price_of_synopsis(plan, rulebook.policy), rulebook.kernel
         searches = plan_labels(plan, rulebook.policy, rulebook.catalog, kernel)
         faults, context = Faults(self.ledger, self.clock), _context(plan, rulebook)
-        found = [rulebook.catalog.find_table(each) for each in plan.reads]
+        reads = [rulebook.catalog.find_table(name) for name in plan.reads]
         async with self.engine.snapshot(
             time_zone="UTC",
             timeout_seconds=SECONDS,
-            tables=[table for table in found if table is not None],
-            statements=[*(kernel.bounded(each.block.statement) for each in searches), *_statements(plan, kernel)],
+            tables=[table for table in reads if table is not None],
+            statements=[*(kernel.bounded(search.block.statement) for search in searches), *_statements(plan, kernel)],
         ) as snapshot:
             receipt = await self.ledger.charge(self._charge(plan, price), rulebook.budgets)
             try:
@@ -97,12 +97,12 @@ class Maker:
         account = account_name(plan.name)
         if await is_dropped(plan.name, self.ledger):
             return None
-        wanted = ReleaseQuery(account, plan.digest, _ANY_PRICE, None)
-        (found,) = await self.ledger.find_releases(
-            [wanted], analyst=account, budgets=rulebook.budgets, now=self.clock(), since=_EVER
+        query = ReleaseQuery(account, plan.digest, _ANY_PRICE, None)
+        (servable,) = await self.ledger.find_releases(
+            [query], analyst=account, budgets=rulebook.budgets, now=self.clock(), since=_EVER
         )
-        kept = [*found.own, *([] if found.other is None else [found.other])]
-        return max(kept, key=lambda each: each.id, default=None)
+        kept = [*servable.own, *([] if servable.other is None else [servable.other])]
+        return max(kept, key=lambda release: release.id, default=None)
 
     async def admit(
         self, kept: KeptRelease, readers: Sequence[str], rulebook: Rulebook, plan: SynopsisPlan
@@ -142,12 +142,12 @@ def _statements(plan: SynopsisPlan, kernel: Kernel) -> list[Marginals]:
 
 
 async def _look(plan: SynopsisPlan, statements: Sequence[Marginals], snapshot: Snapshot) -> list[Measured]:
-    found = []
+    counts = []
     for table, statement in zip(plan.tables, statements, strict=True):
         with failures_of(statement.sql):
             rows = await snapshot.run(statement)
-            found.append(await asyncio.to_thread(measured, table, statement, rows))
-    return found
+            counts.append(await asyncio.to_thread(measured, table, statement, rows))
+    return counts
 
 
 def _context(plan: SynopsisPlan, rulebook: Rulebook) -> StatementContext:
@@ -175,7 +175,7 @@ async def is_dropped(name: str, ledger: LedgerStore) -> bool:
 
 def is_mark(kept: Iterable[KeptRelease]) -> bool:
     """Tell whether these releases are the mark of a drop."""
-    return any(each.release.measure == _DROPPED for each in kept)
+    return any(release.release.measure == _DROPPED for release in kept)
 
 
 async def is_due(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime) -> bool:

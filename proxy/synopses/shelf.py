@@ -43,7 +43,7 @@ Tell = Callable[[Mapping[str, SynopsisState]], None]
 
 
 class Stage(Protocol):
-    """Show synthetic rows."""
+    """Show synthetic rows in the twins, and list cubes."""
 
     async def show_synopsis(self, schema: SyntheticSchema) -> None: ...
 

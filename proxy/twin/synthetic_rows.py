@@ -67,10 +67,10 @@ async def load_rows(connection: AsyncConnection[Any], synthetic_table: Synthetic
     partners = (partner.column for partner in synthetic_table.partners)
     references = (reference.column.name for reference in synthetic_table.references)
     columns = ", ".join(map(quoted, (*synthetic_table.columns, *partners, *references)))
-    found = await connection.execute(
+    inserted = await connection.execute(
         f"INSERT INTO {name} ({columns}) SELECT {columns} FROM pg_temp.{stage} ORDER BY noisegate_row"
     )
-    return found.rowcount, replaced
+    return inserted.rowcount, replaced
 
 
 async def _refer(connection: AsyncConnection[Any], partner: ShownPartner, stage: str, pool: str, number: int) -> None:

@@ -89,7 +89,7 @@ async def show_cookbook(page: Page) -> Response:
     service = page.house.console.vitals.service
     rulebook = service.rulebook
     names = [str(table.name) for table in rulebook.catalog.tables if rulebook.policy.find_table(table.name) is not None]
-    chosen_table = page.asked("table") or (names[0] if names else "")
+    chosen_table = page.parameter("table") or (names[0] if names else "")
     cookbook = None
     if chosen_table:
         if chosen_table not in names:

@@ -81,7 +81,7 @@ class Page:
         event("console", operator=self.user, command=" ".join((command.verb, *command.arguments)))
         return await self.house.console.run(command, self.user)
 
-    def asked(self, name: str) -> str:
+    def parameter(self, name: str) -> str:
         """A parameter of the address."""
         return self.request.query_params.get(name, "").strip()
 

@@ -111,7 +111,7 @@ def noise_of(draft: Draft, catalog: Catalog, table: str, shown: Table) -> dict[s
     for column in (ROWS, *(column.name for column in shown.columns)):
         points = _points(policy, catalog, table, column)
         if points:
-            noise[column] = _words(points, policy, column), _picture(points, policy, column)
+            noise[column] = _words(points, policy, column), _picture(points, column)
     return noise
 
 
@@ -135,7 +135,7 @@ def _words(points: Sequence[NoisePoint], policy: Policy, column: str) -> str:
     return f"{what}: {error_words}. The budget buys {int(budget.epsilon // epsilon):,} such answers {period}."
 
 
-def _picture(points: Sequence[NoisePoint], policy: Policy, column: str) -> Markup:
+def _picture(points: Sequence[NoisePoint], column: str) -> Markup:
     own = next(point for point in points if point.is_own)
     drawn = [Point(float(point.bound), float(point.error)) for point in points if point.bound > 0 and point.error > 0]
     here = Point(float(own.bound), float(own.error))

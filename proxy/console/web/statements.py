@@ -62,7 +62,7 @@ class RefusedKind:
 
 async def show(page: Page) -> Response:
     vitals = page.house.console.vitals
-    filters = {name: page.asked(name) for name in ("analyst", "words", "statement", "since", "until")}
+    filters = {name: page.parameter(name) for name in ("analyst", "words", "statement", "since", "until")}
     wish = Wish(
         analyst=filters["analyst"] or None,
         since=_moment(filters["since"]),

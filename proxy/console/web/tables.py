@@ -74,7 +74,7 @@ def _shown(name: str, policy: Policy, catalog: Catalog) -> ShownTable:
 
 async def edit(page: Page) -> Response:
     """One table as the file has it."""
-    name = page.asked("table")
+    name = page.parameter("table")
     table, text = _find(page, name), RulesHistory(page.house.rules).current()
     table_edit = await asyncio.to_thread(read_table, text, name)
     draft = await asyncio.to_thread(draft_of, text, page.house.rules, _now(page)[1])
@@ -111,7 +111,7 @@ async def _form(
         "table.html",
         status,
         name=name,
-        given=table_edit,
+        edit=table_edit,
         columns=rows,
         rows_noise=noise.get(ROWS),
         remarks=draft.about(name),
@@ -227,7 +227,7 @@ async def history(page: Page) -> Response:
     """All versions, and what one of them would change in the file as it is."""
     versions = RulesHistory(page.house.rules)
     current = versions.current()
-    number = page.asked("version")
+    number = page.parameter("version")
     chosen = _find_version(versions, number) if number else None
     return page.render(
         "history.html",
