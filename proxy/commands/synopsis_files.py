@@ -15,6 +15,7 @@ from proxy.twin.steps import qualified
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
 from rules.catalog import Column, TableName
+from rules.mechanisms.additive import NOISES, kind_paid
 from rules.synopses.release import seed_of
 from rules.values.types import type_of
 
@@ -100,7 +101,7 @@ def write_about(schema: SyntheticSchema, kept: KeptRelease, folder: Path) -> Non
         "made_at": schema.made_at.isoformat(),
         "epsilon": str(schema.epsilon),
         "rho": str(schema.rho),
-        "noise": "discrete Gaussian" if kept.release.mechanism.epsilon is None else "discrete Laplace",
+        "noise": NOISES[kind_paid(kept.release.mechanism)].title,
         "seed": seed_of(kept.release),
         "pairs": list(schema.pairs),
     }

@@ -12,9 +12,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rules.accounting.store import KeptRelease, ServableReleases
-from rules.mechanisms.additive import NoisedMeasure, SummedCells, noise_of, noise_paid
+from rules.mechanisms.additive import noise_of, noise_paid
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.release_plan import Choice, Measure
+from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells
 from rules.release.keys import Group
 from rules.release.least_squares import Agreed, Observation, agreed
 from rules.release.partitions import Partition, common_atoms

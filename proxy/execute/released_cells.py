@@ -19,9 +19,10 @@ from proxy.execute.known_releases import Relative, Relatives
 from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.execute.synopses import lasting
 from rules.accounting.store import KeptRelease, LedgerStore
-from rules.mechanisms.additive import AdditiveNoise, HalvedNoise, SummedCells, noise_paid
+from rules.mechanisms.additive import AdditiveNoise, noise_paid
 from rules.mechanisms.cells import Cells, ReleasedCells, View
 from rules.mechanisms.release_plan import Block, Choice, Measure
+from rules.mechanisms.weighted_means import HalvedNoise, SummedCells
 from rules.release.cells import Places, are_alike, places_of
 from rules.release.keys import Group
 from rules.release.partitions import Partition, asked_partition, partition_within

@@ -1,27 +1,113 @@
-"""The noise that is added to a measure, and all that depends on which noise it is: draws, law, precision."""
+"""The laws of additive noise, each with all that depends on it: scale, draws, distribution, tails, price and words.
+
+`NOISES` has them by the names of the rules file. Each makes its measurement by OpenDP; `draw` alone draws with it.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Final, Self
 
-from rules.mechanisms.cost import Mechanism, price
+import opendp.prelude as dp
+
+from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top, price
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.draw import Noise, gaussian_scale, laplace_scale
-from rules.mechanisms.release_plan import Block, Measure, NoiseKind
+from rules.mechanisms.draw import INTEGERS, calibrated, check_parameters, loss
+from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
+from rules.policy.model import NoiseKind
+
+_UP = Context(prec=120, rounding=ROUND_CEILING)
+_DOWN = Context(prec=120, rounding=ROUND_FLOOR)
+
+
+class AdditiveNoise(ABC):
+    """Noise for a vector of integers of which `factor` are one; what is said of it is said of the rounded numbers."""
+
+    __slots__ = ()
+
+    epsilon: Decimal
+    factor: int
+    title: ClassVar[str]
+    is_pure: ClassVar[bool]  # whether a draw has a pure ε; others are paid as ρ alone
+
+    @classmethod
+    @abstractmethod
+    def over(cls, l1: int, l2_squared: int, epsilon: Decimal, factor: int = 1) -> Self:
+        """Noise for a vector that moves by at most so much in L1, and in L2 by the root of so much."""
+
+    @staticmethod
+    @abstractmethod
+    def reach(l1: int, l2_squared: int) -> float:
+        """The distance in whose proportion it is scaled."""
+
+    @classmethod
+    @abstractmethod
+    def price(cls, epsilon: Decimal) -> Mechanism:
+        """The cost of a draw that is scaled by ε."""
+
+    @property
+    @abstractmethod
+    def measurement(self) -> dp.Measurement:
+        """What OpenDP draws with."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def law(self) -> Distribution: ...
+
+    @property
+    @abstractmethod
+    def precision(self) -> Fraction:
+        """One over the variance, before scales are rounded up and numbers to whole ones."""
+
+    @abstractmethod
+    def least_tail(self, share: Decimal) -> int:
+        """The smallest j ≥ 1 with P(noise ≥ j) ≤ share, by the exact law of one draw."""
+
+    @property
+    @abstractmethod
+    def price_words(self) -> str: ...
+
+    @abstractmethod
+    def sensitivity_words(self, most: str) -> str: ...
+
+    @abstractmethod
+    def scale_words(self, most: str) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceNoise:
-    """Discrete Laplace noise for a vector that moves by at most so much in L1: ε-private.
+class LaplaceNoise(AdditiveNoise):
+    """Discrete Laplace noise for a vector that moves by at most so much in L1: ε-private."""
 
-    Drawn for integers of which `factor` are one; what is said of it is said of the numbers, which are rounded.
-    """
+    title = "discrete Laplace"
+    is_pure = True
 
     sensitivity: int
     epsilon: Decimal
     factor: int = 1
+
+    @classmethod
+    def over(cls, l1: int, l2_squared: int, epsilon: Decimal, factor: int = 1) -> Self:
+        return cls(l1, epsilon, factor)
+
+    @staticmethod
+    def reach(l1: int, l2_squared: int) -> float:
+        return float(l1)
+
+    @classmethod
+    def price(cls, epsilon: Decimal) -> Mechanism:
+        return Mechanism.pure(epsilon)
+
+    @property
+    def measurement(self) -> dp.Measurement:
+        return _laplace(self.sensitivity, self.epsilon)
 
     @property
     def scale(self) -> float:
@@ -33,11 +119,15 @@ class LaplaceNoise:
 
     @property
     def precision(self) -> Fraction:
-        """One over the variance, before scales are rounded up and numbers to whole ones."""
         return (Fraction(self.epsilon) * self.factor) ** 2 / (2 * self.sensitivity**2)
 
-    def draw(self, source: Noise, count: int) -> tuple[int, ...]:
-        return source.draw(count, sensitivity=self.sensitivity, epsilon=self.epsilon)
+    def least_tail(self, share: Decimal) -> int:
+        """P(noise ≥ j) = α^j / (1 + α), for α = exp(−1/scale)."""
+        scale = Decimal(laplace_scale(self.sensitivity, self.epsilon))
+        alpha = _UP.exp(_UP.minus(_DOWN.divide(Decimal(1), scale)))
+        log_share = _DOWN.ln(_DOWN.multiply(share, _DOWN.add(Decimal(1), alpha)))
+        least = _UP.multiply(scale, _UP.minus(log_share))
+        return max(1, int(least.to_integral_value(ROUND_CEILING)))
 
     @property
     def price_words(self) -> str:
@@ -50,13 +140,58 @@ class LaplaceNoise:
         return f"noise scale {most}{self.scale:.6g}"
 
 
+@lru_cache(maxsize=1024)
+def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
+    """The scale that is really drawn: Δ/ε, rounded up until OpenDP's own map says at most ε.
+
+    Example:
+        >>> laplace_scale(1, Decimal("0.5"))
+        2.0
+        >>> laplace_scale(1, Decimal("0.1")) >= 10
+        True
+    """
+    check_parameters(sensitivity, epsilon)
+    charged = Fraction(epsilon)
+    least = float(Fraction(sensitivity) / charged)
+    return calibrated(least, lambda scale: loss(_make_laplace(scale), sensitivity) <= charged)
+
+
+@lru_cache(maxsize=1024)
+def _laplace(sensitivity: int, epsilon: Decimal) -> dp.Measurement:
+    return _make_laplace(laplace_scale(sensitivity, epsilon))
+
+
+def _make_laplace(scale: float) -> dp.Measurement:
+    return dp.m.make_laplace(INTEGERS, dp.l1_distance(T="i64"), scale=scale)
+
+
 @dataclass(frozen=True, slots=True)
-class GaussianNoise:
+class GaussianNoise(AdditiveNoise):
     """Discrete Gaussian noise for a vector whose distance in L2 has at most this square: ε²/2-zCDP."""
+
+    title = "discrete Gaussian"
+    is_pure = False
 
     squared: int
     epsilon: Decimal
     factor: int = 1
+
+    @classmethod
+    def over(cls, l1: int, l2_squared: int, epsilon: Decimal, factor: int = 1) -> Self:
+        return cls(l2_squared, epsilon, factor)
+
+    @staticmethod
+    def reach(l1: int, l2_squared: int) -> float:
+        return math.sqrt(l2_squared)
+
+    @classmethod
+    def price(cls, epsilon: Decimal) -> Mechanism:
+        """A draw with σ = Δ/ε is ε²/2-zCDP, and ε-private for no ε (Canonne, Kamath and Steinke 2020, theorem 14)."""
+        return Mechanism.concentrated(epsilon)
+
+    @property
+    def measurement(self) -> dp.Measurement:
+        return _gaussian(self.squared, self.epsilon)
 
     @property
     def scale(self) -> float:
@@ -68,16 +203,14 @@ class GaussianNoise:
 
     @property
     def precision(self) -> Fraction:
-        """One over the variance, before scales are rounded up and numbers to whole ones."""
         return (Fraction(self.epsilon) * self.factor) ** 2 / self.squared
 
-    def draw(self, source: Noise, count: int) -> tuple[int, ...]:
-        return source.draw_gaussian(count, squared=self.squared, epsilon=self.epsilon)
+    def least_tail(self, share: Decimal) -> int:
+        raise ValueError("a threshold is made for the tail of Laplace noise")
 
     @property
     def price_words(self) -> str:
-        rho = Mechanism.gaussian(self.epsilon).rho
-        return f"epsilon {price(self.epsilon)} paid as rho {price(rho)}"
+        return f"epsilon {price(self.epsilon)} paid as rho {price(self.price(self.epsilon).rho)}"
 
     def sensitivity_words(self, most: str) -> str:
         return f"L2 sensitivity {most}{math.sqrt(self.squared) / self.factor:.6g}"
@@ -86,20 +219,51 @@ class GaussianNoise:
         return f"Gaussian noise of sigma {most}{self.scale:.6g}"
 
 
-AdditiveNoise = LaplaceNoise | GaussianNoise
+@lru_cache(maxsize=1024)
+def gaussian_scale(squared: int, epsilon: Decimal) -> float:
+    """The σ that is really drawn with: Δ/ε, rounded up until Δ² times OpenDP's own map(1) is at most ρ = ε²/2.
+
+    On whole numbers ρ is Δ²/2σ² exactly (Canonne, Kamath and Steinke 2020, theorem 14), so Δ² is enough to know.
+
+    Example:
+        >>> gaussian_scale(4, Decimal("0.5"))
+        4.0
+        >>> 10 * 2**0.5 <= gaussian_scale(2, Decimal("0.1")) < 14.1422
+        True
+    """
+    check_parameters(math.isqrt(squared), epsilon)
+    charged = Fraction(epsilon) ** 2 / 2
+    least = math.sqrt(float(squared)) / float(epsilon)
+    return calibrated(least, lambda scale: squared * loss(_make_gaussian(scale), 1.0) <= charged)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian(squared: int, epsilon: Decimal) -> dp.Measurement:
+    return _make_gaussian(gaussian_scale(squared, epsilon))
+
+
+def _make_gaussian(scale: float) -> dp.Measurement:
+    return dp.m.make_gaussian(INTEGERS, dp.l2_distance(T="f64"), scale=scale)
+
+
+NOISES: Final[Mapping[NoiseKind, type[AdditiveNoise]]] = {"laplace": LaplaceNoise, "gaussian": GaussianNoise}
+
+
+def kind_paid(mechanism: Mechanism) -> NoiseKind:
+    """The noise whose draws are paid like this, whatever the rules said: without pure ε it was Gaussian."""
+    return next(kind for kind, law in NOISES.items() if law.is_pure == (mechanism.epsilon is not None))
 
 
 def noise_of(measure: Measure, *, group_size: int) -> AdditiveNoise:
     """Describe a fresh draw of a measure. So many units that are protected together move it so many times as far."""
-    if measure.noise == "gaussian":
-        return GaussianNoise(measure.squared * group_size**2, measure.epsilon, measure.factor)
-    return LaplaceNoise(measure.sensitivity * group_size, measure.epsilon, measure.factor)
+    l1, l2_squared = measure.sensitivity * group_size, measure.squared * group_size**2
+    return NOISES[measure.noise].over(l1, l2_squared, measure.epsilon, measure.factor)
 
 
 def noise_paid(measure: Measure, mechanism: Mechanism, *, group_size: int) -> AdditiveNoise:
-    """Describe the draw of this measure that cost so much, whatever the rules said: without pure ε it was Gaussian."""
-    kind: NoiseKind = "gaussian" if mechanism.epsilon is None else "laplace"
-    return noise_of(replace(measure, epsilon=mechanism.strength, noise=kind), group_size=group_size)
+    """Describe the draw of this measure that cost so much."""
+    paid = replace(measure, epsilon=mechanism.strength, noise=kind_paid(mechanism))
+    return noise_of(paid, group_size=group_size)
 
 
 def laws_of(block: Block, *, group_size: int) -> Mapping[int, Distribution]:
@@ -111,116 +275,22 @@ def laws_of(block: Block, *, group_size: int) -> Mapping[int, Distribution]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class NoisedMeasure:
-    """One release of a measure: its noised numbers by group, and the noise in them."""
-
-    numbers: Sequence[int]
-    noise: AdditiveNoise
-
-
-def combined(readings: Sequence[NoisedMeasure]) -> tuple[tuple[int, ...], Distribution]:
-    """The mean of releases, each weighted by its precision, in whole numbers, and the law of its noise.
-
-    No other weights leave less variance, which is then one over the sum of all precisions: releases at 0.3 and 0.4 are
-    as good as one at 0.5. A mean is rounded to the nearest number of the lattice, half to even.
-    """
-    if len(readings) == 1:
-        return tuple(readings[0].numbers), readings[0].noise.law
-    precisions = [reading.noise.precision for reading in readings]
-    shared = math.lcm(*(precision.denominator for precision in precisions))
-    weights = [int(precision * shared) for precision in precisions]
-    whole, law = sum(weights), Distribution()
-    for reading, weight in zip(readings, weights, strict=True):
-        law = law.plus(reading.noise.law.times(weight / whole))
-    numbers = zip(*(reading.numbers for reading in readings), strict=True)
-    if law.roundings:
-        law = law.rounded()
-    return tuple(_nearest(sum(map(int.__mul__, row, weights)), whole) for row in numbers), law
+def mechanism_of(block: Block, index: int) -> Mechanism:
+    """Price a fresh draw of one measure of a block. A threshold's δ is paid with the units that it looks at."""
+    match block.measures[index], block.groups:
+        case Choice(epsilon=epsilon), _:
+            return Mechanism.choice(epsilon)
+        case Measure(epsilon=epsilon), PrivateGroups(measure=units, delta=delta) if units == index:
+            return Mechanism.pure(epsilon, delta)
+        case Measure(epsilon=epsilon, noise=kind), _:
+            return NOISES[kind].price(epsilon)
 
 
-@dataclass(frozen=True, slots=True)
-class HalvedNoise:
-    """The noise in a sum that is told by its centred sum and its count: half of that sum and of `middle` counts.
-
-    Where one count tells so many sums (`sharing`), its draws are in all of them, while bars take the noise of measures
-    for independent. By Cauchy and Schwarz (Σ aₖ)² ≤ sharing · Σ aₖ², so its part is told that much larger: then no sum
-    or difference of these has a bar that is too short.
-    """
-
-    centred: AdditiveNoise
-    count: AdditiveNoise
-    middle: int
-    sharing: int = 1
-
-    @property
-    def law(self) -> Distribution:
-        of_counts = self.count.law.times(self.middle / 2 * math.sqrt(self.sharing))
-        return self.centred.law.times(0.5).plus(of_counts).rounded()
-
-    @property
-    def precision(self) -> Fraction:
-        """One over the variance, before scales are rounded up and numbers to whole ones."""
-        return 4 / (1 / self.centred.precision + self.middle**2 / self.count.precision)
-
-    def sum(self, centred: int, count: int) -> int:
-        """The sum of a cell, or of several, in whole numbers.
-
-        Example:
-            >>> noise = HalvedNoise(LaplaceNoise(1, Decimal(1)), LaplaceNoise(1, Decimal(1)), 10)
-            >>> noise.sum(centred=2 * 13 - 2 * 10, count=2)  # of 6 and 7
-            13
-        """
-        return _nearest(centred + self.middle * count, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class SummedCells:
-    """Numbers that are sums of so many released ones: of each group one, or None where none is known."""
-
-    numbers: Sequence[int | None]
-    counts: Sequence[int]
-    noise: AdditiveNoise | HalvedNoise  # of a single one
-
-
-def combined_by_group(
-    whole: Sequence[NoisedMeasure], cells: Sequence[SummedCells], groups: int
-) -> tuple[tuple[int, ...], tuple[Distribution, ...]]:
-    """The mean of all readings of each group, each weighted by its precision, and the law of its noise."""
-    ones = (1,) * groups
-    readings = [*(SummedCells(noised_measure.numbers, ones, noised_measure.noise) for noised_measure in whole), *cells]
-    known: dict[tuple[int, ...], tuple[tuple[int, ...], Distribution]] = {}
-    numbers, laws = list[int](), list[Distribution]()
-    for place in range(groups):
-        kinds = tuple(reading.counts[place] for reading in readings)
-        weights, law = known.get(kinds) or known.setdefault(
-            kinds, _weighted([reading.noise for reading in readings], kinds)
-        )
-        values = (reading.numbers[place] or 0 for reading in readings)
-        numbers.append(_nearest(sum(map(int.__mul__, weights, values)), sum(weights)))
-        laws.append(law)
-    return tuple(numbers), tuple(laws)
-
-
-def _weighted(
-    noises: Sequence[AdditiveNoise | HalvedNoise], counts: Sequence[int]
-) -> tuple[tuple[int, ...], Distribution]:
-    """Whole weights in proportion to precisions, and the law of the noise in their mean. A sum of none has none."""
-    precisions = [
-        noise.precision / count if count else Fraction(0) for noise, count in zip(noises, counts, strict=True)
-    ]
-    shared = math.lcm(*(precision.denominator for precision in precisions))
-    weights = tuple(int(precision * shared) for precision in precisions)
-    taken = [place for place, weight in enumerate(weights) if weight]
-    if len(taken) == 1:
-        return weights, noises[taken[0]].law.repeated(counts[taken[0]])
-    law = Distribution()
-    for place in taken:
-        law = law.plus(noises[place].law.repeated(counts[place]).times(weights[place] / sum(weights)))
-    return weights, law.rounded() if law.roundings else law
-
-
-def _nearest(numerator: int, denominator: int) -> int:
-    """The nearest whole number; a tie goes to the even one."""
-    whole, rest = divmod(numerator, denominator)
-    return whole + (2 * rest > denominator or (2 * rest == denominator and whole % 2))
+def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
+    """Return what a block costs that is answered anew."""
+    ladders = tuple(map(mechanism_of_ladder, block.ladders))
+    report = () if block.report is None else (Mechanism.pure(block.report),)
+    top = () if block.top is None else (mechanism_of_top(block.top),)
+    return (
+        ladders + report + top + tuple(mechanism_of(block, index) for index in block.paying(range(len(block.measures))))
+    )

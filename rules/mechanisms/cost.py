@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Self
 
-from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups
+from rules.mechanisms.release_plan import Ladder
 from rules.mechanisms.top_groups import Top
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
@@ -46,8 +46,8 @@ class Mechanism:
         return cls(epsilon, Decimal(0), UPWARD.divide(UPWARD.multiply(epsilon, epsilon), Decimal(8)))
 
     @classmethod
-    def gaussian(cls, epsilon: Decimal) -> Self:
-        """A draw with σ = Δ/ε is ε²/2-zCDP, and ε-private for no ε (Canonne, Kamath and Steinke 2020, theorem 14)."""
+    def concentrated(cls, epsilon: Decimal) -> Self:
+        """A draw that is ε²/2-zCDP, and ε-private for no ε."""
         return cls(None, Decimal(0), cls.pure(epsilon).rho)
 
     @property
@@ -58,31 +58,10 @@ class Mechanism:
 
 def mechanism_of_top(top: Top) -> Mechanism:
     """Return what it costs to choose groups. ρ is rounded up, to be sure."""
-    rho = UPWARD.divide(UPWARD.multiply(top.epsilon, top.epsilon), Decimal(8 * top.count if top.is_pure else 2))
-    return Mechanism(top.epsilon if top.is_pure else None, Decimal(0), rho)
-
-
-def mechanism_of(block: Block, index: int) -> Mechanism:
-    """Price a fresh draw of one measure of a block. A threshold's δ is paid with the units that it looks at."""
-    match block.measures[index], block.groups:
-        case Choice(epsilon=epsilon), _:
-            return Mechanism.choice(epsilon)
-        case Measure(epsilon=epsilon), PrivateGroups(measure=units, delta=delta) if units == index:
-            return Mechanism.pure(epsilon, delta)
-        case Measure(epsilon=epsilon, noise="gaussian"), _:
-            return Mechanism.gaussian(epsilon)
-        case Measure(epsilon=epsilon), _:
-            return Mechanism.pure(epsilon)
-
-
-def mechanisms_of(block: Block) -> tuple[Mechanism, ...]:
-    """Return what a block costs that is answered anew."""
-    ladders = tuple(map(mechanism_of_ladder, block.ladders))
-    report = () if block.report is None else (Mechanism.pure(block.report),)
-    top = () if block.top is None else (mechanism_of_top(block.top),)
-    return (
-        ladders + report + top + tuple(mechanism_of(block, index) for index in block.paying(range(len(block.measures))))
-    )
+    if not top.is_pure:
+        return Mechanism.concentrated(top.epsilon)
+    rho = UPWARD.divide(UPWARD.multiply(top.epsilon, top.epsilon), Decimal(8 * top.count))
+    return Mechanism(top.epsilon, Decimal(0), rho)
 
 
 def mechanism_of_ladder(ladder: Ladder) -> Mechanism:

@@ -14,10 +14,9 @@ from rules.kernel.bounded import Statement, TallyStatement
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.noised_outputs import Estimate, Output, Text
 from rules.mechanisms.top_groups import Top
+from rules.policy.model import NoiseKind
 from rules.sql.session_settings import CONFIDENCE
 from rules.values.types import SpanForm
-
-NoiseKind = Literal["laplace", "gaussian"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ under Composition.
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
-from rules.mechanisms.draw import laplace_scale
+from rules.mechanisms.additive import noise_of
 from rules.mechanisms.release_plan import Measure
 
 _PRECISION = 120
@@ -45,15 +45,13 @@ def find_threshold(units: Measure, delta: Decimal, *, group_size: int = 1, at_le
         >>> find_threshold(Measure("units", sensitivity=40, epsilon=Decimal("0.05")), Decimal("1e-8"))
         17135
     """
-    if units.noise != "laplace":
-        raise ValueError("a threshold is made for the tail of Laplace noise")
     if units.factor != 1:
         raise ValueError("a threshold looks at whole units")
     if not 0 < delta < 1:
         raise ValueError(f"a threshold needs a delta between 0 and 1, not {delta}")
     groups = units.sensitivity * group_size
-    scale = Decimal(laplace_scale(groups, units.epsilon))
-    return at_least - 1 + group_size + _least_tail(scale, _share_of(delta, groups))
+    noise = noise_of(units, group_size=group_size)
+    return at_least - 1 + group_size + noise.least_tail(_share_of(delta, groups))
 
 
 def _share_of(delta: Decimal, groups: int) -> Decimal:
@@ -61,11 +59,3 @@ def _share_of(delta: Decimal, groups: int) -> Decimal:
     power = _UP.exp(_UP.divide(_UP.ln(_UP.subtract(Decimal(1), delta)), Decimal(groups)))
     slack = Decimal(10) ** (8 - _PRECISION)  # exp and ln round to the nearest digit, whatever the context says
     return max(_DOWN.subtract(Decimal(1), power) - slack, _DOWN.divide(delta, Decimal(groups)))
-
-
-def _least_tail(scale: Decimal, share: Decimal) -> int:
-    """The smallest j ≥ 1 with P(noise ≥ j) = α^j / (1 + α) ≤ share, for α = exp(−1/scale)."""
-    alpha = _UP.exp(_UP.minus(_DOWN.divide(Decimal(1), scale)))
-    log_share = _DOWN.ln(_DOWN.multiply(share, _DOWN.add(Decimal(1), alpha)))
-    least = _UP.multiply(scale, _UP.minus(log_share))
-    return max(1, int(least.to_integral_value(ROUND_CEILING)))

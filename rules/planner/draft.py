@@ -35,7 +35,6 @@ from rules.mechanisms.release_plan import (
     LeastUnits,
     Measure,
     MostFrequent,
-    NoiseKind,
     PrivateGroups,
     PublicGroups,
     Quantile,
@@ -58,6 +57,7 @@ from rules.planner.find_blocks import BlockSite
 from rules.planner.names import CanonicalNames
 from rules.planner.other_groups import outside_of
 from rules.planner.select_partitions import Keyed
+from rules.policy.model import NoiseKind
 from rules.release.estimates import placed
 from rules.release.sensitivity import enforced
 from rules.sql import syntax as s

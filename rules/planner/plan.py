@@ -14,7 +14,7 @@ from rules.accounting.store import BudgetRequest
 from rules.bind.inner_answers import InnerAnswer, InnerQuery
 from rules.catalog import TableName
 from rules.functions.function import PLAIN, Styles
-from rules.mechanisms.cost import mechanisms_of
+from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.noised_outputs import (
     Text,
 )

@@ -91,7 +91,7 @@ def _sure(epsilon: Decimal) -> str:
 
 
 def _noise(policy: Policy) -> Iterator[Finding]:
-    """Gaussian noise has no pure ε, so that only zCDP grants it, which converts ρ to ε by half of a budget's δ."""
+    """Noise without a pure ε is granted by zCDP alone, which converts ρ to ε by half of a budget's δ."""
     if policy.is_pure:
         return
     budgets = [("budget.delta", policy.budget.delta)]
@@ -99,10 +99,11 @@ def _noise(policy: Policy) -> Iterator[Finding]:
         budgets += [(dotted(("analysts", name, "delta")), analyst.delta)] if analyst.delta is not None else []
     for path, delta in budgets:
         if delta == 0:
-            yield error(path, "0: no statement with Gaussian noise can be granted", "set a delta, or noise: laplace")
+            words = f"0: no statement with {policy.noise.capitalize()} noise can be granted"
+            yield error(path, words, "set a delta, or noise: laplace")
     words = (
-        "gaussian: less noise where a person is in many groups, and no pure ε: once an account has paid for a count or "
-        "a sum, Σρ with δ grants what it asks, no longer Σε, so that fewer statements of a large ε fit"
+        f"{policy.noise}: less noise where a person is in many groups, and no pure ε: once an account has paid for a "
+        "count or a sum, Σρ with δ grants what it asks, no longer Σε, so that fewer statements of a large ε fit"
     )
     yield warning("noise", words)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -16,6 +16,8 @@ from rules.policy.synopses import CubeRules, Synopsis, SynopsisRules
 
 Bound = int | Decimal | date | datetime
 Value = bool | int | Decimal | date | str
+NoiseKind = Literal["laplace", "gaussian"]  # the laws of `mechanisms.additive`
+PURE_NOISE: Final = frozenset[NoiseKind](("laplace",))  # those whose draws have a pure ε
 Previews = Literal["refuse", "empty", "synthetic", "synopsis"]
 
 
@@ -210,7 +212,7 @@ class Policy(Model):
     operators: dict[str, Operator] = Field(default_factory=dict)
     logins: Logins | None = None
     group_size: Annotated[int, Field(ge=1, le=1000)] = 1
-    noise: Literal["laplace", "gaussian"] = "laplace"
+    noise: NoiseKind = "laplace"
     min_units: Annotated[int, Field(ge=2, le=1_000_000)] | None = None  # no number is shown about fewer
     groups_limit: Annotated[int, Field(ge=1, le=100_000)] = 10_000
     fresh_for: Duration = timedelta(days=1)
@@ -246,7 +248,7 @@ class Policy(Model):
     @property
     def is_pure(self) -> bool:
         """Return whether every answer costs a pure ε; other noise is paid as ρ alone."""
-        return self.noise == "laplace"
+        return self.noise in PURE_NOISE
 
     @property
     def accounts(self) -> dict[str, LoginRules]:

@@ -24,9 +24,9 @@ from itertools import accumulate, pairwise
 from math import ceil
 
 from rules.kernel.bounded import PARTS, RowLadder, TallyStatement
-from rules.mechanisms.additive import noise_of
+from rules.mechanisms.additive import LaplaceNoise
 from rules.mechanisms.draw import Noise, add
-from rules.mechanisms.release_plan import Block, Ladder, Measure
+from rules.mechanisms.release_plan import Block, Ladder
 from rules.release.release import Row, find_integer
 
 MOST_STEPS = 64
@@ -147,7 +147,7 @@ def _one_sided(count: int, reach: int, epsilon: Decimal, noise: Noise) -> tuple[
     """Geometric draws with P(x or more) = exp(−x/scale): discrete Laplace draws, but those below 0 are drawn again."""
     chosen: tuple[int, ...] = ()
     while len(chosen) < count:
-        drawn = noise.draw(2 * count, sensitivity=reach, epsilon=epsilon)
+        drawn = noise.draw(LaplaceNoise(reach, epsilon), 2 * count)
         chosen += tuple(count for count in drawn if count >= 0)
     return chosen[:count]
 
@@ -175,7 +175,7 @@ def report_name(block: Block) -> str:
 def draw_report(block: Block, noise: Noise, *, group_size: int) -> int:
     """The noise of a report, which does not depend on the cap: it is drawn before the database is asked."""
     assert block.report is not None, "a report is paid for"
-    (drawn,) = noise.draw(1, sensitivity=PARTS * group_size, epsilon=block.report)
+    (drawn,) = noise.draw(LaplaceNoise(PARTS * group_size, block.report), 1)
     return drawn
 
 
@@ -193,5 +193,5 @@ def certainty(block: Block) -> Decimal:
 
 def least_cut(block: Block, reported: int, epsilon: Decimal, *, group_size: int) -> int:
     """Compute how many rows were cut at least, right for `certainty` of reports; 0 or less: noise may have made it."""
-    margin = noise_of(Measure("", PARTS, epsilon), group_size=group_size).law.margin(block.level)
+    margin = LaplaceNoise(PARTS * group_size, epsilon).law.margin(block.level)
     return int((reported - margin) * block.statement.rows_per_unit // PARTS)

@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from rules.mechanisms.additive import AdditiveNoise, HalvedNoise
+from rules.mechanisms.additive import AdditiveNoise
 from rules.mechanisms.distribution import Distribution
+from rules.mechanisms.weighted_means import HalvedNoise
 from rules.release.partitions import Places
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]

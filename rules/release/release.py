@@ -280,7 +280,7 @@ def known_groups(block: Block) -> tuple[Group, ...] | None:
 
 
 def _draw(block: Block, index: int, groups: int, noise: Noise, group_size: int) -> tuple[int, ...]:
-    return noise_of(plain_measure(block, index), group_size=group_size).draw(noise, groups)
+    return noise.draw(noise_of(plain_measure(block, index), group_size=group_size), groups)
 
 
 def plain_measure(block: Block, index: int) -> Measure:

@@ -12,7 +12,8 @@ from itertools import combinations
 from rules.catalog import Catalog, Table, TableName
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
-from rules.mechanisms.cost import Mechanism, mechanisms_of
+from rules.mechanisms.additive import kind_paid, mechanisms_of
+from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.release_plan import Block, PublicGroups
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
@@ -67,8 +68,10 @@ def plan_cube(name: str, policy: Policy, catalog: Catalog, kernel: Kernel | None
     """The plan of a cube; raises NotPlanned with the first thing that is wrong with it."""
     rules, path = policy.cubes[name], dotted(("synopses", name))
     price = price_of(rules.epsilon, policy)
-    noise = "gaussian" if price.epsilon is None else "laplace"
-    alone = {"noise": noise, "synopses": {}}  # what it is made of depends on no other cube
+    alone: dict[str, object] = {
+        "noise": kind_paid(price),
+        "synopses": {},
+    }  # what it is made of depends on no other cube
     maker = _Maker(policy.model_copy(update=alone), catalog, kernel or Kernel(Ground(policy, catalog)))
     table = _table(rules, policy, catalog, path)
     texts = list(_texts(rules, table, policy, catalog, path))

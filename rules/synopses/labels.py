@@ -11,7 +11,7 @@ from decimal import Decimal
 from rules.accounting.store import Release
 from rules.catalog import Catalog
 from rules.kernel.replay import Kernel
-from rules.mechanisms.cost import mechanisms_of
+from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Block, PrivateGroups
 from rules.planner.plan import Plan, Request

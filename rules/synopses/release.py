@@ -101,7 +101,7 @@ def _noised(
 ) -> tuple[int, ...]:
     counts = table.counts[number]
     law = noise_of(table.statement.marginals[number], epsilon, price, group_size=group_size)
-    return tuple(map(add, counts, law.draw(noise, len(counts))))
+    return tuple(map(add, counts, noise.draw(law, len(counts))))
 
 
 def _about(table: Measured, number: int, epsilon: Decimal) -> tuple[str, ...]:

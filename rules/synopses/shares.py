@@ -11,14 +11,13 @@ has an expected distance in proportion to c·Δ/(N·√ρ_i), and Σ of these un
 N is the noised number of rows, so the shares are a function of what is released already.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from rules.accounting.accountant import Limit, largest_rho
 from rules.kernel.statement import Marginal
-from rules.mechanisms.additive import AdditiveNoise, GaussianNoise, LaplaceNoise
+from rules.mechanisms.additive import NOISES, AdditiveNoise, kind_paid
 from rules.mechanisms.cost import Mechanism
 from rules.policy.model import Policy
 from rules.synopses.plan import SynopsisPlan
@@ -100,15 +99,13 @@ def shares_of_cells(price: Mechanism, drafts: Sequence[tuple[int, Sequence[Mecha
 
 def noise_of(marginal: Marginal, epsilon: Decimal, price: Mechanism, *, group_size: int) -> AdditiveNoise:
     """The noise of a marginal at its share."""
-    sensitivity = marginal.sensitivity
-    if price.epsilon is None:
-        return GaussianNoise(sensitivity.l2_squared * group_size**2, epsilon)
-    return LaplaceNoise(sensitivity.l1 * group_size, epsilon)
+    l1, l2_squared = marginal.sensitivity.l1 * group_size, marginal.sensitivity.l2_squared * group_size**2
+    return NOISES[kind_paid(price)].over(l1, l2_squared, epsilon)
 
 
 def cost_of(epsilon: Decimal, price: Mechanism) -> Mechanism:
     """Compute what one share costs, as the accountant counts it."""
-    return Mechanism.gaussian(epsilon) if price.epsilon is None else Mechanism.pure(epsilon)
+    return NOISES[kind_paid(price)].price(epsilon)
 
 
 def check_sum(price: Mechanism, epsilons: Sequence[Decimal]) -> None:
@@ -122,7 +119,7 @@ def check_sum(price: Mechanism, epsilons: Sequence[Decimal]) -> None:
 
 def _weight(weighed: Weighed, price: Mechanism, group_size: int) -> float:
     sensitivity = weighed.marginal.sensitivity
-    reach = math.sqrt(sensitivity.l2_squared) if price.epsilon is None else float(sensitivity.l1)
+    reach = NOISES[kind_paid(price)].reach(sensitivity.l1, sensitivity.l2_squared)
     return weighed.cells * reach * group_size / max(1, weighed.rows)
 
 

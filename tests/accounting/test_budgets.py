@@ -106,11 +106,11 @@ def test_what_gaussian_noise_may_still_ask_for_is_what_zcdp_grants() -> None:
     """Nothing is spent, and Σε would grant 4.9: the hint has to name an ε whose ρ fits."""
     limit = Limit(Decimal(5), Decimal("1e-6"))
     budgets = Budgets(limit, {"ada": limit}, is_pure=False)
-    change = Change(Totals(), Totals().plus([Mechanism.gaussian(Decimal("4.9"))]))
+    change = Change(Totals(), Totals().plus([Mechanism.concentrated(Decimal("4.9"))]))
     with pytest.raises(BudgetSpent) as caught:
         check_fits("ada", change, change, budgets, reused=False)
 
-    offered = Mechanism.gaussian(Decimal(caught.value.hint.split()[3]))
+    offered = Mechanism.concentrated(Decimal(caught.value.hint.split()[3]))
     less = Change(Totals(), Totals().plus([offered]))
     check_fits("ada", less, less, budgets, reused=False)
 

@@ -18,11 +18,11 @@ import psycopg
 
 import proxy.demo
 from proxy.twin.embedded import Cluster
-from rules.mechanisms.additive import AdditiveNoise, HalvedNoise, noise_of
+from rules.mechanisms.additive import AdditiveNoise, mechanisms_of, noise_of
 from rules.mechanisms.cells import ReleasedCells
-from rules.mechanisms.cost import mechanisms_of
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.release_plan import Measure, PublicGroups
+from rules.mechanisms.weighted_means import HalvedNoise
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy
@@ -157,7 +157,7 @@ def _error(noise: AdditiveNoise, cells: int) -> float:
 
 
 def _drawn(noise: AdditiveNoise, cells: int) -> list[int]:
-    return [round(Fraction(number, noise.factor)) for number in noise.draw(OpenDPNoise(), cells)]
+    return [round(Fraction(number, noise.factor)) for number in OpenDPNoise().draw(noise, cells)]
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Text
-from rules.mechanisms.release_plan import Block, NoiseKind
+from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy
-from rules.policy.model import Policy
+from rules.policy.model import NoiseKind, Policy
 from rules.release.release import columns, draw, known_groups, release
 from tests.catalogs import catalog_of
 from tests.mechanisms.sent import sent

@@ -15,6 +15,7 @@ from proxy.execute.rulebook import StatementContext
 from rules.accounting.store import KeptRelease, Release
 from rules.mechanisms.cells import WHOLE, ReleasedKey
 from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.draw import Drawable
 from rules.mechanisms.release_plan import PublicGroups
 from rules.release.partitions import Partition
 from rules.release.release import Noised
@@ -54,9 +55,9 @@ async def test_what_a_period_has_paid_for_is_not_shown_beside_an_answer_of_the_n
     question = Question(block_of(UNITS, groups=PublicGroups(GROUPS)), "key", GROUPS, relatives=relatives)
     before, genuine = desk.now, desk.noise.draw
 
-    def waited(count: int, *, sensitivity: int, epsilon: Decimal) -> Sequence[int]:
+    def waited(noise: Drawable, count: int) -> Sequence[int]:
         desk.now = before + later
-        return genuine(count, sensitivity=sensitivity, epsilon=epsilon)
+        return genuine(noise, count)
 
     monkeypatch.setattr(desk.noise, "draw", waited)
     context = StatementContext("ada", "s", desk.service.rulebook, "UTC", asyncio.get_running_loop().time() + 20)

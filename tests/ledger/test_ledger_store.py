@@ -434,7 +434,7 @@ async def test_a_draw_without_pure_epsilon_is_kept_as_such(ledger: LedgerStore) 
 async def test_over_all_periods_what_has_no_pure_epsilon_is_what_zcdp_makes_of_it(ledger: LedgerStore) -> None:
     limit = Limit(Decimal(3), Decimal("1e-6"))
     budgets = replace(BUDGETS, dataset=limit, analysts={"ada": limit})
-    gaussian = replace(charge_of("ada", "1"), mechanisms=(Mechanism.gaussian(Decimal("0.3")),))
+    gaussian = replace(charge_of("ada", "1"), mechanisms=(Mechanism.concentrated(Decimal("0.3")),))
     await ledger.charge(charge_of("ada", "0.1", time=NOON - timedelta(days=31)), budgets)
     first = await ledger.charge(gaussian, budgets)
     second = await ledger.charge(replace(gaussian, time=NOON + timedelta(days=31)), budgets)

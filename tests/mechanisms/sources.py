@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from rules.mechanisms.draw import gaussian_scale, laplace_scale
+from rules.mechanisms.additive import GaussianNoise, LaplaceNoise, gaussian_scale, laplace_scale
+from rules.mechanisms.draw import Drawable
 from rules.mechanisms.top_groups import Top
 
 
@@ -16,12 +17,11 @@ class NoNoise:
     def __init__(self) -> None:
         self.asked: list[tuple[int, int, Decimal]] = []
 
-    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
-        self.asked.append((count, sensitivity, epsilon))
+    def draw(self, noise: Drawable, count: int) -> tuple[int, ...]:
+        match noise:
+            case LaplaceNoise(sensitivity, epsilon) | GaussianNoise(sensitivity, epsilon):
+                self.asked.append((count, sensitivity, epsilon))
         return (0,) * count
-
-    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
-        return self.draw(count, sensitivity=squared, epsilon=epsilon)
 
     def choose(self, scores: Sequence[int], *, sensitivity: int, epsilon: Decimal) -> int:
         self.asked.append((len(scores), sensitivity, epsilon))
@@ -39,8 +39,8 @@ class ConstantNoise(NoNoise):
         super().__init__()
         self.constant = constant
 
-    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
-        super().draw(count, sensitivity=sensitivity, epsilon=epsilon)
+    def draw(self, noise: Drawable, count: int) -> tuple[int, ...]:
+        super().draw(noise, count)
         return (self.constant,) * count
 
 
@@ -51,14 +51,20 @@ class SeededNoise(NoNoise):
         super().__init__()
         self._generator = np.random.default_rng(seed)
 
-    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+    def draw(self, noise: Drawable, count: int) -> tuple[int, ...]:
+        match noise:
+            case LaplaceNoise(sensitivity, epsilon):
+                return self._laplace(laplace_scale(sensitivity, epsilon), count)
+            case GaussianNoise(squared, epsilon):
+                return self._gaussian(gaussian_scale(squared, epsilon), count)
+        raise AssertionError(noise)
+
+    def _laplace(self, scale: float, count: int) -> tuple[int, ...]:
         """The difference of two geometric draws is a discrete Laplace one."""
-        share = -math.expm1(-1 / laplace_scale(sensitivity, epsilon))
-        one, other = self._generator.geometric(share, (2, count))
+        one, other = self._generator.geometric(-math.expm1(-1 / scale), (2, count))
         return tuple(map(int, one - other))
 
-    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
-        sigma = gaussian_scale(squared, epsilon)
+    def _gaussian(self, sigma: float, count: int) -> tuple[int, ...]:
         if sigma > 1000:  # a normal draw that is rounded has the same law to many digits
             return tuple(map(int, np.rint(self._generator.normal(0, sigma, count))))
         values = np.arange(-math.ceil(9 * sigma), math.ceil(9 * sigma) + 1)

@@ -1,133 +1,75 @@
-"""Means of releases: as precise as their ε² together, whole, and with the noise that is said of them."""
+"""Laws of noise: the rules file names those of the table, and the table alone says what there is to know of one."""
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
+from typing import Self, get_args
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from rules.mechanisms.additive import (
+    NOISES,
     GaussianNoise,
-    HalvedNoise,
     LaplaceNoise,
-    NoisedMeasure,
-    SummedCells,
-    combined,
-    combined_by_group,
+    kind_paid,
+    laws_of,
+    mechanism_of,
     noise_of,
     noise_paid,
 )
-from rules.mechanisms.cost import mechanism_of
+from rules.mechanisms.cost import Mechanism
+from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Count
-from rules.mechanisms.release_plan import Block, Measure, NoiseKind, PublicGroups
-from tests.mechanisms.sources import SeededNoise
+from rules.mechanisms.release_plan import Block, Measure, PublicGroups
+from rules.policy.model import PURE_NOISE, NoiseKind
+from rules.release.release import draw
 from tests.support.written import NOTHING
 
-epsilons = st.decimals("0.01", "2", places=3)
-kinds = st.sampled_from((LaplaceNoise, GaussianNoise))
-numbers = st.lists(st.integers(-(2**62), 2**62), min_size=3, max_size=3)
-noises = st.builds(lambda kind, epsilon: kind(4, epsilon), kinds, epsilons)
-readings = st.builds(NoisedMeasure, numbers, noises)
+kinds = pytest.mark.parametrize("kind", get_args(NoiseKind))
 
 
-@given(given=st.lists(readings, min_size=1, max_size=6))
-def test_a_mean_is_the_nearest_whole_number_to_that_by_precision(given: list[NoisedMeasure]) -> None:
-    means, _ = combined(given)
-
-    variances = [32 if isinstance(measure.noise, LaplaceNoise) else 4 for measure in given]
-    weights = [Fraction(measure.noise.epsilon) ** 2 / over for measure, over in zip(given, variances, strict=True)]
-    for group, mean in enumerate(means):
-        exact = sum(measure.numbers[group] * weight for measure, weight in zip(given, weights, strict=True)) / sum(
-            weights
-        )
-        assert abs(mean - exact) <= Fraction(1, 2)
-        assert mean == round(exact)
+def block_of(measure: Measure) -> Block:
+    return Block("", NOTHING, (), PublicGroups(((),)), (measure,), (Count(0),), ("bigint",), ())
 
 
-@given(given=st.lists(readings, min_size=1, max_size=6))
-def test_a_mean_does_not_depend_on_the_order_of_releases(given: list[NoisedMeasure]) -> None:
-    assert combined(given)[0] == combined(given[::-1])[0]
+def test_the_rules_file_names_the_laws_of_the_table_and_those_with_a_pure_epsilon() -> None:
+    assert set(get_args(NoiseKind)) == set(NOISES)
+    assert {kind for kind, noise in NOISES.items() if noise.is_pure} == PURE_NOISE
 
 
-def test_two_releases_are_as_good_as_one_with_the_root_of_their_squares() -> None:
-    both = [NoisedMeasure([0], LaplaceNoise(2, Decimal(each))) for each in ("0.3", "0.4")]
+@kinds
+def test_a_price_tells_its_law(kind: NoiseKind) -> None:
+    paid = NOISES[kind].price(Decimal("0.3"))
 
-    assert combined(both)[1].deviation == pytest.approx(LaplaceNoise(2, Decimal("0.5")).law.deviation)
-
-
-def test_one_release_is_shown_as_it_is() -> None:
-    alone = NoisedMeasure([5, -7], LaplaceNoise(3, Decimal("0.1")))
-
-    assert combined([alone]) == ((5, -7), alone.noise.law)
+    assert (paid.epsilon is not None) == NOISES[kind].is_pure
+    assert kind_paid(paid) == kind
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize("asked", [("0.1",), ("0.1", "0.1"), ("0.1", "0.3"), ("0.5", "0.5", "0.5", "0.1"), ("3", "3")])
-def test_margins_of_means_hold_in_95_of_100_cases(asked: tuple[str, ...], kind: NoiseKind) -> None:
-    given, source = [], SeededNoise(5)
-    for epsilon in asked:
-        noise = noise_of(Measure("rows", 1, Decimal(epsilon), noise=kind), group_size=1)
-        given.append(NoisedMeasure(noise.draw(source, 200_000), noise))
+@dataclass(frozen=True, slots=True)
+class WideNoise(LaplaceNoise):
+    """A law that no module but this one knows: twice the noise for the price."""
 
-    means, law = combined(given)
-    margin = law.margin(Decimal("0.95"))
+    @classmethod
+    def over(cls, l1: int, l2_squared: int, epsilon: Decimal, factor: int = 1) -> Self:
+        return cls(2 * l1, epsilon, factor)
 
-    assert sum(abs(mean) <= margin for mean in means) / len(means) >= 0.949
-    assert margin < 2 or sum(abs(mean) < margin for mean in means) / len(means) <= 0.953
+    @classmethod
+    def price(cls, epsilon: Decimal) -> Mechanism:
+        return Mechanism.concentrated(epsilon)
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize(
-    "asked", [((1, "1"),), ((2, "0.3"),), ((12, "1"),), ((365, "2"),), ((2, "0.5"), (7, "1"), (1, "0.2"))]
-)
-def test_margins_of_sums_of_cells_and_of_their_means_hold_in_95_of_100_cases(
-    asked: tuple[tuple[int, str], ...], kind: NoiseKind
-) -> None:
-    groups, source = 20_000, SeededNoise(7)
-    cells = []
-    for count, epsilon in asked:
-        noise = noise_of(Measure("rows", 2, Decimal(epsilon), noise=kind), group_size=1)
-        drawn = noise.draw(source, groups * count)
-        numbers = [sum(drawn[place * count : (place + 1) * count]) for place in range(groups)]
-        cells.append(SummedCells(numbers, (count,) * groups, noise))
+def test_a_law_in_the_table_is_drawn_priced_and_told_without_any_other_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NOISES, "gaussian", WideNoise)
+    measure = Measure("rows", 3, Decimal("0.5"), noise="gaussian")
 
-    means, laws = combined_by_group([], cells, groups)
-    margin = laws[0].margin(Decimal("0.95"))
+    noise = noise_of(measure, group_size=2)
+    (drawn,) = draw(block_of(measure), [0], 4000, OpenDPNoise(), group_size=2).values()
 
-    assert set(laws) == {laws[0]}
-    assert sum(abs(mean) <= margin for mean in means) / groups >= 0.943
-    assert sum(abs(mean) < margin for mean in means) / groups <= 0.957
-
-
-@given(
-    whole=st.lists(readings, max_size=2),
-    cells=st.lists(st.tuples(numbers, st.lists(st.integers(0, 9), min_size=3, max_size=3), noises), max_size=3),
-)
-def test_each_group_has_the_mean_of_what_is_known_of_it(
-    whole: list[NoisedMeasure], cells: list[tuple[list[int], list[int], LaplaceNoise | GaussianNoise]]
-) -> None:
-    sums = [
-        SummedCells([number if count else None for number, count in zip(told, counts, strict=True)], counts, noise)
-        for told, counts, noise in cells
-    ]
-    assume(whole or (all(any(counts) for counts in zip(*(cells.counts for cells in sums), strict=True)) and sums))
-
-    means, laws = combined_by_group(whole, sums, 3)
-
-    for group, mean in enumerate(means):
-        known = [(measure.numbers[group], measure.noise.precision) for measure in whole]
-        known += [
-            (cells.numbers[group] or 0, cells.noise.precision / cells.counts[group])
-            for cells in sums
-            if cells.counts[group]
-        ]
-        weight = sum(precision for _, precision in known)
-        assert mean == round(sum(number * precision for number, precision in known) / weight)
-        assert laws[group].deviation == pytest.approx(float(1 / weight) ** 0.5, rel=0.2)
+    assert noise == WideNoise(12, Decimal("0.5"))
+    assert laws_of(block_of(measure), group_size=2) == {0: noise.law}
+    assert mechanism_of(block_of(measure), 0) == WideNoise.price(Decimal("0.5"))
+    assert sum(map(abs, drawn)) / len(drawn) == pytest.approx(24, rel=0.2)  # twelve deviations of the mean
+    assert len(Counter(drawn)) > 50
 
 
 @pytest.mark.parametrize("group_size", [1, 3])
@@ -156,59 +98,3 @@ def test_what_a_release_cost_tells_what_noise_is_in_it(kind: NoiseKind) -> None:
     other = replace(measure, noise="laplace", epsilon=Decimal(1))
     assert noise_paid(other, paid, group_size=2) == noise_of(measure, group_size=2)
     assert (paid.epsilon is None) == (kind == "gaussian")
-
-
-@given(low=st.integers(-50, 50), width=st.integers(0, 90), parts=st.lists(st.floats(0, 1), max_size=12))
-def test_a_sum_follows_from_its_centred_sum_and_its_count(low: int, width: int, parts: list[float]) -> None:
-    numbers, middle = [low + round(part * width) for part in parts], 2 * low + width
-    halved = HalvedNoise(LaplaceNoise(1, Decimal(1)), LaplaceNoise(1, Decimal(1)), middle)
-
-    assert halved.sum(sum(2 * number - middle for number in numbers), len(numbers)) == sum(numbers)
-
-
-@given(
-    noises=st.tuples(noises, noises),
-    middles=st.lists(st.integers(-2000, 2000), min_size=1, max_size=5),
-    weights=st.lists(st.integers(-9, 9), min_size=5, max_size=5),
-)
-def test_no_sum_of_numbers_that_share_a_count_varies_more_than_their_laws_say(
-    noises: tuple[LaplaceNoise | GaussianNoise, LaplaceNoise | GaussianNoise], middles: list[int], weights: list[int]
-) -> None:
-    """The draws of the count are in all of them; bars add the laws up as if they were apart."""
-    centred, count = noises
-    own, shared = centred.law.deviation**2 / 4, count.law.deviation**2 / 4
-    pairs = list(zip(weights, middles, strict=False))
-    varies = (
-        sum(weight**2 * own for weight, _ in pairs) + sum(weight * middle for weight, middle in pairs) ** 2 * shared
-    )
-    laws = [HalvedNoise(centred, count, middle, len(middles)).law for middle in middles]
-
-    told = sum((weight * law.deviation) ** 2 for weight, law in zip(weights, laws, strict=False))
-
-    assert varies <= told * (1 + 1e-9)
-    alone = HalvedNoise(centred, count, middles[0])
-    assert alone.precision == pytest.approx(1 / (1 / (4 * centred.precision) + middles[0] ** 2 / (4 * count.precision)))
-    assert alone.law.deviation == pytest.approx(float(1 / alone.precision + 1 / 12) ** 0.5, rel=0.01)
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise])
-@pytest.mark.parametrize(
-    ("epsilons", "middle"), [(("1", "1"), 0), (("0.5", "2"), 10), (("2", "0.1"), -500), (("1", "1"), 7)]
-)
-def test_halves_of_draws_have_the_law_that_is_told_of_them(
-    kind: type[LaplaceNoise | GaussianNoise], epsilons: tuple[str, str], middle: int
-) -> None:
-    draws, source = 100_000, SeededNoise(11)
-    centred, count = kind(abs(middle) + 20, Decimal(epsilons[0])), kind(1, Decimal(epsilons[1]))
-    halved = HalvedNoise(centred, count, middle)
-    pairs = zip(centred.draw(source, draws), count.draw(source, draws), strict=True)
-
-    # A tie goes to the even number, so that sums of both kinds are looked at.
-    off = [halved.sum(2 * true - middle * 50 + one, 50 + two) - true for true, (one, two) in enumerate(pairs)]
-    margin = halved.law.margin(Decimal("0.95"))
-
-    assert sum(number**2 for number in off) / draws == pytest.approx(halved.law.deviation**2, rel=0.04)
-    assert abs(sum(off) / draws) < 6 * halved.law.deviation / draws**0.5 + 0.01
-    assert sum(abs(number) <= margin for number in off) / draws >= 0.945
-    assert sum(abs(number) < margin for number in off) / draws <= 0.955

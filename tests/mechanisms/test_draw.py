@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.draw import (
-    LARGEST_RESULT,
-    LARGEST_SENSITIVITY,
-    LARGEST_VALUE,
-    OpenDPNoise,
-    add,
-    gaussian_scale,
-    laplace_scale,
-)
+from rules.mechanisms.additive import GaussianNoise, LaplaceNoise, gaussian_scale, laplace_scale
+from rules.mechanisms.draw import LARGEST_RESULT, LARGEST_SENSITIVITY, LARGEST_VALUE, OpenDPNoise, add
 
 epsilons = st.decimals("0.000001", "10", places=6).filter(lambda epsilon: epsilon > 0)
 
@@ -33,22 +26,22 @@ def test_the_scale_is_never_below_sensitivity_over_epsilon(sensitivity: int, eps
 @pytest.mark.parametrize("sensitivity", [0, -1, LARGEST_SENSITIVITY + 1])
 def test_a_sensitivity_that_cannot_be_noised_is_not_noised(sensitivity: int) -> None:
     with pytest.raises(ValueError, match="sensitivity"):
-        OpenDPNoise().draw(1, sensitivity=sensitivity, epsilon=Decimal(1))
+        OpenDPNoise().draw(LaplaceNoise(sensitivity, Decimal(1)), 1)
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "NaN", "Infinity"])
 def test_an_epsilon_that_means_nothing_is_not_drawn_for(epsilon: str) -> None:
     with pytest.raises(ValueError, match="epsilon"):
-        OpenDPNoise().draw(1, sensitivity=1, epsilon=Decimal(epsilon))
+        OpenDPNoise().draw(LaplaceNoise(1, Decimal(epsilon)), 1)
     with pytest.raises(ValueError, match="epsilon"):
-        OpenDPNoise().draw_gaussian(1, squared=1, epsilon=Decimal(epsilon))
+        OpenDPNoise().draw(GaussianNoise(1, Decimal(epsilon)), 1)
     with pytest.raises(ValueError, match="epsilon"):
         OpenDPNoise().choose([1, 2], sensitivity=1, epsilon=Decimal(epsilon))
 
 
 def test_draws_follow_the_discrete_laplace_law_of_their_scale() -> None:
     count, epsilon = 40_000, Decimal("0.4")
-    drawn = Counter(OpenDPNoise().draw(count, sensitivity=2, epsilon=epsilon))
+    drawn = Counter(OpenDPNoise().draw(LaplaceNoise(2, epsilon), count))
 
     alpha = math.exp(-1 / laplace_scale(2, epsilon))
     cells = {value: (1 - alpha) / (1 + alpha) * alpha ** abs(value) for value in range(-20, 21)}
@@ -68,7 +61,7 @@ def test_sigma_is_never_below_the_root_of_the_square_over_epsilon(squared: int, 
 def test_gaussian_draws_follow_the_discrete_gaussian_law_of_their_scale() -> None:
     """P(x) is proportional to exp(−x²/2σ²) on whole numbers; a rounded normal law of this σ would be seen."""
     count, sigma = 40_000, gaussian_scale(1, Decimal("1.25"))
-    drawn = Counter(OpenDPNoise().draw_gaussian(count, squared=1, epsilon=Decimal("1.25")))
+    drawn = Counter(OpenDPNoise().draw(GaussianNoise(1, Decimal("1.25")), count))
 
     weights = {value: math.exp(-(value**2) / (2 * sigma**2)) for value in range(-50, 51)}
     whole = sum(weights.values())
@@ -83,7 +76,7 @@ def test_gaussian_draws_follow_the_discrete_gaussian_law_of_their_scale() -> Non
 @pytest.mark.slow
 def test_wide_gaussian_draws_follow_their_law_too() -> None:
     count, sigma = 40_000, gaussian_scale(365, Decimal("0.5"))
-    drawn = OpenDPNoise().draw_gaussian(count, squared=365, epsilon=Decimal("0.5"))
+    drawn = OpenDPNoise().draw(GaussianNoise(365, Decimal("0.5")), count)
 
     cells = Counter(value // 10 for value in drawn)
     weights = {value: math.exp(-(value**2) / (2 * sigma**2)) for value in range(-500, 500)}

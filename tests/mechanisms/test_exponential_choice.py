@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.cost import Mechanism, mechanism_of
+from rules.mechanisms.additive import mechanism_of
+from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.exponential_choice import choose, place_for_extreme, score_candidates, step
 from rules.mechanisms.noised_outputs import Chosen, Count

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.draw import laplace_scale
+from rules.mechanisms.additive import laplace_scale
 from rules.mechanisms.release_plan import Measure
 from rules.mechanisms.threshold import find_threshold
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules.mechanisms.additive import LaplaceNoise
 from rules.mechanisms.cost import mechanism_of_top
-from rules.mechanisms.draw import OpenDPNoise, _loss, _make_top, top_scale
+from rules.mechanisms.draw import OpenDPNoise, _make_top, loss, top_scale
 from rules.mechanisms.top_groups import Top, gumbel_scale, is_better
 
 DRAWS = 20_000
@@ -58,7 +59,7 @@ def test_the_charge_covers_what_opendp_says(
     asked = Top("units", sensitivity, epsilon, count, 3 * count, is_pure=is_pure)
     scale, cost = top_scale(asked, group_size=group_size), mechanism_of_top(asked)
 
-    assert _loss(_make_top(count, scale), sensitivity * group_size) <= Fraction(cost.rho)
+    assert loss(_make_top(count, scale), sensitivity * group_size) <= Fraction(cost.rho)
     assert scale == pytest.approx(gumbel_scale(asked, group_size=group_size))
     if is_pure:
         assert Fraction(count * sensitivity * group_size) / Fraction(scale) <= Fraction(epsilon) == cost.epsilon
@@ -91,7 +92,7 @@ def test_a_choice_finds_the_largest_where_it_is_taken_for_the_better_way(
     chosen = sum(len(best & set(noise.choose_top(sizes, top(count, 120, "0.05"), group_size=1))) for _ in range(times))
     noised = 0
     for _ in range(times):
-        drawn = noise.draw(120, sensitivity=groups, epsilon=Decimal("0.1"))
+        drawn = noise.draw(LaplaceNoise(groups, Decimal("0.1")), 120)
         order = sorted(range(120), key=lambda place: -sizes[place] - drawn[place])
         noised += len(best & set(order[:count]))
 

@@ -17,16 +17,9 @@ import pytest
 
 from rules.local import Bit, KAry, Mean, Sketch, Unary
 from rules.local.laws import hashed_bit
-from rules.mechanisms.additive import (
-    AdditiveNoise,
-    GaussianNoise,
-    LaplaceNoise,
-    NoisedMeasure,
-    SummedCells,
-    combined_by_group,
-)
+from rules.mechanisms.additive import AdditiveNoise, GaussianNoise, LaplaceNoise, laplace_scale
 from rules.mechanisms.additive import noise_of as additive_noise
-from rules.mechanisms.draw import OpenDPNoise, laplace_scale
+from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Count, Text
 from rules.mechanisms.release_plan import (
     Block,
@@ -39,6 +32,7 @@ from rules.mechanisms.release_plan import (
     Quantile,
 )
 from rules.mechanisms.top_groups import Top
+from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined_by_group
 from rules.release.bound_ladder import choose_bound, draw_climb
 from rules.release.least_squares import Observation, agreed
 from rules.release.release import columns, draw, known_groups, release, release_choice, release_found
@@ -229,7 +223,7 @@ def test_what_is_served_from_cells_is_their_noise_and_no_other() -> None:
     """Sums of two cells of one release, in the mean with another: by hand from what was drawn, and by the law told."""
     rows, groups = Measure("rows", 2, Decimal("0.5")), 20_000
     noise = additive_noise(rows, group_size=1)
-    drawn, beside = noise.draw(OpenDPNoise(), 2 * groups), noise.draw(OpenDPNoise(), groups)
+    drawn, beside = OpenDPNoise().draw(noise, 2 * groups), OpenDPNoise().draw(noise, groups)
     pairs = [drawn[place] + drawn[groups + place] for place in range(groups)]
     cells = SummedCells(pairs, (2,) * groups, noise)
 
@@ -249,7 +243,7 @@ def test_what_is_made_to_agree_is_its_noise_and_no_other() -> None:
         GaussianNoise(4, Decimal("0.3")),
     ]
     parts, total = np.array([0, 1], dtype=np.int64), np.array([0, 0], dtype=np.int64)
-    drawn = [noise.draw(source, count * runs) for noise, count in zip(noises, (2, 1, 2), strict=True)]
+    drawn = [source.draw(noise, count * runs) for noise, count in zip(noises, (2, 1, 2), strict=True)]
     one, above, other = (float(noise.precision) for noise in noises)
     inside = 0
     for run in range(runs):

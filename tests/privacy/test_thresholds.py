@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.accounting.accountant import Limit, Totals, fits, loss
+from rules.mechanisms.additive import laplace_scale
 from rules.mechanisms.cost import Mechanism
-from rules.mechanisms.draw import laplace_scale
+from rules.mechanisms.draw import Drawable
 from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Block, KeyColumn, Measure, PrivateGroups
 from rules.mechanisms.threshold import find_threshold
@@ -139,7 +140,7 @@ class Scripted(NoNoise):
         super().__init__()
         self.script = list(script)
 
-    def draw(self, count: int, *, sensitivity: int, epsilon: Decimal) -> tuple[int, ...]:
+    def draw(self, noise: Drawable, count: int) -> tuple[int, ...]:
         drawn, self.script = self.script[:count], self.script[count:]
         return tuple(drawn)
 

@@ -353,7 +353,7 @@ def test_bars_hold_the_truth_of_what_is_served(planner: Planner, asked: str, kno
     exact = [cells.get(group, (0,))[0] for group in other.groups.rows]
     within, noise = [0] * len(places), noise_of(measure, group_size=1)
     for _ in range(draws):
-        parts = map(add, exact, noise.draw(OpenDPNoise(), len(exact)))
+        parts = map(add, exact, OpenDPNoise().draw(noise, len(exact)))
         noised = tuple(round(Fraction(part, noise.factor)) for part in parts)
         release = Release("", "", Mechanism.pure(measure.epsilon), other.groups.rows, noised)
         kept = KeptRelease(1, datetime(2026, 11, 20, tzinfo=UTC), release, paid=True, shared=True)

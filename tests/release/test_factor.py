@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from rules.mechanisms.additive import (
     GaussianNoise,
     LaplaceNoise,
-    NoisedMeasure,
-    combined,
+    laplace_scale,
     laws_of,
+    mechanism_of,
     noise_of,
     noise_paid,
 )
-from rules.mechanisms.cost import mechanism_of
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.draw import in_whole, laplace_scale
+from rules.mechanisms.draw import in_whole
 from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, margin_of_output
-from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, NoiseKind, PublicGroups
+from rules.mechanisms.release_plan import Bar, Block, KeyColumn, Measure, PublicGroups
 from rules.mechanisms.threshold import find_threshold
+from rules.mechanisms.weighted_means import NoisedMeasure, combined
+from rules.policy.model import NoiseKind
 from rules.release.release import Noised, columns, draw, release
 from rules.release.replicates import points
 from tests.mechanisms.sent import sent
@@ -156,7 +157,7 @@ def test_margins_of_means_of_rounded_releases_hold_as_often_as_they_say(
     for place, epsilon in enumerate(asked):
         measure = Measure("rows", factor, Decimal(epsilon), noise=kind, factor=factor)
         source, noise = SeededNoise(place), noise_of(measure, group_size=1)
-        readings.append(NoisedMeasure([in_whole(number, factor) for number in noise.draw(source, 100_000)], noise))
+        readings.append(NoisedMeasure([in_whole(number, factor) for number in source.draw(noise, 100_000)], noise))
 
     means, law = combined(readings)
     margin = law.margin(Decimal("0.95"))

@@ -138,7 +138,7 @@ def _by_residuals(asked: frozenset[int], bins: list[int], variances: dict[frozen
 
 def test_cells_rows_columns_and_total_agree_whichever_is_asked_for() -> None:
     source = OpenDPNoise()
-    check_agreement([LaplaceNoise(1, Decimal("0.1")).draw(source, count) for count in COUNTS])
+    check_agreement([source.draw(LaplaceNoise(1, Decimal("0.1")), count) for count in COUNTS])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -194,7 +194,7 @@ def test_bars_of_what_agrees_hold_what_they_say_and_numbers_are_not_bent() -> No
     """A total and its parts, six hundred times: at 95%, with eight standard deviations to spare."""
     source, noise, parts, runs = OpenDPNoise(), LaplaceNoise(1, Decimal("0.2")), 4, 600
     total, cells = places(*([0] * parts)), places(*range(parts))
-    drawn, above = noise.draw(source, parts * runs), noise.draw(source, runs)
+    drawn, above = source.draw(noise, parts * runs), source.draw(noise, runs)
     inside, moved = 0, 0
     for run in range(runs):
         numbers = [1000 + number for number in drawn[run * parts : (run + 1) * parts]]
@@ -224,7 +224,7 @@ def test_a_sum_of_groups_that_agree_has_the_bar_of_their_common_noise(
 ) -> None:
     source, noise, runs = OpenDPNoise(), LaplaceNoise(1, Decimal("0.1")), 600
     level, inside, reach, alone = (0, 1, 0), 0, 0, 0.0
-    drawn = {number: noise.draw(source, runs * (max(cells) + 1)) for number, cells in enumerate(seen)}
+    drawn = {number: source.draw(noise, runs * (max(cells) + 1)) for number, cells in enumerate(seen)}
     for run in range(runs):
         observed = []
         for number, cells in enumerate(seen):

@@ -10,7 +10,8 @@ import pytest
 from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import Average, Chosen, Count, Sum
-from rules.mechanisms.release_plan import Block, KeyColumn, Measure, NoiseKind, PublicGroups
+from rules.mechanisms.release_plan import Block, KeyColumn, Measure, PublicGroups
+from rules.policy.model import NoiseKind
 from rules.release.margins import Formula, Number, Operation, Value
 from rules.release.marks import Mark, mark_columns
 from rules.release.release import Noised
@@ -50,7 +51,7 @@ def test_an_answer_has_a_false_number_in_at_most_one_of_twenty_cases(
     laws, alone, false = laws_of(block, group_size=1), 0, 0
     for _ in range(runs):
         draws = {
-            place: noise_of(measure, group_size=1).draw(noise, len(GROUPS)) for place, measure in enumerate(measures)
+            place: noise.draw(noise_of(measure, group_size=1), len(GROUPS)) for place, measure in enumerate(measures)
         }
         noised = Noised(GROUPS, draws, laws)
         false += not all(map(all, marked(noised, Value(0), Value(1), block=block)))

@@ -10,9 +10,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from rules.mechanisms.additive import laws_of
+from rules.mechanisms.additive import laplace_scale, laws_of
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.draw import laplace_scale
 from rules.mechanisms.noised_outputs import (
     Average,
     CentredSum,

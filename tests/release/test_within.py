@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.mechanisms.additive import LaplaceNoise, NoisedMeasure, combined, laws_of
+from rules.mechanisms.additive import LaplaceNoise, laws_of
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.noised_outputs import Average, Chosen, Count, margin_of_output
 from rules.mechanisms.release_plan import Block, Choice, KeyColumn, LeastUnits, Measure, PublicGroups, Quantile
+from rules.mechanisms.weighted_means import NoisedMeasure, combined
 from rules.refusal import NotSupported
 from rules.release.margins import Formula, Operation, Result, Value
 from rules.release.release import Noised
@@ -72,7 +73,7 @@ def test_the_least_epsilon_keeps_the_margin_inside_and_a_tenth_less_does_not(
 def asked(block: Block, within: Within, output: int, exact: tuple[int, ...], noise: Noise) -> float | None:
     """One answer as it is asked in two steps; None where it is refused."""
     probe = replace(block, measures=tuple(replace(measure, epsilon=PROBE / len(exact)) for measure in block.measures))
-    drawn = [_noise(measure).draw(noise, 1)[0] for measure in probe.measures if isinstance(measure, Measure)]
+    drawn = [noise.draw(_noise(measure), 1)[0] for measure in probe.measures if isinstance(measure, Measure)]
     values = {place: (number + drawn[place],) for place, number in enumerate(exact)}
     first = Noised((("a",),), values, laws_of(probe, group_size=1))
     needs, _ = needs_after([Demand(0, output)], [(block, first)], within, LEVEL)
@@ -86,7 +87,7 @@ def asked(block: Block, within: Within, output: int, exact: tuple[int, ...], noi
     ]
     shown = []
     for place, number in enumerate(exact):
-        fresh = NoisedMeasure((number + _noise(priced[place]).draw(noise, 1)[0],), _noise(priced[place]))
+        fresh = NoisedMeasure((number + noise.draw(_noise(priced[place]), 1)[0],), _noise(priced[place]))
         both = [NoisedMeasure(values[place], _noise(probe.measures[place])), fresh]
         shown.append(combined(both)[0][0])
     return shown[0] if output == 0 else 50 + shown[1] / max(1, shown[0]) / 2

@@ -8,7 +8,7 @@ from proxy.twin.synthetic_rows import SyntheticTable
 from rules.catalog import Catalog
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
-from rules.mechanisms.cost import mechanisms_of
+from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.release_plan import Measure
 from rules.mechanisms.threshold import find_threshold
 from rules.policy.finding import Severity

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from proxy.synopses.make import drop
-from rules.mechanisms.draw import OpenDPNoise
+from rules.mechanisms.draw import Drawable, OpenDPNoise
 from rules.refusal import BudgetSpent, InnerFailure
 from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage
 
@@ -16,7 +16,7 @@ from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage
 class BrokenNoise(OpenDPNoise):
     """A machine that dies while it draws."""
 
-    def draw_gaussian(self, count: int, *, squared: int, epsilon: Decimal) -> tuple[int, ...]:
+    def draw(self, noise: Drawable, count: int) -> tuple[int, ...]:
         raise MemoryError
 
 

@@ -67,7 +67,7 @@ def test_the_sets_of_a_cube_cost_no_more_than_the_price_and_hardly_less(
     paid: Mechanism, drafts: list[tuple[int, list[str]]]
 ) -> None:
     """What a statement costs grows with its share, as ε or as its square."""
-    kind = Mechanism.gaussian if paid.epsilon is None else Mechanism.pure
+    kind = Mechanism.concentrated if paid.epsilon is None else Mechanism.pure
     priced = [(cells, [kind(Decimal(epsilon)) for epsilon in epsilons]) for cells, epsilons in drafts]
     shares = shares_of_cells(paid, priced)
 

@@ -53,7 +53,7 @@ def measured(
     noised = []
     for places, counts, marginal, share in zip(sets, exact, reach, shares, strict=True):
         law = noise_of(marginal, share, paid, group_size=1)
-        noise = np.array(law.draw(OpenDPNoise(), counts.size), dtype=np.float64).reshape(counts.shape)
+        noise = np.array(OpenDPNoise().draw(law, counts.size), dtype=np.float64).reshape(counts.shape)
         noised.append(Marginal(places, counts + noise, float(1 / law.precision)))
     return Table("generated", columns, tuple(noised))
 
