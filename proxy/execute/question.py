@@ -20,8 +20,7 @@ from rules.kernel.statement import Bounded, Tally
 from rules.mechanisms.additive import mechanism_of, noise_of, noise_paid
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups
-from rules.mechanisms.top_groups import Top
+from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups, Top
 from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined, combined_by_group
 from rules.release.bound_ladder import report_name, report_statement
 from rules.release.keys import Group

@@ -6,8 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Self
 
-from rules.mechanisms.release_plan import Ladder
-from rules.mechanisms.top_groups import Top
+from rules.mechanisms.release_plan import Ladder, Top
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
 UPWARD = Context(prec=80, rounding=ROUND_CEILING, traps=[])

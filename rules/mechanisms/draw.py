@@ -13,7 +13,7 @@ from typing import Protocol
 
 import opendp.prelude as dp
 
-from rules.mechanisms.top_groups import Top, gumbel_scale, rho_of_top
+from rules.mechanisms.release_plan import Top, gumbel_scale
 
 dp.enable_features("contrib")
 
@@ -113,6 +113,12 @@ def _make_gumbel(scale: float) -> dp.Measurement:
     return dp.m.make_noisy_max(
         INTEGERS, dp.linf_distance(T="i64"), dp.zero_concentrated_divergence(), scale=scale, negate=False
     )
+
+
+def rho_of_top(top: Top) -> Fraction:
+    """The ρ that a choice is charged with: k(Δ/s)²/8, by its scale."""
+    squared = Fraction(top.epsilon) ** 2
+    return squared / (8 * top.count) if top.is_pure else squared / 2
 
 
 @lru_cache(maxsize=1024)

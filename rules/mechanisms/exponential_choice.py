@@ -1,4 +1,4 @@
-"""Quantiles, extremes and the mode: scores of candidates from a histogram, for the exponential mechanism.
+"""Quantiles, extremes, the mode and the largest groups: scores of candidates, for the exponential mechanism.
 
 A score says, with the sign turned, how many rows would have to be others for the candidate to be right. One row more
 or less moves every score by at most `step`, so a unit with m rows in the histogram moves it by m times that.
@@ -8,6 +8,11 @@ How many blocks of units the median of their values needs, and how far the ends 
 The exponential mechanism gives a candidate that is off by d blocks e^(−ε·d/2r) of the weight of the median, where r is
 how many values units that are protected together may replace. Among all candidates those that no block is near, and
 which are off by half of the blocks, are chosen with a probability of less than β if B ≥ (4r/ε)·ln(candidates/β).
+
+The groups with the largest counts are chosen in one go, with noise that does not grow by the groups that are not. Their
+scores get Gumbel noise of one scale s, and the k largest are taken: as k exponential mechanisms without replacement
+(Durfee and Rogers, NeurIPS 2019). A unit that comes moves all scores up, each by Δ at most, so each of the k is
+Δ/s-private, and (Δ/s)²/8-zCDP.
 """
 
 import math
@@ -16,18 +21,23 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
 from statistics import NormalDist
-from typing import assert_never
+from typing import Final, assert_never
 
 from rules.kernel.blocks import MOST_BLOCKS
+from rules.mechanisms.additive import NOISES
 from rules.mechanisms.cost import price
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Choice, FromEnd, MostFrequent, Quantile, Target
+from rules.policy.model import NoiseKind
 from rules.refusal import NotSupported
 
 _LOWEST = -(2**62)  # scores are cut there, which moves none of them further than the rows did
 _CANDIDATES = 1024  # at most
 _SURE = 0.001  # β
 _FEWEST = 25
+_SHARE: Final = Decimal("0.5")  # of ε is for the choice of groups, the rest for the numbers of what is chosen
+_BETTER: Final = 1.5  # times less noise in a score, or else all groups are noised
+_LEAST_LISTED: Final = 3  # times the groups that are asked for
 
 
 def choose(choice: Choice, histogram: Sequence[int], noise: Noise, *, group_size: int) -> int:
@@ -107,6 +117,26 @@ def _distances(histogram: Sequence[int], scale: int, wanted: int, *, first: int 
         -max(0, scale * (above - rows + first) - wanted, wanted - scale * above)
         for rows, above in zip(histogram, upto, strict=True)
     ]
+
+
+def epsilons_of(epsilon: Decimal) -> tuple[Decimal, Decimal]:
+    """Return what the choice has of a block's ε, and what the numbers have."""
+    chosen = epsilon * _SHARE
+    return chosen, epsilon - chosen
+
+
+def is_better(count: int, listed: int, groups: int, kind: NoiseKind) -> bool:
+    """Return whether a choice of so many groups has less noise than the counts of all, where a unit is in so many.
+
+    Example:
+        >>> is_better(5, 120, 15, "laplace"), is_better(5, 120, 14, "laplace"), is_better(5, 120, 12, "gaussian")
+        (True, False, True)
+    """
+    if listed < _LEAST_LISTED * count:
+        return False
+    noise = NOISES[kind]
+    chosen = count if noise.is_pure else math.sqrt(count) / 2  # times Δ/ε, the scale of a score's noise
+    return noise.reach(groups, groups) >= _BETTER * chosen / float(_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,22 @@
 Made by the planner from the statement, the rules and the catalog alone, never from a row; `release` reads it.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Final, Literal
 
 from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement, TallyStatement
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.noised_outputs import Estimate, Output, Text
-from rules.mechanisms.top_groups import Top
 from rules.policy.model import NoiseKind
 from rules.sql.session_settings import CONFIDENCE
 from rules.values.types import SpanForm
+
+_MISSED: Final = 20  # one in so many choices leaves out a group that is further above the last one than is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,34 @@ class Choice:
     end: End | None = None  # of an error bar, or the target itself
     factor: int = 1  # how many of the histogram's integers are one row: the sensitivity and places include it
     blocks: int | None = None  # of units, whose values are counted in place of rows
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """So many groups of a list, those with the largest noised numbers of the block's only measure."""
+
+    name: str
+    sensitivity: int  # of ONE unit in one group; the rules' group_size multiplies it
+    epsilon: Decimal
+    count: int
+    listed: int  # among so many
+    factor: int = 1  # how many of the statement's integers are one
+    is_pure: bool = True  # or else it is paid by ρ alone, as Gaussian noise is
+
+    def margin(self, *, group_size: int) -> float:
+        """By how much a group may be above the last one and be left out all the same, in one of twenty choices.
+
+        Two scores differ by logistic noise; one of the pairs of a chosen and another group is further off with at most
+        as often as all of them together.
+        """
+        scale = gumbel_scale(self, group_size=group_size) / self.factor
+        return scale * math.log(_MISSED * self.listed * self.count)
+
+
+def gumbel_scale(top: Top, *, group_size: int) -> float:
+    """About the scale of the noise in a score; `draw.top_scale` rounds it up."""
+    sensitivity, epsilon = top.sensitivity * group_size, float(top.epsilon)
+    return top.count * sensitivity / epsilon if top.is_pure else math.sqrt(top.count) * sensitivity / (2 * epsilon)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from rules.kernel.replay import Kernel
 from rules.kernel.script import Script
 from rules.mechanisms.cells import Cells
 from rules.mechanisms.cost import price, share
-from rules.mechanisms.exponential_choice import BlockNeed
+from rules.mechanisms.exponential_choice import BlockNeed, epsilons_of, is_better
 from rules.mechanisms.noised_outputs import Chosen, Output
 from rules.mechanisms.release_plan import (
     Bar,
@@ -39,9 +39,9 @@ from rules.mechanisms.release_plan import (
     PublicGroups,
     Quantile,
     Target,
+    Top,
 )
 from rules.mechanisms.threshold import find_threshold
-from rules.mechanisms.top_groups import Top, epsilons_of, is_better
 from rules.planner.bound_contributions import (
     Bounding,
     block_statement,

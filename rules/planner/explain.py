@@ -23,8 +23,7 @@ from rules.mechanisms.noised_outputs import (
     margin_of_output,
     percent,
 )
-from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure
-from rules.mechanisms.top_groups import Top, gumbel_scale
+from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, Top, gumbel_scale
 from rules.planner.plan import Plan
 from rules.refusal import NotSupported
 from rules.release.margins import moving_outputs, rank_margin, rank_unit

@@ -15,9 +15,8 @@ from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import Noise, add, in_whole
 from rules.mechanisms.exponential_choice import choose
 from rules.mechanisms.noised_outputs import CentredSum, Count, Sum, Text
-from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups, PublicGroups
+from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups, PublicGroups, Top
 from rules.mechanisms.threshold import find_threshold
-from rules.mechanisms.top_groups import Top
 from rules.release.estimates import laws_of_chance, values_of_chance
 from rules.release.keys import Cell, Group, Key, group_of, in_bytes, in_order, is_known, keys_of, shown_label
 from rules.release.outputs import lattice_number, norm_sub_within, roll_up, show, show_number

@@ -14,8 +14,7 @@ from rules.kernel.replay import Kernel
 from rules.kernel.statement import Bounded, Measured, Texts
 from rules.mechanisms.exponential_choice import place_for_extreme, step
 from rules.mechanisms.noised_outputs import Estimate
-from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups
-from rules.mechanisms.top_groups import Top
+from rules.mechanisms.release_plan import Block, Choice, FromEnd, Measure, PrivateGroups, PublicGroups, Top
 from rules.refusal import Mismatch, TooComplex
 from rules.release.outputs import show
 

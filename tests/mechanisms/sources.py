@@ -8,7 +8,7 @@ import numpy as np
 
 from rules.mechanisms.additive import GaussianNoise, LaplaceNoise, gaussian_scale, laplace_scale
 from rules.mechanisms.draw import Drawable
-from rules.mechanisms.top_groups import Top
+from rules.mechanisms.release_plan import Top
 
 
 class NoNoise:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from rules.mechanisms.additive import LaplaceNoise
 from rules.mechanisms.cost import mechanism_of_top
 from rules.mechanisms.draw import OpenDPNoise, _make_top, loss, top_scale
-from rules.mechanisms.top_groups import Top, gumbel_scale, is_better
+from rules.mechanisms.exponential_choice import is_better
+from rules.mechanisms.release_plan import Top, gumbel_scale
 
 DRAWS = 20_000
 

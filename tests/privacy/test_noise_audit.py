@@ -30,8 +30,8 @@ from rules.mechanisms.release_plan import (
     PrivateGroups,
     PublicGroups,
     Quantile,
+    Top,
 )
-from rules.mechanisms.top_groups import Top
 from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined_by_group
 from rules.release.bound_ladder import choose_bound, draw_climb
 from rules.release.least_squares import Observation, agreed

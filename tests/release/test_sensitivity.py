@@ -27,8 +27,8 @@ from rules.mechanisms.release_plan import (
     PrivateGroups,
     PublicGroups,
     Quantile,
+    Top,
 )
-from rules.mechanisms.top_groups import Top
 from rules.refusal import Mismatch, TooComplex
 from rules.release.bound_ladder import rungs_to
 from rules.release.sensitivity import enforced, settled
