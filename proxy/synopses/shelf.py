@@ -30,9 +30,8 @@ from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.synopses.labels import labels_in, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
-from rules.synopses.references import references_of
 from rules.synopses.release import job_of
-from rules.synopses.shown import domain_conditions, links_of, partners_of, shown_tables
+from rules.synopses.shown import domain_conditions, links_of, partners_of, references_of, shown_tables
 from rules.synthesis.model import Job, Limits, PairReport
 from rules.synthesis.values import binned_columns, shown_columns
 

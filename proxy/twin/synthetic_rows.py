@@ -12,8 +12,7 @@ from psycopg import AsyncConnection
 
 from proxy.twin.steps import qualified, quoted
 from rules.catalog import Table, TableName
-from rules.synopses.references import ROW, ShownReference
-from rules.synopses.shown import ShownPartner, condition_of
+from rules.synopses.shown import ROW, ShownPartner, ShownReference, condition_of
 from rules.values.types import type_of
 
 _STRIDE: Final = 7919  # a prime, so that rows that are near one another take the values of rows that are not

@@ -1,14 +1,22 @@
-"""The tables of a synopsis as analysts see them: the real ones, with the columns that were measured and their keys."""
+"""The tables of a synopsis as analysts see them: the real ones, with the columns that were measured and their keys.
+
+Beside the foreign key by which its rows are linked a table has others, of which a synopsis counts nothing: each refers
+to a row that is there. What follows from the keys is kept: the customer of a payment is that of its order, and the
+address of an order is one of its customer's. Where nothing follows, a column that may be NULL is, and one that may not
+refers to any row, all alike likely.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName, TypeName
+from rules.kernel.expressions import quoted_name
+from rules.kernel.render import qualified
 from rules.synopses.plan import PlannedColumn, PlannedPartner, PlannedTable, SynopsisPlan
-from rules.synopses.references import ShownReference, references_of
 
 COMMENT = "synthetic rows; not data"
+ROW = "s"  # stands for the row that refers
 _VALUE = re.compile(r"\bVALUE\b")  # as PostgreSQL prints what a domain's CHECK is about
 
 
@@ -56,8 +64,72 @@ def _bin_of(column: PlannedColumn) -> str:
     """The number of a row's bin, as the fit counts them: by the text that counted it."""
     _, wrap = column.binned.bins.read()
     kept = ", ".join(map(str, column.binned.numbers))
-    number = wrap.replace("{0}", _quoted(column.origin[1]))
+    number = wrap.replace("{0}", quoted_name(column.origin[1]))
     return f"array_position(ARRAY[{kept}]::integer[], ({number})::integer) - 1"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReference:
+    """A column that refers to another synthetic table, and what tells to which of its rows."""
+
+    column: Column
+    key: ForeignKey  # of the real table
+    target: TableName
+    same: str = ""  # SQL: the key of the row that it is
+    theirs: str = ""  # a column there that is `mine`, SQL: one of these rows it is
+    mine: str = ""
+
+    @property
+    def target_column(self) -> str:
+        return self.key.target_columns[0]
+
+
+def references_of(planned: PlannedTable, plan: SynopsisPlan) -> tuple[ShownReference, ...]:
+    """The foreign keys of a table into the synopsis, but for its link."""
+    before = {table.table.name: table for table in plan.tables[: plan.tables.index(planned)]}
+    taken = {part.column for part in planned.keys} | {column.shown_as for column in planned.columns}
+    taken |= {partner.column for partner in planned.partners}
+    taken |= set() if planned.link is None else {planned.link.column}
+    made = []
+    for key in planned.table.foreign_keys:
+        column = planned.table.find_column(key.columns[0]) if len(key.columns) == 1 and key.proves else None
+        target = before.get(key.target)
+        if column is None or target is None or column.name in taken or column.generated:
+            continue
+        if [part.column for part in target.keys] == list(key.target_columns):
+            taken.add(column.name)
+            made.append(_reference(column, key, target, planned, plan))
+    return tuple(made)
+
+
+def _reference(
+    column: Column, key: ForeignKey, target: PlannedTable, planned: PlannedTable, plan: SynopsisPlan
+) -> ShownReference:
+    """Of several keys to one table only the first tells of its own row; the others mean another: who referred whom."""
+    name, above = _name(target, plan), dict(_above(planned, plan)) if column.name in planned.own else {}
+    here, parent = plan.tables.index(target), None if target.link is None else target.link.parent
+    if here in above:
+        return ShownReference(column, key, name, same=above[here])
+    if target.link is not None and parent in above:
+        return ShownReference(column, key, name, theirs=target.link.column, mine=above[parent])
+    return ShownReference(column, key, name)
+
+
+def _above(planned: PlannedTable, plan: SynopsisPlan) -> Iterator[tuple[int, str]]:
+    """The table whose row a row is linked to, the one that this is linked to, …, each with SQL for its key."""
+    here, referring = planned, ""
+    while here.link is not None:
+        column = quoted_name(here.link.column)
+        if not referring:
+            referring = f"{ROW}.{column}"
+        else:
+            (key,) = here.keys
+            rows = f"{qualified(_name(here, plan))} AS t"
+            referring = f"(SELECT t.{column} FROM {rows} WHERE t.{quoted_name(key.column)} = {referring})"
+        yield here.link.parent, referring
+        here = plan.tables[here.link.parent]
+        if len(here.keys) != 1:
+            return
 
 
 def condition_of(definition: str) -> str:
@@ -73,7 +145,7 @@ def condition_of(definition: str) -> str:
 def domain_conditions(table: Table, catalog: Catalog) -> tuple[str, ...]:
     """Return what the domains of a table's columns ask of their values, domains below them included."""
     return tuple(
-        condition for column in table.columns for condition in _of_type(column.type, _quoted(column.name), catalog)
+        condition for column in table.columns for condition in _of_type(column.type, quoted_name(column.name), catalog)
     )
 
 
@@ -126,9 +198,5 @@ def _foreign_keys(
 
 
 def _definition(key: ForeignKey, target: TableName) -> str:
-    to = f"{_quoted(target.schema)}.{_quoted(target.name)}"
-    return f"FOREIGN KEY ({_quoted(key.columns[0])}) REFERENCES {to} ({_quoted(key.target_columns[0])})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    here, there = quoted_name(key.columns[0]), quoted_name(key.target_columns[0])
+    return f"FOREIGN KEY ({here}) REFERENCES {qualified(target)} ({there})"
