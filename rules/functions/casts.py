@@ -7,7 +7,7 @@ from fractions import Fraction
 from rules.functions.coerce import literal
 from rules.functions.function import EvalContext, Operands, function
 from rules.functions.guard import LONGEST_TEXT, as_double, as_passed, as_value, within
-from rules.functions.text.text_input import find_in_document, find_read
+from rules.functions.text.text_casts import MOST_ITEMS, as_text, cut_to, find_in_document, find_read
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.domain import ANYTHING, Domain, Range, Values
@@ -16,11 +16,9 @@ from rules.values.expression import Apply, Constant, Expression, Literal, Operan
 from rules.values.types import DATE, FLOAT4, FLOAT8, TIMESTAMP, WIDTHS, Type, find_type, integer_range
 from rules.values.value import DAY, round_half_away
 
-_LONGEST_NAME = 64  # bytes, with the one that ends it
 _HELD_DIGITS = 20  # of the bounds of what was a double
 _SECOND = 1_000_000  # microseconds
 _FURTHEST_ZONE = 8 * DAY  # from UTC: PostgreSQL reads no zone that is a week away
-_LIMIT = 10_000  # values of a finite domain that are carried through a cast one by one
 
 
 def cast(operand: Operand, written: str, setting: EvalContext) -> Expression:
@@ -57,7 +55,7 @@ def _literal(text: str, target: Type, setting: EvalContext) -> Expression:
     _check_target(target, setting)
     constant = literal(text, target, setting)
     if target.kind == "text" and target.size is not None:
-        return Constant(target, _cut(text, target), _cut(text, target))
+        return Constant(target, cut_to(text, target), cut_to(text, target))
     return constant
 
 
@@ -76,7 +74,7 @@ def _cast(expression: Expression, target: Type, setting: EvalContext) -> Express
         case "text", _ if (read := find_read(expression, target)) is not None:
             return cast_to(read, target, setting)
         case _, "text" if expression.type.kind not in ("other", "interval", "unknown"):
-            return _text(expression, target, setting)
+            return as_text(expression, target, setting)
     message = f"a cast from {expression.type.sql} to {target.sql} could fail on some rows, so it is not supported"
     raise NotSupported(message, hint="Ask your DBA to store the value in a column of that type.")
 
@@ -212,7 +210,7 @@ def _moment(expression: Expression, target: Type, setting: EvalContext) -> Expre
 
     held = _surely_moved(expression, target, is_pure=pure)
     days = domain.range_of(expression.domain)
-    items = domain.items_of(expression.domain, _LIMIT) if target.size is None else None
+    items = domain.items_of(expression.domain, MOST_ITEMS) if target.size is None else None
     moved = [image(item) for item in items if isinstance(item, Fraction)] if items is not None else []
     known = [moment for moment in moved if moment is not None]
     if items is not None and len(known) == len(items):
@@ -245,52 +243,11 @@ def _surely_moved(expression: Expression, target: Type, *, is_pure: bool) -> Sur
 def _time_of_day(expression: Expression, target: Type, setting: EvalContext) -> Expression:
     """Return what the clock shows; of moments that are listed, as hours are, the times are listed too."""
     zone = setting.time_zone if expression.type.kind == "timestamptz" else None
-    items = [item for item in domain.items_of(expression.domain, _LIMIT) or () if isinstance(item, Fraction)]
+    items = [item for item in domain.items_of(expression.domain, MOST_ITEMS) or () if isinstance(item, Fraction)]
     local = [int(item) if zone is None else value.to_local(int(item), zone) for item in items]
     texts = [value.text_of(Fraction(second), TIMESTAMP) for second in local if second is not None]
     known = [text.partition(" ")[2] for text in texts if text is not None]
     return _apply(expression, target, domain.values(known) if known and len(known) == len(items) else ANYTHING)
-
-
-def _text(expression: Expression, target: Type, setting: EvalContext) -> Expression:
-    """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone.
-
-    A character(n) is its text without the blanks at the end, which PostgreSQL does not compare: 'a ' and 'a' are one.
-    """
-    if expression.type.is_time and not setting.styles.date.startswith("ISO"):
-        hint = "SET DateStyle = 'ISO', or use to_char(x, 'YYYY-MM-DD')."
-        raise NotSupported("casting a date to text over protected rows needs DateStyle ISO", hint=hint)
-    image: Domain = ANYTHING
-    items = domain.items_of(expression.domain, _LIMIT)
-    if items is not None and expression.type.kind != "float" and _prints_exactly(expression):
-        texts = [value.text_of(item, expression.type, setting.time_zone) for item in items]
-        known = [_cut(text, target) for text in texts if text is not None]
-        image = domain.values(known) if len(known) == len(texts) and _are_whole(known, target) else ANYTHING
-    if target.base != "bpchar":
-        return _apply(expression, target, image)
-    sql = "rtrim(({0})::text, ' ')" if target.size is None else f"({{0}})::{target.sql}::text"
-    return Apply("cast", sql, (expression,), target, image, expression.nullable)
-
-
-def _cut(text: str, target: Type) -> str:
-    """As varchar(n) and character(n) keep it. The blanks that fill up a character(n) are no part of it."""
-    cut = text if target.size is None else text[: target.size]
-    return cut.rstrip(" ") if target.base == "bpchar" else cut
-
-
-def _are_whole(texts: list[str], target: Type) -> bool:
-    """Return whether none is too long to be a name, which is cut by its bytes."""
-    return target.base != "name" or all(len(text.encode()) < _LONGEST_NAME for text in texts)
-
-
-def _prints_exactly(expression: Expression) -> bool:
-    """Return whether the text of a value follows from the value: numeric keeps the zeros of each row."""
-    is_part = (
-        isinstance(expression, Apply)
-        and expression.name == "extract"
-        and domain.range_of(expression.domain).step == domain.ONE
-    )
-    return expression.type.kind != "numeric" or expression.type.scale is not None or is_part
 
 
 @function("date", arguments=1, examples="date(tz) | date(ts)")

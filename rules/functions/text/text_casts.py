@@ -1,11 +1,14 @@
-"""Texts read as numbers, dates, booleans and uuids: a text that is none is NULL, for its error would tell of a row.
+"""Casts from and to text: a text that is no number, date, boolean or uuid is NULL, for its error would tell of a row.
 
 PostgreSQL reads more spellings than are read here; those that are read here it reads for certain.
 """
 
 from fractions import Fraction
 
+from rules.functions.function import EvalContext
 from rules.functions.guard import short
+from rules.refusal import NotSupported
+from rules.values import domain, value
 from rules.values.domain import ANYTHING, ONE, TRUTHS, UNBOUNDED, Domain, Range
 from rules.values.expression import Apply, Constant, Expression
 from rules.values.types import BOOLEAN, DATE, FLOAT8, JSONB, NUMERIC, TEXT, TIMESTAMP, UUID, Type
@@ -29,6 +32,8 @@ _PATTERNS = {
     "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
 }
 _HUGE = Fraction(10) ** 101
+_LONGEST_NAME = 64  # bytes, with the one that ends it
+MOST_ITEMS = 10_000  # of a finite domain, that are carried through a cast one by one
 # What a kind of types is read as: integers of any width as numeric, which holds all of them.
 _READ_AS: dict[str, tuple[Type, Domain]] = {
     "integer": (NUMERIC, Range(-_HUGE, _HUGE, ONE)),
@@ -61,3 +66,44 @@ def find_in_document(expression: Expression, target: Type) -> Expression | None:
         value = f"CASE WHEN abs({value}) <= 1e300 THEN {value} END"
     sql = f"CASE WHEN jsonb_typeof({{0}}) = '{word}' THEN {value} END"
     return Apply("read", sql, (expression,), read_as, TRUTHS if target.kind == "boolean" else UNBOUNDED, nullable=True)
+
+
+def as_text(expression: Expression, target: Type, setting: EvalContext) -> Expression:
+    """Anything as text; varchar(n) cuts silently. The text of a timestamp with time zone is in the session's zone.
+
+    A character(n) is its text without the blanks at the end, which PostgreSQL does not compare: 'a ' and 'a' are one.
+    """
+    if expression.type.is_time and not setting.styles.date.startswith("ISO"):
+        hint = "SET DateStyle = 'ISO', or use to_char(x, 'YYYY-MM-DD')."
+        raise NotSupported("casting a date to text over protected rows needs DateStyle ISO", hint=hint)
+    image: Domain = ANYTHING
+    items = domain.items_of(expression.domain, MOST_ITEMS)
+    if items is not None and expression.type.kind != "float" and _prints_exactly(expression):
+        texts = [value.text_of(item, expression.type, setting.time_zone) for item in items]
+        known = [cut_to(text, target) for text in texts if text is not None]
+        image = domain.values(known) if len(known) == len(texts) and _are_whole(known, target) else ANYTHING
+    if target.base != "bpchar":
+        return Apply("cast", f"({{0}})::{target.sql}", (expression,), target, image, expression.nullable)
+    sql = "rtrim(({0})::text, ' ')" if target.size is None else f"({{0}})::{target.sql}::text"
+    return Apply("cast", sql, (expression,), target, image, expression.nullable)
+
+
+def cut_to(text: str, target: Type) -> str:
+    """As varchar(n) and character(n) keep it. The blanks that fill up a character(n) are no part of it."""
+    cut = text if target.size is None else text[: target.size]
+    return cut.rstrip(" ") if target.base == "bpchar" else cut
+
+
+def _are_whole(texts: list[str], target: Type) -> bool:
+    """Return whether none is too long to be a name, which is cut by its bytes."""
+    return target.base != "name" or all(len(text.encode()) < _LONGEST_NAME for text in texts)
+
+
+def _prints_exactly(expression: Expression) -> bool:
+    """Return whether the text of a value follows from the value: numeric keeps the zeros of each row."""
+    is_part = (
+        isinstance(expression, Apply)
+        and expression.name == "extract"
+        and domain.range_of(expression.domain).step == domain.ONE
+    )
+    return expression.type.kind != "numeric" or expression.type.scale is not None or is_part
