@@ -23,7 +23,7 @@ from rules.planner.names import CanonicalNames, expression_name
 from rules.planner.select_partitions import Keyed
 from rules.planner.tabulate import Tabulation
 from rules.refusal import Refusal
-from rules.release.clock_cells import local_time, value_of_local
+from rules.release.cell_labels import local_time, value_of_local
 from rules.values import domain, value
 from rules.values.domain import Range, Values
 from rules.values.expression import Column, Expression, Literal, columns_in, ids_in

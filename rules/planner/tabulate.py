@@ -20,7 +20,7 @@ from rules.mechanisms.cells import Axis, Span, Table, Way
 from rules.planner.public_rows import ListedRows, every_day, groups_sql, listed
 from rules.planner.select_partitions import item_of
 from rules.refusal import TooComplex
-from rules.release.clock_cells import Label, local_time
+from rules.release.cell_labels import Label, local_time
 from rules.sql.limits import check_size
 from rules.values import domain, value
 from rules.values.expression import Apply, Column, Constant, Expression, ids_in

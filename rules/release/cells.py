@@ -9,8 +9,7 @@ from fractions import Fraction
 from functools import lru_cache, reduce
 
 from rules.mechanisms.cells import WHOLE, CellKey, Cells, ReleasedCells, Span, Test, View
-from rules.release.clock_cells import Label, coarser, cut_of
-from rules.release.read_tables import MIXED, Group, TableReading
+from rules.release.cell_labels import MIXED, Group, Label, TableReading, coarser, cut_of
 from rules.values import value
 
 Places = tuple[tuple[int, ...], ...]  # for each group of a question the places of its cells; none: it is not served

@@ -14,9 +14,8 @@ from typing import Final
 import numpy as np
 
 from rules.mechanisms.cells import WHOLE, Cells, Clock, ReleasedCells, ReleasedKey, Span, View
+from rules.release.cell_labels import Group, Label, coarser
 from rules.release.cells import passing, tests_of
-from rules.release.clock_cells import Label, coarser
-from rules.release.read_tables import Group
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]  # by atom the cell that it is in; -1: in none
 

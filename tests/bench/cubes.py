@@ -27,9 +27,9 @@ from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
+from rules.release.cell_labels import Group
 from rules.release.least_squares import Observation, agreed
 from rules.release.partitions import Partition, asked_partition, common_atoms, partition_within
-from rules.release.read_tables import Group
 from rules.synopses.cubes import KeySet, plan_cube
 from tests.catalogs import catalog_of
 from tests.policy.test_load import VERIFIER

@@ -19,9 +19,9 @@ from rules.mechanisms.draw import OpenDPNoise, add
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from rules.planner.plan import Request
 from rules.release import cells as sums_of_cells
+from rules.release.cell_labels import Group
 from rules.release.cells import are_alike, places_of
 from rules.release.partitions import Places, asked_partition, common_atoms, partition_within
-from rules.release.read_tables import Group
 from tests import shop
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner, shown

@@ -1,24 +1,86 @@
-"""What a table says of a released cell: whether a condition is true in all of it, or in none; which label a key has.
+"""The labels of released cells in other terms: the day, week, month … that a finer one lies in, and what a table says.
 
-A cell may hold many values of a column, as a month has days. Where they do not agree nothing is said of the cell.
+A table says whether a condition is true in all of a cell, or in none, and which label a key has there. A cell may hold
+many values of a column, as a month has days. Where they do not agree nothing is said of the cell.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from fractions import Fraction
+from functools import cache, lru_cache
 from itertools import product
 from typing import Final
 
-from rules.mechanisms.cells import Axis, ReleasedCells, Table, Way
-from rules.release.clock_cells import NOWHERE, Label, coarser
+from rules.functions.datetime.truncation import truncate
+from rules.mechanisms.cells import Axis, Field, ReleasedCells, Table, Way
 from rules.values import value
-from rules.values.types import DATE
-from rules.values.value import text_of
+from rules.values.types import DATE, Type
+from rules.values.value import DAY
 
+Label = str | None
 Group = tuple[Label, ...]
 
+NOWHERE: Final = "\0"  # no label of a group
 MIXED: Final = "\0\0"  # no label of a group, and not nowhere
 _OUTSIDE: Final = "\0"  # a value that no row of the question has
+
+
+@lru_cache(maxsize=65_536)
+def coarser(label: Label, of: Type, to: Type, field: Field, zone: str) -> Label:
+    """The label of the day, week, month … in which a finer one lies."""
+    if label is None:
+        return None
+    instant = value.find_value(label, of, zone)
+    cut = cut_of(instant, of, field, zone) if isinstance(instant, Fraction) else None
+    moved = cut if cut is None or field.startswith("of ") else value_of_local(int(cut), to, zone)
+    return NOWHERE if moved is None else value.text_of(moved, to, zone)
+
+
+def cut_of(moment: Fraction, of: Type, field: Field, zone: str) -> Fraction | None:
+    """The local time at which the day, week … of a moment begins, or a number of its clock."""
+    local = local_time(moment, of, zone)
+    if local is None:
+        return None
+    day = value.day_at(local // DAY)
+    match field:
+        case "of year":
+            return Fraction(day.year)
+        case "of quarter":
+            return Fraction((day.month + 2) // 3)
+        case "of month":
+            return Fraction(day.month)
+        case "of isodow":
+            return Fraction(day.isoweekday())
+        case "of dow":
+            return Fraction(day.isoweekday() % 7)
+    return Fraction(truncate(local, field))
+
+
+def local_time(moment: Fraction, of: Type, zone: str) -> int | None:
+    """A date or timestamp as the clock on the wall shows it."""
+    if moment.denominator != 1:
+        return None
+    match of.kind:
+        case "date":
+            return int(moment) * DAY
+        case "timestamptz":
+            return value.to_local(int(moment), zone)
+        case "timestamp":
+            return int(moment)
+    return None
+
+
+def value_of_local(local: int, to: Type, zone: str) -> Fraction | None:
+    """A local time as a value of this type: of a date the day on which it is."""
+    match to.kind:
+        case "date":
+            return Fraction(local // DAY)
+        case "timestamptz":
+            instant = value.to_instant(local, zone)
+            return None if instant is None else Fraction(instant)
+        case "timestamp":
+            return Fraction(local)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +175,4 @@ def _edges(days: Sequence[Label]) -> Iterator[Label]:
     numbers = [value.find_value(day, DATE) for day in days if day is not None]
     known = [number for number in numbers if not isinstance(number, str | bool) and number is not None]
     for edge in (min(known) - 1, max(known) + 1) if known else ():
-        yield text_of(edge, DATE)
+        yield value.text_of(edge, DATE)
