@@ -209,24 +209,14 @@ def keys_of(table: Table, link: str | None) -> tuple[KeyPart, ...]:
         return _alone(table, primary.columns[0])
     if link not in primary.columns or len(primary.columns) > 2:
         return ()
-    return (
-        tuple(part for name in primary.columns for part in _beside(table, name, link))
-        if _is_made(table, primary.columns, link)
-        else ()
-    )
+    if any(name != link and (_kind(table, name) != "number" or _refers(table, name)) for name in primary.columns):
+        return ()
+    return tuple(KeyPart(name, "parent" if name == link else "place") for name in primary.columns)
 
 
 def _alone(table: Table, name: str) -> tuple[KeyPart, ...]:
     kind = _kind(table, name)
     return () if kind is None or _refers(table, name) else (KeyPart(name, kind),)
-
-
-def _is_made(table: Table, names: tuple[str, ...], link: str | None) -> bool:
-    return all(name == link or (_kind(table, name) == "number" and not _refers(table, name)) for name in names)
-
-
-def _beside(table: Table, name: str, link: str | None) -> tuple[KeyPart, ...]:
-    return (KeyPart(name, "parent" if name == link else "place"),)
 
 
 def _refers(table: Table, name: str) -> bool:

@@ -10,7 +10,9 @@ from decimal import Decimal
 from itertools import combinations
 
 from rules.catalog import Catalog, Table, TableName
+from rules.kernel.expressions import quoted_name
 from rules.kernel.ground import Ground
+from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import kind_paid, mechanisms_of
 from rules.mechanisms.cost import Mechanism
@@ -23,7 +25,7 @@ from rules.policy.synopses import CubeRules, Listed
 from rules.refusal import NotAllowed, Refusal
 from rules.synopses.plan import MOST_IN_ALL, NotPlanned
 from rules.synopses.relation import find_table, named, path_to
-from rules.synopses.shares import price_of, shares_of_cells
+from rules.synopses.shares import check_costs, price_of, shares_of_cells
 
 MOST_SETS = 100
 _ONE = Decimal(1)
@@ -83,7 +85,7 @@ def plan_cube(name: str, policy: Policy, catalog: Catalog, kernel: Kernel | None
     shares = shares_of_cells(price, [(draft.cells, mechanisms_of(draft.block)) for draft in drafts])
     sets = (maker.planned(*text, share, path) for text, share in zip(texts, shares, strict=True))
     made = CubePlan(name, rules, table.name, price, tuple(sets))
-    _check_price(made)
+    check_costs(price, made.mechanisms)
     return made
 
 
@@ -146,21 +148,20 @@ def _texts(
 
 
 def _text(keys: Sequence[Listed], rules: CubeRules, table: Table, policy: Policy, catalog: Catalog) -> str:
-    names, joins = {table.name: "t0"}, [f"{_qualified(table.name)} AS t0"]
+    names, joins = {table.name: "t0"}, [f"{qualified(table.name)} AS t0"]
     for listed in keys:
         here = table
         for key in path_to(table, named(listed.table), policy, catalog) if listed.table else ():
             if key.target not in names:
                 names[key.target] = f"t{len(names)}"
-                equal = f"{names[here.name]}.{_quoted(key.columns[0])}"
-                target = f"{names[key.target]}.{_quoted(key.target_columns[0])}"
-                joins.append(f"JOIN {_qualified(key.target)} AS {names[key.target]} ON {target} = {equal}")
+                equal = f"{names[here.name]}.{quoted_name(key.columns[0])}"
+                target = f"{names[key.target]}.{quoted_name(key.target_columns[0])}"
+                joins.append(f"JOIN {qualified(key.target)} AS {names[key.target]} ON {target} = {equal}")
             here = find_table(key.target, policy, catalog)
     shown = [_key(key, named(key.table) if key.table else table.name, names, catalog) for key in keys]
-    counts = [
-        f"count({name})" for name in (f"t0.{_quoted(total)}" for total in rules.sums if _is_nullable(table, total))
-    ]
-    sums = [f"sum(t0.{_quoted(total)})" for total in rules.sums]
+    sure = {column.name for column in table.columns if column.not_null}
+    counts = [f"count(t0.{quoted_name(total)})" for total in rules.sums if total not in sure]
+    sums = [f"sum(t0.{quoted_name(total)})" for total in rules.sums]
     places = ", ".join(str(place) for place in range(1, len(shown) + 1))
     return f"SELECT {', '.join([*shown, 'count(*)', *counts, *sums])} FROM {' '.join(joins)} GROUP BY {places}"
 
@@ -171,30 +172,9 @@ def _key(listed: Listed, owner: TableName, names: dict[TableName, str], catalog:
     column = None if table is None else table.find_column(listed.column)
     if column is None:
         raise NotAllowed(f'{owner} has no column "{listed.column}"')
-    name = f"{names[owner]}.{_quoted(listed.column)}"
+    name = f"{names[owner]}.{quoted_name(listed.column)}"
     is_date = column.type.name == "date"
     if not listed.grain or (is_date and listed.grain == "day"):
         return name
     cut = f"date_trunc('{listed.grain}', {name})"
     return f"{cut}::date" if is_date else cut
-
-
-def _is_nullable(table: Table, name: str) -> bool:
-    column = table.find_column(name)
-    return column is None or not column.not_null
-
-
-def _check_price(made: CubePlan) -> None:
-    """All draws together cost no more than what is charged; raises ValueError."""
-    costs, price = made.mechanisms, made.price
-    rho, pure = sum((cost.rho for cost in costs), Decimal(0)), [cost.epsilon or Decimal(0) for cost in costs]
-    if rho > price.rho or (price.epsilon is not None and sum(pure, Decimal(0)) > price.epsilon):
-        raise ValueError("the sets of a cube cost more than its price")
-
-
-def _qualified(name: TableName) -> str:
-    return f"{_quoted(name.schema)}.{_quoted(name.name)}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -10,6 +10,8 @@ from decimal import Decimal
 
 from rules.accounting.store import Release
 from rules.catalog import Catalog
+from rules.kernel.expressions import quoted_name
+from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.draw import Noise
@@ -66,7 +68,7 @@ def public_labels(origin: Origin) -> str:
     """The statement that reads the labels of a public column: its most frequent values."""
     table, name = origin
     return (
-        f"SELECT {_quoted(name)} FROM {_quoted(table.schema)}.{_quoted(table.name)} WHERE {_quoted(name)} IS NOT NULL "
+        f"SELECT {quoted_name(name)} FROM {qualified(table)} WHERE {quoted_name(name)} IS NOT NULL "
         f"GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {MOST_LABELS}"
     )
 
@@ -79,7 +81,7 @@ def read_labels(rows: Sequence[Row], codec: str) -> tuple[str, ...]:
 
 def _search(origin: Origin, epsilon: Decimal, policy: Policy, catalog: Catalog, kernel: Kernel) -> LabelSearch:
     table, name = origin
-    text = f"SELECT {_quoted(name)} FROM {_quoted(table.schema)}.{_quoted(table.name)} GROUP BY 1"
+    text = f"SELECT {quoted_name(name)} FROM {qualified(table)} GROUP BY 1"
     asked = Request(text, ("pg_catalog",), epsilon=epsilon, delta=policy.statement_delta())
     planned = plan(asked, policy, catalog, kernel)
     block = planned.blocks[0] if isinstance(planned, Plan) else None
@@ -115,7 +117,3 @@ def labels_in(release: Release, made: SynopsisPlan) -> dict[Origin, tuple[str, .
 def is_label(group: Sequence[object]) -> bool:
     """Return whether a group of a release is a label, and no marginal, which has three parts."""
     return len(group) == 4 and group[0] == _MARK
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

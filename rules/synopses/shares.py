@@ -64,37 +64,28 @@ def price_of_counts(plan: SynopsisPlan, policy: Policy) -> Mechanism:
 
 def shares_of_totals(price: Mechanism, tables: int) -> Decimal:
     """The ε of the number of rows of each table."""
-    if price.epsilon is None:
-        return _root(price.rho * _TOTALS / tables)
-    return _DOWN.multiply(price.epsilon * _TOTALS / tables, _JUST_BELOW)
+    return _epsilon_of(price, _whole(price) * _TOTALS / tables)
 
 
 def shares_of_marginals(price: Mechanism, weighed: Sequence[Weighed], *, group_size: int) -> list[Decimal]:
     """The ε of each of the other marginals of all tables."""
-    power = 2 / 3 if price.epsilon is None else 1 / 2
-    weights = [_weight(marginal, price, group_size) ** power for marginal in weighed]
+    weights = [_weight(marginal, price, group_size) ** _power(price) for marginal in weighed]
     whole, rest = sum(weights), Decimal(1) - _TOTALS
     parts = [rest * Decimal(weight / whole) for weight in weights]
-    if price.epsilon is None:
-        return [_root(price.rho * part) for part in parts]
-    return [_DOWN.multiply(price.epsilon * part, _JUST_BELOW) for part in parts]
+    return [_epsilon_of(price, _whole(price) * part) for part in parts]
 
 
 def shares_of_cells(price: Mechanism, drafts: Sequence[tuple[int, Sequence[Mechanism]]]) -> list[Decimal]:
     """The ε of the statement of each set of a cube: so many cells, and what it costs at an ε of 1.
 
-    By the same rule as marginals, with one reach and one number of rows for all: ρ ∝ c^⅔, or ε ∝ c^½ with Laplace
-    noise. Draws cost in proportion to ε², or to ε.
+    By the same rule as marginals, with one reach and one number of rows for all. Draws cost in proportion to ε², or
+    to ε.
     """
-    power = 2 / 3 if price.epsilon is None else 1 / 2
-    weights = [float(cells) ** power for cells, _ in drafts]
+    weights = [float(cells) ** _power(price) for cells, _ in drafts]
     parts = [Decimal(weight / sum(weights)) for weight in weights]
-    if price.epsilon is None:
-        ones = [sum((cost.rho for cost in costs), Decimal(0)) * 2 for _, costs in drafts]
-        return [_root(price.rho * part / one) for part, one in zip(parts, ones, strict=True)]
-    spent = [sum((cost.epsilon or Decimal(0) for cost in costs), Decimal(0)) for _, costs in drafts]
-    epsilon = price.epsilon
-    return [_DOWN.multiply(epsilon * part / one, _JUST_BELOW) for part, one in zip(parts, spent, strict=True)]
+    spent = [_sums(costs) for _, costs in drafts]
+    ones = [rho * 2 if price.epsilon is None else epsilon for epsilon, rho in spent]
+    return [_epsilon_of(price, _whole(price) * part / one) for part, one in zip(parts, ones, strict=True)]
 
 
 def noise_of(marginal: Marginal, epsilon: Decimal, price: Mechanism, *, group_size: int) -> AdditiveNoise:
@@ -110,11 +101,33 @@ def cost_of(epsilon: Decimal, price: Mechanism) -> Mechanism:
 
 def check_sum(price: Mechanism, epsilons: Sequence[Decimal]) -> None:
     """All shares together cost no more than what is charged; raises ValueError."""
-    costs = [cost_of(epsilon, price) for epsilon in epsilons]
-    rho = sum((cost.rho for cost in costs), Decimal(0))
-    spent = sum((cost.epsilon or Decimal(0) for cost in costs), Decimal(0))
+    check_costs(price, [cost_of(epsilon, price) for epsilon in epsilons])
+
+
+def check_costs(price: Mechanism, costs: Sequence[Mechanism]) -> None:
+    """All draws together cost no more than what is charged; raises ValueError."""
+    spent, rho = _sums(costs)
     if rho > price.rho or (price.epsilon is not None and spent > price.epsilon):
         raise ValueError("the shares of a synopsis add up to more than its price")
+
+
+def _sums(costs: Sequence[Mechanism]) -> tuple[Decimal, Decimal]:
+    epsilons = (cost.epsilon or Decimal(0) for cost in costs)
+    return sum(epsilons, Decimal(0)), sum((cost.rho for cost in costs), Decimal(0))
+
+
+def _whole(price: Mechanism) -> Decimal:
+    """That of which shares are parts: ρ, or ε."""
+    return price.rho if price.epsilon is None else price.epsilon
+
+
+def _power(price: Mechanism) -> float:
+    return 2 / 3 if price.epsilon is None else 1 / 2
+
+
+def _epsilon_of(price: Mechanism, part: Decimal) -> Decimal:
+    """The ε of a part of the price."""
+    return _root(part) if price.epsilon is None else _DOWN.multiply(part, _JUST_BELOW)
 
 
 def _weight(weighed: Weighed, price: Mechanism, group_size: int) -> float:
