@@ -194,13 +194,13 @@ def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> t
     return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
 
 
-def _is_open(operand: Expression) -> bool:
+def _is_open(operand: Operand) -> bool:
     """NULL without a cast takes the type of what it meets."""
     return isinstance(operand, Constant) and operand.type.kind == "unknown"
 
 
 def _closed(operand: Operand, common: Type) -> Operand:
-    return null_of(common) if isinstance(operand, Constant) and operand.type.kind == "unknown" else operand
+    return null_of(common) if _is_open(operand) else operand
 
 
 def folded(operand: Operand, setting: EvalContext) -> Operand:

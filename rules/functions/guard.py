@@ -232,15 +232,21 @@ def as_double(expression: Expression) -> Expression:
         return expression
     if isinstance(expression, Constant):
         return _double_constant(expression)
-    sql = "({0})::double precision"
     if isinstance(expression, Column) and _is_double_sized(expression.type):
-        return Apply("double", sql, (expression,), FLOAT8, expression.domain, expression.nullable, expression.sure)
+        return to_double(expression, "double")
+    sql = "({0})::double precision"
     small = finite(as_value(expression, EvalContext()))
     known = domain.range_of(small.domain)
     image = Range(known.low, known.high)
     if small.sure.digits is None or small.sure.digits > _DOUBLE_DIGITS:
         sql = "round({0}, 200)::double precision"
     return Apply("double", sql, (small,), FLOAT8, image, small.nullable, small.sure)
+
+
+def to_double(number: Expression, name: str) -> Apply:
+    """A number that no double is too small for."""
+    sql = "({0})::double precision"
+    return Apply(name, sql, (number,), FLOAT8, number.domain, number.nullable, number.sure)
 
 
 def _double_constant(value: Constant) -> Constant:
@@ -265,15 +271,7 @@ def safe_factor(expression: Expression) -> Expression:
     Whole numbers are neither tiny nor too large, and the least bigint has no abs().
     """
     if expression.type.kind == "integer":
-        return Apply(
-            "double",
-            "({0})::double precision",
-            (expression,),
-            FLOAT8,
-            expression.domain,
-            expression.nullable,
-            expression.sure,
-        )
+        return to_double(expression, "double")
     limit = LARGEST_FLOAT
     if (
         isinstance(expression, Constant)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import literal, typed
@@ -18,6 +19,8 @@ from rules.values.types import DATE, INT4, INTERVAL, TEXT, TIMESTAMP, TIMESTAMPT
 from rules.values.value import DAY, Span
 
 LIMIT = 10_000  # values of a finite domain that are followed one by one
+_Move = Callable[[Fraction], Fraction | None]
+
 _SPOKEN = {
     "years": "year", "months": "month", "days": "day", "hours": "hour", "minutes": "minute", "seconds": "second",
     "weeks": "week", "quarters": "quarter", "y": "year", "mon": "month", "mons": "month", "d": "day", "h": "hour",
@@ -158,27 +161,24 @@ def _moved(known: Domain, move: Span, zone: str | None, *, days: bool) -> Domain
         ends = (bound, shifted(bound, -1), shifted(bound, 1))
         return 0 if zone is None else max(value.unevenness(int(end), zone) for end in ends if end is not None)
 
-    items = domain.items_of(known, LIMIT)
-    if items is not None:
-        moved = [shifted(item) for item in items if isinstance(item, Fraction)]
-        if None not in moved:
-            return domain.values(moment for moment in moved if moment is not None)
-    image = domain.range_of(known)
-    low = None if image.low is None or (end := shifted(image.low, -1)) is None else end - slack(image.low)
-    high = None if image.high is None or (end := shifted(image.high, 1)) is None else end + slack(image.high)
-    return Range(low, high)
+    return mapped(known, shifted, slack, partial(shifted, side=-1), partial(shifted, side=1))
 
 
-def mapped(known: Domain, move: Callable[[Fraction], Fraction | None], slack: Callable[[Fraction], int]) -> Domain:
-    """The image of a finite domain one by one, of a range by its ends, and how far others may lie beyond these."""
+def mapped(
+    known: Domain, move: _Move, slack: Callable[[Fraction], int], first: _Move | None = None, last: _Move | None = None
+) -> Domain:
+    """The image of a finite domain one by one, of a range by its ends, and how far others may lie beyond these.
+
+    The ends may move by rules of their own.
+    """
     items = domain.items_of(known, LIMIT)
     if items is not None:
         moved = [move(item) for item in items if isinstance(item, Fraction)]
         if None not in moved:
             return domain.values(moment for moment in moved if moment is not None)
     image = domain.range_of(known)
-    low = None if image.low is None or (end := move(image.low)) is None else end - slack(image.low)
-    high = None if image.high is None or (end := move(image.high)) is None else end + slack(image.high)
+    low = None if image.low is None or (end := (first or move)(image.low)) is None else end - slack(image.low)
+    high = None if image.high is None or (end := (last or move)(image.high)) is None else end + slack(image.high)
     return Range(low, high)
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from rules.functions.coerce import typed
 from rules.functions.function import EvalContext, Operands, function, function_of_name
-from rules.functions.guard import LARGEST_FLOAT, as_double, as_value, finite
+from rules.functions.guard import LARGEST_FLOAT, as_double, as_value, finite, to_double
 from rules.functions.math.arithmetic import absolute, arithmetic
 from rules.refusal import NotSupported
 from rules.values import domain, enforced, interval_arithmetic
@@ -28,15 +28,7 @@ def as_numeric_or_float(expression: Expression) -> Expression:
     """Integers are taken as double precision by functions that know both (float8 is the preferred type)."""
     if expression.type.kind != "integer":
         return expression
-    return Apply(
-        "cast",
-        "({0})::double precision",
-        (expression,),
-        FLOAT8,
-        expression.domain,
-        expression.nullable,
-        expression.sure,
-    )
+    return to_double(expression, "cast")
 
 
 @function("abs", arguments=1, examples="abs(i2) | abs(f8)")
