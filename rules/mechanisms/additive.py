@@ -107,7 +107,7 @@ class LaplaceNoise(AdditiveNoise):
 
     @property
     def measurement(self) -> dp.Measurement:
-        return _laplace(self.sensitivity, self.epsilon)
+        return _make_laplace(laplace_scale(self.sensitivity, self.epsilon))
 
     @property
     def scale(self) -> float:
@@ -157,10 +157,6 @@ def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _laplace(sensitivity: int, epsilon: Decimal) -> dp.Measurement:
-    return _make_laplace(laplace_scale(sensitivity, epsilon))
-
-
 def _make_laplace(scale: float) -> dp.Measurement:
     return dp.m.make_laplace(INTEGERS, dp.l1_distance(T="i64"), scale=scale)
 
@@ -191,7 +187,7 @@ class GaussianNoise(AdditiveNoise):
 
     @property
     def measurement(self) -> dp.Measurement:
-        return _gaussian(self.squared, self.epsilon)
+        return _make_gaussian(gaussian_scale(self.squared, self.epsilon))
 
     @property
     def scale(self) -> float:
@@ -238,10 +234,6 @@ def gaussian_scale(squared: int, epsilon: Decimal) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _gaussian(squared: int, epsilon: Decimal) -> dp.Measurement:
-    return _make_gaussian(gaussian_scale(squared, epsilon))
-
-
 def _make_gaussian(scale: float) -> dp.Measurement:
     return dp.m.make_gaussian(INTEGERS, dp.l2_distance(T="f64"), scale=scale)
 

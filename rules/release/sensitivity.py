@@ -35,8 +35,9 @@ def enforced(block: Block, kernel: Kernel, group_size: int) -> Block:
     )
     _check_vectors(block, bounded.measures)
     _check_threshold(block, bounded)
-    if block.ladders:
-        _check_ladders(block, kernel)
+    rungs = tuple(ladder.rungs for ladder in block.ladders)
+    if rungs and (block.tally is None or kernel.tally(block.tally).rungs != rungs):
+        raise Mismatch("the plan chooses among other bounds than its tally counts")
     for measure in measures:
         _check_range(measure, group_size)
     _check_outputs(block)
@@ -181,8 +182,3 @@ def _check_outputs(block: Block) -> None:
             raise Mismatch("the plan has an output that its measures cannot answer") from None
     if not {*block.shown, *(bar.output for bar in block.bars)} <= set(range(len(block.outputs))):
         raise Mismatch("the plan shows an output that it does not have")
-
-
-def _check_ladders(block: Block, kernel: Kernel) -> None:
-    if block.tally is None or kernel.tally(block.tally).rungs != tuple(ladder.rungs for ladder in block.ladders):
-        raise Mismatch("the plan chooses among other bounds than its tally counts")

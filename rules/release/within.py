@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
@@ -169,16 +168,11 @@ def _of_mean(
         off = margin_of_average(output, laws, level) / fewest
         for _ in range(_ROUNDS):
             off = min(margin_of_average(output, laws, level, off) / fewest, float(output.high - output.low))
-    nearest = max(abs(mean) - off, _nearest_to_zero(output))
+    nearest = max(abs(mean) - off, float(max(output.low, -output.high, output.least or 0)), 0.0)  # within its bounds
     return (
         Need(demand, _allowed(within, nearest), fewest),
         Need(demand, _allowed(within, abs(mean) + min(off, float(output.high - output.low))), rows + spread),
     )
-
-
-def _nearest_to_zero(output: Average) -> float:
-    """A mean lies within its bounds."""
-    return float(max(output.low, -output.high, output.least or 0, Fraction(0)))
 
 
 def _allowed(within: Within, size: float) -> float:
