@@ -32,6 +32,9 @@ from rules.values.expression import Column, Constant, Expression, Literal, Opera
 
 DISTINCT_HINT = "Remove DISTINCT, or select the unit column too."
 _ON_HINT = "Put the unit column first, as in DISTINCT ON (customer_id), or group by the values and count."
+_SETS_HINT = (
+    "Leave the unit column out of the grouping sets, or group by it in a subquery of its own, without other sets."
+)
 
 
 def bind_query(state: BindState, query: s.Query, ctes: Ctes) -> BoundSource | Outer:
@@ -149,6 +152,8 @@ def _bind_over_rows(state: BindState, select: s.Select, source: BoundSource, cte
         _check_unmatched(state, select, source, bound)
     if flat and not sets and tells_unit(source.node.facts, bound):
         return _bind_per_unit(state, select, source, bound, ctes)
+    if any(tells_unit(source.node.facts, tuple(bound[key] for key in one)) for one in sets):
+        raise NotSupported("a grouping set with the unit column would be groups of single units", hint=_SETS_HINT)
     state.blocks.setdefault(select.index, FoundBlock(select, source, flat, not is_grouped, sets))
     _visit(state, ctes, *above(inside, select.items, select.having, select.order_by, select.limit, select.offset))
     return Outer()

@@ -13,6 +13,13 @@ REFUSED = [
     ("SELECT name FROM customers", "42501", "rows"),
     ("SELECT id, count(*) FROM customers GROUP BY id", "42501", "would show single units"),
     ("SELECT customer_id, sum(amount) FROM orders GROUP BY 1 ORDER BY 2 DESC", "42501", "would show single units"),
+    ("SELECT customer_id, count(*) FROM orders GROUP BY ROLLUP (customer_id)", "0A000", "single units"),
+    ("SELECT id, city FROM customers GROUP BY GROUPING SETS ((city, id), (city))", "0A000", "single units"),
+    (
+        "SELECT count(*) FROM (SELECT customer_id, status FROM orders GROUP BY CUBE (1, 2)) AS t WHERE status IS NULL",
+        "0A000",
+        "single units",
+    ),
     ("SELECT c FROM customers AS c", "42501", "whole-row"),
     ("SELECT count(c) FROM customers AS c", "42501", "whole-row"),
     ("SELECT count(*) FROM customers WHERE ctid = '(0,1)'", "42501", "system column"),
