@@ -267,6 +267,8 @@ def _array_select(
         levelled = {f"k{key + 1}": own.get(key, f"NULL::{of}") for key, of in sorted(types.items())}
         casts = {**levelled, f"k{len(types) + 1}": str(level), **casts}
     listed = ", ".join(f"{value} AS {name}" for name, value in casts.items())
+    if not columns:  # the total of a query without aggregates: always one row
+        return f"SELECT {listed}"
     texts = ", ".join(f"${number}::text[]" for number in holes)
     return f"SELECT {listed} FROM unnest({texts}) AS a({', '.join(columns)})"
 

@@ -138,6 +138,8 @@ SELECT city, is_vip, count(*), grouping(city, is_vip) FROM customers GROUP BY RO
 SELECT coalesce(city, 'all'), segment, count(*), grouping(city) + grouping(segment) FROM customers GROUP BY CUBE (city, 2) HAVING grouping(segment) = 0
 SELECT segment, is_vip, avg(extract(year FROM birth_date)) FROM customers GROUP BY GROUPING SETS ((segment), (is_vip), ())
 SELECT count(*) FROM customers GROUP BY ()
+SELECT note FROM orders GROUP BY ROLLUP (note)
+SELECT note, grouping(note) FROM orders GROUP BY GROUPING SETS ((note), (), ())
 SELECT name, count(*) FROM customers GROUP BY name
 SELECT country, segment, joined IS NULL, count(*) FROM customers GROUP BY country, segment, joined IS NULL
 SELECT is_vip AND true, count(*) FROM customers GROUP BY is_vip
