@@ -172,11 +172,13 @@ def _output_of(aggregate: Json, place: Place) -> int:
 
 
 def _levels(node: Json, place: Place) -> Json:
-    """GROUPING(a, b) is a number for each grouping set: one bit for every key that the set leaves out."""
+    """GROUPING(a, b) is a number for each grouping set: one bit for every key that the set leaves out. Else it is 0."""
     match node:
         case list():
             return [_levels(child, place) for child in node]
         case {"GroupingFunc": dict() as body}:
+            if not place.site.sets:
+                return _expression("0::integer")
             keys = [place.leaves.find_key(argument) for argument in items(body, "args")]
             bits = [sum((key not in level) << at for at, key in enumerate(reversed(keys))) for level in place.site.sets]
             return _expression(f"(ARRAY[{', '.join(map(str, bits))}])[{place.name}.k{len(place.site.keys) + 1}]")

@@ -140,6 +140,7 @@ SELECT segment, is_vip, avg(extract(year FROM birth_date)) FROM customers GROUP 
 SELECT count(*) FROM customers GROUP BY ()
 SELECT note FROM orders GROUP BY ROLLUP (note)
 SELECT note, grouping(note) FROM orders GROUP BY GROUPING SETS ((note), (), ())
+SELECT city, is_vip, count(*), grouping(is_vip) FROM customers GROUP BY city, is_vip ORDER BY grouping(city), 1
 SELECT name, count(*) FROM customers GROUP BY name
 SELECT country, segment, joined IS NULL, count(*) FROM customers GROUP BY country, segment, joined IS NULL
 SELECT is_vip AND true, count(*) FROM customers GROUP BY is_vip
@@ -164,6 +165,12 @@ def test_rows_come_in_the_order_of_their_keys(catalog: Catalog, connection: psyc
     made = planned("SELECT status, count(*) FROM orders GROUP BY status", catalog)
 
     assert run(connection, made) == [("open", "7"), ("paid", "7"), ("sent", "7"), ("returned", "7")]
+
+
+def test_grouping_without_sets_is_zero(catalog: Catalog, connection: psycopg.Connection) -> None:
+    made = planned("SELECT grouping(is_vip), count(*) FROM customers GROUP BY is_vip", catalog)
+
+    assert run(connection, made) == [("0", "7"), ("0", "7")]
 
 
 def test_equal_blocks_are_asked_once(catalog: Catalog, connection: psycopg.Connection) -> None:
