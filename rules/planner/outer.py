@@ -114,8 +114,8 @@ def _rewrite(place: Place) -> None:
         for item, target in enumerate(items(body, "targetList"))
     ]
     for clause in ABOVE:
-        if clause == "sortClause":
-            body[clause] = [_sorted(item, names, replaced(item)) for item in items(body, clause)]
+        if clause in ("sortClause", "distinctClause"):
+            body[clause] = [_sorted(item, names, replaced) for item in items(body, clause)]
         elif clause != "targetList" and clause in body:
             body[clause] = replaced(body[clause])
     body["targetList"] = targets
@@ -216,11 +216,11 @@ def _not_negative(count: Json) -> Json:
     return {"CaseExpr": {"args": [when], "location": -1}}
 
 
-def _sorted(item: Json, names: set[str], replaced: Json) -> Json:
-    """In ORDER BY a bare name is first of all an output column, which keeps its name."""
-    node = kind(item)[1].get("node")
+def _sorted(item: Json, names: set[str], replaced: Callable[[Json], Json]) -> Json:
+    """In ORDER BY and DISTINCT ON a bare name is first of all an output column, which keeps its name."""
+    node = kind(item)[1].get("node") if kind(item)[0] == "SortBy" else item
     fields = strings(kind(node)[1].get("fields")) if kind(node)[0] == "ColumnRef" else ()
-    return item if len(fields) == 1 and fields[0] in names else replaced
+    return item if len(fields) == 1 and fields[0] in names else replaced(item)
 
 
 def _column(table: str, name: str) -> Json:
