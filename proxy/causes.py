@@ -124,7 +124,8 @@ def cause_of(error: BaseException | None) -> Cause:
         case psycopg.Error(sqlstate=str() as sqlstate):
             return Cause(reason_of(sqlstate), sqlstate)
         case psycopg.Error():
-            return Cause(_by_text(str(error)))
+            text = str(error)
+            return Cause(next((reason for part, reason in _BY_TEXT if part in text), "connection_lost"))
         case TimeoutError():
             return Cause("time_out")
         case OSError(errno=int() as number):
@@ -141,10 +142,6 @@ def reason_of(sqlstate: str) -> str:
         ['password_refused', 'login_refused', 'server_not_available', 'other']
     """
     return next((reason for beginning, reason in _BY_STATE if sqlstate.startswith(beginning)), "other")
-
-
-def _by_text(text: str) -> str:
-    return next((reason for part, reason in _BY_TEXT if part in text), "connection_lost")
 
 
 def ledger_cause(error: LedgerError) -> Cause:

@@ -171,8 +171,9 @@ async def _look(
         await ledger.close()
     spent = share.epsilon * len(looks)
     of_delta = f" and δ {wanted.delta.normalize()}" if wanted.delta else ""
-    paid = f"looked at privately for ε {spent.normalize():f}{of_delta}, charged to {_shown(wanted.ledger)}"
-    return _together(results), paid
+    place = str(wanted.ledger) if isinstance(wanted.ledger, Path) else "the ledger"
+    paid = f"looked at privately for ε {spent.normalize():f}{of_delta}, charged to {place}"
+    return {(look.table, look.column): result for look, result in results if result != LookResult()}, paid
 
 
 async def _check_left(wanted: Wanted, policy: Policy, ledger: Ledger) -> None:
@@ -182,11 +183,3 @@ async def _check_left(wanted: Wanted, policy: Policy, ledger: Ledger) -> None:
         raise ConfigurationError(
             f"ε {wanted.epsilon} is more than what is left on this ledger: {left:.4g} of the draft's {shared.limit:f}"
         )
-
-
-def _together(results: Sequence[tuple[ColumnLook, LookResult]]) -> dict[tuple[TableName, str | None], LookResult]:
-    return {(look.table, look.column): result for look, result in results if result != LookResult()}
-
-
-def _shown(ledger: Path | str) -> str:
-    return str(ledger) if isinstance(ledger, Path) else "the ledger"

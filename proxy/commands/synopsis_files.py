@@ -14,7 +14,7 @@ from proxy.load_config import ConfigurationError
 from proxy.twin.steps import qualified
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
-from rules.catalog import Column, TableName
+from rules.catalog import Column
 from rules.mechanisms.additive import NOISES, kind_paid
 from rules.synopses.release import seed_of
 from rules.values.types import type_of
@@ -44,7 +44,8 @@ async def write_tables(dsn: str, schema: SyntheticSchema, folder: Path, *, as_pa
         await owner.execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'")
         for table in schema.tables:
             pieces: list[bytes] = []
-            async with owner.cursor() as cursor, cursor.copy(_copy_of(table.table.name)) as copy:
+            sql = f"COPY {qualified(table.table.name)} TO STDOUT (FORMAT csv, HEADER)"
+            async with owner.cursor() as cursor, cursor.copy(sql.encode()) as copy:
                 async for piece in copy:
                     pieces.append(bytes(piece))
             path = folder / f"{table.table.name.name}.{'parquet' if as_parquet else 'csv'}"
@@ -53,10 +54,6 @@ async def write_tables(dsn: str, schema: SyntheticSchema, folder: Path, *, as_pa
                 await asyncio.to_thread(write_parquet, path, b"".join(pieces), table.table.columns)
             else:
                 _write(path, b"".join(pieces))
-
-
-def _copy_of(table: TableName) -> bytes:
-    return f"COPY {qualified(table)} TO STDOUT (FORMAT csv, HEADER)".encode()
 
 
 def write_parquet(path: Path, csv: bytes, columns: Sequence[Column]) -> None:

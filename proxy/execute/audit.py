@@ -19,7 +19,6 @@ from proxy.execute.clock import Clock
 from proxy.execute.rulebook import StatementContext
 from proxy.log import warn
 from proxy.metrics import ANSWERS, BUDGET_ALERTS, DATABASE_FAILURES, FAULTS, LEDGER_FAILURES
-from rules.accounting.accountant import Totals
 from rules.accounting.store import Balance, FiledRequest, LedgerError, LedgerStore, Receipt
 from rules.refusal import InnerFailure, can_tell_of_rows
 
@@ -47,12 +46,9 @@ def failures_of(sql: str) -> Iterator[None]:
 def answered(context: StatementContext, receipt: Receipt, *, fresh: int, reused: int) -> None:
     """An answer was given: so many measures were drawn, so many served again. Gaussian noise has a ρ alone."""
     ANSWERS.labels("drawn" if not reused else "both" if fresh else "served_again").inc()
-    cost = {"epsilon": _epsilon(receipt.cost), "rho": float(receipt.cost.rho)}
-    log.event("answered", analyst=context.analyst, statement=context.statement, **cost, fresh=fresh, reused=reused)
-
-
-def _epsilon(cost: Totals) -> float | None:
-    return float(cost.epsilon) if cost.pure else None
+    epsilon, rho = float(receipt.cost.epsilon) if receipt.cost.pure else None, float(receipt.cost.rho)
+    about = {"analyst": context.analyst, "statement": context.statement}
+    log.event("answered", **about, epsilon=epsilon, rho=rho, fresh=fresh, reused=reused)
 
 
 def requested(context: StatementContext, filed: FiledRequest) -> None:

@@ -67,12 +67,8 @@ def _response(
     severity: Severity, sqlstate: str, message: str, *, detail: str = "", hint: str = "", position: str = ""
 ) -> ErrorResponse:
     fields = {"S": severity, "V": severity, "C": sqlstate, "M": message, "D": detail, "H": hint, "P": position}
-    return ErrorResponse({code: _on_the_wire(value) for code, value in fields.items() if value})
-
-
-def _on_the_wire(value: str) -> str:
-    """A NUL would end the field; it can only come from a client's own text."""
-    return value.replace("\0", "")
+    # A NUL would end the field; it can only come from a client's own text.
+    return ErrorResponse({code: value.replace("\0", "") for code, value in fields.items() if value})
 
 
 def _place(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from proxy.recent_values import RecentValues
+from proxy.twin.steps import literal, quoted
 
 Columns = tuple[tuple[str | None, ...], ...]
 
@@ -56,21 +57,6 @@ def _items(values: Iterable[str | None]) -> str:
     return ",".join("NULL" if value is None else f'"{_ESCAPED.sub(_BACKSLASHED, value)}"' for value in values)
 
 
-def literal(value: str | None) -> str:
-    r"""A string constant, or NULL.
-
-    Example:
-        >>> literal("it's")
-        "'it''s'"
-        >>> print(literal("C:\\temp"))
-        E'C:\\temp'
-    """
-    if value is None:
-        return "NULL"
-    body = value.replace("'", "''")
-    return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
-
-
 def typed_literal(value: str | None, type_name: str) -> str:
     """A constant of a type, in brackets so that it may stand anywhere."""
     return f"({literal(value)}::{type_name})"
@@ -83,7 +69,7 @@ def quoted_name(*parts: str) -> str:
         >>> quoted_name("shop", 'a"b')
         '"shop"."a""b"'
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return ".".join(map(quoted, parts))
 
 
 _BACKSLASHED: Final = r"\\\1"

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from proxy.session.errors import moved, nowhere
-from proxy.session.literals import literal, typed_literal
+from proxy.session.literals import typed_literal
 from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal, encoded, parse_under
 from proxy.session.twin_probe import SessionState
+from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow, Field, ParameterDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
 from rules.functions.function import Styles

@@ -135,8 +135,8 @@ class SessionContext:
         return self._noted(reading)
 
     def _note_state(self, text: bytes) -> None:
-        """Whatever is run once may have left something for good."""
-        if not self.relay.has_hidden_state and _leaves_hidden_state(text):
+        """Whatever is run once may have left something for good that no catalog lists: a setting of a client's own."""
+        if not self.relay.has_hidden_state and _HIDDEN.search(text):
             self.relay.has_hidden_state = True
 
     def report(self, refusal: Refusal, statement: Statement | None = None) -> bytes:
@@ -167,11 +167,6 @@ def is_lexical(text: bytes) -> bool:
 
 def _size(text: bytes, reading: Reading) -> int:
     return len(text) + _STATEMENT_BYTES * len(reading.statements)
-
-
-def _leaves_hidden_state(text: bytes) -> bool:
-    """Tell whether a statement may set what no catalog lists: a setting of a client's own, the seed of random()."""
-    return _HIDDEN.search(text) is not None
 
 
 async def take_image(relay: Relay) -> SessionImage | None:

@@ -71,7 +71,7 @@ def harden(database: str, channel: str) -> Iterator[Step]:
     yield Step(f"CREATE SCHEMA {OURS}")
     yield Step(f"GRANT USAGE ON SCHEMA {OURS} TO PUBLIC")
     yield Step(REVOKE_FUNCTIONS)
-    yield from _privileges()
+    yield Step(RENAME_PRIVILEGES)
     yield from _statistics()
     yield from _signals(channel)
     yield from _helpers()
@@ -136,10 +136,6 @@ BEGIN
     END LOOP;
 END $$
 """
-
-
-def _privileges() -> Iterator[Step]:
-    yield Step(RENAME_PRIVILEGES)
 
 
 def _stand_ins(chosen: str, closed: str, body: str) -> Step:

@@ -57,6 +57,14 @@ def qualified(name: TableName) -> str:
 
 
 def literal(text: str | None) -> str:
+    r"""A string constant, or NULL, whatever `standard_conforming_strings` says.
+
+    Example:
+        >>> literal("it's")
+        "'it''s'"
+        >>> print(literal("C:\\temp"))
+        E'C:\\temp'
+    """
     if text is None:
         return "NULL"
     body = text.replace("'", "''")

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from proxy.session.classify import ADMITTED, find_codec, is_refused
-from proxy.session.literals import literal
 from proxy.twin.embedded import Cluster
+from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync

@@ -6,9 +6,10 @@ import contextlib
 import psycopg
 import pytest
 
-from proxy.session.literals import literal, text_array
+from proxy.session.literals import text_array
 from proxy.settings import SessionSettings
 from proxy.twin.embedded import Cluster
+from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow, ErrorResponse
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync

@@ -110,7 +110,7 @@ def _has(charge: PastCharge, words: str) -> bool:
 
 def charged(charge: PastCharge) -> Charged:
     """A charge in words."""
-    paid = _paid(charge)
+    paid = Totals().plus((*charge.fresh, *charge.seen))
     cost = f"ε {paid.epsilon.normalize():f}" if paid.pure else f"ρ {float(paid.rho):.4g}"
     return Charged(
         charge.number,
@@ -123,11 +123,6 @@ def charged(charge: PastCharge) -> Charged:
         charge.statement,
         charge.shape or ", ".join(charge.tables),
     )
-
-
-def _paid(charge: PastCharge) -> Totals:
-    """By its analyst."""
-    return Totals().plus((*charge.fresh, *charge.seen))
 
 
 def refused_kinds(newest: Iterable[RecentRefusal]) -> Sequence[RefusedKind]:

@@ -138,10 +138,8 @@ async def _drafted(page: Page) -> tuple[str, Table, TableEdit, Draft]:
     form = await page.form()
     name = form["table"]
     table, rules = _find(page, name), page.house.rules
-    edit, texts = (
-        edit_of(form, table),
-        frozenset(column.name for column in table.columns if _is_text(column.type.base)),
-    )
+    edit = edit_of(form, table)
+    texts = frozenset(column.name for column in table.columns if column.type.base in _TEXTS)
     before = RulesHistory(rules).current()
     try:
         text = await asyncio.to_thread(edit_table, before, name, edit, texts)
@@ -173,10 +171,6 @@ def edit_of(form: PageForm, table: Table) -> TableEdit:
     columns = {open_column.name: column(open_column.name) for open_column in table.columns}
     because, unit, rows = (form[key].strip() for key in ("because", "unit", "rows_per_unit"))
     return TableEdit(form["public"] == "on", because, unit, rows, columns)
-
-
-def _is_text(base: str) -> bool:
-    return base in _TEXTS
 
 
 async def review(page: Page) -> Response:
