@@ -109,10 +109,7 @@ def _rewrite(place: Place) -> None:
         return replace_leaves(_levels(node, place), leaves, key, measure, bar)
 
     names = {name for target in items(body, "targetList") if (name := _output_name(target))}
-    targets = [
-        _target(target, _shown_bare(target, place, key) if item in place.bare else replaced(target))
-        for item, target in enumerate(items(body, "targetList"))
-    ]
+    targets = _targets(place, key, replaced)
     for clause in ABOVE:
         if clause in ("sortClause", "distinctClause"):
             body[clause] = [_sorted(item, names, replaced) for item in items(body, clause)]
@@ -126,6 +123,18 @@ def _rewrite(place: Place) -> None:
         body["whereClause"] = having
     if place.marked is not None:
         put_marks(body, place.marked, place.name)
+
+
+def _targets(place: Place, on_key: Callable[[int], Json], replaced: Callable[[Json], Json]) -> list[Json]:
+    """The select list over the arrays. A constant that is a key is NULL in totals, and else what it is."""
+    totalled = {key.item: number for number, key in enumerate(place.site.keys) if place.site.sets}
+
+    def shown(item: int, target: Json) -> Json:
+        if item in totalled:
+            return {"ResTarget": {**kind(target)[1], "val": on_key(totalled[item])}}
+        return _shown_bare(target, place, on_key) if item in place.bare else replaced(target)
+
+    return [_target(target, shown(item, target)) for item, target in enumerate(items(place.body, "targetList"))]
 
 
 def _shown_bare(target: Json, place: Place, on_key: Callable[[int], Json]) -> Json:
@@ -180,6 +189,8 @@ def _levels(node: Json, place: Place) -> Json:
             if not place.site.sets:
                 return _expression("0::integer")
             keys = [place.leaves.find_key(argument) for argument in items(body, "args")]
+            if None in keys:  # a constant
+                raise Mismatch("an argument of GROUPING is no key")
             bits = [sum((key not in level) << at for at, key in enumerate(reversed(keys))) for level in place.site.sets]
             return _expression(f"(ARRAY[{', '.join(map(str, bits))}])[{place.name}.k{len(place.site.keys) + 1}]")
         case dict() if kind(node)[0] != "SelectStmt":

@@ -141,6 +141,7 @@ SELECT count(*) FROM customers GROUP BY ()
 SELECT note FROM orders GROUP BY ROLLUP (note)
 SELECT note, grouping(note) FROM orders GROUP BY GROUPING SETS ((note), (), ())
 SELECT city, is_vip, count(*), grouping(is_vip) FROM customers GROUP BY city, is_vip ORDER BY grouping(city), 1
+SELECT 'all' AS a, status, count(*) FROM orders GROUP BY ROLLUP (1, 2) ORDER BY 1, 2
 SELECT DISTINCT ON (city) upper(city) AS city, count(*) FROM customers GROUP BY customers.city ORDER BY city
 SELECT name, count(*) FROM customers GROUP BY name
 SELECT country, segment, joined IS NULL, count(*) FROM customers GROUP BY country, segment, joined IS NULL
@@ -174,6 +175,12 @@ def test_a_name_in_distinct_on_is_first_of_all_an_output_column(
     made = planned("SELECT DISTINCT ON (status) 3 AS status, count(*) FROM orders GROUP BY orders.status", catalog)
 
     assert run(connection, made) == [("3", "7")]
+
+
+def test_a_constant_in_grouping_sets_is_null_in_totals(catalog: Catalog, connection: psycopg.Connection) -> None:
+    made = planned("SELECT 'all' AS a, count(*) FROM orders GROUP BY ROLLUP (1)", catalog)
+
+    assert run(connection, made) == [("all", "7"), (None, "7")]
 
 
 def test_grouping_without_sets_is_zero(catalog: Catalog, connection: psycopg.Connection) -> None:
