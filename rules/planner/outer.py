@@ -94,7 +94,7 @@ def _rewrite(place: Place) -> None:
     body, leaves = place.body, place.leaves
 
     def key(number: int) -> Json:
-        return _column(place.name, f"k{number + 1}")
+        return _as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number])
 
     def measure(node: Json) -> Json:
         number = leaves.find_aggregate(node)
@@ -135,6 +135,14 @@ def _targets(place: Place, on_key: Callable[[int], Json], replaced: Callable[[Js
         return _shown_bare(target, place, on_key) if item in place.bare else replaced(target)
 
     return [_target(target, shown(item, target)) for item, target in enumerate(items(place.body, "targetList"))]
+
+
+def _as_written(column: Json, key: Json) -> Json:
+    """A key that is cast to a length or a precision has it: the column of its texts has the type alone."""
+    written = kind(key)[1].get("typeName") if kind(key)[0] == "TypeCast" else None
+    if not isinstance(written, dict) or not written.get("typmods"):
+        return column
+    return {"TypeCast": {"arg": column, "typeName": written, "location": -1}}
 
 
 def _shown_bare(target: Json, place: Place, on_key: Callable[[int], Json]) -> Json:
