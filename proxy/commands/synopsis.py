@@ -16,10 +16,9 @@ from proxy.load_config import ConfigurationError, check_rules, ledger_identity, 
 from proxy.policy_in_force import Freeze
 from proxy.settings import Settings
 from proxy.synopses.cubes import CubeMaker, listing_of
-from proxy.synopses.fit_process import FitFailed
+from proxy.synopses.fit_release import FitFailed, fitted_schema, told_epsilon
 from proxy.synopses.make import Maker
 from proxy.synopses.make import drop as drop_made
-from proxy.synopses.shelf import fitted_schema, told_epsilon
 from proxy.twin.synthetic import SyntheticSchema
 from proxy.twin.twin import ClusterError, Twin, TwinError
 from rules.accounting.store import KeptRelease

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
 from typing import Final, Protocol
 
 import psycopg
@@ -18,22 +17,15 @@ from proxy.engines.engine import EngineError
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
-from proxy.synopses.fit_process import run_fit
+from proxy.synopses.fit_release import fitted_schema
 from proxy.synopses.make import AGAIN, Maker, is_dropped, is_due
 from proxy.twin.synthetic import SyntheticSchema
-from proxy.twin.synthetic_rows import SyntheticTable
-from rules.accounting.accountant import Limit, epsilon_of
 from rules.accounting.store import KeptRelease
 from rules.catalog import Table
 from rules.planner.plan import PreviewRows
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from rules.synopses.labels import labels_in, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
-from rules.synopses.release import job_of
-from rules.synopses.shown import domain_conditions, links_of, partners_of, references_of, shown_tables
-from rules.synthesis.model import Job, Limits, PairReport
-from rules.synthesis.values import binned_columns, shown_columns
 
 FOLLOW_SECONDS: Final = 10.0
 
@@ -167,57 +159,3 @@ def _order(table: Table) -> tuple[str, ...]:
 
 def _with(schema: SyntheticSchema, *, readers: tuple[str, ...] | None = None, state: str = "ready") -> SyntheticSchema:
     return replace(schema, readers=schema.readers if readers is None else readers, state=state)
-
-
-def job_for(plan: SynopsisPlan, kept: KeptRelease, rulebook: Rulebook) -> Job:
-    """Make what the synthesizer is given."""
-    made = [rulebook.kernel.marginals(table.statement) for table in plan.tables]
-    return job_of(plan, made, kept.release, Limits())
-
-
-async def fitted_schema(
-    plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook
-) -> SyntheticSchema:  # fmt: skip
-    """The rows of a release, as the twin takes them."""
-    plan = with_labels(plan, labels_in(kept.release, plan), rulebook.policy, rulebook.catalog)
-    job = job_for(plan, kept, rulebook)
-    report, texts = await run_fit(job)
-    tables = tuple(
-        SyntheticTable(
-            *(table, shown_columns(shown_table), binned_columns(shown_table), rows, planned.table.name),
-            *(domain_conditions(table, rulebook.catalog), link, partners, references_of(planned, plan)),
-        )
-        for table, shown_table, rows, planned, link, partners in zip(
-            shown_tables(plan), job.tables, texts, plan.tables, links_of(plan), partners_of(plan), strict=True
-        )
-    )
-    price = kept.release.mechanism
-    return SyntheticSchema(
-        plan.name, tables, readers, kept.time, told_epsilon(kept, rulebook), price.rho, report.seconds,
-        pairs=tuple(map(_told, report.pairs)),
-    )  # fmt: skip
-
-
-def told_epsilon(kept: KeptRelease, rulebook: Rulebook) -> Decimal:
-    """Tell what a release has cost as ε: its own, or what its ρ means at the δ of the budget."""
-    price, budget = kept.release.mechanism, rulebook.policy.budget
-    if price.epsilon is not None:
-        return price.epsilon
-    delta = Limit(budget.epsilon, budget.delta).conversion_delta
-    return round(epsilon_of(price.rho, delta), 4).normalize() if delta else Decimal("Infinity")
-
-
-def _told(report: PairReport) -> dict[str, object]:
-    first, second, third = (*report.columns, None, None)[:3]
-    return {
-        "table": report.table,
-        "column_1": first,
-        "column_2": second,
-        "column_3": third,
-        "cells": report.cells,
-        "noise_sd": round(report.noise_sd, 3),
-        "expected_distance": round(report.expected, 4),
-        "low": round(report.low, 4),
-        "high": round(report.high, 4),
-        "fit_residual": round(report.residual, 4),
-    }
