@@ -109,7 +109,8 @@ def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:
     """Return where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
     if not expressions[0].type.is_number and not expressions[0].type.is_time:
         return _image(expressions)
-    present = [expression for expression in expressions if not _is_null(expression)] or [expressions[0]]
+    present = [each for each in expressions if not isinstance(each, Constant) or each.text is not None]
+    present = present or [expressions[0]]
     image = interval_arithmetic.hull(*(domain.range_of(argument.domain) for argument in present))
     for held in (domain.range_of(each.domain) for each in present if not each.nullable):
         limit = domain.Range(None, held.high) if name == "least" else domain.Range(held.low, None)
@@ -125,10 +126,6 @@ def counted(name: str, operands: Operands, setting: EvalContext) -> Expression:
     arguments = tuple(typed(operand, setting) for operand in operands)
     image = domain.Range(Fraction(0), Fraction(len(arguments)), domain.ONE)
     return Apply(name, f"{name}({_holes(arguments)})", arguments, INT4, image, nullable=False, strict=False)
-
-
-def _is_null(expression: Expression) -> bool:
-    return isinstance(expression, Constant) and expression.text is None
 
 
 def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:

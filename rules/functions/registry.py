@@ -117,13 +117,10 @@ def _binary(name: str, first: Operand, second: Operand, setting: EvalContext) ->
         return strings.joined((first, second), setting)
     if name in _ARITHMETIC:
         of_times = shifted(name, first, second, setting) if name in ("+", "-") else None
-        of_spans = {"*": times, "/": over}.get(name, _no_span)(first, second, setting)
+        by_span = {"*": times, "/": over}.get(name)
+        of_spans = None if by_span is None else by_span(first, second, setting)
         return of_times or of_spans or arithmetic(name, first, second, setting)
     raise _no_operator(name)
-
-
-def _no_span(_first: Operand, _second: Operand, _setting: EvalContext) -> Expression | None:
-    return None
 
 
 def _no_operator(name: str) -> NotSupported:

@@ -15,6 +15,8 @@ from rules.policy.synopses import CubeRules, SynopsisRules
 AUTO = re.compile(r"auto(?:\s+up\s+to\s+(?P<ceiling>[0-9]+))?")  # rows_per_unit: auto up to 200
 AUTO_CEILING = 1_000_000  # where "auto" stands alone
 
+# Where pydantic says which alternative of a union it tried, which stands in no file.
+_ALTERNATIVES = frozenset(("int", "decimal", "date", "datetime", "bool", "str", "rows in a schema", "a cube"))
 GONE = {
     "max_faults": "a failure that a row can have caused now stops an analyst until noisegate ledger forgive: "
     "take the line out",
@@ -137,13 +139,9 @@ def _in_file(location: tuple[int | str, ...], source: Source) -> Path:
     """Find where pydantic's location stands in the file: without the names of the alternatives of a union."""
     path: Path = ()
     for number, step in enumerate(location):
-        if (*path, step) in source.lines or (number == len(location) - 1 and not _is_alternative(step)):
+        if (*path, step) in source.lines or (number == len(location) - 1 and str(step) not in _ALTERNATIVES):
             path = (*path, step)
     return path
-
-
-def _is_alternative(step: int | str) -> bool:
-    return str(step) in ("int", "decimal", "date", "datetime", "bool", "str", "rows in a schema", "a cube")
 
 
 def _keys_at(path: Path) -> Iterable[str]:

@@ -25,7 +25,6 @@ _CURVES: dict[str, tuple[Fraction, Range]] = {
     "asin": (Fraction(1), Range(-_CIRCLE, _CIRCLE)),
     "acos": (Fraction(1), Range(-_CIRCLE, _CIRCLE)),
 }
-CURVES = frozenset(_CURVES)
 
 
 @function("power", arguments=2, examples="power(n2, 100) | power(n, 3) | power(i4, 8)")
