@@ -112,13 +112,13 @@ def statements_in(text: str) -> list[tuple[Statement | None, str]]:
 
 def _read_one(pieces: Sequence[str], place: int) -> tuple[Reading, int]:
     """Return what begins with a piece, and of how many it is made: a line may end with a semicolon inside of quotes."""
-    first = read(pieces[place])
-    if first.unreadable and _MAY_GO_ON.search(pieces[place]):
+    alone = read(pieces[place])
+    if alone.unreadable and _MAY_GO_ON.search(pieces[place]):
         for count in range(2, min(_MOST_PIECES, len(pieces) - place) + 1):
             whole = read(";\n".join(pieces[place : place + count]))
             if not whole.unreadable:
                 return whole, count
-    return first, 1
+    return alone, 1
 
 
 async def shadow(rules: Path, catalog: Catalog, text: str, kept: Sequence[KeptBounds] = ()) -> Findings:
@@ -247,7 +247,7 @@ def _query_in(statement: Statement, own: str) -> str | None:
 async def _explained(session: Session, query: str) -> str:
     """The first line of a plan. Statements of pg_stat_statements have parameters where constants were."""
     if _PARAMETER.search(query) is None:
-        return await _first(session, f"EXPLAIN {query}")
+        return await _first_line(session, f"EXPLAIN {query}")
     await session.execute(f"PREPARE shadowed AS {prepared_text(query)}".encode())
     try:
         cursor = await session.execute(
@@ -256,7 +256,7 @@ async def _explained(session: Session, query: str) -> str:
         (types,) = await cursor.fetchone() or ([],)
         assert isinstance(types, list), "an array comes as a list"
         values = ", ".join(f"{_EXAMPLES.get(str(type_), 'NULL')}::{type_}" for type_ in types)
-        return await _first(session, f"EXPLAIN EXECUTE shadowed{f' ({values})' if values else ''}")
+        return await _first_line(session, f"EXPLAIN EXECUTE shadowed{f' ({values})' if values else ''}")
     finally:
         await session.execute("DEALLOCATE shadowed")
 
@@ -274,7 +274,7 @@ def prepared_text(query: str) -> str:
     return _PARAMETER.sub(lambda match: f"${numbers[match[0]]}", query)
 
 
-async def _first(session: Session, text: str) -> str:
+async def _first_line(session: Session, text: str) -> str:
     cursor = await session.execute(text.encode())
     (line, *_) = await cursor.fetchone() or ("",)
     return str(line)

@@ -52,26 +52,26 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, context: State
     if block.ladders:
         least = [UPWARD.divide(ladder.epsilon, _AS_GOOD) for ladder in block.ladders]
         names = map(ladder_key, block.ladders)
-        wanted = [ReleaseQuery(key, name, epsilon, NO_GROUPS) for name, epsilon in zip(names, least, strict=True)]
-        kept = await _find(wanted, ledger, context, now, since=now - context.rulebook.policy.choice_for)
+        queries = [ReleaseQuery(key, name, epsilon, NO_GROUPS) for name, epsilon in zip(names, least, strict=True)]
+        kept = await _find(queries, ledger, context, now, since=now - context.rulebook.policy.choice_for)
         bounds = {index: find_bound(each, least[index]) for index, each in enumerate(kept)}
         question = replace(question, known_bounds={index: kept for index, kept in bounds.items() if kept is not None})
         if question.fresh_ladders:
             return question
         question = question.settled({}, context)
     if block.report is not None:
-        asked = ReleaseQuery(question.key, report_name(question.block), block.report, NO_GROUPS, question.charges)
-        (found,) = await _find_with(question, [asked], ledger, context, now)
-        question = replace(question, known_report=next(iter(one_of(found, block.report)), None))
+        query = ReleaseQuery(question.key, report_name(question.block), block.report, NO_GROUPS, question.charges)
+        (servable,) = await _find_with(question, [query], ledger, context, now)
+        question = replace(question, known_report=next(iter(one_of(servable, block.report)), None))
     return await _find_measures(question, ledger, context, now)
 
 
 async def _find_measures(question: Question, ledger: LedgerStore, context: StatementContext, now: datetime) -> Question:
     block, groups = question.block, question.groups
     if block.top is not None:
-        asked = ReleaseQuery(question.key, top_key(block.top), block.top.epsilon, None, question.charges)
-        (found,) = await _find_with(question, [asked], ledger, context, now)
-        top = next(iter(one_of(found, block.top.epsilon)), None)
+        query = ReleaseQuery(question.key, top_key(block.top), block.top.epsilon, None, question.charges)
+        (servable,) = await _find_with(question, [query], ledger, context, now)
+        top = next(iter(one_of(servable, block.top.epsilon)), None)
         if top is None:
             return question
         question, groups = replace(question, known_top=top), top.release.groups
@@ -80,11 +80,11 @@ async def _find_measures(question: Question, ledger: LedgerStore, context: State
     cells = others.readings
 
     async def find(indexes: Sequence[int], charges: frozenset[int] | None) -> dict[int, Kept]:
-        wanted = [_wanted(block.measures[index], question.key, groups, charges) for index in indexes]
-        found = await _find_with(question, wanted, ledger, context, now)
+        queries = [_query(block.measures[index], question.key, groups, charges) for index in indexes]
+        servable = await _find_with(question, queries, ledger, context, now)
         besides = {index: precision_of(alike(cells).get(index, ()), len(groups or ())) for index in indexes}
         serve = serving_inner if context.is_inner else serving
-        served = {i: serve(block.measures[i], each, besides[i]) for i, each in zip(indexes, found, strict=True)}
+        served = {i: serve(block.measures[i], own, besides[i]) for i, own in zip(indexes, servable, strict=True)}
         return {index: kept for index, kept in served.items() if kept is not None}
 
     if isinstance(block.groups, PrivateGroups):
@@ -120,7 +120,7 @@ async def with_others(question: Question, ledger: LedgerStore, context: Statemen
 
     It is as it was where a part of what serves it is not found again: it has been paid, and may be all that there is.
     """
-    if context.is_inner or not all(each.is_alike for found in question.cells.values() for each in found):
+    if context.is_inner or not all(reading.is_alike for some in question.cells.values() for reading in some):
         return question
     others = await find_readings(
         question.block, question.groups, ledger, context, now, may_be_cut=question.may_be_cut
@@ -132,7 +132,7 @@ async def with_others(question: Question, ledger: LedgerStore, context: Statemen
 
 
 def _releases(cells: Readings) -> set[int]:
-    return {kept.id for found in cells.values() for each in found for kept in each.kept}
+    return {kept.id for some in cells.values() for reading in some for kept in reading.kept}
 
 
 def _from_one(question: Question, cells: Readings) -> Question:
@@ -140,9 +140,9 @@ def _from_one(question: Question, cells: Readings) -> Question:
     measures = [(index, each) for index, each in enumerate(question.block.measures) if isinstance(each, Measure)]
     if not question.fresh or len(measures) < len(question.block.measures):
         return question
-    asked = {index: precision_asked(each) for index, each in measures}
-    found = alone(cells, asked, len(question.groups or ()))
-    return question if found is None else replace(question, known=dict.fromkeys(asked, ()), cells=found)
+    precisions = {index: precision_asked(measure) for index, measure in measures}
+    of_one = alone(cells, precisions, len(question.groups or ()))
+    return question if of_one is None else replace(question, known=dict.fromkeys(precisions, ()), cells=of_one)
 
 
 async def find_own(question: Question, ledger: LedgerStore, context: StatementContext, now: datetime) -> Noised | None:
@@ -156,30 +156,32 @@ async def find_own(question: Question, ledger: LedgerStore, context: StatementCo
         question = nothing_known(block, question.key)
     if question.groups is not None and not question.fresh:
         return question.complete(Noised(question.groups, {}), group_size=size)
-    wanted = [_wanted(each, question.key, question.groups) for each in block.measures]
-    found = [each.own for each in await _find(wanted, ledger, context, now)]
-    lists = set.intersection(*({kept.release.groups for kept in own} for own in found)) if found else set()
+    queries = [_query(measure, question.key, question.groups) for measure in block.measures]
+    owned = [servable.own for servable in await _find(queries, ledger, context, now)]
+    lists = set.intersection(*({kept.release.groups for kept in own} for own in owned)) if owned else set()
     if not lists:
         return None
-    groups = max(lists, key=lambda each: max(kept.id for own in found for kept in own if kept.release.groups == each))
-    own = {index: tuple(kept for kept in each if kept.release.groups == groups) for index, each in enumerate(found)}
-    values = replace(question, known=own).complete(Noised(groups, {}), group_size=size).values
+    groups = max(lists, key=lambda some: max(kept.id for own in owned for kept in own if kept.release.groups == some))
+    known = {index: tuple(kept for kept in own if kept.release.groups == groups) for index, own in enumerate(owned)}
+    values = replace(question, known=known).complete(Noised(groups, {}), group_size=size).values
     return Noised(groups, values, laws_of(block, group_size=size))
 
 
 async def _find_with(
-    question: Question, wanted: Sequence[ReleaseQuery], ledger: LedgerStore, context: StatementContext, now: datetime
+    question: Question, queries: Sequence[ReleaseQuery], ledger: LedgerStore, context: StatementContext, now: datetime
 ) -> Sequence[ServableReleases]:
     """Find what serves with the bounds and groups of a question, of what these tell the analyst nothing new about."""
-    found = await _find(wanted, ledger, context, now)
+    servables = await _find(queries, ledger, context, now)
     if not question.rests_on_unpaid:
-        return found
+        return servables
     charges = question.charges or frozenset()
-    return [replace(each, own=tuple(kept for kept in each.own if kept.charge in charges)) for each in found]
+    return [
+        replace(servable, own=tuple(kept for kept in servable.own if kept.charge in charges)) for servable in servables
+    ]
 
 
 async def _find(
-    wanted: Sequence[ReleaseQuery],
+    queries: Sequence[ReleaseQuery],
     ledger: LedgerStore,
     context: StatementContext,
     now: datetime,
@@ -187,7 +189,7 @@ async def _find(
     since: datetime | None = None,
 ) -> Sequence[ServableReleases]:
     return await ledger.find_releases(
-        wanted,
+        queries,
         analyst=context.analyst,
         budgets=context.rulebook.budgets,
         now=now,
@@ -201,7 +203,7 @@ def fresh_since(context: StatementContext, now: datetime) -> datetime:
     return now - context.rulebook.policy.fresh_for
 
 
-def _wanted(
+def _query(
     measure: Measure | Choice, key: str, groups: tuple[Group, ...] | None, charges: frozenset[int] | None = None
 ) -> ReleaseQuery:
     return ReleaseQuery(key, measure_key(measure), measure.epsilon, groups, charges)
