@@ -13,8 +13,8 @@ import pytest
 from hypothesis import settings
 
 from proxy.twin.embedded import Cluster
-from tests import shop as shop_data
 from tests.server.stage import stage, twin_cluster  # noqa: F401 - fixtures
+from tests.support import shop as shop_data
 
 
 def use_memory_for_files(place: Path = Path("/dev/shm")) -> None:
@@ -112,7 +112,7 @@ def real_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def shop(real_cluster: Cluster) -> RealDatabase:
-    """The real database of tests/shop.py. Nobody changes it; who must, makes one of his own with `make_shop`."""
+    """The database of tests/support/shop.py. Nobody changes it: a test that must makes its own with `make_shop`."""
     return make_shop(real_cluster, "shop")
 
 

@@ -12,7 +12,7 @@ from rules.catalog import Catalog, Table
 from rules.values.domain import ANYTHING, Domain, Range, Values, contains
 from rules.values.types import type_of
 from rules.values.value import DAY
-from tests.catalogs import catalog_of
+from tests.support.catalogs import catalog_of
 
 # CHECK -> what it proves of x, an integer, or of t, a text
 CHECKS: list[tuple[str, str, Domain]] = [

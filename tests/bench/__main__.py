@@ -15,9 +15,9 @@ from statistics import median
 
 from proxy.demo.run import ANALYST, HERE, open_shop
 from proxy.wire.scram import Verifier
-from tests import shop as shop_data
 from tests.bench.pgbench import Run, Target, run
-from tests.running import noisegate
+from tests.support import shop as shop_data
+from tests.support.running import noisegate
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from time import perf_counter
 import psycopg
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.conftest import RealDatabase
-from tests.running import noisegate
+from tests.support import shop
+from tests.support.running import noisegate
 
 GROUPS = 960
 SCHEMA = f"""

@@ -28,10 +28,10 @@ from rules.release.bound_ladder import choose_bound, draw_climb, tallies
 from rules.release.release import columns, draw, known_groups, release
 from rules.release.sensitivity import settled
 from tests.bench import tpch
-from tests.catalogs import catalog_of
 from tests.mechanisms.sent import sent
 from tests.planner.planned import public_groups
 from tests.planner.tpch import Question
+from tests.support.catalogs import catalog_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ from rules.release.cell_labels import Group
 from rules.release.least_squares import Observation, agreed
 from rules.release.partitions import Partition, asked_partition, common_atoms, partition_within
 from rules.synopses.cubes import KeySet, plan_cube
-from tests.catalogs import catalog_of
 from tests.policy.test_load import VERIFIER
+from tests.support.catalogs import catalog_of
 
 _CUBE = """
 synopses:

@@ -25,10 +25,10 @@ from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.policy.model import NoiseKind, Policy
 from rules.release.release import columns, draw, known_groups, release
-from tests.catalogs import catalog_of
 from tests.mechanisms.sent import sent
 from tests.planner.planned import shown
 from tests.policy.test_load import VERIFIER
+from tests.support.catalogs import catalog_of
 
 ACTIVE = "SELECT day, count(DISTINCT person_id) FROM visits GROUP BY day"
 KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")

@@ -19,9 +19,9 @@ from proxy.twin.embedded import Cluster
 from rules.mechanisms.release_plan import Choice
 from rules.planner.plan import Plan
 from rules.refusal import Refusal
-from tests.catalogs import catalog_of
 from tests.planner import tpch
 from tests.properties.planning import PINNED, Lab
+from tests.support.catalogs import catalog_of
 
 # At scale 1 as many rows as TPC-H has: 150,000 customers, ten orders each, four lines an order.
 _CUSTOMERS = 150_000

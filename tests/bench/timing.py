@@ -20,9 +20,9 @@ from statistics import median
 import psycopg
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.conftest import make_shop
-from tests.running import noisegate
+from tests.support import shop
+from tests.support.running import noisegate
 
 SETTINGS = ("off", "20 ms", "100 ms", "500 ms", "full")
 LIMIT_MS = 4000  # the longest time of a statement, which is when `full` answers

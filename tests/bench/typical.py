@@ -25,9 +25,9 @@ from rules.planner.planner import plan
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.release.release import release_choice
-from tests.catalogs import catalog_of
 from tests.mechanisms.sent import sent
 from tests.policy.test_load import VERIFIER
+from tests.support.catalogs import catalog_of
 
 # Every person has a taste, a purse and a number of orders of its own; some order very much.
 SCHEMA = """

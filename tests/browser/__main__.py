@@ -11,9 +11,9 @@ import psycopg
 from proxy.demo.run import HERE, open_shop
 from tests.browser.conftest import Reader
 from tests.console.web import PORT, ROOT_VERIFIER, port_of
-from tests.running import noisegate
 from tests.superset.browser import browser
 from tests.support.markdown import ROOT
+from tests.support.running import noisegate
 
 PICTURES = ROOT / "docs" / "images"
 STATEMENTS = (

@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import RealDatabase
 from tests.console.web import PASSWORDS, PORT, RULES, port_of
-from tests.running import Noisegate, noisegate
 from tests.superset.browser import Browser, browser
+from tests.support.running import Noisegate, noisegate
 
 STATEMENTS = (
     "SELECT city, count(*) FROM customers GROUP BY city",

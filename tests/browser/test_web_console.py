@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.accessible import faults_of, walk_by_tab
 from tests.browser.conftest import Reader
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 OPERATORS_PAGES = (
     "/health",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.demo.run import HERE, Shop, open_shop
-from tests import shop as small_shop
-from tests.running import Noisegate, noisegate
+from tests.support import shop as small_shop
+from tests.support.running import Noisegate, noisegate
 
 
 @pytest.fixture(scope="session")

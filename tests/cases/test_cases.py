@@ -8,7 +8,7 @@ import pytest
 from proxy.demo.run import Shop
 from tests.cases.case_file import Case, all_cases
 from tests.cases.conversation import Conversation, Line
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 CASES = list(all_cases(Path(__file__).parent))
 

@@ -10,8 +10,8 @@ from rules.policy.load import load_policy
 from rules.sql.read import read
 from rules.sql.statement import Reading, split_around
 from tests.cases.case_file import all_cases
-from tests.catalogs import catalog_of
 from tests.execute.crossing import answers, check_crosses, check_read_or_malformed
+from tests.support.catalogs import catalog_of
 
 
 def test_all_that_tools_send_crosses_as_it_is(demo: Shop, demo_rules: str) -> None:

@@ -12,10 +12,10 @@ from threading import Event, Thread
 import pytest
 
 from proxy.twin.embedded import BINARIES, wheel_tree
-from tests import shop as shop_data
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, RULES
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, noisegate
 
 PSQLS = {f"psql {version}": str(wheel_tree(version) / "bin" / "psql") for version in BINARIES}
 if found := shutil.which("psql"):

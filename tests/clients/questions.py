@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from tests import shop
+from tests.support import shop
 
 CITIES = "SELECT city, count(*) FROM customers GROUP BY city ORDER BY city NULLS LAST"
 """A private answer with a group for each declared value and one for NULL."""

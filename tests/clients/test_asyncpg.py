@@ -6,9 +6,9 @@ from decimal import Decimal
 import asyncpg
 import pytest
 
-from tests import shop
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support import shop
+from tests.support.running import Noisegate
 
 Cities = dict[str | None, int]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.installed import program
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 pytestmark = pytest.mark.clients
 SOURCE = Path(__file__).parent / "go" / "main.go"

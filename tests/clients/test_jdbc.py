@@ -10,10 +10,10 @@ from socket import socket
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
 from tests.conftest import make_shop
-from tests.running import Noisegate
+from tests.support import shop
+from tests.support.running import Noisegate
 
 DIRECT = f"""
 CREATE ROLE ada LOGIN PASSWORD '{shop.PASSWORDS["ada"]}';

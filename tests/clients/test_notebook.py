@@ -10,8 +10,8 @@ from tests.clients.conftest import locked
 from tests.clients.installed import module
 from tests.clients.questions import CITIES
 from tests.conftest import RealDatabase
-from tests.running import Noisegate
 from tests.support.markdown import ROOT
+from tests.support.running import Noisegate
 
 pytestmark = pytest.mark.clients
 

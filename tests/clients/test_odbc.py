@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests import shop
 from tests.clients.installed import module
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support import shop
+from tests.support.running import Noisegate
 
 pytestmark = pytest.mark.clients
 DRIVER = "PostgreSQL Unicode"

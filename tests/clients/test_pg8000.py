@@ -8,9 +8,9 @@ import pg8000.dbapi
 import pg8000.native
 import pytest
 
-from tests import shop
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support import shop
+from tests.support.running import Noisegate
 
 Cities = dict[str | None, int]
 

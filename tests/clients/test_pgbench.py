@@ -7,7 +7,7 @@ import pytest
 
 from proxy.twin.embedded import server_binaries
 from tests.clients.questions import CITIES
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests import shop
 from tests.clients import as_other_user
 from tests.clients.installed import program
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
 from tests.server.relay import eventually
+from tests.support import shop
+from tests.support.running import Noisegate
 
 pytestmark = pytest.mark.clients
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import shop
 from tests.clients.installed import module
 from tests.clients.questions import CITIES, ROWS
-from tests.running import Noisegate
+from tests.support import shop
+from tests.support.running import Noisegate
 
 pytestmark = pytest.mark.clients
 

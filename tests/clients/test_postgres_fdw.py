@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests import shop as shop_data
 from tests.clients import as_other_user
 from tests.clients.installed import program
 from tests.clients.questions import CITIES, check_cities
-from tests.running import Noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate
 
 pytestmark = pytest.mark.clients
 BINARIES = "/usr/lib/postgresql/15/bin"

@@ -7,7 +7,7 @@ import pytest
 from tests.clients.conftest import ask_by_node
 from tests.clients.questions import check_amounts, check_cities
 from tests.clients.test_node import Got, pairs
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from tests.clients.conftest import PSQLS
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
 from tests.conftest import RealDatabase
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 Cities = dict[str | None, int]
 

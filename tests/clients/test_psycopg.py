@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 Cities = dict[str | None, int]
 

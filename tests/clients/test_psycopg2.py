@@ -9,7 +9,7 @@ import pytest
 from psycopg2.extensions import connection as Connection  # noqa: N812  (it is a class)
 
 from tests.clients.questions import AMOUNTS, CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 Cities = dict[str | None, int]
 

@@ -5,9 +5,9 @@ from sqlalchemy import Engine, MetaData, Table, create_engine, func, inspect, se
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from tests import shop
 from tests.clients.questions import CITIES, ROWS, check_amounts, check_cities
-from tests.running import Noisegate
+from tests.support import shop
+from tests.support.running import Noisegate
 
 Cities = dict[str | None, int]
 

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from proxy.console.language import HELP, SHOWN, Command, SyntaxProblem, commands_of, completions
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import noisegate
 from tests.server.relay import eventually
+from tests.support import shop as shop_data
+from tests.support.running import noisegate
 
 PASSWORD = "SCRAM-SHA-256$4096:bm9pc2VnYXRlLXNhbHQtMQ==$\
 Fx0st/XWuNDfeIQDWXDi1oBnoCVqttNumXyclzzuFCo=:yn7C40SXBTx0F1cq5nA+hSJiJWhbk0thlHnYhZfdRhE="

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.metrics import REGISTRY
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate, start
+from tests.support.running import Noisegate, noisegate, start
 
 PORT = ("--metrics-port", "0")
 COUNT = "SELECT count(*) FROM customers WHERE city = 'Berlin'"

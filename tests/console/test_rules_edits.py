@@ -12,7 +12,7 @@ from proxy.console.web.rules_draft import diff_of, without_secrets
 from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
 from proxy.console.web.rules_history import BY_HAND, NotWritten, RulesHistory
 from rules.policy.load import load_policy
-from tests import shop as shop_data
+from tests.support import shop as shop_data
 from tests.support.markdown import ROOT
 
 DEMO = (ROOT / "proxy" / "demo" / "rules.yaml").read_text()

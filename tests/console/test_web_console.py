@@ -14,8 +14,8 @@ import pytest
 
 from tests.conftest import RealDatabase, make_shop
 from tests.console.web import PORT, RULES, Reply, Visitor, port_of
-from tests.running import Noisegate, command, noisegate, start
-from tests.shop import READER
+from tests.support.running import Noisegate, command, noisegate, start
+from tests.support.shop import READER
 
 TABLES_PAGES = ("/tables", "/tables/edit?table=orders", "/tables/history")
 OPERATORS_PAGES = ("/health", "/budgets", "/statements", *TABLES_PAGES, "/try")

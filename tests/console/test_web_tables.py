@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import RealDatabase, make_shop
 from tests.console.web import PORT, RULES, Visitor, port_of
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 COMMENTED = RULES.replace("amount: {lower: 0, upper: 500}", "amount: {lower: 0, upper: 500}   # in euros")
 

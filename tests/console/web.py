@@ -7,8 +7,8 @@ from html import unescape
 from http.client import HTTPConnection, HTTPSConnection
 from urllib.parse import urlencode
 
-from tests import shop as shop_data
-from tests.running import Noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate
 
 ROOT_VERIFIER = "SCRAM-SHA-256$4096:bm9pc2VnYXRlLXNhbHQtMQ==$\
 Fx0st/XWuNDfeIQDWXDi1oBnoCVqttNumXyclzzuFCo=:yn7C40SXBTx0F1cq5nA+hSJiJWhbk0thlHnYhZfdRhE="

@@ -1,4 +1,4 @@
-"""What hostile analysts try, by the way in which it would leak. Written for the shop of `tests.shop`.
+"""What hostile analysts try, by the way in which it would leak. Written for the shop of `tests.support.shop`.
 
 Each statement must be refused with one of the SQLSTATEs beside it, or, where "free" stands there, be answered without
 any protected row and without a charge. None may ever be answered from rows, real or of the twin's empty tables.

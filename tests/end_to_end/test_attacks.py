@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.end_to_end.attacks import ATTACKS, Attack
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 BOTH = pytest.mark.parametrize("extended", [False, True], ids=["simple", "extended"])
 

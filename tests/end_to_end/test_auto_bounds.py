@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psycopg
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import command, start
+from tests.support import shop as shop_data
+from tests.support.running import command, start
 
 AUTO = shop_data.RULES.replace("amount: {lower: 0, upper: 500}", "amount: {bounds: auto}").replace(
     "ordered_at: {lower: 2024-01-01, upper: 2026-12-31}", "ordered_at: {bounds: auto}"

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from rules.release.bound_ladder import rungs_to
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, noisegate
 
 COUNT = "SELECT count(*) FROM orders"
 

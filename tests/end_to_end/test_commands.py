@@ -15,10 +15,10 @@ from psycopg import pq
 from proxy.load_logins import read_verifiers
 from proxy.twin.embedded import OWNER, Cluster
 from proxy.wire.scram import Verifier
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import command, noisegate, start
 from tests.server.relay import eventually
+from tests.support import shop as shop_data
+from tests.support.running import command, noisegate, start
 
 COMMANDS = ("demo", "serve", "check", "suggest", "password", "ledger")
 

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.running import noisegate
-from tests.waiting import SECONDS
+from tests.support.running import noisegate
+from tests.support.waiting import SECONDS
 
 
 def test_a_crash_costs_the_sessions_of_one_analyst_and_they_come_back(tmp_path: Path, shop: RealDatabase) -> None:

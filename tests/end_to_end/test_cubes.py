@@ -6,9 +6,9 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, command, noisegate
 
 CUBES = """\
 synopses:

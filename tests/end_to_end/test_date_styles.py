@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 STYLES = ("ISO, MDY", "ISO, DMY", "ISO, YMD", "German", "SQL, MDY", "SQL, DMY", "Postgres, DMY", "Postgres, MDY")
 DAYS = (

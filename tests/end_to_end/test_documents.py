@@ -12,11 +12,11 @@ import yaml
 from rules.policy.finding import Severity
 from rules.policy.load import load_policy
 from rules.synopses.check import check_whole
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 from tests.support.markdown import PAGES, ROOT, Fence, fences
+from tests.support.running import Noisegate, noisegate
 
 DEMO = ROOT / "proxy" / "demo"
 FENCES = fences(*PAGES)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 Session = psycopg.Connection
 

@@ -11,7 +11,7 @@ from psycopg.sql import Literal
 
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.twin.embedded import OWNER, Cluster
 from tests.conftest import SERVER, RealDatabase, make_shop
-from tests.running import Noisegate, command, noisegate, start
+from tests.support.running import Noisegate, command, noisegate, start
 
 PROC = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up in /proc")
 COUNT = "SELECT count(*) FROM customers"

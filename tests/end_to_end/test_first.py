@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
-from tests.shop import RULES
+from tests.support.running import Noisegate, noisegate
+from tests.support.shop import RULES
 
 BUSY = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
 TOP = "(SELECT city, count(*) AS n FROM customers GROUP BY city ORDER BY n DESC LIMIT 2)"

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import shop as shop_data
 from tests.conftest import make_shop
 from tests.console.test_admin_console import ROOT
-from tests.running import command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import command, noisegate
 
 LATER = """
 ALTER TABLE products ADD margin numeric DEFAULT 7;

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from rules.accounting.accountant import epsilon_of
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, command, noisegate
 
 RULES = f"{shop_data.RULES}noise: gaussian\n"
 DAYS = "SELECT ordered_at::date AS day, count(DISTINCT customer_id) FROM orders GROUP BY day ORDER BY day"

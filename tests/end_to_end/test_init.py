@@ -10,7 +10,7 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from tests.conftest import make_shop
-from tests.running import START_SECONDS, command, start
+from tests.support.running import START_SECONDS, command, start
 
 
 def test_a_folder_is_made_from_which_the_proxy_starts_and_answers(real_cluster: Cluster, tmp_path: Path) -> None:

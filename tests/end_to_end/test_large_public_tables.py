@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 
 @pytest.fixture(scope="module")

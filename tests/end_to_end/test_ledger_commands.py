@@ -10,9 +10,9 @@ import psycopg
 
 from proxy.twin.embedded import Cluster
 from rules.sql.read import read
-from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
-from tests.running import command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import command, noisegate
 
 COUNT = "SELECT count(*) FROM customers WHERE city = 'Berlin'"
 

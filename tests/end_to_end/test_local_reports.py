@@ -10,11 +10,11 @@ import psycopg
 import pytest
 import yaml
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.end_to_end.test_documents import error_of, merged, statements_of
-from tests.running import Noisegate, noisegate
+from tests.support import shop as shop_data
 from tests.support.markdown import ROOT, Fence, fences
+from tests.support.running import Noisegate, noisegate
 
 FENCES = fences(ROOT / "docs" / "local-reports.md")
 PEOPLE = 4000

@@ -9,9 +9,9 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from rules.sql.read import read
-from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
-from tests.running import Noisegate, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, noisegate
 
 COUNT = "SELECT count(*) FROM customers WHERE city = 'Berlin'"
 

@@ -9,11 +9,11 @@ import pytest
 
 from proxy.load_logins import line_of
 from proxy.wire.scram import Verifier
-from tests import shop as shop_data
-from tests.certificates import Authority
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, command, noisegate
 from tests.server.relay import eventually
+from tests.support import shop as shop_data
+from tests.support.certificates import Authority
+from tests.support.running import Noisegate, command, noisegate
 
 SALT = bytes(range(16))
 OLD, NEW = (Verifier.of_password(word, SALT) for word in ("old", "new"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 Session = psycopg.Connection
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 MEGABYTE = 1024**2
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, noisegate
 
 RULES = shop_data.RULES.replace("{epsilon: 1, max_epsilon: 10,", "{epsilon: 10, max_epsilon: 10,") + "min_units: 60\n"
 FEW, MANY = 20, 150

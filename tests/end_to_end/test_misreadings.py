@@ -8,7 +8,7 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from tests.conftest import RealDatabase, make_shop
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 # Names that differ from PostgreSQL's own by their quotes alone.
 NAMESAKES = """

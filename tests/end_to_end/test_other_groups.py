@@ -4,9 +4,9 @@ from pathlib import Path
 
 import psycopg
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import noisegate
+from tests.support import shop as shop_data
+from tests.support.running import noisegate
 
 CITIES = "SELECT city, count(*) FROM customers GROUP BY city ORDER BY city"
 

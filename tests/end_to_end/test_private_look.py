@@ -14,10 +14,10 @@ from rules.planner.planner import plan
 from rules.policy.look_bins import ColumnLook
 from rules.policy.model import Policy
 from rules.policy.suggest import looks_for, suggest_rules
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
-from tests.running import command
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
+from tests.support.running import command
 
 UNIT = shop_data.policy().unit.rpartition(".")[0]
 VERIFIER = str((shop_data.policy().analysts["ada"].password or ("",))[0])

@@ -13,7 +13,7 @@ import pytest
 from tests.clients.conftest import PSQLS, locked
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 Session = psycopg.Connection
 pytestmark = pytest.mark.extended

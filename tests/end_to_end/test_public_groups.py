@@ -2,7 +2,7 @@
 
 import psycopg
 
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 _ITEMS = "order_items AS i JOIN products AS p ON p.id = i.product_id"
 

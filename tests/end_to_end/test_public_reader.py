@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.conftest import RealDatabase, make_shop
-from tests.running import Noisegate, command, noisegate
+from tests.support import shop
+from tests.support.running import Noisegate, command, noisegate
 
 ROLE = "noisegate_public_reader"
 RULES = (

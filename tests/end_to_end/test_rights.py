@@ -9,9 +9,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from proxy.twin.embedded import Cluster
-from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
-from tests.running import command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import command, noisegate
 
 
 @pytest.fixture(scope="module")

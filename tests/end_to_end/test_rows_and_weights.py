@@ -10,7 +10,7 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from tests.conftest import RealDatabase, make_shop
-from tests.running import noisegate
+from tests.support.running import noisegate
 
 # Other people, other totals, other numbers of rows, one city, one person with nearly all orders; then statistics of it.
 OTHERS = """

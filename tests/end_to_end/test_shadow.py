@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from proxy.commands.tool_log import statements_in
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import command
+from tests.support import shop as shop_data
+from tests.support.running import command
 
 STATEMENTS = """\
 SET application_name = 'dashboard';

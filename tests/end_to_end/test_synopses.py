@@ -8,9 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, command, noisegate, start
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, command, noisegate, start
 
 SYNOPSES = """\
 synopses:

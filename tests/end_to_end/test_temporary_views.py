@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.running import Noisegate
+from tests.support.running import Noisegate
 
 CITIES = "CREATE TEMPORARY VIEW cities AS SELECT city, count(*) AS n, avg(extract(year FROM birth_date)) FROM customers GROUP BY 1"
 COLUMNS = """

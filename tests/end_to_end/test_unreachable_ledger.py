@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import RealDatabase
 from tests.ledger.charges import create_database
 from tests.ledger.frozen import line_to
-from tests.running import noisegate
+from tests.support.running import noisegate
 
 COUNT = "SELECT count(*) FROM customers"
 

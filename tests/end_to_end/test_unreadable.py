@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
-from tests.running import command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import command, noisegate
 
 VIRTUAL = """
 ALTER TABLE orders ADD COLUMN inverse bigint GENERATED ALWAYS AS (1 / (id - 7)) VIRTUAL;

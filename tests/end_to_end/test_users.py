@@ -8,9 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
-from tests.running import START_SECONDS, command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import START_SECONDS, command, noisegate
 
 COMMENTED = shop_data.RULES.replace("analysts:\n", "# who may ask\nanalysts:   # by name\n")
 ROLES = "roles:\n  research: {epsilon: 8, per_analyst: 2}   # of the institute\n"

@@ -12,7 +12,7 @@ from sqlalchemy.pool import StaticPool
 from proxy.twin.embedded import Cluster
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase, make_shop
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 VIEWS = """
 CREATE VIEW paid AS SELECT o.id, o.customer_id, o.amount, c.city FROM orders AS o JOIN customers AS c

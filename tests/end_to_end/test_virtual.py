@@ -11,7 +11,7 @@ import pytest
 from rules.sql.session_settings import SETTINGS
 from tests.clients.questions import RULES
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support.running import Noisegate, noisegate
 
 Session = psycopg.Connection
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate, start
+from tests.support.running import Noisegate, noisegate, start
 
 Session = psycopg.Connection
 

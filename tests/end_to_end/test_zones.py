@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.running import command, noisegate
+from tests.support.running import command, noisegate
 
 DAYS = "SELECT date_trunc('day', ordered_at) AS day, count(*) FROM orders WHERE ordered_at >= '2024-03-01' AND "
 DAYS += "ordered_at < '2024-03-05' GROUP BY 1"

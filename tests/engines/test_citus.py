@@ -12,9 +12,9 @@ from rules.catalog import Catalog, Distribution, TableName
 from rules.planner.check_rules import check_all
 from rules.policy.rule_values import ALLOWED
 from rules.policy.rules_yaml import RulesError
-from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
-from tests.running import command, noisegate
+from tests.support import shop as shop_data
+from tests.support.running import command, noisegate
 
 CATALOGS = """
 SET allow_system_table_mods = on;

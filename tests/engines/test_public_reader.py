@@ -11,9 +11,9 @@ from proxy.twin.embedded import Cluster
 from rules.catalog import Catalog, TableName
 from rules.planner.plan import PublicQuery
 from rules.policy.model import Policy
-from tests import shop
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase, make_shop
+from tests.support import shop
+from tests.support.catalogs import catalog_of
 
 ROLE = "noisegate_public_powers"
 PRODUCTS = TableName("public", "products")

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster, server_binaries
-from tests import shop as shop_data
 from tests.conftest import SERVER, make_shop
-from tests.running import noisegate, start
+from tests.support import shop as shop_data
+from tests.support.running import noisegate, start
 
 pytestmark = pytest.mark.long
 

@@ -23,8 +23,8 @@ from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
 from rules.catalog import Table, TableName
 from tests.conftest import RealDatabase, make_shop
+from tests.support.waiting import is_active, until
 from tests.support.written import written
-from tests.waiting import is_active, until
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.execute.desk import Desk
 from tests.execute.watched_engine import WatchedEngine
+from tests.support import shop as shop_data
 from tests.support.ledgers import SqliteLedger
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.execute.load_limits import FairSemaphore
-from tests.waiting import until
+from tests.support.waiting import until
 
 LONG = 60.0  # seconds
 

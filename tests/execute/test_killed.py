@@ -12,9 +12,9 @@ from proxy.execute.clock import system_clock
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Service
 from rules.mechanisms.draw import OpenDPNoise
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.execute.plans import UNITS, HandPlanner, block_of, plan_of
+from tests.support import shop as shop_data
 from tests.support.ledgers import SqliteLedger
 from tests.support.processes import Sender, start
 from tests.support.written import with_written

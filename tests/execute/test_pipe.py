@@ -16,11 +16,11 @@ from rules.bind.inner_answers import InnerQuery
 from rules.planner.plan import NeedsInner
 from rules.refusal import BudgetSpent, Mismatch
 from rules.sql.statement import Reading
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
 from tests.execute.crossing import Rules, answer, answers, check_crosses, check_read_or_malformed, request
 from tests.planner import tpch
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 
 
 @pytest.fixture(scope="module")

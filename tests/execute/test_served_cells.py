@@ -19,9 +19,9 @@ from rules.mechanisms.draw import Drawable
 from rules.mechanisms.release_plan import PublicGroups
 from rules.release.partitions import Partition
 from rules.release.release import Noised
-from tests import shop as shop_data
 from tests.execute.desk import Desk
 from tests.execute.plans import UNITS, block_of
+from tests.support import shop as shop_data
 
 CELL = ReleasedKey("city", is_complete=True, span=WHOLE)
 GROUPS = (("Berlin",), ("Lyon",))

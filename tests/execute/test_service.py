@@ -36,8 +36,8 @@ from tests.execute.desk import Desk
 from tests.execute.plans import FAULTY, FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
 from tests.execute.watched_engine import WatchedEngine
 from tests.planner.planned import whole
+from tests.support.waiting import is_active, until
 from tests.support.written import WrittenService, statement_of, with_written
-from tests.waiting import is_active, until
 
 NO_NUMBER = "SELECT city, email::int8 FROM public.customers WHERE id = 7"
 MANY_ROWS = "SELECT 'Berlin', (SELECT id FROM public.customers)"

@@ -13,8 +13,8 @@ from rules.catalog import Catalog
 from rules.planner.plan import Request
 from rules.refusal import Refusal, TooComplex
 from rules.sql.statement import Kind
-from tests import shop as shop_data
 from tests.policy.test_check import CATALOG, policy
+from tests.support import shop as shop_data
 
 pytestmark = pytest.mark.slow  # starts processes
 

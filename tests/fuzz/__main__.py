@@ -19,9 +19,9 @@ import psycopg
 
 with atheris.instrument_imports(include=["rules", "proxy.wire"]):
     from proxy.twin.embedded import Cluster
-    from tests.catalogs import catalog_of
     from tests.conftest import make_shop
     from tests.fuzz import targets
+    from tests.support.catalogs import catalog_of
 
 _BUILD = Path("build/fuzz")
 _MOST_SECONDS = 20  # after which an input counts as one that hangs

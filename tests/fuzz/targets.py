@@ -22,7 +22,7 @@ from rules.refusal import Refusal
 from rules.sql.read import read
 from rules.sql.statement import Kind
 from tests.cases.case_file import read_cases
-from tests.shop import RULES
+from tests.support.shop import RULES
 from tests.wire.messages import decode_backend, decode_frontend
 
 Target = Callable[[bytes], None]

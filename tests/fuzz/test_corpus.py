@@ -6,9 +6,9 @@ from random import Random
 import psycopg
 import pytest
 
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
 from tests.fuzz import targets
+from tests.support.catalogs import catalog_of
 
 _MUTATIONS = 3  # of each seed
 

@@ -36,7 +36,7 @@ from rules.values.types import (
     TIMESTAMPTZ,
     Type,
 )
-from tests import lab
+from tests.support import lab
 
 COLUMNS: dict[str, Type] = {
     "a": INT4,

@@ -17,9 +17,9 @@ from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.values.expression import Column
 from rules.values.types import INT4, NUMERIC, TEXT, Type
-from tests import lab as tables
-from tests.catalogs import catalog_of
 from tests.properties.planning import PINNED
+from tests.support import lab as tables
+from tests.support.catalogs import catalog_of
 
 SCHEMA = """
 CREATE TABLE people (id integer PRIMARY KEY, city text, level integer);

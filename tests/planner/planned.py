@@ -1,4 +1,4 @@
-"""Planning over the shop of tests/shop.py, and running what was planned, exactly."""
+"""Planning over the shop of tests/support/shop.py, and running what was planned, exactly."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,8 +19,8 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests import shop
-from tests.catalogs import catalog_of
+from tests.support import shop
+from tests.support.catalogs import catalog_of
 
 Rows = list[tuple[Any, ...]]
 

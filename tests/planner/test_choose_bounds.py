@@ -8,10 +8,10 @@ import pytest
 from rules.kernel.bounded import PARTS
 from rules.release.bound_ladder import tallies
 from rules.release.sensitivity import settled
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.mechanisms.sent import sent
 from tests.planner.planned import Planner
+from tests.support import shop as shop_data
 
 ORDERS = ("    unit: customer_id\n    rows_per_unit: 40\n", "    unit: customer_id\n    rows_per_unit: auto up to 40\n")
 UNDECLARED = ("    unit: customer_id\n    rows_per_unit: 40\n", "    unit: customer_id\n")

@@ -15,10 +15,10 @@ from rules.policy.check import check_policy
 from rules.policy.finding import Severity
 from rules.policy.model import ColumnRules, Policy, TableRules
 from rules.refusal import NotAllowed, NotSupported, Refusal
-from tests import shop
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
 from tests.properties.planning import EXAMPLES
+from tests.support import shop
 
 UNDECLARED = """\
 database: ${NOISEGATE_DATABASE}

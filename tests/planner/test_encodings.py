@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rules.mechanisms.release_plan import PublicGroups
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
+from tests.support import shop as shop_data
 
 
 def planner(shop: RealDatabase, encoding: str, rules: str = shop_data.RULES) -> Planner:

@@ -5,9 +5,9 @@ import pytest
 from rules.kernel.measures import Count
 from rules.mechanisms.noised_outputs import Estimate
 from rules.mechanisms.release_plan import Measure
-from tests import shop
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
+from tests.support import shop
 
 RANDOMIZED = """
       segment: {randomized: {by: k-ary, epsilon: 1, values: [consumer, business, public sector]}}

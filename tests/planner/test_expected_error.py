@@ -14,8 +14,8 @@ from rules.catalog import TableName
 from rules.planner.expected_error import TableUse, expected_errors
 from rules.policy.finding import Finding, Severity
 from rules.policy.rules_yaml import Source
-from tests import shop as shop_data
 from tests.planner.planned import Planner
+from tests.support import shop as shop_data
 
 EPSILONS = (Decimal("0.1"), Decimal(1), Decimal(5))
 

@@ -9,7 +9,7 @@ from rules.mechanisms.release_plan import Block
 from rules.refusal import TooComplex
 from tests.conftest import RealDatabase, make_shop
 from tests.planner.planned import Planner
-from tests.shop import LOYAL
+from tests.support.shop import LOYAL
 
 TEN, FOURTEEN = 10, 14  # products of a category, and below 20
 

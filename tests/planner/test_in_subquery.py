@@ -4,7 +4,7 @@ import pytest
 
 from rules.refusal import NotAllowed, NotSupported
 from tests.planner.planned import Planner
-from tests.shop import LOYAL
+from tests.support.shop import LOYAL
 
 # Customers with more orders than the rules count are left out, so that exact numbers can be compared.
 ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL})"

@@ -4,8 +4,8 @@
 import pytest
 
 from rules.mechanisms.release_plan import Block, Measure
-from tests import shop
 from tests.planner.planned import Planner, Rows
+from tests.support import shop
 
 REMOVED = (shop.LOYAL[0], 12, 33)
 TRAPS = {

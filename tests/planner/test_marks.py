@@ -14,9 +14,9 @@ from rules.planner.plan import Plan, Request
 from rules.planner.planner import plan
 from rules.release.release import Noised, columns
 from rules.sql.session_settings import MarkKind
-from tests import shop as shop_data
 from tests.planner.planned import whole
 from tests.planner.test_outer_statement import TEXT_ARRAY, array, catalog, connection, described
+from tests.support import shop as shop_data
 
 __all__ = ["catalog", "connection"]
 

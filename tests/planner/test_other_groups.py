@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from rules.mechanisms.release_plan import Block, PublicGroups
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
+from tests.support import shop as shop_data
 
 NARROW = (
     ("city: {values: [Berlin, Lyon, Porto, Graz]}", "city: {values: [Lyon, Graz]%s}"),

@@ -17,9 +17,9 @@ from rules.planner.plan import NeedsInner, Plan, Request
 from rules.planner.planner import plan
 from rules.refusal import Refusal
 from rules.release.release import Noised, columns
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.planner.planned import whole
+from tests.support import shop as shop_data
 
 TEXT_ARRAY = 1009
 

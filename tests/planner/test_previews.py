@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from rules.refusal import NotAllowed
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner, Rows
+from tests.support import shop as shop_data
 
 PREVIEW = "SELECT * FROM customers LIMIT 5"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests import shop as tables
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner
+from tests.support import shop as tables
 
 RULES = """\
 database: ${NOISEGATE_DATABASE}

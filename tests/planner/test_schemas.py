@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.planner.planned import Planner
+from tests.support import shop
 
 SCHEMA = """
 CREATE SCHEMA sales; CREATE SCHEMA "Old Sales";

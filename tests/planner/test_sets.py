@@ -3,7 +3,7 @@
 import pytest
 
 from tests.planner.planned import Planner
-from tests.shop import LOYAL
+from tests.support.shop import LOYAL
 
 ORDERS = f"(SELECT * FROM orders WHERE customer_id NOT IN {LOYAL}) AS o"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.planner.planned import Planner
-from tests.shop import LOYAL
+from tests.support.shop import LOYAL
 
 ITEMS = f"(SELECT i.* FROM order_items AS i JOIN orders AS o ON o.id = i.order_id WHERE o.customer_id NOT IN {LOYAL})"
 BASKETS = f"(SELECT order_id, sum(quantity) AS size, count(*) AS n FROM {ITEMS} AS i GROUP BY order_id) AS b"

@@ -13,11 +13,11 @@ from rules.mechanisms.exponential_choice import choose
 from rules.mechanisms.release_plan import Choice, Measure, PrivateGroups, PublicGroups, Quantile
 from rules.refusal import NotAllowed, NotSupported
 from rules.release.release import draw, release
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
 from tests.mechanisms.sent import sent
 from tests.mechanisms.sources import NoNoise
 from tests.planner.planned import Planner
+from tests.support import shop as shop_data
 
 MANY = """
 INSERT INTO orders (customer_id, ordered_at, status, amount)

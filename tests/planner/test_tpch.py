@@ -8,10 +8,10 @@ import pytest
 
 from proxy.twin.embedded import Cluster
 from rules.mechanisms.release_plan import Choice
-from tests.catalogs import catalog_of
 from tests.planner import tpch
 from tests.planner.tpch import Question
 from tests.properties.planning import PINNED, Lab
+from tests.support.catalogs import catalog_of
 
 MANY = 1000  # groups of one customer: none is left out, so that numbers can be compared
 Rows = dict[tuple[object, ...], tuple[object, ...]]

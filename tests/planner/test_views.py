@@ -11,9 +11,9 @@ from rules.planner.check_rules import check_all
 from rules.planner.column_facts import column_facts
 from rules.policy.finding import Severity
 from rules.policy.rules_yaml import RulesError
-from tests import shop
 from tests.planner.planned import Planner
 from tests.properties.planning import PINNED, Lab
+from tests.support import shop
 
 SCHEMA = """
 CREATE SCHEMA sales;

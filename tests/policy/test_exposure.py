@@ -14,8 +14,8 @@ from rules.policy.exposure import Exposure
 from rules.policy.finding import Severity
 from rules.policy.load import load_policy
 from rules.policy.suggest import suggest_rules
-from tests.catalogs import catalog_of
 from tests.policy.test_load import VERIFIER
+from tests.support.catalogs import catalog_of
 
 SCHEMA = """
 CREATE SCHEMA crm;

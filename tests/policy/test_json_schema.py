@@ -10,12 +10,12 @@ from rules.policy.json_schema import FIRST_LINE, rules_schema
 from rules.policy.load import load_policy
 from rules.policy.rules_yaml import RulesError, Source
 from rules.policy.suggest import suggest_rules
-from tests import shop
 from tests.planner import test_column_facts, test_views, tpch
 from tests.policy import test_exposure
 from tests.policy.test_check import CATALOG, CUSTOMERS, RULES
 from tests.policy.test_load import VERIFIER
 from tests.samples import music, rental, trading
+from tests.support import shop
 from tests.support.json_schema import problems
 
 ROOT = Path(__file__).parents[2]

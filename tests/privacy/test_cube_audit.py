@@ -10,10 +10,10 @@ from rules.mechanisms.draw import Noise, OpenDPNoise
 from rules.mechanisms.release_plan import Measure
 from rules.release.release import draw, known_groups, release
 from rules.synopses.cubes import CubePlan, KeySet, plan_cube
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
 from tests.mechanisms.sources import ConstantNoise
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 
 CUBE = "cube: [ordered_at by month, status, customers.city], measures: [count, sum(amount)], table: orders"
 RULES = f"{shop_data.RULES}synopses: {{daily: {{epsilon: 2, {CUBE}}}}}\n"

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.conftest import RealDatabase
-from tests.running import Noisegate, noisegate
+from tests.support import shop
+from tests.support.running import Noisegate, noisegate
 
 GROUPS = 250
 SCHEMA = f"""

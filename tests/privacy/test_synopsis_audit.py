@@ -16,9 +16,9 @@ from rules.mechanisms.draw import OpenDPNoise
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.release import Measured, measured, release_synopsis
 from rules.synopses.shares import cost_of, noise_of, price_of
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 
 RULES = shop_data.RULES + (
     "synopses: {explore: {epsilon: 2, tables: {customers: [city, segment, country], "

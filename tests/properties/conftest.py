@@ -1,4 +1,4 @@
-"""The laboratories: databases with the tables of tests/lab.py, emptied before every example."""
+"""The laboratories: databases with the tables of tests/support/lab.py, emptied before every example."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -7,11 +7,11 @@ import psycopg
 import pytest
 
 from proxy.twin.embedded import Cluster
-from tests import lab as tables
-from tests.catalogs import catalog_of
 from tests.properties import wide_rows
 from tests.properties.marks import SCHEMA
 from tests.properties.planning import PINNED, Lab
+from tests.support import lab as tables
+from tests.support.catalogs import catalog_of
 
 MakeLab = Callable[[str], Lab]
 

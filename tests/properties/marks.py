@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from rules.policy.load import load_policy
-from tests import lab as tables
+from tests.support import lab as tables
 
 SCHEMA = """
 CREATE TABLE people (id integer PRIMARY KEY, vip boolean NOT NULL, level smallint);

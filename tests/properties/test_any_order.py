@@ -12,9 +12,9 @@ import pytest
 from rules.mechanisms.release_plan import Choice
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
-from tests import lab as tables
 from tests.properties.conftest import MakeLab
 from tests.properties.planning import FORCED, Lab
+from tests.support import lab as tables
 
 SCHEMA = """
 CREATE TABLE people (id integer PRIMARY KEY, city text NOT NULL, few integer NOT NULL CHECK (few IN (1, 2)));

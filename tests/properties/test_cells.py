@@ -22,10 +22,10 @@ from rules.release import cells as sums_of_cells
 from rules.release.cell_labels import Group
 from rules.release.cells import are_alike, places_of
 from rules.release.partitions import Places, asked_partition, common_atoms, partition_within
-from tests import shop
 from tests.conftest import RealDatabase
 from tests.planner.planned import Planner, shown
 from tests.properties.planning import thorough
+from tests.support import shop
 
 # Some rows lie outside of what is declared, and no unit has more rows than count.
 RULES = (

@@ -7,9 +7,9 @@ import pytest
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests import lab as tables
 from tests.properties.conftest import MakeLab
 from tests.properties.moved import broken_claims, told_by_place
+from tests.support import lab as tables
 
 PEOPLE = "unit: people.id\ntables:\n  people: {unit: id}\n"
 VISITS = f"{PEOPLE}  visits: {{unit: person_id, rows_per_unit: 2}}\n"

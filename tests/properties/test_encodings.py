@@ -8,11 +8,11 @@ from rules.functions.function import EvalContext
 from rules.functions.registry import call
 from rules.kernel.expressions import expression_sql
 from rules.refusal import NotSupported
-from tests.catalogs import catalog_of
 from tests.properties import worst
 from tests.properties.examples import EXAMPLES, SYNTAX, columns_of
 from tests.properties.planning import PINNED, Lab
 from tests.properties.test_totality import bound, columns_used, is_too_new
+from tests.support.catalogs import catalog_of
 
 LETTERS = {"EUC_JP": "\u3042b\u3044", "EUC_KR": "\uac00", "LATIN1": "\u00e4\u00df", "WIN1252": "\u20ac"}
 OF_TEXTS = [example for example in EXAMPLES if set(columns_of(SYNTAX[example])) in ({"t"}, {"vc"}, {"t", "vc"})]

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.release_plan import Choice
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.planning import Lab, thorough
-from tests.strategies import Query, queries
+from tests.support import lab as tables
+from tests.support.lab import Data
+from tests.support.strategies import Query, queries
 
 RULES = tables.rules()
 

@@ -14,13 +14,13 @@ from rules.planner.select_partitions import Keyed
 from rules.planner.to_script import to_script
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.facts import every_node, lies, rows_of
 from tests.properties.marks import PEOPLE, Asked, asked, rows
 from tests.properties.marks import RULES as MARKS_RULES
 from tests.properties.planning import Lab, thorough
-from tests.strategies import Query, queries
+from tests.support import lab as tables
+from tests.support.lab import Data
+from tests.support.strategies import Query, queries
 
 _FREE = 1_000_000  # a number that no column of a plan has
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from rules.mechanisms.additive import GaussianNoise, noise_of
 from rules.mechanisms.release_plan import Measure
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.moved import broken_claims
 from tests.properties.planning import Lab, squared_distance, thorough
+from tests.support import lab as tables
+from tests.support.lab import Data
 
 KEYS = (
     "v.day", "v.kind", "v.count", "date_trunc('month', v.at)", "v.day, v.kind", "i.flag", "p.mood", "v.count, i.flag",

@@ -4,12 +4,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.moved import broken_choices, broken_claims
 from tests.properties.planning import Lab, thorough
 from tests.properties.test_pivots import pivots, vectors_in
-from tests.strategies import Query, queries
+from tests.support import lab as tables
+from tests.support.lab import Data
+from tests.support.strategies import Query, queries
 
 RULES = tables.rules(visits=7, items=9)
 

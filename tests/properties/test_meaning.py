@@ -13,10 +13,10 @@ from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.planning import Lab, thorough
-from tests.strategies import Query, queries
+from tests.support import lab as tables
+from tests.support.lab import Data
+from tests.support.strategies import Query, queries
 
 RULES = tables.rules(visits=1000, items=1000)
 MOST_ROWS = 400  # of a laboratory's join: each may be rounded by half a step

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rules.mechanisms.release_plan import Block, Measure
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.planning import Exact, Lab, distance, thorough
+from tests.support import lab as tables
+from tests.support.lab import Data
 
 RULES = tables.rules()
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from rules.mechanisms.release_plan import Block, Choice, PrivateGroups
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties import wide_rows as wide
 from tests.properties.planning import Exact, Lab, thorough
 from tests.properties.wide_sources import statements
-from tests.strategies import Query, queries
+from tests.support import lab as tables
+from tests.support.lab import Data
+from tests.support.strategies import Query, queries
 
 # What is written otherwise: by one of these a statement becomes another, or the same in other words.
 _CHANGES = (

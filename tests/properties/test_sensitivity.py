@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.moved import broken_claims
 from tests.properties.planning import Lab, thorough
-from tests.strategies import Query, queries
+from tests.support import lab as tables
+from tests.support.lab import Data
+from tests.support.strategies import Query, queries
 
 
 @thorough

@@ -14,9 +14,9 @@ from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, Choice, Measure
 from rules.refusal import Refusal, TooComplex
 from rules.release.outputs import show
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties.planning import Lab, thorough
+from tests.support import lab as tables
+from tests.support.lab import Data
 
 FEW, MANY = tables.rules(), tables.rules(visits=1000, items=1000)
 

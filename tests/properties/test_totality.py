@@ -24,10 +24,10 @@ from rules.values.domain import Range, Values
 from rules.values.expression import Apply, Constant, Expression, Operand, columns_in, null_of
 from rules.values.types import BOOLEAN, Type
 from rules.values.value import text_of
-from tests import lab as tables
 from tests.properties import worst
 from tests.properties.examples import EXAMPLES, SYNTAX, columns_of, names_in, replaced, walk
 from tests.properties.planning import DEPTH, Lab, thorough
+from tests.support import lab as tables
 
 RULES = tables.rules()
 NUMBERS = ("i2", "i4", "i8", "n", "n2", "nw", "nd", "f4", "f8")

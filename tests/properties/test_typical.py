@@ -13,13 +13,13 @@ from rules.mechanisms.release_plan import Choice
 from rules.planner.plan import Plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests import lab as tables
-from tests.lab import Data
 from tests.properties import wide_rows as wide
 from tests.properties.moved import Histogram, told_by_place
 from tests.properties.planning import EXAMPLES, FORCED, Lab, thorough
 from tests.properties.test_lies import PLANS, check_lies
 from tests.properties.typical_queries import BOUNDS, FORMS, typical_queries
+from tests.support import lab as tables
+from tests.support.lab import Data
 
 PAIRS = ("cost score", "count big")
 TABLES = ("people", "visits", "items")

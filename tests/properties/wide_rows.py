@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rules.catalog import Catalog, Check, ForeignKey, Key, Table, TableName
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
-from tests import lab as tables
+from tests.support import lab as tables
 
 # The type of the unit, of the columns that refer to it, and four units in their spellings.
 UNITS = {

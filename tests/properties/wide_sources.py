@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from tests.properties.wide_expressions import KIND_OF, Expressions, Place
-from tests.windows import FRAMES, FUNCTIONS
+from tests.support.windows import FRAMES, FUNCTIONS
 
 _TABLES = {
     "people": "age level height vip mood born city tag nick uid dur",

@@ -9,9 +9,9 @@ from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, Measure, PublicGroups
 from rules.policy.model import Policy
 from rules.refusal import Refusal
-from tests.catalogs import catalog_of
 from tests.properties.planning import PINNED, Lab
 from tests.samples import Sample
+from tests.support.catalogs import catalog_of
 
 Groups = tuple[tuple[Text, ...], ...]
 

@@ -14,7 +14,7 @@ from proxy.settings import ServerSettings
 from proxy.twin.embedded import Cluster
 from proxy.wire.startup import SSLRequest, StartupMessage
 from tests.server.relay import eventually, running_relay
-from tests.waiting import is_active
+from tests.support.waiting import is_active
 
 
 def test_a_statement_that_runs_is_finished_before_the_proxy_stops(cluster: Cluster) -> None:

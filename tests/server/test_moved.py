@@ -13,7 +13,7 @@ from proxy.twin.embedded import Cluster
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
 from tests.server.raw import Message, RawClient, errors, kinds
 from tests.server.stage import DATABASE, Stage, make_twin
-from tests.waiting import until
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module", params=[18, pytest.param(16, marks=pytest.mark.extended)], ids=["on 18", "on 16"])

@@ -16,7 +16,7 @@ from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execut
 from rules.refusal import BudgetSpent
 from tests.server.raw import RawClient, errors, kinds
 from tests.server.stage import Stage
-from tests.waiting import is_active, until
+from tests.support.waiting import is_active, until
 
 COUNT = b"SELECT count(*) FROM orders"
 GROUPS = b"SELECT status, count(*) AS n FROM orders GROUP BY status"

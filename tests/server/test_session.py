@@ -15,7 +15,7 @@ from proxy.wire.buffer import Frame
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
 from tests.server.raw import errors, kinds
 from tests.server.stage import Stage
-from tests.waiting import until
+from tests.support.waiting import until
 
 COUNT = b"SELECT count(*) FROM orders"
 

@@ -14,7 +14,7 @@ from proxy.wire.startup import StartupMessage
 from rules.sql.statement import Kind, Statement
 from tests.server.raw import RawClient, errors, kinds
 from tests.server.stage import ANALYST, DATABASE, Stage
-from tests.waiting import until
+from tests.support.waiting import until
 
 LARGE = 20_000_000
 WIDE = f"SELECT repeat('x', {LARGE})".encode()

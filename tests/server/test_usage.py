@@ -17,7 +17,7 @@ from proxy.twin.embedded import Cluster
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
 from tests.server.raw import RawClient, errors, kinds
 from tests.server.stage import DATABASE, Stage
-from tests.waiting import until
+from tests.support.waiting import until
 
 GREEDY = b"BEGIN; SET LOCAL work_mem = '400MB'; DECLARE c CURSOR FOR SELECT DISTINCT repeat('x', 500) || n FROM "
 GREEDY += b"generate_series(1, 200000) AS n; FETCH 1 FROM c"  # some 100 MB, for as long as the transaction is open

@@ -12,10 +12,10 @@ from pathlib import Path
 import psycopg
 
 from proxy.twin.embedded import Cluster
-from tests import shop
 from tests.ledger.charges import create_database
 from tests.ledger.frozen import Line, line_to
-from tests.running import Noisegate, command, start
+from tests.support import shop
+from tests.support.running import Noisegate, command, start
 
 BUDGET = 4  # ε of each analyst for ever: small enough to be spent within a run
 RULES = shop.RULES.replace("budget: {epsilon: 1000,", f"budget: {{epsilon: {BUDGET},")

@@ -7,13 +7,13 @@ import pytest
 
 from proxy.demo.run import ANALYST, HERE, open_shop
 from proxy.wire.scram import Verifier
-from tests import shop as shop_data
-from tests.running import Noisegate, command, noisegate
 from tests.superset.api import Api, Json
 from tests.superset.charts import DASHBOARDS, DATASETS, Chart
 from tests.superset.dashboard import Drawn, Reader, reader
 from tests.superset.filters import of_range, of_time, of_values
 from tests.superset.server import BUILD, superset
+from tests.support import shop as shop_data
+from tests.support.running import Noisegate, command, noisegate
 
 FILTERED = "With filters"
 SYNOPSIS = """

@@ -16,8 +16,8 @@ from rules.accounting.store import PastCharge
 from rules.catalog import Catalog
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.model import Policy
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 from tests.support.ledgers import SqliteLedger
 
 RULES = shop_data.RULES.replace(

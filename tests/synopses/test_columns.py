@@ -14,9 +14,9 @@ from rules.synopses.plan import plan_synopsis
 from rules.synthesis.model import Between
 from rules.values.expression import Column
 from rules.values.types import INT8
-from tests import shop
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
+from tests.support import shop
+from tests.support.catalogs import catalog_of
 
 
 def _rules(tables: str, more: str = "") -> str:

@@ -19,7 +19,7 @@ from proxy.twin.twins import Twins
 from rules.catalog import Check, Column, Table, TableName, TypeName
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.load import load_policy
-from tests import shop as shop_data
+from tests.support import shop as shop_data
 from tests.support.ledgers import SqliteLedger
 
 SCHEMA = """

@@ -16,9 +16,9 @@ from rules.refusal import BudgetSpent
 from rules.synopses.check import check_synopses
 from rules.synopses.cubes import plan_cube
 from rules.synopses.plan import NotPlanned
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 from tests.synopses.stage import CUBE, RULES, CubeStage, cube_stage
 
 place = pytest.fixture(cube_stage)

@@ -18,10 +18,10 @@ from rules.synopses.columns import MOST_LABELS
 from rules.synopses.labels import LabelSearch, labels_in, plan_labels
 from rules.synopses.plan import plan_synopsis
 from rules.synopses.shares import price_of, price_of_synopsis
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
 from tests.mechanisms.sources import ConstantNoise
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 from tests.synopses.stage import RULES, SynopsisStage, synopsis_stage
 
 OPEN = RULES.replace("      city: {values: [Berlin, Lyon, Porto, Graz]}\n", "")

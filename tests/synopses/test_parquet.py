@@ -11,8 +11,8 @@ import pytest
 from proxy.commands.synopsis_files import check_parquet, write_parquet
 from proxy.load_config import ConfigurationError
 from rules.catalog import Catalog, TableName
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
+from tests.support.catalogs import catalog_of
 
 TABLE = """
 CREATE TABLE parquet_types (a smallint, b integer, c bigint, d double precision, e numeric(10,2), f numeric, g boolean,

@@ -20,9 +20,9 @@ from rules.policy.finding import Severity
 from rules.synopses.check import check_synopses
 from rules.synopses.plan import plan_synopsis
 from rules.synopses.release import measured
-from tests import shop as shop_data
-from tests.catalogs import catalog_of
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
 from tests.support.ledgers import SqliteLedger
 
 TABLES = """\

@@ -15,7 +15,7 @@ from proxy.twin.twin import TwinLimits
 from proxy.twin.twins import Twins
 from rules.mechanisms.draw import OpenDPNoise
 from rules.policy.load import load_policy
-from tests import shop as shop_data
+from tests.support import shop as shop_data
 from tests.support.ledgers import SqliteLedger
 
 SCHEMA = """

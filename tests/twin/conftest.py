@@ -7,8 +7,8 @@ import pytest
 
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.twin import Twin
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 
 
 @pytest.fixture(scope="package", params=[pytest.param(160000, marks=pytest.mark.extended), 180000], ids=["16", "18"])

@@ -17,8 +17,8 @@ from proxy.twin.embedded import OWNER, Cluster
 from proxy.twin.twin import Twin, TwinError, TwinLimits
 from rules.catalog import Catalog, Collation, Table, TableName
 from rules.policy.model import Policy
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 
 RULES = shop_data.RULES.replace(
     "  products: public\n",

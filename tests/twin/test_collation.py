@@ -11,8 +11,8 @@ from proxy.twin.embedded import Cluster
 from proxy.twin.server_programs import collation_notes, create_options
 from proxy.twin.twin import Twin, TwinLimits
 from rules.catalog import Catalog, DatabaseLocale
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 
 OF_SYSTEM = "ENCODING UTF8 LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'"
 FOLDED = "SELECT lower('ÀÉ') || upper('ß'), 'a' < 'É', datcollate FROM pg_database WHERE datname = current_database()"

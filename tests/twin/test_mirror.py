@@ -10,8 +10,8 @@ from psycopg import Connection
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.twin import Twin, TwinLimits
 from rules.policy.model import Policy
-from tests import shop as shop_data
 from tests.conftest import RealDatabase, make_shop
+from tests.support import shop as shop_data
 
 SCHEMA = """
 CREATE VIEW paid AS SELECT id, customer_id, amount FROM orders WHERE status = 'paid' AND customer_id <> 4711;

@@ -9,8 +9,8 @@ from psycopg import AsyncConnection
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
 from proxy.twin.twin import Twin
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 
 NAME = 'My "Shop"'
 RULES = shop_data.RULES.replace(

@@ -10,8 +10,8 @@ from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import ClusterError, server_binaries
 from proxy.twin.server_programs import ServerPrograms
 from proxy.twin.twin import Twin, TwinLimits
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 
 
 async def test_a_twin_runs_the_programs_that_it_is_given(shop: RealDatabase) -> None:

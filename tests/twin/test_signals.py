@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from proxy.twin.twin import Twin
-from tests.waiting import is_active, until
+from tests.support.waiting import is_active, until
 
 
 class Heard(list[tuple[str, int]]):

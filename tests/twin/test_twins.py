@@ -13,8 +13,8 @@ from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.twin import TwinError, TwinLimits
 from proxy.twin.twins import Twins
 from rules.policy.model import Policy
-from tests import shop as shop_data
 from tests.conftest import RealDatabase
+from tests.support import shop as shop_data
 
 EVE = shop_data.RULES.replace("  bob:", "  eve:")
 

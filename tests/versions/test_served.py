@@ -10,8 +10,8 @@ import pytest
 from proxy.twin.server_programs import version_for
 from rules.functions.registry import FUNCTIONS
 from tests.conftest import RealDatabase
-from tests.running import Noisegate
-from tests.shop import LOYAL
+from tests.support.running import Noisegate
+from tests.support.shop import LOYAL
 
 Session = psycopg.Connection
 

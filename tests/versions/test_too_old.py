@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import RealDatabase
-from tests.running import command
+from tests.support.running import command
 
 pytestmark = pytest.mark.too_old
 

@@ -21,9 +21,9 @@ from proxy.twin.embedded import Cluster
 from rules.mechanisms.release_plan import Choice
 from tests.bench.usefulness.corpus import Question, questions
 from tests.bench.usefulness.judge import Row, Verdict, error_of, judge, key_columns
-from tests.running import noisegate
 from tests.samples import SAMPLES, Sample, database
 from tests.samples.asking import Analyst
+from tests.support.running import noisegate
 
 _CAP = re.compile(r"^ +rows_per_unit: .*\n", re.MULTILINE)
 _MOST_EPSILON = "30"  # of quantiles, which have no answer without noise: two at ε 5 each still miss by chance

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from tests import subqueries
-from tests.windows import windowed
+from tests.support import subqueries
+from tests.support.windows import windowed
 
 # What an expression of each type can be made of, by the tables in FROM.
 _COLUMNS: dict[str, dict[str, tuple[str, ...]]] = {

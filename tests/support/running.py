@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from proxy.cli import main
 from proxy.server.tls import write_certificate
-from tests import shop
+from tests.support import shop
 
 START_SECONDS = 60
 
