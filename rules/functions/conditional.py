@@ -11,7 +11,7 @@ from rules.values import domain, enforced, interval_arithmetic
 from rules.values.domain import Domain
 from rules.values.enforced import Sure, between
 from rules.values.expression import FALSE, Apply, Constant, Expression, Operand
-from rules.values.types import INT4, Type
+from rules.values.types import INT4, TEXT, Type
 
 
 def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: EvalContext) -> Expression:
@@ -71,7 +71,7 @@ def nullif(operands: Operands, setting: EvalContext) -> Expression:
         "nullif",
         sql,
         (test, argument),
-        argument.type.plain(),
+        TEXT if argument.type.base == "varchar" else argument.type.plain(),  # whose operator = is that of text
         argument.domain,
         nullable=True,
         held=argument.sure,

@@ -143,6 +143,7 @@ SELECT note, grouping(note) FROM orders GROUP BY GROUPING SETS ((note), (), ())
 SELECT city, is_vip, count(*), grouping(is_vip) FROM customers GROUP BY city, is_vip ORDER BY grouping(city), 1
 SELECT amount::numeric(8,1), ordered_at::timestamptz(0), count(*) FROM orders GROUP BY 1, 2
 SELECT city::varchar(3) AS c, country::char(4), count(*) FROM customers GROUP BY city::varchar(3), 2 ORDER BY city::varchar(3)
+SELECT nullif(country, 'DE'), count(*) FROM customers GROUP BY 1
 SELECT DISTINCT cast(city AS varchar(2)) AS city, segment FROM customers ORDER BY cast(city AS varchar(2)), 2
 SELECT 'all' AS a, status, count(*) FROM orders GROUP BY ROLLUP (1, 2) ORDER BY 1, 2
 SELECT DISTINCT ON (city) upper(city) AS city, count(*) FROM customers GROUP BY customers.city ORDER BY city
