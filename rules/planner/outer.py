@@ -12,10 +12,12 @@ from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Bar, Block
 from rules.planner.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
 from rules.planner.find_blocks import ABOVE, BlockSite, Leaves, is_aggregate, replace_leaves
+from rules.planner.key_columns import as_written, named_below
 from rules.planner.results import Marked, put_marks
 from rules.planner.tables import replace_relations, source, tables_in
 from rules.refusal import Mismatch
 from rules.sql.grammar import deparse, parameters, parse
+from rules.sql.normalize.to_text import quoted
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
 from rules.sql.tree import Json, Node, holders, items, kind, strings
@@ -94,7 +96,7 @@ def _rewrite(place: Place) -> None:
     body, leaves = place.body, place.leaves
 
     def key(number: int) -> Json:
-        return _as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number])
+        return as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number])
 
     def measure(node: Json) -> Json:
         number = leaves.find_aggregate(node)
@@ -135,14 +137,6 @@ def _targets(place: Place, on_key: Callable[[int], Json], replaced: Callable[[Js
         return _shown_bare(target, place, on_key) if item in place.bare else replaced(target)
 
     return [_target(target, shown(item, target)) for item, target in enumerate(items(place.body, "targetList"))]
-
-
-def _as_written(column: Json, key: Json) -> Json:
-    """A key that is cast to a length or a precision has it: the column of its texts has the type alone."""
-    written = kind(key)[1].get("typeName") if kind(key)[0] == "TypeCast" else None
-    if not isinstance(written, dict) or not written.get("typmods"):
-        return column
-    return {"TypeCast": {"arg": column, "typeName": written, "location": -1}}
 
 
 def _shown_bare(target: Json, place: Place, on_key: Callable[[int], Json]) -> Json:
@@ -261,7 +255,10 @@ def _arrays(place: Place) -> Json:
             types |= {key: column.type for key, column in zip(keys_of_set, array.block.keys, strict=True)}
         levels = enumerate(zip(place.arrays, place.site.sets, strict=True), start=1)
         selects = [_array_select(arrays, own, types, level=number) for number, (arrays, own) in levels]
-    (piece,) = parse(f"SELECT FROM ({' UNION ALL '.join(selects)}) AS {place.name}")
+    named = [f", u.k{number + 1} AS {quoted(name)}" for name, number in named_below(place.body, place.leaves).items()]
+    rows = " UNION ALL ".join(selects)
+    around = f"SELECT u.*{''.join(named)} FROM ({rows}) AS u" if named else rows
+    (piece,) = parse(f"SELECT FROM ({around}) AS {place.name}")
     return items(kind(piece.tree)[1], "fromClause")[0]
 
 

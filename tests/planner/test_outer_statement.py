@@ -143,6 +143,7 @@ SELECT note, grouping(note) FROM orders GROUP BY GROUPING SETS ((note), (), ())
 SELECT city, is_vip, count(*), grouping(is_vip) FROM customers GROUP BY city, is_vip ORDER BY grouping(city), 1
 SELECT amount::numeric(8,1), ordered_at::timestamptz(0), count(*) FROM orders GROUP BY 1, 2
 SELECT city::varchar(3) AS c, country::char(4), count(*) FROM customers GROUP BY city::varchar(3), 2 ORDER BY city::varchar(3)
+SELECT city, (SELECT count(*) FROM products WHERE category > city) FROM customers GROUP BY city HAVING EXISTS (SELECT FROM products p WHERE p.name <> city)
 SELECT nullif(country, 'DE'), count(*) FROM customers GROUP BY 1
 SELECT DISTINCT cast(city AS varchar(2)) AS city, segment FROM customers ORDER BY cast(city AS varchar(2)), 2
 SELECT 'all' AS a, status, count(*) FROM orders GROUP BY ROLLUP (1, 2) ORDER BY 1, 2
@@ -185,6 +186,23 @@ def test_a_constant_in_grouping_sets_is_null_in_totals(catalog: Catalog, connect
     made = planned("SELECT 'all' AS a, count(*) FROM orders GROUP BY ROLLUP (1)", catalog)
 
     assert run(connection, made) == [("all", "7"), (None, "7")]
+
+
+def test_a_bare_name_in_a_subquery_is_the_key_of_that_name(catalog: Catalog, connection: psycopg.Connection) -> None:
+    made = planned("SELECT status, (SELECT x || status FROM (SELECT 'a' AS x) o) FROM orders GROUP BY status", catalog)
+
+    assert run(connection, made)[0] == ("open", "aopen")
+
+
+def test_a_bare_name_in_a_subquery_is_never_another_column_of_ours(
+    catalog: Catalog, connection: psycopg.Connection
+) -> None:
+    """The second key is in a column k2, and the first one in k1: what the analyst calls k1 must not be that."""
+    rows = "(SELECT is_vip AS k2, segment::text AS k1 FROM customers) AS t"
+    made = planned(f"SELECT k2, k1, (SELECT k1 FROM (SELECT 1) AS o) FROM {rows} GROUP BY k2, k1", catalog)
+
+    with pytest.raises(AssertionError, match="ambiguous"):
+        run(connection, made)
 
 
 def test_grouping_without_sets_is_zero(catalog: Catalog, connection: psycopg.Connection) -> None:
