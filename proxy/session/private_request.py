@@ -114,7 +114,7 @@ class ParameterValues:
         try:
             replies = await self._relay.ask(*messages, sync=sync)
         except TwinRefusal as error:
-            raise TwinRefusal(moved(error.raw, nowhere)) from None
+            raise TwinRefusal(moved(self._relay.guarded(error.raw), nowhere)) from None
         values = DataRow.decode(replies[3][0].raw).values
         return tuple(None if value is None else value.decode(self._relay.codec) for value in values)
 
@@ -123,8 +123,8 @@ def request_of_execute(statement: Statement, names: PreparedStatements, codec: s
     """Return what EXECUTE of a prepared statement, or EXPLAIN of one, asks for; None where it needs no look."""
     name = statement.name or ""
     prepared = names.find_prepared(name)
-    if prepared is None or prepared.statement.kind is not Kind.QUERY:
-        return None
+    if prepared is None or prepared.statement.kind is not Kind.QUERY or statement.has_rows_in_arguments:
+        return None  # the twin says what is wrong
     inside, key = prepared.statement, name.encode(codec)
     if statement.kind is Kind.EXECUTE:
         return PrivateRequest(inside, split_around(inside), None, key, arguments=statement.arguments)

@@ -7,10 +7,11 @@ from typing import Final, Literal
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
 from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, fingerprint, parse, shape
+from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.selects import query_of
 from rules.sql.statement import Kind, Reading, RelationName, Statement
 from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
-from rules.sql.tree import Json, Node, bodies, items, kind, strings
+from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
 _MOST_SHAPE: Final = 2_000  # characters
 KINDS = {
@@ -160,8 +161,11 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
 
 def _executing(statement: Statement, body: Node) -> Statement:
     """EXECUTE name(arguments), by itself or inside an EXPLAIN."""
-    arguments = tuple(deparse_expression(node) for node in items(body, "params"))
-    return replace(statement, name=_text(body, "name"), arguments=arguments)
+    params = items(body, "params")
+    arguments = tuple(map(deparse_expression, params))
+    called = (strings(call.get("funcname"))[-1] for call in bodies(params, "FuncCall"))
+    has_rows = bool(holders(params, "SubLink")) or not AGGREGATES.isdisjoint(called)
+    return replace(statement, name=_text(body, "name"), arguments=arguments, has_rows_in_arguments=has_rows)
 
 
 def _set_by_function(calls: Sequence[Node]) -> Iterator[tuple[str, str | None]]:

@@ -60,6 +60,7 @@ class Statement:
     fingerprint: str = ""  # of its normalized text, which has no constants
     bars: tuple[int | None, ...] = ()  # where it asks for error bars: characters from 1, where that is known
     shape: str = ""  # of a query: its text with a ? for each constant, cut
+    has_rows_in_arguments: bool = False  # EXECUTE p((SELECT …)) or EXECUTE p(count(*)), which PostgreSQL refuses
 
     @property
     def names_prepared(self) -> bool:

@@ -294,6 +294,23 @@ async def test_arguments_of_execute_become_canonical_values(stage: Stage) -> Non
     assert stage.service.requests[-1].parameter_types == ("numeric", "text")
 
 
+@pytest.mark.parametrize(
+    ("argument", "sqlstate"),
+    [(b"(SELECT 1)", "0A000"), (b"(SELECT count(*) FROM orders)", "0A000"), (b"count(*)", "42803")],
+)
+async def test_rows_in_arguments_of_execute_are_refused_as_postgresql_does(
+    stage: Stage, argument: bytes, sqlstate: str
+) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"PREPARE p (numeric, text) AS " + MORE_THAN))
+
+    (error,) = errors(await client.ask(Query(b"EXECUTE p(" + argument + b", 'x')")))
+
+    assert error.sqlstate == sqlstate
+    assert "EXECUTE parameter" in error.fields["M"]
+    assert not stage.service.requests
+
+
 async def test_discard_all_forgets_the_names_and_our_own_statements(stage: Stage) -> None:
     client = await stage.client()
     await client.ask(Query(b"PREPARE p AS " + COUNT))
