@@ -146,7 +146,8 @@ class Request:
     closed: tuple[TableName, ...] = ()  # public tables of which the twin has no rows
     explains: bool = False  # whether nothing is asked but how it would be
     is_inner: bool = False  # whether another statement needs the answer
-    shape: str = ""  # the query without its constants, where reading the text has told it
+    fingerprint: str = ""  # of the text, and its shape without constants: where reading it has told them
+    shape: str = ""
 
 
 Others = ParamSpec("Others")

@@ -99,7 +99,7 @@ def _named(plan: Plan, request: Request, tree: Node) -> Plan:
     """The plan with the name and the shape by which an operator finds the statement again."""
     query = query_of(tree)
     written = "" if query is None or not plan.blocks else request.shape or shape(query)
-    return replace(plan, fingerprint=fingerprint(request.text), shape=written[:MOST_SHAPE])
+    return replace(plan, fingerprint=request.fingerprint or fingerprint(request.text), shape=written[:MOST_SHAPE])
 
 
 def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog, kernel: Kernel) -> Plan | NeedsInner:

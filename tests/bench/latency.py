@@ -151,7 +151,13 @@ async def _planning(direct: Target, times: int) -> list[tuple[str, float, float]
                 sql = text.replace("NUMBER", str(next(numbers)))
                 began = time.perf_counter()
                 (statement,) = (await pool.read(sql, ROLE)).statements
-                request = Request(sql, ("pg_catalog", "public"), epsilon=Decimal("0.1"), shape=statement.shape)
+                request = Request(
+                    sql,
+                    ("pg_catalog", "public"),
+                    epsilon=Decimal("0.1"),
+                    fingerprint=statement.fingerprint,
+                    shape=statement.shape,
+                )
                 made, _size = await pool.plan(request, ROLE)
                 took.append(1000 * (time.perf_counter() - began))
                 assert isinstance(made, Plan)
