@@ -64,12 +64,12 @@ class Plans:
             plan = _enforced(replace(plan, time_zone=request.time_zone, generation=rulebook.generation), rulebook)
             if plan.depends_on_time:
                 return plan
-        self._kept.keep((rulebook.generation, replace(request, now="")), plan, size)
+        self._kept.keep((rulebook.generation, request), plan, size)
         return plan
 
     def find(self, request: Request, rulebook: Rulebook) -> Plan | NeedsInner | None:
         """Find the plan of a statement that was planned by these rules before."""
-        return self._kept.find((rulebook.generation, replace(request, now="")))
+        return self._kept.find((rulebook.generation, request))
 
 
 def _enforced(plan: Plan, rulebook: Rulebook) -> Plan:

@@ -16,9 +16,10 @@ from proxy.session.twin_probe import SessionState
 from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow, Field, ParameterDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
+from rules.catalog import TableName
 from rules.functions.function import Styles
 from rules.mechanisms.noised_outputs import Text
-from rules.planner.plan import Plan, Request
+from rules.planner.plan import Plan, PreviewRows, Request, TemporaryView
 from rules.refusal import NotSupported
 from rules.sql.session_settings import AnalystSettings
 from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
@@ -142,8 +143,19 @@ def _explaining(statement: Statement, inside: Statement) -> EnclosedQuery | None
     return None if around is None else EnclosedQuery("", f"{around.head} {inside.text}", "")
 
 
-def request_of(query: str, moment: SessionState, settings: AnalystSettings, parameters: Parameters) -> Request:
-    """Return what the planner is asked, by the session as it is now."""
+def request_of(
+    query: str,
+    statement: Statement,
+    moment: SessionState,
+    settings: AnalystSettings,
+    parameters: Parameters,
+    *,
+    views: tuple[TemporaryView, ...],
+    preview_rows: tuple[PreviewRows, ...],
+    closed: tuple[TableName, ...],
+) -> Request:
+    """Return what the planner is asked, by the session as it is now. A statement may stand around its query."""
+    is_whole = statement.kind is Kind.QUERY
     return Request(
         text=query,
         search_path=moment.search_path,
@@ -163,6 +175,11 @@ def request_of(query: str, moment: SessionState, settings: AnalystSettings, para
         time_zone=moment.setting("TimeZone"),
         now=moment.now,
         styles=Styles(moment.setting("DateStyle"), moment.setting("IntervalStyle")),
+        views=views,
+        preview_rows=preview_rows,
+        closed=closed,
+        fingerprint=statement.fingerprint if is_whole else "",
+        shape=statement.shape if is_whole else "",
     )
 
 

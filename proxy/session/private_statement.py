@@ -144,11 +144,12 @@ class Private(Accuracy):
         views: tuple[TemporaryView, ...],
     ) -> Request:
         rows = self._service.preview_rows(self._analyst) if settings.previews == "synopsis" else ()
-        request = request_of(around.query, moment, settings, parameters)
-        request = replace(request, views=views, preview_rows=rows, closed=self._service.public.closed)
-        if statement.kind is not Kind.QUERY:  # what was read stands around the query
-            return request
-        return replace(request, fingerprint=statement.fingerprint, shape=statement.shape)
+        return request_of(
+            *(around.query, statement, moment, settings, parameters),
+            views=views,
+            preview_rows=rows,
+            closed=self._service.public.closed,
+        )
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)

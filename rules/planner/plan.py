@@ -5,7 +5,7 @@ worker and travels to the session as plain frozen values.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import wraps
 from typing import Concatenate, Final, ParamSpec
@@ -137,7 +137,7 @@ class Request:
     mark: MarkKind = "off"  # of numbers that noise could have made
     previews: PreviewKind | None = None  # None: as the rules say for all
     time_zone: str = "UTC"
-    now: str = ""  # the statement's clock, ISO with offset
+    now: str = field(default="", compare=False)  # the statement's clock, ISO with offset: a plan that reads it says so
     styles: Styles = PLAIN
     views: tuple[TemporaryView, ...] = ()  # that the statement reads; their schema comes first in the search path
     preview_rows: tuple[PreviewRows, ...] = ()  # of a synopsis, where previews show one
@@ -146,8 +146,8 @@ class Request:
     closed: tuple[TableName, ...] = ()  # public tables of which the twin has no rows
     explains: bool = False  # whether nothing is asked but how it would be
     is_inner: bool = False  # whether another statement needs the answer
-    fingerprint: str = ""  # of the text, and its shape without constants: where reading it has told them
-    shape: str = ""
+    fingerprint: str = field(default="", compare=False)  # of the text, where reading it has told
+    shape: str = field(default="", compare=False)  # the query without its constants, where reading it has told
 
 
 Others = ParamSpec("Others")
