@@ -19,7 +19,7 @@ from proxy.commands import (
     synopsis,
     user,
 )
-from proxy.commands.basic import Names, add_ledger, add_rules, settings_of
+from proxy.commands.basic import Names, add_ledger, add_rules, port_of, settings_of
 from proxy.demo import run as demo
 from proxy.load_config import ConfigurationError
 from proxy.settings import (
@@ -89,7 +89,7 @@ def _add_demo(names: "Names[argparse.ArgumentParser]") -> None:
         description="Start an embedded PostgreSQL with a shop in it (20,000 customers, 200,000 orders) and the proxy "
         "in front of it, and print what to paste. Ctrl-C ends it and leaves nothing behind.",
     )
-    parser.add_argument("--port", type=int, default=6543, help="port of the proxy on 127.0.0.1 (default: 6543)")
+    parser.add_argument("--port", type=port_of, default=6543, help="port of the proxy on 127.0.0.1 (default: 6543)")
     parser.set_defaults(run=lambda options: demo.run(options.port))
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from getpass import getpass
 from importlib.metadata import version as version_of
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,6 +35,7 @@ Result = TypeVar("Result")
 Names = argparse._SubParsersAction  # argparse has no public name for what add_subparsers returns
 EPSILON_MOST = Decimal(1000)
 DELTA_MOST = Decimal("0.001")
+PORT_MOST = 65_535
 
 
 class Unreachable(ConfigurationError):
@@ -160,6 +162,31 @@ def epsilon_of(text: str) -> Decimal:
 
 def delta_of(text: str) -> Decimal:
     return _amount(text, DELTA_MOST)
+
+
+def port_of(text: str) -> int:
+    """Read a port; 0 is any that is free."""
+    if not (text.isdecimal() and int(text) <= PORT_MOST):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a port, a number from 0 to {PORT_MOST}')
+    return int(text)
+
+
+def count_of(text: str) -> int:
+    """Read how many there may be: at least one."""
+    if not (text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 1 or more')
+    return int(text)
+
+
+def seconds_of(text: str) -> float:
+    """Read a time-out."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < inf:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds')
+    return seconds
 
 
 def moment_of(text: str) -> datetime:

@@ -4,6 +4,7 @@ import argparse
 from ipaddress import ip_network
 from pathlib import Path
 
+from proxy.commands.basic import count_of, port_of, seconds_of
 from proxy.load_config import ConfigurationError
 from proxy.settings import MEGABYTE, LoadLimits, ServerSettings, SessionSettings, UsageLimits, WebSettings
 
@@ -71,17 +72,20 @@ def web_settings(namespace: argparse.Namespace) -> WebSettings:
 
 def _add_listening(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=6543, help="port to listen on (default: 6543)")
+    parser.add_argument("--port", type=port_of, default=6543, help="port to listen on (default: 6543)")
     parser.add_argument("--tls-certificate", type=Path, metavar="FILE", help="PEM, the server's certificate first")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="PEM, the certificate's key, not encrypted")
     parser.add_argument(
-        "--tls-client-ca", type=Path, metavar="FILE", help="PEM, who signs the certificates of clients; with their CRLs"
+        "--tls-client-ca",
+        type=Path,
+        metavar="FILE",
+        help="PEM, the authorities that sign certificates of clients, and their CRLs",
     )
     parser.add_argument(
         "--plaintext",
         choices=("nowhere", "loopback", "anywhere"),
         default="loopback",
-        help="from where clients may come without TLS (default: loopback)",
+        help="the addresses that may connect without TLS (default: loopback)",
     )
     parser.add_argument(
         "--proxy-protocol-from",
@@ -90,18 +94,24 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NETWORK",
         help="address or network of a load balancer that begins each connection with the PROXY protocol, version 1 or "
-        "2: its clients then have their own addresses here; may be given several times",
+        "2, which gives the address of the client; may be repeated",
     )
 
 
 def _add_connection_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-connections", type=int, default=200, metavar="N", help="in all (default: 200)")
     parser.add_argument(
-        "--max-connections-per-analyst", type=int, default=50, metavar="N", help="of one analyst (default: 50)"
+        "--max-connections", type=count_of, default=200, metavar="N", help="connections in all (default: 200)"
+    )
+    parser.add_argument(
+        "--max-connections-per-analyst",
+        type=count_of,
+        default=50,
+        metavar="N",
+        help="connections of one analyst (default: 50)",
     )
     parser.add_argument(
         "--max-logins-per-address",
-        type=int,
+        type=count_of,
         default=50,
         metavar="N",
         help="connections from one address that have not logged in yet, of 100 in all (default: 50)",
@@ -113,22 +123,23 @@ def _add_twin(parser: argparse.ArgumentParser) -> None:
         "--twins",
         choices=("shared", "per-analyst"),
         default="shared",
-        help="one twin for all analysts, or one for each, which costs some 40 MB: what crashes one ends nobody else's "
-        "sessions, and analysts do not see each other's names (default: shared)",
+        help="one twin for all analysts, or one for each: some 40 MB more for each analyst, but a crash ends nobody "
+        "else's sessions, and analysts do not see each other's names (default: shared)",
     )
     parser.add_argument(
         "--max-public-rows",
-        type=int,
+        type=count_of,
         default=100_000,
         metavar="N",
-        help="of a public table: the twin holds a copy of each, and a larger one cannot be asked (default: 100000)",
+        help="the most rows of a public table that the twin copies; a larger table can be joined, not queried by itself "
+        "(default: 100000)",
     )
     parser.add_argument(
         "--twin-binaries",
         type=Path,
         metavar="DIR",
         help="run the twin with the PostgreSQL of this bin directory, 16 to 18 and not older than the database, as "
-        "/usr/lib/postgresql/18/bin: its fixes come from your system (default: the wheel's)",
+        "/usr/lib/postgresql/18/bin, so that your system updates it (default: the wheel's)",
     )
 
 
@@ -136,15 +147,15 @@ def _add_operator_port(parser: argparse.ArgumentParser) -> None:
     port = parser.add_argument_group("metrics and health")
     port.add_argument(
         "--metrics-port",
-        type=int,
+        type=port_of,
         metavar="PORT",
-        help="answer /metrics (Prometheus), /healthz and /readyz over HTTP there (default: nowhere)",
+        help="answer /metrics (Prometheus), /healthz and /readyz over HTTP on this port (default: off)",
     )
     port.add_argument(
         "--metrics-host",
         default="127.0.0.1",
         metavar="HOST",
-        help="address to answer them on; there is no password, and they name analysts (default: 127.0.0.1)",
+        help="address for --metrics-port; the pages need no password and name analysts (default: 127.0.0.1)",
     )
 
 
@@ -152,20 +163,20 @@ def _add_console(parser: argparse.ArgumentParser) -> None:
     console = parser.add_argument_group("web console")
     console.add_argument(
         "--console-port",
-        type=int,
+        type=port_of,
         metavar="PORT",
-        help="show operators and analysts their pages there, in a browser (default: nowhere)",
+        help="serve the web console for operators and analysts on this port (default: off)",
     )
     console.add_argument(
         "--console-host",
         default="127.0.0.1",
         metavar="HOST",
-        help="address to show them on; one that other machines reach needs --tls-certificate (default: 127.0.0.1)",
+        help="address for --console-port; one that other machines reach needs --tls-certificate (default: 127.0.0.1)",
     )
     console.add_argument(
         "--console-edit-rules",
         action="store_true",
-        help="let operators change tables in the rules file there; who can do that decides over all data",
+        help="let operators change tables in the rules file from the web console, and so decide what analysts see",
     )
     console.add_argument(
         "--console-trusted-header",
@@ -179,7 +190,7 @@ def _add_console(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NETWORK",
-        help="address or network of that gateway; may be given several times",
+        help="address or network of that gateway; may be repeated",
     )
 
 
@@ -194,37 +205,38 @@ def _add_session_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits of a session")
     limits.add_argument(
         "--statement-timeout",
-        type=float,
+        type=seconds_of,
         default=60,
         metavar="SECONDS",
-        help="for what runs on the twin, whatever the client's own time-out (default: 60)",
+        help="the most time for a statement on the twin; a client can only set less (default: 60)",
     )
     limits.add_argument(
         "--answer-timeout",
-        type=float,
+        type=seconds_of,
         default=300,
         metavar="SECONDS",
-        help="for one statement over protected rows (default: 300)",
+        help="the most time for one statement over protected rows (default: 300)",
     )
     limits.add_argument(
         "--reading-timeout",
-        type=float,
+        type=seconds_of,
         metavar="SECONDS",
-        help="for a client to take in some more of its result (default: none; it holds a connection meanwhile)",
+        help="how long a client may take to read the next part of its result, while it holds a connection "
+        "(default: no limit)",
     )
     limits.add_argument(
         "--idle-transaction-timeout",
-        type=float,
+        type=seconds_of,
         default=3600,
         metavar="SECONDS",
-        help="for a transaction whose client does nothing; 0: none (default: 3600)",
+        help="how long a client may be idle in a transaction; 0: no limit (default: 3600)",
     )
     limits.add_argument(
         "--idle-session-timeout",
-        type=float,
+        type=seconds_of,
         default=0,
         metavar="SECONDS",
-        help="for a session whose client does nothing; 0: none (default: 0)",
+        help="how long a client may be idle; 0: no limit (default: 0)",
     )
     _add_usage_limits(limits)
 
@@ -232,28 +244,32 @@ def _add_session_limits(parser: argparse.ArgumentParser) -> None:
 def _add_usage_limits(limits: argparse._ArgumentGroup) -> None:
     usage = UsageLimits()
     for name, default, what in (
-        ("memory-per-analyst", usage.memory_per_analyst, "of the twin, for sessions of one analyst"),
-        ("memory", usage.memory, "of the twin, for all sessions"),
-        ("temporary-files-per-analyst", usage.temporary_per_analyst, "of the twin's disk, for one analyst"),
-        ("temporary-files", usage.temporary, "of the twin's disk, for all"),
+        ("memory-per-analyst", usage.memory_per_analyst, "memory of the twin for sessions of one analyst"),
+        ("memory", usage.memory, "memory of the twin for all sessions"),
+        (
+            "temporary-files-per-analyst",
+            usage.temporary_per_analyst,
+            "disk for temporary files of the twin, for one analyst",
+        ),
+        ("temporary-files", usage.temporary, "disk for temporary files of the twin, for all"),
     ):
         megabytes = default // MEGABYTE
         limits.add_argument(
-            f"--{name}", type=int, default=megabytes, metavar="MB", help=f"{what} (default: {megabytes})"
+            f"--{name}", type=count_of, default=megabytes, metavar="MB", help=f"{what} (default: {megabytes})"
         )
     limits.add_argument(
         "--max-message-megabytes",
-        type=int,
+        type=count_of,
         default=16,
         metavar="MB",
-        help="of one message of the twin that the proxy has to look at; rows have no limit (default: 16)",
+        help="the largest message of the twin that the proxy has to read; rows have no limit (default: 16)",
     )
     limits.add_argument(
         "--max-views-per-session",
-        type=int,
+        type=count_of,
         default=10_000,
         metavar="N",
-        help="temporary views that a session may make in its life; 100 of them at a time (default: 10000)",
+        help="temporary views that a session may make in its life, at most 100 at a time (default: 10000)",
     )
 
 
@@ -262,25 +278,28 @@ def _add_load_limits(parser: argparse.ArgumentParser) -> None:
     load = LoadLimits()
     limits.add_argument(
         "--max-running",
-        type=int,
+        type=count_of,
         default=load.running,
         metavar="N",
         help=f"statements over protected rows at once, each on a connection of its own (default: {load.running})",
     )
     limits.add_argument(
-        "--max-running-per-analyst", type=int, metavar="N", help="of one analyst (default: three quarters of them)"
+        "--max-running-per-analyst",
+        type=count_of,
+        metavar="N",
+        help="the same for one analyst (default: three quarters of --max-running)",
     )
     limits.add_argument(
         "--max-inner-statements",
-        type=int,
+        type=count_of,
         default=load.statements,
         metavar="N",
-        help=f"that one statement may take inside, as each part of a UNION ALL does (default: {load.statements})",
+        help=f"inner statements of one statement; each part of a UNION ALL is one (default: {load.statements})",
     )
     limits.add_argument(
         "--max-cost",
         type=float,
         metavar="COST",
-        help="that the planner may expect of one statement, as EXPLAIN shows it there; what it expects depends on the "
-        "rows, so a refusal tells a bit of them (default: none)",
+        help="refuse a statement whose cost the real database's planner estimates above this, in the units of EXPLAIN; "
+        "the estimate depends on the rows, so a refusal reveals a little about them (default: no limit)",
     )
