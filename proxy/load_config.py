@@ -47,7 +47,8 @@ class ConfigurationError(Exception):
 def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Policy:
     """The rules file, or everything that is wrong with it."""
     try:
-        policy = load_policy(path.read_text(encoding="utf-8"), str(path), environment)
+        text = path.read_text(encoding="utf-8")
+        policy = load_policy(text, str(path), environment)
     except RulesError as error:
         raise ConfigurationError(f"the rules file has errors\n{error}") from None
     except UnicodeDecodeError:
@@ -58,7 +59,8 @@ def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Polic
         try:
             real_database(dsn or "")
         except ValueError as error:
-            raise ConfigurationError(f"{path}: {key}: {error}") from None
+            line = next((number for number, words in enumerate(text.splitlines(), 1) if words.startswith(f"{key}:")), 1)
+            raise ConfigurationError(f"the rules file has errors\n{path}:{line}: {key}: {error}") from None
     return policy
 
 

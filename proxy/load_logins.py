@@ -161,7 +161,9 @@ def _auth_query(policy: Policy, accounts: Mapping[str, Account]) -> AuthQuery | 
     try:
         conninfo_to_dict(dsn)
     except ProgrammingError:
-        raise ConfigurationError("logins.auth_query.database: this is not a libpq connection string") from None
+        raise ConfigurationError(
+            'logins.auth_query.database: this is not a connection string, as "host=db user=noisegate_logins"'
+        ) from None
     fresh, timeout = rules.fresh_for.total_seconds(), rules.timeout.total_seconds()
     return AuthQuery(rules.query, dsn, names, fresh_seconds=fresh, timeout_seconds=timeout)
 

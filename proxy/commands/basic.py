@@ -83,7 +83,12 @@ def certificate(folder: Path, names: Sequence[str]) -> int:
     """Write a certificate and its key."""
     try:
         made = write_certificate(folder, names)
-    except (OSError, ValueError) as error:
+    except FileExistsError:
+        words = f"{folder / 'server.key'} already exists, and is kept: remove it first, or name another folder"
+        raise ConfigurationError(words) from None
+    except OSError as error:
+        raise ConfigurationError(f"the certificate cannot be written: {folder}: {error.strerror}") from None
+    except ValueError as error:
         raise ConfigurationError(f"the certificate cannot be made: {error}") from None
     for path in made:
         say(str(path))

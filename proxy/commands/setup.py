@@ -57,7 +57,9 @@ class Wishes:
     def is_so(self, answer: bool | None, question: str, *, proposed: bool) -> bool:
         if answer is not None:
             return answer
-        return self.ask(question, "yes" if proposed else "no").lower().startswith("y")
+        while (said := self.ask(question, "yes" if proposed else "no").lower()) not in ("y", "yes", "n", "no"):
+            say(f'"{said}" is not an answer: type yes or no')
+        return said.startswith("y")
 
 
 @dataclass(frozen=True, slots=True)

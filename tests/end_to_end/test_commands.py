@@ -47,6 +47,11 @@ def test_a_wrong_command_line_ends_with_2() -> None:
         ("user rotate rules.yaml ada --grace -1", '"-1" is not a number of days, such as 7'),
         ("ledger show rules.yaml --since yesterday", '"yesterday" is not a time'),
         ("ledger show rules.yaml --last=-1", '"-1" is not a number, such as 20'),
+        ("serve rules.yaml --port 99999", '"99999" is not a port, a number from 0 to 65535'),
+        ("serve rules.yaml --max-connections -1", '"-1" is not a whole number of 1 or more'),
+        ("serve rules.yaml --statement-timeout nan", '"nan" is not a number of seconds'),
+        ("suggest customers --database 'dbnam=shop'", 'invalid connection option "dbnam"'),
+        ("init shop", "as host=db dbname=shop user=noisegate_reader, or postgresql://"),
         ("serve rules.yaml --console-edit-rules", "options of the web console do nothing without --console-port"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.support.running import START_SECONDS, command, start
 def test_a_folder_is_made_from_which_the_proxy_starts_and_answers(real_cluster: Cluster, tmp_path: Path) -> None:
     shop = make_shop(real_cluster, "guided")
     folder = tmp_path / "made here"
-    answers = "custmers\ncustomers\nEve O'Neil\nyes\nyes\n"
+    answers = "custmers\ncustomers\nEve O'Neil\nmaybe\nyes\nyes\n"
 
     done = subprocess.run(
         [sys.executable, "-m", "proxy", "init", shop.dsn, "--folder", str(folder), "--role", "guided_reader"],
@@ -25,6 +25,7 @@ def test_a_folder_is_made_from_which_the_proxy_starts_and_answers(real_cluster: 
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Which table has one row for each individual to protect? [customers]") == 2
+    assert '"maybe" is not an answer: type yes or no' in done.stdout
     assert "there is no table custmers; did you mean customers?" in done.stdout
     assert {path.name for path in folder.iterdir()} >= {
         "rules.yaml", "rules.lock", "rules.ledger", "rules.schema.json", "grants.sql", "secrets.env", "server.crt"

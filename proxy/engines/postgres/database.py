@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from typing import Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -13,6 +14,8 @@ from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.catalog import Catalog
 from rules.policy.model import Policy
 
+_EXAMPLE: Final = "host=db dbname=shop user=noisegate_reader, or postgresql://noisegate_reader@db/shop"
+
 
 class PostgresDatabase:
     """See `proxy.engines.engine.Database`."""
@@ -21,8 +24,9 @@ class PostgresDatabase:
         self._dsn = dsn
         try:
             self._parameters = conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError:
-            raise ValueError("this is not a libpq connection string") from None
+        except psycopg.ProgrammingError as error:
+            words = f"this is not a connection string, as {_EXAMPLE}: {str(error).strip()}"
+            raise ValueError(words) from None
 
     @property
     def name(self) -> str:
