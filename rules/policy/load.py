@@ -8,7 +8,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from rules.policy.logins import AuthQuery, Logins
-from rules.policy.model import Analyst, Budget, ColumnRules, Defaults, Operator, Policy, Role, TableRules
+from rules.policy.model import (
+    Analyst,
+    Budget,
+    ColumnRules,
+    Defaults,
+    MistakeAt,
+    Operator,
+    Policy,
+    Role,
+    TableRules,
+)
 from rules.policy.rules_yaml import Path, Problem, RulesError, Source, Tree, dotted
 from rules.policy.synopses import CubeRules, SynopsisRules
 
@@ -62,7 +72,7 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
     except ValidationError as error:
         known = frozenset(problems)  # what cannot be read is not judged too
         for problem in (_problem(details, source) for details in error.errors(include_url=False)):
-            if problem.path not in known:
+            if not any(path == problem.path or path.startswith(f"{problem.path}.") for path in known):
                 problems.setdefault(problem.path, set()).add(problem)
     else:
         problems |= {problem.path: {problem} for problem in _without_password(policy, source)}
@@ -109,15 +119,18 @@ def _column(rules: Tree) -> Tree:
 
 
 def _problem(details: ErrorDetails, source: Source) -> Problem:
-    path = _in_file(details["loc"], source)
     kind, context = details["type"], details.get("ctx", {})
+    cause = context.get("error")
+    path = _in_file((*details["loc"], *(cause.path if isinstance(cause, MistakeAt) else ())), source)
     if path[-1:] == ("rows_per_unit",) and kind in WORDS:
         return Problem(source.line(path), dotted(path), f'{WORDS[kind]}, or "auto up to 200"')
+    if path[-1:] in (("lower",), ("upper",)) and path != details["loc"]:  # each alternative complains
+        return Problem(source.line(path), dotted(path), "must be a number, or a date or a time, as 2027-01-31")
     if kind == "model_type" and (bare := _bare_words(path)):
         must = f"must be {' or '.join(bare)}, or a list of keys, each on a line of its own"
         close = get_close_matches(str(details["input"]), bare, n=1)
         return Problem(source.line(path), dotted(path), must, f'did you mean "{close[0]}"?' if close else "")
-    message = WORDS.get(kind) or str(context.get("error", "")) or details["msg"].replace("Input should", "must")
+    message = WORDS.get(kind) or str(cause or "") or details["msg"].replace("Input should", "must")
     hint = ""
     if kind == "extra_forbidden":
         hint = GONE.get(dotted(path)) or _suggestion(str(path[-1]), _keys_at(path[:-1]))

@@ -25,6 +25,14 @@ def _padding(value: object) -> object:
     return value if value is None or value == "full" else parse_duration(value)
 
 
+class MistakeAt(ValueError):
+    """A mistake that shows when the whole file is read, and the place where it stands."""
+
+    def __init__(self, path: tuple[str, ...], message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 @dataclass(frozen=True, slots=True)
 class UnitStep:
     """Say how a row names its unit: by its own column, or through a foreign key to a row of another protected table."""
@@ -72,7 +80,7 @@ class ColumnRules(Model):
         if self.other and self.values is None and self.lower is None and self.bounds is None:
             raise ValueError("other needs values, or lower and upper")
         if self.hidden and not self.nullable:
-            raise ValueError("a hidden column cannot have other")
+            raise ValueError("a hidden column cannot have nullable")
         return self
 
 
@@ -227,14 +235,16 @@ class Policy(Model):
         names = [table_name(text) for text in self.tables]
         twice = {str(name) for name in names if names.count(name) > 1}
         if twice:
-            raise ValueError(f"tables named twice: {', '.join(sorted(twice))}")
+            second = next(text for text in reversed(self.tables) if str(table_name(text)) in twice)
+            raise MistakeAt(("tables", second), f"tables named twice: {', '.join(sorted(twice))}")
         return self
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
         both = sorted(self.operators.keys() & self.analysts.keys())
         if both:
-            raise ValueError(f"a name cannot be both an operator and an analyst: {', '.join(both)}")
+            words = f"a name cannot be both an operator and an analyst: {', '.join(both)}"
+            raise MistakeAt(("operators", both[0]), words)
         return self
 
     @model_validator(mode="after")
@@ -242,7 +252,8 @@ class Policy(Model):
         unknown = sorted(name for name, analyst in self.analysts.items() if analyst.role not in {None, *self.roles})
         if unknown:
             wanted = self.analysts[unknown[0]].role
-            raise ValueError(f'the role "{wanted}" of {unknown[0]} is not in roles')
+            words = f'the role "{wanted}" of {unknown[0]} is not in roles'
+            raise MistakeAt(("analysts", unknown[0], "role"), words)
         return self
 
     @property

@@ -160,7 +160,18 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         ),
         ("  per: month", "  per: month\n  per: day", "rules.yaml:23: budget.per: this key is repeated"),
         ("${NOISEGATE_DATABASE}", "${NOISEGATE_DATABSE}", "the variable NOISEGATE_DATABSE is not set"),
-        ("  products: public", "  products: public\n  public.products: public", "tables named twice: products"),
+        (
+            "  products: public",
+            "  products: public\n  public.products: public",
+            "rules.yaml:19: tables.public.products: tables named twice: products",
+        ),
+        (
+            "analysts:\n",
+            f'operators:\n  ada: {{password: "{VERIFIER}"}}\nanalysts:\n',
+            "operators.ada: a name cannot be both an operator and an analyst: ada",
+        ),
+        ("epsilon: 5", "role: x", 'analysts.ada.role: the role "x" of ada is not in roles'),
+        ("email:      hidden", "email: {hidden: true, nullable: false}", "a hidden column cannot have nullable"),
         ("budget:", "budgets:", 'budgets: unknown key (did you mean "budget"?)'),
         ("unit: customers.id", "unit: [", "not YAML"),
     ],
@@ -175,6 +186,20 @@ def test_all_mistakes_are_told_at_once() -> None:
     broken = GOOD.replace("epsilon: 20", "epsilon: 0").replace("fresh_for: 1 day", "fresh_for: soon")
 
     assert len(complaints(broken).splitlines()) == 2
+
+
+def test_a_bound_of_the_wrong_kind_is_told_once() -> None:
+    said = complaints(GOOD.replace("lower: 0, upper: 500.50", "lower: cheap, upper: 500.50"))
+
+    assert said == (
+        "rules.yaml:14: tables.shop.orders.columns.amount.lower: must be a number, or a date or a time, as 2027-01-31"
+    )
+
+
+def test_a_bound_that_cannot_be_read_is_not_missing() -> None:
+    said = complaints(GOOD.replace("lower: 1920-01-01", "lower: 1920-02-31"))
+
+    assert len(said.splitlines()) == 1
 
 
 def test_a_password_never_stands_in_a_complaint() -> None:
