@@ -190,10 +190,24 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
         yield warning(here, f'"{step.column}" can be null: rows without a unit are never counted')
     if step.target is not None:
         yield from _step(here, table, step.column, step.target, step.target_column, policy, catalog)
-    elif not (table.is_unique((step.column,)) or rules.rows_per_unit):
-        words = "rows_per_unit is not given: the most rows of a unit that count are chosen privately for each query"
-        yield warning(path, words, _SAVED)
+    else:
+        yield from _other_key(here, table, step.column, policy, catalog)
+        if not (table.is_unique((step.column,)) or rules.rows_per_unit):
+            words = "rows_per_unit is not given: the most rows of a unit that count are chosen privately for each query"
+            yield warning(path, words, _SAVED)
     yield from _other_ways(here, table, step.column, policy)
+
+
+def _other_key(here: str, table: Table, column: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """An order's number is no customer's, though both are integers: the foreign key says which it is."""
+    for key in keys_with_partitions(table, catalog):
+        rules = policy.find_table(key.target)
+        if key.columns != (column,) or rules is None or rules.unit is None:
+            continue
+        way, target = rules.unit_step(), f"{key.target}.{key.target_columns[0]}"
+        if way.target is not None or way.column != key.target_columns[0]:
+            words = f'"{column}" refers to {target}, which is not the unit: {policy.unit} would not be protected'
+            yield warning(here, words, f'write "{column} -> {target}"')
 
 
 def _step(

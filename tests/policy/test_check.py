@@ -291,3 +291,14 @@ def test_an_absurd_budget_is_told_in_words(budget: str, severity: str, path: str
         finding for finding in check_policy(policy(text), CATALOG) if finding.path == path and words in finding.message
     ]
     assert [finding.severity for finding in found] == [severity]
+
+
+def test_a_unit_column_that_refers_to_another_key_is_warned_of() -> None:
+    text = RULES.replace("order_id -> orders.id", "order_id")
+    found = check_policy(policy(text), CATALOG)
+
+    (said,) = [finding for finding in found if finding.path == "tables.items.unit"]
+    assert said.severity == Severity.WARNING
+    assert said.message.startswith('"order_id" refers to orders.id, which is not the unit')
+    assert said.hint == 'write "order_id -> orders.id"'
+    assert not [finding for finding in check_policy(policy(), CATALOG) if "not the unit" in finding.message]
