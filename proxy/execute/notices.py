@@ -130,7 +130,8 @@ def few_units_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
             are = "group has" if len(hidden) == 1 else "groups have"
             lacking = "no numbers" if all(len(few) == len(least.measures) for few in hidden) else "not all numbers"
             which = f"{len(hidden)} of {len(groups)} {are} {lacking}" if question.block.keys else f"there are {lacking}"
-            notices.append(f"{which}: noise tells fewer than {least.units:,} units there (min_units of the rules)")
+            words = f"by noised counts there are fewer than {least.units:,} units (min_units of the rules)"
+            notices.append(f"{which}: {words}")
     return tuple(dict.fromkeys(notices))
 
 
@@ -166,7 +167,7 @@ def agreement_notices(answered: Sequence[Answered]) -> tuple[str, ...]:
     if not blocks:
         return ()
     answers = "answer" if len(blocks) == 1 else "answers"
-    return (f"made to agree with {len(blocks)} other {answers} of yours: parts and totals add up",)
+    return (f"made to agree with {len(blocks)} other {answers} of yours, so that parts and totals add up",)
 
 
 def reuse_notice(questions: Sequence[Question]) -> str | None:
@@ -175,12 +176,12 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
     if not times:
         return None
     most = max(question.combined for question in questions)
-    mean = "" if most < 2 else f" and later, as the mean of up to {most} releases"
+    mean = "" if most < 2 else f" and later ones, averaged over up to {most} releases"
     summed = max(question.summed for question in questions)
-    mean += "" if summed < 2 else f", as sums of up to {summed:,} of its cells"
+    mean += "" if summed < 2 else f", summed from up to {summed:,} of their cells"
     first = f"{min(times):%Y-%m-%d %H:%M} UTC"
     part = " in part" if any(question.is_fresh or question.chosen for question in questions) else ""
-    return f"reused{part} the answer of {first}{mean}; SET noisegate.reuse = off draws, and charges, a fresh one"
+    return f"reused{part} the answer of {first}{mean}; for a fresh one, at a new charge, SET noisegate.reuse = off"
 
 
 def margins_notice(margins: Sequence[Margin]) -> str:

@@ -145,8 +145,8 @@ def limited(bounding: Bounding, contributions: Sequence[Contribution], *, is_pri
     if not bounding.limits_groups or not (counts_units or is_private):
         return ()
     groups = "1 group" if bounding.groups == 1 else f"{bounding.groups:,} groups"
-    where = "where units are counted" if counts_units else "for the threshold above which a group is shown"
-    return (f"a unit counts in at most {groups} {where}; SET noisegate.groups_per_unit says how many",)
+    why = "where units are counted" if counts_units else "in the threshold above which a group is shown"
+    return (f"a unit counts in at most {groups} {why}; to change this, SET noisegate.groups_per_unit",)
 
 
 def find_cuts(cap: Cap, bounding: Bounding, parts: Sequence[Contribution], groups: int | None) -> tuple[Cut, ...]:

@@ -638,7 +638,7 @@ async def test_an_analyst_is_told_cost_remainder_margin_and_age(desk: Desk) -> N
     )
     assert again.notices == (
         "ε 0 spent, 998 of 1000 left; 95% of counts within ±3, of sums within ±3,000; no row is cut",
-        "reused the answer of 2026-11-21 12:00 UTC; SET noisegate.reuse = off draws, and charges, a fresh one",
+        "reused the answer of 2026-11-21 12:00 UTC; for a fresh one, at a new charge, SET noisegate.reuse = off",
     )
 
 
