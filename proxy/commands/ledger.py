@@ -124,7 +124,8 @@ def verify(settings: Settings) -> int:
         return (await ledger.checkpoints.verify(hurries=True)).sum
 
     whole = run(with_ledger(settings, read_rules(settings.rules), walk))
-    say(f"every entry up to the last, {whole.number}, is as it was written: {whole.charges} charges in all")
+    charges = "1 charge" if whole.charges == 1 else f"{whole.charges:,} charges"
+    say(f"verified all {whole.number:,} entries, with {charges}: nothing was changed")
     return 0
 
 

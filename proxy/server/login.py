@@ -176,7 +176,7 @@ class LoginHandler:
         self._startup = startup
         self._context.doorway.leave(self._guest.abort)
         if startup.user in self._context.operators and startup.database != CONSOLE:
-            raise LoginRefused("28000", f'operators have the database "{CONSOLE}" alone', reason="operator")
+            raise LoginRefused("28000", f'operators connect to the database "{CONSOLE}" only', reason="operator")
         if not self._context.has(startup.database, startup.user):
             raise LoginRefused("3D000", f'database "{startup.database}" does not exist', reason="database")
         if startup.user not in self._context.operators:  # they have to come in when it is full, too

@@ -201,7 +201,7 @@ def without_answer(statement: Statement) -> Refusal:
             hint="Use EXPLAIN without ANALYZE, which shows the cost and the accuracy and runs nothing.",
         )
     return NotAllowed(
-        "COPY of a table is not allowed",
+        "COPY of a protected table is not allowed",
         hint="Use COPY (SELECT …) TO STDOUT, with aggregates such as count(*) over protected rows.",
     )
 
