@@ -39,8 +39,8 @@ class Freeze:
         seen = read_lock(self.rules)
         if seen is None:
             tell(
-                f"warning: there is no {lock_of(self.rules).name}: the schema as it is now is taken as seen, at each "
-                f"start and reload anew. noisegate lock {self.rules} keeps it"
+                f"warning: there is no {lock_of(self.rules).name}, so each start and reload shows analysts the columns "
+                f"that exist then; run noisegate lock {self.rules} to record the schema"
             )
         return replace(self, seen=seen or see(policy, catalog))
 

@@ -82,7 +82,8 @@ class CheckReport:
         bought = ", ".join(f"{name} {number:,}" for name, number in self._statements())
         period = "in all" if per == "ever" else f"a {per}"
         more = ", more where zCDP grants them" if self.policy.budget.delta else ""
-        yield f"Supported queries. New statements at ε {default:f} {period}{more}: {bought}. Noise in 95% of answers:"
+        yield f"The budget pays for this many new statements at ε {default:f} {period}{more}: {bought}."
+        yield "Supported queries, and how far noise moves 95% of their answers:"
         if public := [str(use.table.name) for use in self.uses if use.public]:
             yield f"  exact: {', '.join(public)}"
         tables: dict[tuple[str, ...], list[str]] = {}

@@ -152,7 +152,9 @@ def lock(rules: Path, *, is_forced: bool = False) -> int:
 def _about_twin(catalog: Catalog) -> Iterator[Finding]:
     real, shown = catalog.version // 10_000, version_for(catalog.version)
     if shown != real:
-        yield note("database", f"it is PostgreSQL {real}, and clients talk to its twin, which is {shown}")
+        yield note(
+            "database", f"the database is PostgreSQL {real}; its twin, which clients talk to, is PostgreSQL {shown}"
+        )
     yield from (note("database", words) for words in collation_notes(catalog, shown))
 
 

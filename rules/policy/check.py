@@ -43,11 +43,11 @@ def _database(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     if policy.budget.delta == 0:
         yield note(
             "budget.delta",
-            "0: groups are shown that the rules or the catalog list, and none that are found in the data",
+            "0: analysts see the groups that the rules or the catalog list, and none that are found in the data",
         )
     least, many = policy.defaults.least_epsilon, " (more where zCDP grants them)" if policy.budget.delta else ""
-    statements = f"{policy.budget.epsilon // least:,f} of it{many} use up a period's budget"
-    yield note("defaults.min_epsilon", f"{least:f}: no statement may ask for less ε, and {statements}")
+    statements = f"{policy.budget.epsilon // least:,f} such statements{many} use up a period's budget"
+    yield note("defaults.min_epsilon", f"{least:f}: no statement may ask for less ε; {statements}")
     if policy.previews == "synopsis" and not policy.schemas:
         yield warning("previews", "synopsis: the rules define no synopsis, so previews are refused", "add synopses")
     if policy.previews == "synthetic":
@@ -124,8 +124,8 @@ def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catal
 
 
 _SAVED = (
-    "a number in its place, if it is within twice of the best, saves up to two thirds of the error of fewer than 4 "
-    "groups"
+    "a number, if it is at most twice the best one and at least half of it, saves up to two thirds of the error of "
+    "answers with fewer than 4 groups"
 )
 
 
@@ -253,7 +253,7 @@ def _other_ways(here: str, table: Table, column: str, policy: Policy) -> Iterato
 
 def _column(here: str, column: Column, table: Table, rules: ColumnRules) -> Iterator[Finding]:
     if rules.hidden:
-        yield note(here, "hidden: it does not exist for analysts")
+        yield note(here, "hidden from analysts")
         return
     if rules.randomized is not None:
         yield from check_randomized(here, column, table, rules.randomized)

@@ -155,7 +155,7 @@ class RulesDraft:
         elif personal:
             yield f"  # {name} is left out: {', '.join(personal[:4])} may be about people{remark(table)}\n"
         else:
-            why = "IF nothing in it is about people: no key and no name leads to any"
+            why = "IF nothing in it is about people: no key and no column name points to any"
             yield f"  # {name}: public     # {why}{remark(table)}\n"
 
     def _is_view_of_protected(self, view: Table) -> bool:
@@ -181,7 +181,7 @@ def _protected(name: str, table: Table, way: Way, looked: Mapping[str | None, Lo
     if (rows := looked.get(None, LookResult()).rows) is not None:
         yield f"    rows_per_unit: {rows}   # by a private look: about 19 of 20 units have no more\n"
     elif not table.is_unique((way.unit,)):
-        yield f"    rows_per_unit: {ROWS}   # how many rows of one unit count at most: chosen privately, or a number\n"
+        yield f"    rows_per_unit: {ROWS}   # the most rows of one unit that count: chosen privately, or a number\n"
     look_results = {column: look_result for column, look_result in looked.items() if column is not None}
     lines, are_rules = column_lines(table, way.unit.partition(" ->")[0], of_units=way.is_unit, looked_at=look_results)
     if lines:

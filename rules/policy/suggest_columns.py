@@ -78,7 +78,7 @@ def column_line(column: Column, table: Table, bounds: str | None = None, *, of_u
     if bounds is not None:
         return f"      {name}: {bounds}     # {column.type.sql}: by a private look{remark(column)}\n"
     if identifies(column, table, of_units=of_units):
-        return f"      {name}: hidden     # seems to tell who somebody is{remark(column)}\n"
+        return f"      {name}: hidden     # may identify a person{remark(column)}\n"
     if column.generated == "v":
         return f"      # {name} does not exist for analysts: it is computed when it is read, which can fail on a row\n"
     comment = _rest_of_line(column, table)
@@ -89,7 +89,7 @@ def _rest_of_line(column: Column, table: Table) -> str:
     """Return what follows a column's name: what is known of it, or what is asked."""
     kind, type_name = kind_of(column.type), column.type.sql
     checked = [check.definition for check in table.checks if column.name in check.columns and check.proves]
-    by_check = f", unless this says it: {checked[0]}" if checked else ""
+    by_check = f", unless this CHECK says enough: {checked[0].removeprefix('CHECK ')}" if checked else ""
     computed = ", computed from other columns" if column.generated == "s" else ""
     if column.type.labels:
         shown = ", ".join(column.type.labels[:8])
@@ -97,9 +97,9 @@ def _rest_of_line(column: Column, table: Table) -> str:
     comment = f"     # {type_name}{computed}"
     match kind:
         case "integer" | "number" | "float" if not numbers_something(column, table):
-            return f": {{lower: LEAST, upper: MOST}}{comment}: a sum needs what is possible{by_check}"
+            return f": {{lower: LEAST, upper: MOST}}{comment}: bounds are needed to sum it{by_check}"
         case "date" | "timestamp":
-            return f": {{lower: FIRST-DAY, upper: LAST-DAY}}{comment}: groups by month need no δ then{by_check}"
+            return f": {{lower: FIRST-DAY, upper: LAST-DAY}}{comment}: with bounds, groups by month need no δ{by_check}"
         case "text" if listed := _listed(column, table):
             return f": {{values: [{', '.join(map(as_key, listed))}]}}{comment}: the values that its CHECK lets in"
         case "text":

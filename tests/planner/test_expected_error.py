@@ -82,7 +82,8 @@ def test_a_report_groups_notes_and_is_read_by_programs(planner: Planner, uses: d
         "r.yaml:10: note: customers.email, orders.note: hidden",
     ]
     assert "    count of rows: ±30 at ε 0.1, ±3 at ε 1, ±0 at ε 5" in lines
-    assert any(line.endswith("all together 1,000, ada 1,000, bob 500. Noise in 95% of answers:") for line in lines)
+    assert any(line.endswith(": all together 1,000, ada 1,000, bob 500.") for line in lines)
+    assert "Supported queries, and how far noise moves 95% of their answers:" in lines
     assert lines[-1] == "r.yaml: fine, with 1 warning"
     tree = json.loads(report.as_json())
     assert tree["statements"] == {"all together": 1000, "ada": 1000, "bob": 500}

@@ -166,8 +166,8 @@ def test_a_server_that_is_too_old_or_too_new_is_told_by_its_version(version: int
 def test_the_least_charge_is_told_with_how_many_fit() -> None:
     notes = "\n".join(map(str, check_policy(policy(RULES), CATALOG)))
 
-    assert "note: defaults.min_epsilon: 0.001: no statement may ask for less ε, and " in notes
-    assert "000 of it (more where zCDP grants them) use up a period's budget" in notes
+    assert "note: defaults.min_epsilon: 0.001: no statement may ask for less ε; " in notes
+    assert "000 such statements (more where zCDP grants them) use up a period's budget" in notes
 
 
 def test_gaussian_noise_needs_a_delta_and_is_warned_of() -> None:

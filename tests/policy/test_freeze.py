@@ -138,10 +138,10 @@ def test_what_a_changed_schema_needs_is_drafted() -> None:
         "# take out customers.columns.city: there is no such column any more",
         "  customers:",
         "      # email appeared (text): hidden until noisegate lock",
-        "      email: hidden     # seems to tell who somebody is",
+        "      email: hidden     # may identify a person",
         "  orders:",
         "      # weight appeared (integer): hidden until noisegate lock",
-        "      # weight: {lower: LEAST, upper: MOST}     # integer: a sum needs what is possible",
+        "      # weight: {lower: LEAST, upper: MOST}     # integer: bounds are needed to sum it",
         "  # visits: {unit: customer_id, rows_per_unit: auto up to 100}     # IF customer_id is customers.id: "
         "no valid foreign key says so",
     ]
