@@ -131,8 +131,8 @@ def _add_twin(parser: argparse.ArgumentParser) -> None:
         type=count_of,
         default=100_000,
         metavar="N",
-        help="the most rows of a public table that the twin copies; a larger table can be joined, not queried by itself "
-        "(default: 100000)",
+        help="the most rows of a public table that the twin copies; a larger table can be joined, but not queried by "
+        "itself (default: 100000)",
     )
     parser.add_argument(
         "--twin-binaries",
