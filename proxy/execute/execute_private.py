@@ -165,7 +165,7 @@ class PrivateExecution:
             raise inner_failure() from None
         others = iter(map(tuple, kept_of))
         return [
-            (question.with_others(list(islice(others, len(release)))), noised)
+            (question.with_others(list(islice(others, len(release))), receipt.charge), noised)
             for (question, noised), release in zip(drawn, releases, strict=True)
         ]
 

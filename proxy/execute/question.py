@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from proxy.execute.known_releases import Kept, Relatives
 from proxy.execute.released_cells import (
@@ -50,6 +51,7 @@ class Question:
     reported: int | None = None  # the report that was drawn for this question
     known_top: KeptRelease | None = None  # which groups were chosen
     ranks: tuple[int, ...] | None = None  # the choice that was drawn for this question
+    charge: int | None = None  # that has paid for what was drawn
 
     @property
     def fresh(self) -> tuple[int, ...]:
@@ -165,6 +167,15 @@ class Question:
         )
 
     @property
+    def origins(self) -> frozenset[tuple[int, str, str]]:
+        """Name the releases that its numbers are made of, by what drew them: alike when they serve again."""
+        kept = (*self.answered, *chain.from_iterable(self.beside.values()))
+        names = {(each.charge, each.release.block, each.release.measure) for each in kept}
+        if self.charge is not None:
+            names |= {(self.charge, self.key, measure_key(self.block.measures[index])) for index in self.fresh}
+        return frozenset(names)
+
+    @property
     def combined(self) -> int:
         """Of how many releases a measure is the mean, at most."""
         drawn = {index: 1 + len(self.beside.get(index, ())) for index in self.fresh if self._is_summed(index)}
@@ -200,11 +211,12 @@ class Question:
     def _choice(self, ladder: Ladder, bound: int) -> Release:
         return Release(self.key, ladder_key(ladder), mechanism_of_ladder(ladder), NO_GROUPS, (bound,))
 
-    def with_others(self, fresh_kept: Sequence[Kept]) -> "Question":
-        """The question with what the analyst has besides each of its releases."""
+    def with_others(self, fresh_kept: Sequence[Kept], charge: int) -> "Question":
+        """The question with what the analyst has besides each of its releases, which a charge has paid for."""
         others = len(self.chosen) + (self.reported is not None) + (self.ranks is not None)
         fresh = zip(self.fresh, fresh_kept[others:], strict=True)
-        return replace(self, beside={index: kept for index, kept in fresh if self._is_summed(index)})
+        beside = {index: kept for index, kept in fresh if self._is_summed(index)}
+        return replace(self, beside=beside, charge=charge)
 
     def complete(self, drawn: Noised, *, group_size: int) -> Noised:
         """Put together what was drawn and what was known, with the law of the noise in it."""

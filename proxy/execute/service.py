@@ -53,6 +53,7 @@ class Answer:
     released: tuple[tuple[Block, Noised], ...] = ()  # the numbers of which it is made
     is_free: bool = True
     cut: str = ""  # how the notice of the cost ends: what margins do not include
+    origin: str = ""  # names the releases of which it is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +271,7 @@ class Service:
         blocks, size = [question.block for question in questions], context.rulebook.policy.group_size
         last = last_rows(receipt, shown, blocks, self._clock(), group_size=size)
         notices = (*plan.notices, cost, *shown.notices)
-        answer = Answer(shown.columns, notices, last, shown.released, receipt.is_free, shown.cut)
+        answer = Answer(shown.columns, notices, last, shown.released, receipt.is_free, shown.cut, shown.origin)
         if receipt.is_free:
             self._again.keep(plan, context, questions, reading, Free(answer, receipt, reused), shown.size)
         return answer
@@ -345,6 +346,5 @@ class Service:
 
 def _stay_alive() -> None:
     """Only the statement was cancelled: the task that asked goes on with its session."""
-    task = asyncio.current_task()
-    if task is not None:
+    if (task := asyncio.current_task()) is not None:
         task.uncancel()

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from hashlib import blake2b
 from itertools import chain, islice
 from math import isfinite
 from typing import Final
@@ -26,6 +27,7 @@ from proxy.execute.notices import (
     undefined_notices,
     what_is_cut,
 )
+from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook
 from rules.accounting.store import Receipt
 from rules.mechanisms.noised_outputs import Text
@@ -58,6 +60,7 @@ class Shown:
     is_cut: tuple[str, ...]  # the same, by itself
     notices: tuple[str, ...]
     released: tuple[tuple[Block, Noised], ...]  # of what it is made
+    origin: str  # a digest that names these releases
 
     @property
     def size(self) -> int:
@@ -91,7 +94,14 @@ def show(plan: Plan, answered: Sequence[Answered], rulebook: Rulebook) -> Shown:
             *(() if again is None else (again,)),
         ),
         tuple(pairs),
+        _origin(questions),
     )
+
+
+def _origin(questions: Sequence[Question]) -> str:
+    """Tell whether two answers are made of the same releases, and not only of equal numbers."""
+    names = [sorted(question.origins) for question in questions]
+    return blake2b(repr(names).encode(), digest_size=16).hexdigest()
 
 
 def _marks_notice(marks: Sequence[Sequence[Text]], *, by_rows: bool) -> Iterator[str]:

@@ -8,7 +8,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 from proxy.execute.service import Answer
@@ -118,7 +117,7 @@ class Prerequisites(ABC):
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
-        known = InnerAnswer(first.inner, names, types, rows, _origin(plan))
+        known = InnerAnswer(first.inner, names, types, rows, answer.origin)
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
@@ -155,12 +154,6 @@ class Prerequisites(ABC):
             raise TooComplex(f"a subquery returns more than {_MOST_ROWS} rows", hint="Add LIMIT to the subquery.")
         codec = self._relay.codec
         return tuple(tuple(None if value is None else value.decode(codec) for value in row) for row in rows)
-
-
-def _origin(plan: Plan) -> str:
-    if not plan.blocks:
-        return ""
-    return blake2b("\0".join(block.canonical for block in plan.blocks).encode(), digest_size=16).hexdigest()
 
 
 def _correlated() -> Refusal:

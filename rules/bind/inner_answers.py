@@ -74,7 +74,7 @@ class InnerAnswer:
     names: tuple[str, ...]
     types: tuple[str, ...]  # format_type of each
     rows: tuple[tuple[str | None, ...], ...]
-    origin: str = ""  # which private blocks they were made of; "" of public rows
+    origin: str = ""  # which releases they were made of; "" of public rows
 
 
 def find_released(query: s.Query, use: Use, known: tuple[InnerAnswer, ...], links: Links = ()) -> InnerAnswer:

@@ -200,3 +200,25 @@ def test_groups_of_a_public_table_are_listed_from_its_rows(session: psycopg.Conn
     assert answered == {category for (category,) in session.execute("SELECT DISTINCT category FROM products")}
     assert f"groups: {len(answered)}" in planned
     assert not any("groups of each unit" in notice for notice in told)
+
+
+def test_what_others_were_answered_first_cannot_be_guessed(shop: RealDatabase, tmp_path: Path) -> None:
+    """A constant beside an own answer is as cheap if it is what somebody else's answer was."""
+    above = "SELECT count(*) FROM orders WHERE amount > (SELECT {} FROM orders)"
+    told: list[str] = []
+    with noisegate(tmp_path, shop.dsn, rules=RULES) as proxy:
+        with psycopg.connect(proxy.dsn("ada"), autocommit=True) as ada:
+            ada.execute("SET noisegate.epsilon = 0.5")
+            ada.execute(above.format("round(avg(amount))"))
+            ada.execute("SET noisegate.epsilon = 0.01")
+            row = ada.execute("SELECT round(avg(amount)) FROM orders").fetchone()
+        with psycopg.connect(proxy.dsn("bob"), autocommit=True) as bob:
+            bob.execute("SET noisegate.epsilon = 0.2; SET noisegate.reuse = off")
+            bob.execute("SELECT avg(amount) FROM orders")
+            bob.execute("SET noisegate.reuse = on")
+            bob.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+            assert row is not None
+            for guessed in (row[0], row[0] + 1000):
+                told.clear()
+                bob.execute(above.format(f"{guessed} + 0 * round(avg(amount))"))
+                assert spent(told) == Decimal("0.1"), guessed
