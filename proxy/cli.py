@@ -36,7 +36,7 @@ aggregates are answered with calibrated noise, and a ledger keeps what has been 
 """
 EXITS = """\
 exit codes: 0 done · 1 failed, with a message · 2 wrong command line · 3 warnings of check --strict ·
-            4 the database cannot be reached
+            4 the database cannot be reached or read
 """
 
 

@@ -104,13 +104,13 @@ def _restore(actions: "Names[argparse.ArgumentParser]") -> Made:
     parser = actions.add_parser(
         "restore",
         help="put a copy in the place of a lost ledger",
-        description="Check a copy, hold its end against the anchor, and make the ledger of it where none is. The "
+        description="Check a copy, compare its end with the anchor, and make the ledger from it if there is none. The "
         "ledger keeps that this was done, and how many entries were missing.",
     )
     add_rules(parser)
     parser.add_argument("copy", type=Path, metavar="FILE", help="a file that `ledger backup` has written")
     parser.add_argument(
-        "--missing", type=_count, metavar="N", help="go on though the anchor knows of N entries that the copy has not"
+        "--missing", type=_count, metavar="N", help="go on although the copy lacks N entries that the anchor knows"
     )
     return parser, lambda settings, options: ledger_commands.restore(settings, options.copy, options.missing)
 
@@ -135,7 +135,7 @@ def _compact(actions: "Names[argparse.ArgumentParser]") -> Made:
         "compact",
         help="close old entries into a sum, so that the ledger opens quickly",
         description="Add up old entries, append the sum to the chain, and delete what it stands for, a little at a "
-        "time: proxies go on. Accounts stay as they are; who asked what before is not known any more, so make a "
+        "time: proxies go on. Accounts stay as they are; who asked what before then is forgotten, so make a "
         "backup first. Give the anchor, or an idle proxy's own anchor will not know the new end.",
     )
     add_rules(parser)

@@ -230,7 +230,7 @@ def _add_check(names: "Names[argparse.ArgumentParser]") -> None:
         "--ledger",
         metavar="PLACE",
         default=os.environ.get("NOISEGATE_LEDGER"),
-        help="where bounds: auto are kept (default: as for serve); without such columns it is not read",
+        help="the ledger with the ranges of bounds: auto, read only if the rules have these (default: as for serve)",
     )
     parser.set_defaults(
         run=lambda options: check(
@@ -247,8 +247,8 @@ def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
     parser = names.add_parser(
         "suggest",
         help="draft rules from the database's catalog",
-        description="Print a first rules file, made from the catalog alone, and no row is read; or with --epsilon also "
-        "from a private look at the rows, whose cost is charged to the ledger before.",
+        description="Print a first rules file. It is made from the catalog alone, and no row is read. With --epsilon "
+        "it also takes a private look at the rows, which is charged to the ledger first.",
     )
     _add_look(parser)
     parser.add_argument(
@@ -258,7 +258,7 @@ def _add_suggest(names: "Names[argparse.ArgumentParser]") -> None:
         "--diff",
         type=Path,
         metavar="RULES",
-        help="instead: what this rules file needs since the schema changed, by its lock file",
+        help="print only what this rules file needs since the schema changed, by its lock file",
     )
     parser.add_argument(
         "--database", metavar="DSN", help="a libpq connection string (default: the variable NOISEGATE_DATABASE)"

@@ -208,7 +208,7 @@ def add_to(names: "Names[argparse.ArgumentParser]") -> None:
     )
     for action in (made, dropped, reported, exported):
         add_rules(action)
-        action.add_argument("name", metavar="NAME", help="of the synopsis")
+        action.add_argument("name", metavar="NAME", help="name of the synopsis")
         add_ledger(action)
     _add_files(exported)
     made.set_defaults(run=lambda options: make(settings_of(options), options.name))
@@ -225,6 +225,9 @@ def _export(options: argparse.Namespace) -> int:
 def _add_files(export: argparse.ArgumentParser) -> None:
     formats = ("csv", "parquet")
     export.add_argument(
-        "--format", choices=formats, default="csv", help="of the files (default: csv); parquet is an extra"
+        "--format",
+        choices=formats,
+        default="csv",
+        help="format of the files (default: csv); parquet needs noisegate[parquet]",
     )
     export.add_argument("folder", type=Path, metavar="FOLDER", help="where the files go; it must not exist")

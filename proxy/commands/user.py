@@ -251,7 +251,7 @@ def _add(actions: "Names[argparse.ArgumentParser]") -> None:
     parser = _action(actions, "add", "add an analyst")
     parser.add_argument("--role", help="one of the roles of the rules")
     parser.add_argument("--epsilon", type=epsilon_of, metavar="E", help="ε of this analyst in a period")
-    parser.add_argument("--until", type=moment_of, metavar="TIME", help="until when the name can log in")
+    parser.add_argument("--until", type=moment_of, metavar="TIME", help="the name can log in until then")
     parser.set_defaults(
         run=lambda options: add(options.rules, NewUser(options.name, options.role, options.epsilon, options.until))
     )
@@ -260,7 +260,7 @@ def _add(actions: "Names[argparse.ArgumentParser]") -> None:
 def _rotate(actions: "Names[argparse.ArgumentParser]") -> None:
     parser = _action(actions, "rotate", "set a new password; the old one stays valid for a while")
     parser.add_argument(
-        "--grace", type=_days, default=GRACE, metavar="DAYS", help="how long the old one is valid (default: 7)"
+        "--grace", type=_days, default=GRACE, metavar="DAYS", help="how long the old password stays valid (default: 7)"
     )
     parser.set_defaults(run=lambda options: rotate(options.rules, options.name, grace=options.grace))
 
@@ -268,7 +268,7 @@ def _rotate(actions: "Names[argparse.ArgumentParser]") -> None:
 def _action(actions: "Names[argparse.ArgumentParser]", action: str, words: str) -> argparse.ArgumentParser:
     parser = actions.add_parser(action, help=words, description=f"{words[0].upper()}{words[1:]}.")
     add_rules(parser)
-    parser.add_argument("name", type=_name, metavar="NAME", help="of the analyst")
+    parser.add_argument("name", type=_name, metavar="NAME", help="name of the analyst")
     return parser
 
 
