@@ -133,7 +133,7 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
                 root.execute(b"RELOAD")
             running.rules.write_text(good)
             root.execute(b"RELOAD")
-            with pytest.raises(psycopg.OperationalError, match="alone"):
+            with pytest.raises(psycopg.OperationalError, match='operators connect to the database "noisegate" only'):
                 psycopg.connect(running.dsn("ada", user="root"))
             with pytest.raises(psycopg.OperationalError, match="does not exist"):
                 psycopg.connect(running.dsn("ada", dbname="noisegate"))

@@ -132,7 +132,7 @@ async def test_it_is_told_that_numbers_are_means_and_how_far_noise_may_have_move
 
     assert mean.notices[0].startswith("ε 0 spent")
     assert "95% of counts within ±14" in mean.notices[0]  # nearly normal, with half of the standard deviation
-    assert "as the mean of up to 4 releases" in mean.notices[1]
+    assert "averaged over up to 4 releases" in mean.notices[1]
 
 
 async def test_releases_of_integers_in_parts_of_one_are_whole_and_put_together_as_any_other(desk: Desk) -> None:
