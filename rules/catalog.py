@@ -208,6 +208,17 @@ class Catalog:
         """Partitions and inheritance children of a table, themselves."""
         return tuple(table for table in self.tables if name in table.parents)
 
+    def ancestors_of(self, table: Table) -> tuple[Table, ...]:
+        """All tables whose rows the rows of this one are too."""
+        above: dict[TableName, Table] = {}
+        waiting = list(table.parents)
+        while waiting:
+            parent = self.find_table(waiting.pop())
+            if parent is not None and parent.name not in above:
+                above[parent.name] = parent
+                waiting += parent.parents
+        return tuple(above.values())
+
 
 # Encodings that Python knows under another name; the others it finds by PostgreSQL's own.
 _NAMED: Final = {

@@ -196,6 +196,16 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
             words = "rows_per_unit is not given: the most rows of a unit that count are chosen privately for each query"
             yield warning(path, words, _SAVED)
     yield from _other_ways(here, table, step.column, policy)
+    yield from _other_unit(here, table, rules, policy, catalog)
+
+
+def _other_unit(here: str, table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
+    """The rows of a child are rows of its parents too, and a row has one unit."""
+    for ancestor in catalog.ancestors_of(table):
+        above = policy.find_table(ancestor.name)
+        if above is not None and above.unit is not None and above.unit_step() != rules.unit_step():
+            words = f"its rows are rows of {ancestor.name} too, and have another unit there"
+            yield error(here, words, f'write "{above.unit}", as {ancestor.name} has it')
 
 
 def _other_key(here: str, table: Table, column: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:

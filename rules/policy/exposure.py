@@ -80,7 +80,7 @@ class Exposure:
     def family(self, table: Table) -> list[Table]:
         """A table, all its partitions and children, and all that any of these is a part of: where its rows may be."""
         below = self._below(table)
-        above = {table.name: table for part in (table, *below) for table in self._above(part)}
+        above = {table.name: table for part in (table, *below) for table in self._catalog.ancestors_of(part)}
         known = {table.name, *(table.name for table in below)}
         return [table, *below, *(table for name, table in above.items() if name not in known)]
 
@@ -92,16 +92,6 @@ class Exposure:
                     if column.type.base != "array" and pointer.is_meant_by(column, table):
                         return column.name, pointer
         return None
-
-    def _above(self, table: Table) -> list[Table]:
-        tables: dict[TableName, Table] = {}
-        waiting = list(table.parents)
-        while waiting:
-            parent = self._catalog.find_table(waiting.pop())
-            if parent is not None and parent.name not in tables:
-                tables[parent.name] = parent
-                waiting += parent.parents
-        return list(tables.values())
 
     def _below(self, table: Table) -> list[Table]:
         tables: dict[TableName, Table] = {}
@@ -161,7 +151,7 @@ class Exposure:
                 yield Pointer(table, column, frozenset(), frozenset({joined}))
 
     def _same_rows(self, table: Table) -> Iterator[Reason]:
-        above = {other.name for other in self._above(table)}
+        above = {other.name for other in self._catalog.ancestors_of(table)}
         for other in self.family(table)[1:]:
             words = "its rows are" if other.name in above else "among its rows are"
             if other.name in self._protected:

@@ -6,6 +6,7 @@ takes sensitivities, factors and vectors from what it got.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
@@ -150,13 +151,13 @@ def _check_keys(block: Block, bounded: Bounded) -> None:
 
 
 def _check_vectors(block: Block, measured: Sequence[Measured]) -> None:
-    """Measures that pay one ε together are one vector of the kernel's."""
-    vectors: dict[int, set[int | None]] = {}
+    """Measures that pay one ε together are one vector of the kernel's, and each is drawn at that very ε."""
+    vectors: dict[int, set[tuple[int | None, Decimal, str]]] = {}
     summed = (measure for measure in block.measures if isinstance(measure, Measure))
     for measure, made in zip(summed, measured, strict=False):
         if measure.vector is not None:
-            vectors.setdefault(measure.vector, set()).add(made.vector)
-    if any(len(vector) > 1 or None in vector for vector in vectors.values()):
+            vectors.setdefault(measure.vector, set()).add((made.vector, measure.epsilon, measure.noise))
+    if any(len(vector) > 1 or any(made is None for made, _, _ in vector) for vector in vectors.values()):
         raise Mismatch("the plan pays once for measures that are not one vector")
 
 

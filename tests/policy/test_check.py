@@ -109,6 +109,18 @@ def test_a_public_table_that_refers_to_a_protected_one_is_an_error() -> None:
     assert "it refers to orders, which is protected" in errors(text)
 
 
+@pytest.mark.parametrize("between", [(), (table("mid", column("customer_id")),)])
+def test_a_row_that_a_parent_has_too_is_of_one_unit(between: tuple[Table, ...]) -> None:
+    parents = [CUSTOMERS, ORDERS]
+    for child in (*between, table("old", column("customer_id"), column("other"))):
+        parents.append(replace(child, parents=(parents[-1].name,)))
+    catalog = replace(CATALOG, tables=(*parents, ITEMS))
+    rules = RULES.replace("  items:", "  old: {unit: UNIT, rows_per_unit: 2}\n  items:")
+
+    assert "its rows are rows of orders too" in errors(rules.replace("UNIT", "other"), catalog)
+    assert not errors(rules.replace("UNIT", "customer_id"), catalog)
+
+
 def test_uniqueness_is_no_proof_over_inheritance_children() -> None:
     parents = replace(CUSTOMERS, has_children=True)
 

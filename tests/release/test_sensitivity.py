@@ -32,8 +32,8 @@ from rules.mechanisms.release_plan import (
 from rules.refusal import Mismatch, TooComplex
 from rules.release.bound_ladder import rungs_to
 from rules.release.sensitivity import enforced, settled
-from rules.values.expression import Column, Constant
-from rules.values.types import INT4, Type
+from rules.values.expression import TRUE, Apply, Column, Constant
+from rules.values.types import BOOLEAN, INT4, Type
 from tests.policy.test_check import CATALOG, ORDERS, policy
 
 KERNEL = Kernel(Ground(policy(), CATALOG))
@@ -223,6 +223,19 @@ def test_an_output_that_could_not_be_computed_is_refused_before_it_is_charged(ou
 def test_an_output_that_is_shown_twice_is_one_of_the_block(shows: dict[str, tuple[int, ...]]) -> None:
     with pytest.raises(Mismatch, match="does not have"):
         enforced(replace(BLOCK, outputs=(Count(0),), **shows), KERNEL, 1)  # type: ignore[arg-type]
+
+
+def test_measures_of_one_vector_are_drawn_at_the_one_epsilon_that_is_paid() -> None:
+    conditions = tuple(Apply("t", f"({{0}} = {number})", (ID,), BOOLEAN) for number in (1, 2))
+    counts = tuple(kernel.Count(TRUE, kernel.Case(0, number)) for number in (0, 1))
+    pivot = Statement(SCAN, (THREE,), counts, 40, pivots=(conditions,))
+    alike = tuple(Measure(name, 1, Decimal(1), vector=0) for name in "ab")
+    block = replace(BLOCK, statement=pivot, measures=alike, outputs=(), output_types=(), ladders=(), tally=None)
+
+    enforced(block, KERNEL, 1)
+    for other in (replace(alike[1], epsilon=Decimal(2)), replace(alike[1], noise="gaussian")):
+        with pytest.raises(Mismatch, match="not one vector"):
+            enforced(replace(block, measures=(alike[0], other)), KERNEL, 1)
 
 
 def test_a_table_that_a_statement_reads_and_a_plan_does_not_name_is_refused() -> None:
