@@ -5,6 +5,7 @@ what all of them have spent together is told: it binds this analyst too. The rea
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -23,6 +24,7 @@ from rules.sql.system_views import Cell, array_text, row_text
 
 MOST_CHARGES: Final = 1_000
 _SHORT: Final = 12  # digits of a fingerprint
+_CELLS: Final = re.compile(r" \[.*?\](?= [0-9a-f]{32})")
 _UP, _DOWN = Context(prec=12, rounding=ROUND_CEILING), Context(prec=12, rounding=ROUND_FLOOR)
 
 Row = Sequence[Cell]
@@ -90,8 +92,21 @@ def ledger_row(charge: PastCharge) -> Row:
         array_text(charge.tables),
         charge.period.rpartition(":")[2],
         charge.session,
-        " ".join(key[:_SHORT] for key in charge.fingerprint.split()),
+        _shortened(charge.fingerprint),
     )
+
+
+def _shortened(fingerprint: str) -> str:
+    """The digests of a charge's questions, cut; between two of them a question may describe its cells.
+
+    Example:
+        >>> _shortened(f"{'a1' * 32} [true,[[3 5]]] {'0b' * 32}")
+        'a1a1a1a1a1a1 0b0b0b0b0b0b'
+        >>> _shortened(f"monthly {'0b' * 32}")
+        'monthly 0b0b0b0b0b0b'
+    """
+    words = _CELLS.sub("", fingerprint).split()
+    return " ".join(word[:_SHORT] for word in words)
 
 
 def request_row(filed: FiledRequest) -> Row:
