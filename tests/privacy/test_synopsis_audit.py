@@ -84,13 +84,13 @@ def test_noise_of_marginals_and_of_releases_is_unrelated(
     looked: tuple[SynopsisPlan, list[Measured], Mechanism],
 ) -> None:
     plan, tables, price = looked
-    one, two = (
-        [each for _, _, added in _noise(release, tables, price)[2:] for each in added]
+    one, two = (  # in scales of its law: else the few counts with the largest noise decide
+        [each * float(law.precision) ** 0.5 for _, law, added in _noise(release, tables, price)[2:] for each in added]
         for release in (release_synopsis(plan, tables, price, OpenDPNoise()) for _ in range(2))
     )
 
     assert abs(np.corrcoef(one, two)[0, 1]) < 7 / len(one) ** 0.5
-    assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < 0.2
+    assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < 7 / len(one) ** 0.5
 
 
 def test_the_shares_of_a_release_cost_no_more_than_was_charged(
