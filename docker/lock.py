@@ -16,13 +16,13 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-PYTHONS: Final = ("3.11", "3.12", "3.13")
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 MACHINES: Final = ("x86_64", "aarch64")
 GLIBC: Final = ("_2_28", "_2_27", "_2_26", "_2_24", "_2_17", "2014", "_2_12", "2010", "_2_5", "1")
 BUILD: Final = "hatchling"  # builds our own wheel
 HEADER: Final = """\
 # What the image installs, with hashes: pip install --require-hashes -r requirements.lock
-# For Linux with glibc on x86-64 and arm64, Python 3.11 to 3.13. Made anew by: make lock
+# For Linux with glibc on x86-64 and arm64, Python 3.11 to 3.14. Made anew by: make lock
 """
 Found = tuple[str, str, str]
 
