@@ -1,11 +1,14 @@
 """The command line: arguments in, exit code out."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from proxy.commands import (
     basic,
@@ -42,7 +45,11 @@ exit codes: 0 done · 1 failed, with a message · 2 wrong command line · 3 warn
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks for."""
-    options = make_parser().parse_args(arguments)
+    with redirect_stdout(_whole(sys.stdout)), redirect_stderr(_whole(sys.stderr)):
+        return _run(make_parser().parse_args(arguments))
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -55,6 +62,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _whole(stream: TextIO) -> TextIO:
+    """The stream, or one to the same place if this one loses what a write leaves over.
+
+    A write to a pipe is cut short when the process is stopped and continued. A buffer writes the rest;
+    with PYTHONUNBUFFERED=1, as many container images set it, Python has no buffer and drops it.
+    """
+    if not isinstance(getattr(stream, "buffer", None), io.RawIOBase):  # a closed one is None
+        return stream
+    place = stream.fileno()
+    return open(place, "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
 
 
 def make_parser() -> argparse.ArgumentParser:

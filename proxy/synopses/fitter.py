@@ -16,7 +16,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     job = JOB.decode(sys.stdin.buffer.read())
     fitted = fit(job, time.monotonic)
-    sys.stdout.buffer.writelines(encode_rows(fitted.pairs, fitted.seconds, copy_texts(job, fitted)))
+    with open(sys.stdout.fileno(), "wb", closefd=False) as rows:  # sys.stdout has no buffer if Python runs unbuffered
+        rows.writelines(encode_rows(fitted.pairs, fitted.seconds, copy_texts(job, fitted)))
 
 
 if __name__ == "__main__":

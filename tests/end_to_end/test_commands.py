@@ -1,12 +1,17 @@
 """The command line as a DBA meets it: help, bad input, the ledger, reload, and a database that is away."""
 
+import fcntl
+import json
 import os
+import re
 import shlex
 import signal
 import socket
 import subprocess
 import sys
+import termios
 from pathlib import Path
+from typing import IO
 
 import psycopg
 import pytest
@@ -52,6 +57,10 @@ def test_a_wrong_command_line_ends_with_2() -> None:
         ("serve rules.yaml --statement-timeout nan", '"nan" is not a number of seconds'),
         ("suggest customers --database 'dbnam=shop'", 'invalid connection option "dbnam"'),
         ("init shop", "as host=db dbname=shop user=noisegate_reader, or postgresql://"),
+        ("serve rules.yaml --ledger mysql://db/ledger", "neither a file nor a connection URI, as postgresql://"),
+        ("serve rules.yaml --ledger 'host=db dbname=ledger'", "neither a file nor a connection URI, as postgresql://"),
+        ("ledger show rules.yaml --ledger 'postgresql://a b/x'", "is not a connection URI, as postgresql://"),
+        ("ledger init rules.yaml --ledger postgresql://db:port/x", "is not a connection URI, as postgresql://"),
         ("serve rules.yaml --console-edit-rules", "options of the web console do nothing without --console-port"),
     ],
 )
@@ -119,6 +128,18 @@ def test_check_warns_of_a_role_that_may_too_much(shop: RealDatabase, rules_path:
     assert "superuser" in done.stdout
 
 
+def test_commands_that_let_nobody_in_need_no_verifier(shop: RealDatabase, tmp_path: Path) -> None:
+    text = re.sub(r'(ada:\n    password: )"[^"]*"', r"\1${ADA_UNSET}", shop_data.RULES)
+    rules = str(shop_data.rules_file(tmp_path, text))
+
+    for line in ("lock", "grants", "ledger init", "ledger show", "check"):
+        done = command(*line.split(), rules, database=shop.reader_dsn)
+        assert done.returncode == 0, done.stderr
+    assert "analysts.ada.password: the variable ADA_UNSET is not set here; noisegate serve needs it" in done.stdout
+    refused = command("serve", rules, "--port", "0", database=shop.reader_dsn)
+    assert (refused.returncode, "the variable ADA_UNSET is not set" in refused.stderr) == (1, True)
+
+
 def test_suggest_drafts_rules_that_can_be_loaded(shop: RealDatabase) -> None:
     done = command("suggest", "customers", database=shop.reader_dsn)
 
@@ -170,6 +191,7 @@ def test_without_a_ledger_the_proxy_does_not_start_and_says_how_to_make_one(
 
     assert done.returncode == 1
     assert "noisegate ledger init" in done.stderr
+    assert "listening" not in done.stderr
 
 
 def test_other_machines_are_not_listened_to_without_tls(shop: RealDatabase, rules_path: Path) -> None:
@@ -180,6 +202,7 @@ def test_other_machines_are_not_listened_to_without_tls(shop: RealDatabase, rule
 
 
 def test_a_port_that_is_taken_is_told(shop: RealDatabase, rules_path: Path) -> None:
+    assert command("ledger", "init", str(rules_path), database=shop.reader_dsn).returncode == 0
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = command("serve", str(rules_path), "--port", port, database=shop.reader_dsn)
@@ -191,6 +214,7 @@ def test_a_port_that_is_taken_is_told(shop: RealDatabase, rules_path: Path) -> N
 
 
 def test_a_database_that_is_away_at_start_is_waited_for(shop: RealDatabase, rules_path: Path) -> None:
+    assert command("ledger", "init", str(rules_path), database=shop.reader_dsn).returncode == 0
     nowhere = f"host=127.0.0.1 port={_free_port()} dbname=shop user=nobody"
     waiting = start(rules_path, nowhere)
     try:
@@ -275,6 +299,33 @@ def test_a_reader_that_stops_reading_ends_a_command_quietly() -> None:
         )
 
     assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_command_needs_no_standard_error() -> None:
+    line = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "proxy", "schema"]
+    done = subprocess.run(line, stdout=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": "1"}, check=True)
+
+    assert json.loads(done.stdout)["title"]
+
+
+def _bytes_in(pipe: IO[bytes]) -> int:
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_a_command_that_is_stopped_while_it_writes_loses_nothing() -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb") as writer:
+        line = [sys.executable, "-m", "proxy", "schema"]
+        with subprocess.Popen(line, stdout=writer, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
+            writer.close()
+            assert eventually(lambda: _bytes_in(reader) == 4096, 30)
+            process.send_signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGCONT)
+            document = json.loads(reader.read())
+
+    assert process.returncode == 0
+    assert document["title"]
 
 
 def test_no_error_is_told_at_a_price_that_nobody_can_pay(shop: RealDatabase, rules_path: Path) -> None:
