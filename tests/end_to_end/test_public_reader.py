@@ -27,6 +27,7 @@ CREATE VIEW spy AS SELECT email FROM customers;
 CREATE FUNCTION reveal() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM public.customers';
 CREATE FUNCTION leak(integer, integer) RETURNS boolean LANGUAGE sql SECURITY DEFINER
     AS 'SELECT count(*) > 100 FROM public.customers';
+REVOKE EXECUTE ON FUNCTION reveal, leak FROM PUBLIC; -- or the login would not be used
 CREATE OPERATOR === (leftarg = integer, rightarg = integer, function = leak);
 """
 

@@ -34,6 +34,28 @@ POWERS = {
     "roles": ("ALTER ROLE {} CREATEROLE", "ALTER ROLE {} NOCREATEROLE"),
     "replication": ("ALTER ROLE {} REPLICATION", "ALTER ROLE {} NOREPLICATION"),
     "an owner": ("ALTER TABLE staff OWNER TO {}", "ALTER TABLE staff OWNER TO CURRENT_USER"),
+    "another's rights": (
+        "CREATE FUNCTION emails() RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT min(email) FROM customers'",
+        "DROP FUNCTION emails()",
+    ),
+    "another's rights, by an operator": (
+        "CREATE SCHEMA inside; CREATE FUNCTION inside.any(integer, boolean) RETURNS boolean LANGUAGE sql"
+        " SECURITY DEFINER AS 'SELECT count(*) > 100 FROM public.customers';"
+        "CREATE OPERATOR === (leftarg = integer, rightarg = boolean, function = inside.any)",
+        "DROP SCHEMA inside CASCADE",
+    ),
+    "a large object": (
+        "SELECT lo_from_bytea(4711, 'private'); GRANT SELECT ON LARGE OBJECT 4711 TO PUBLIC",
+        "SELECT lo_unlink(4711)",
+    ),
+    "all large objects": (
+        "SELECT lo_from_bytea(4713, 'private'); ALTER ROLE {} SET lo_compat_privileges = on",
+        "SELECT lo_unlink(4713); ALTER ROLE {} RESET lo_compat_privileges",
+    ),
+    "a large object of its own": (
+        "SELECT lo_from_bytea(4712, 'private'); ALTER LARGE OBJECT 4712 OWNER TO {}",
+        "SELECT lo_unlink(4712)",
+    ),
     "a cast": ("CREATE CAST (boolean AS bigint) WITH FUNCTION leak(boolean)", "DROP CAST (boolean AS bigint)"),
     "a function": (
         "SET allow_system_table_mods = on;"
@@ -99,6 +121,20 @@ async def test_a_login_that_may_do_more_runs_nothing(
             await read(database, catalog, PublicQuery("SELECT 1 / 0", (PRODUCTS,), ("count",), ("=",)))
     finally:
         owner.execute(revoke)
+
+
+async def test_check_names_a_function_so_that_it_can_be_revoked(
+    database: RealDatabase, catalog: Catalog, owner: psycopg.Connection
+) -> None:
+    create, drop = POWERS["another's rights, by an operator"]
+    owner.execute(create)
+    reader = PublicReader(database.cluster.dsn(database.name, ROLE))
+    try:
+        (reason,) = await reader.find_excess(Readable.of(policy(), catalog))
+        assert reason == 'it may call inside."any"(integer, boolean), which runs with its owner\'s rights'
+    finally:
+        await reader.close()
+        owner.execute(drop)
 
 
 async def test_a_table_that_was_replaced_gives_no_rows(

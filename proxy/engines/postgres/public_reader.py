@@ -56,6 +56,21 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.
 WHERE pg_catalog.has_column_privilege(r.oid, a.attnum, 'SELECT')
     AND (r.nspname::text, r.relname::text, a.attname::text) NOT IN ({known})
 """
+# What reads with the rights of another, and data that is in no relation. A function in a schema that it may not use is
+# called by an operator of another schema all the same.
+_OTHER_DOORS: Final = """
+SELECT 'it may call ' || pg_catalog.format('%I.%I(%s)', n.nspname, p.proname,
+    pg_catalog.pg_get_function_identity_arguments(p.oid)) || ', which runs with its owner''s rights'
+FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+WHERE p.prosecdef AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+    AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE')
+UNION ALL
+SELECT 'it may read large object ' || o.oid
+FROM pg_catalog.pg_largeobject_metadata o
+WHERE pg_catalog.current_setting('lo_compat_privileges') = 'on' OR o.lomowner = current_user::pg_catalog.regrole
+    OR EXISTS (SELECT FROM pg_catalog.aclexplode(o.lomacl) AS g
+               WHERE g.privilege_type = 'SELECT' AND g.grantee IN (0, current_user::pg_catalog.regrole))
+"""
 # Names of pg_catalog mean what PostgreSQL made there, and no cast between its types runs code of somebody else's.
 _FOREIGN_CODE: Final = """
 SELECT 'pg_catalog has a function or an operator that is not PostgreSQL''s: ' || f.name
@@ -143,7 +158,8 @@ def _excess(readable: Readable, functions: Collection[str] = (), operators: Coll
     listed = ", ".join(f"({', '.join(Literal(part).as_string() for part in each)})" for each in known)
     reads = _READS.format(known=listed or "SELECT NULL::text, NULL::text, NULL::text WHERE false")
     code = _FOREIGN_CODE.format(first=_FIRST_OF_USERS, functions=_array(functions), operators=_array(operators))
-    return f"SELECT reason FROM ({_PLAIN} UNION ALL {reads} UNION ALL {code}) AS e (reason) LIMIT 5"
+    parts = " UNION ALL ".join((_PLAIN, reads, _OTHER_DOORS, code))
+    return f"SELECT reason FROM ({parts}) AS e (reason) LIMIT 5"
 
 
 def _array(names: Collection[str]) -> str:
