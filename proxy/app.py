@@ -22,6 +22,7 @@ from proxy.load_config import (
     ConfigurationError,
     cannot_listen,
     check_engine_settings,
+    check_ledger_place,
     check_rules,
     raise_open_files,
     read_rules,
@@ -47,6 +48,7 @@ from proxy.session.interfaces import ClientPort, Login, Session
 from proxy.settings import Settings
 from proxy.synopses.shelf import FOLLOW_SECONDS
 from proxy.twin.twin import ClusterError, TwinError
+from rules.accounting.store import LedgerError
 from rules.catalog import Catalog
 from rules.policy.model import Policy
 from rules.refusal import Unavailable
@@ -62,7 +64,7 @@ class App:
         self, settings: Settings, *, on_ready: Callable[[], None] | None = None, warns_of_zones: bool = True
     ) -> None:
         self.settings, self._warns_of_zones = settings, warns_of_zones
-        self.policy = read_rules(settings.rules)
+        self.policy = read_rules(settings.rules, needs_verifiers=True)
         self._on_ready = on_ready
         self._parts: Components | None = None
         self._changing = asyncio.Lock()
@@ -92,6 +94,7 @@ class App:
         """Listen at once, serve as soon as the database has been seen, stop when told to."""
         self._take_signals()
         raise_open_files(self.settings.server)
+        check_ledger_place(self.settings)
         try:
             await self.listener.start()
         except OSError as error:
@@ -130,11 +133,11 @@ class App:
         """Let what runs finish, then end."""
         self._stop.set()
 
-    async def reload(self) -> bool:
-        """Read rules and certificate again. Whatever is wrong with them keeps the old ones, and is said."""
+    async def reload(self) -> str:
+        """Read rules and certificate again. Whatever is wrong with them keeps the old ones; why, for an operator."""
         async with self._changing:
             try:
-                policy = read_rules(self.settings.rules)
+                policy = read_rules(self.settings.rules, needs_verifiers=True)
                 if policy.database != self.policy.database:
                     raise ConfigurationError("the rules name another database, which needs a restart")
                 if policy.public_reader != self.policy.public_reader:
@@ -154,7 +157,7 @@ class App:
                 tell(f"{error or 'the database is away'}\nthe old rules stay in force")
                 RELOADS.labels("refused").inc()
                 warn("rules_refused", kind=type(error).__name__, **cause_fields(error))
-                return False
+                return _why_not(error)
             self.policy, self._context.accounts, self._context.tls = policy, accounts, tls
             self._context.operators = frozenset(policy.operators)
             if self.web is not None:
@@ -162,7 +165,7 @@ class App:
             RELOADS.labels("in_force").inc()
             tell("the new rules are in force")
             event("rules_loaded", tables=len(policy.tables), analysts=len(policy.analysts))
-            return True
+            return ""
 
     async def reload_verifiers(self) -> None:
         """Read the file of verifiers again, by itself. With a mistake in it the old ones stay in force."""
@@ -284,7 +287,7 @@ class App:
 
     def _take_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        reloads: set[asyncio.Task[bool]] = set()
+        reloads: set[asyncio.Task[str]] = set()
 
         def reload() -> None:
             task = loop.create_task(self.reload())
@@ -294,3 +297,15 @@ class App:
         loop.add_signal_handler(signal.SIGHUP, reload)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+
+
+def _why_not(error: Exception) -> str:
+    """Why a change did not come about, for an operator's client.
+
+    The words of a database are not among it, nor those of libpq, which may quote a part of a connection string.
+    """
+    cause = error.__context__
+    is_ours = isinstance(error, ConfigurationError) and not isinstance(cause, (LedgerError, *CANNOT))
+    if is_ours and (isinstance(cause, VerifiersError) or not isinstance(cause, ValueError)):
+        return str(error)
+    return "The proxy's standard error says why."

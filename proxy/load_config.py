@@ -3,12 +3,16 @@
 import errno
 import hmac
 import os
+import re
 import resource
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 
 from proxy.engines.engine import WatchedEngine
 from proxy.engines.engines import real_database
@@ -35,6 +39,8 @@ _PORT_CAUSES = {
     errno.EADDRNOTAVAIL: "this machine does not have that address",
 }
 _HOMES: dict[str, Callable[[str, str, Anchor], Home]] = {"postgresql": LedgerDatabase, "postgres": LedgerDatabase}
+_AS_URI = ", as postgresql://user@db.example.org/ledger (a space in it is written as %20)"
+_CONNECTION = re.compile(r"\s*(host|hostaddr|port|dbname|user|service)\s*=")
 _OWN_FILES = 200  # ledger, database, workers, log and twins
 
 
@@ -44,11 +50,11 @@ class ConfigurationError(Exception):
     exit_code = 1
 
 
-def read_rules(path: Path, environment: Mapping[str, str] = os.environ) -> Policy:
-    """The rules file, or everything that is wrong with it."""
+def read_rules(path: Path, environment: Mapping[str, str] = os.environ, *, needs_verifiers: bool = False) -> Policy:
+    """The rules file, or everything that is wrong with it; whoever lets people log in needs their verifiers."""
     try:
         text = path.read_text(encoding="utf-8")
-        policy = load_policy(text, str(path), environment)
+        policy = load_policy(text, str(path), environment, needs_verifiers=needs_verifiers)
     except RulesError as error:
         raise ConfigurationError(f"the rules file has errors\n{error}") from None
     except UnicodeDecodeError:
@@ -151,7 +157,30 @@ def ledger_place(text: str | None) -> Path | str | None:
     if not text:
         return None
     scheme, is_url, _ = text.partition("://")
-    return text if is_url and scheme in _HOMES else Path(text)
+    if is_url and scheme in _HOMES:
+        if not _is_connection(text):
+            raise ConfigurationError(f"the place of the ledger is not a connection URI{_AS_URI}")
+        return text
+    if (is_url and scheme.isalnum()) or _CONNECTION.match(text):
+        raise ConfigurationError(f"the place of the ledger is neither a file nor a connection URI{_AS_URI}")
+    return Path(text)
+
+
+def _is_connection(url: str) -> bool:
+    """Return whether libpq can read it; its own words would quote a password."""
+    try:
+        ports = conninfo_to_dict(url).get("port") or ""
+    except ProgrammingError:
+        return False
+    return all(port.isdecimal() for port in str(ports).split(",") if port)
+
+
+def check_ledger_place(settings: Settings) -> None:
+    """A file that is missing is told before clients are let in; a database may come up later, as the real one may."""
+    home = ledger_home(settings, "")  # the identity is that of the real database, which has not been seen yet
+    if isinstance(home, LedgerFile):
+        with told_to_the_dba():
+            home.check_place()
 
 
 async def open_ledger(settings: Settings, identity: str) -> Ledger:

@@ -5,7 +5,7 @@ The file has lines of "name" "verifier", as pgbouncer's userlist.txt, and may sa
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
@@ -49,8 +49,8 @@ def load_accounts(policy: Policy, rules: Path, secret: bytes) -> Accounts:
     return Accounts(accounts, secret, _auth_query(policy, accounts))
 
 
-def find_oddities(policy: Policy, rules: Path, accounts: Accounts) -> list[str]:
-    """Return what a DBA should know of logins that work as they were written."""
+def find_oddities(policy: Policy, rules: Path, accounts: Accounts, unset: Collection[str] = ()) -> list[str]:
+    """Return what a DBA should know of logins that work as they were written; passwords of `unset` are not here."""
     path = verifiers_path(policy, rules)
     oddities = []
     if path is not None:
@@ -64,7 +64,9 @@ def find_oddities(policy: Policy, rules: Path, accounts: Accounts) -> list[str]:
         ]
     if accounts.auth_query is None:
         lacking = sorted(
-            name for name, account in accounts.accounts.items() if account.needs_password and not account.verifiers
+            name
+            for name, account in accounts.accounts.items()
+            if account.needs_password and not account.verifiers and name not in unset
         )
         oddities += [f"{name} has no password yet, and cannot log in" for name in lacking]
     return [*oddities, *_expired(accounts)]

@@ -2,8 +2,8 @@
 
 A codec is compiled once from type hints. The classes that it can make are those that its type names, each with fields
 of their declared types: frozen dataclasses, pydantic models, enums, and forms that stand for other classes. Dataclasses
-are lists of their fields in order; the alternatives of a union carry their names where JSON's own types do not tell
-them apart. Whatever else stands there is `Malformed`.
+are lists of their fields in order, without those at the end that have their defaults; the alternatives of a union carry
+their names where JSON's own types do not tell them apart. Whatever else stands there is `Malformed`.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Generic, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -115,28 +116,38 @@ class _Compiler:
         raise TypeError(f"{kind} has no plain form")
 
     def _dataclass(self, kind: type) -> Shape:
-        """A list of the fields that are given to its constructor; each is compiled once the class itself is known."""
-        names = [field.name for field in dataclasses.fields(kind) if field.init]
-        encoders: list[tuple[str, Encode]] = []
+        """A list of the fields that are given to its constructor; each is compiled once the class itself is known.
+
+        Fields at its end that have their defaults are left out: most columns and types are written by one or two.
+        """
+        given = [field for field in dataclasses.fields(kind) if field.init]
+        names, defaults = [field.name for field in given], [field.default for field in given]
+        needed = max((place for place, default in enumerate(defaults, 1) if default is dataclasses.MISSING), default=0)
+        fields_of = _getter(names)
+        encoders: list[Encode] = []
         decoders: list[Decode] = []
 
         def encode(value: Any) -> Json:
             if type(value) is not kind:
                 raise Malformed(f"not a {kind.__name__}")
-            return [encoder(getattr(value, name)) for name, encoder in encoders]
+            fields = fields_of(value)
+            count = len(fields)
+            while count > needed and fields[count - 1] is defaults[count - 1]:
+                count -= 1
+            return [encoder(field) for encoder, field in zip(encoders, fields[:count], strict=False)]
 
         def decode(data: Any, depth: int) -> Any:
-            if type(data) is not list or len(data) != len(decoders):
+            if type(data) is not list or not needed <= len(data) <= len(decoders):
                 raise Malformed(f"not a {kind.__name__}")
             if depth >= MOST_DEPTH:
                 raise TooDeep(f"{MOST_DEPTH} classes within classes")
             depth += 1
-            return kind(*[decoder(item, depth) for decoder, item in zip(decoders, data, strict=True)])
+            return kind(*[decoder(item, depth) for decoder, item in zip(decoders, data, strict=False)])
 
         self._known[kind] = shape = Shape(frozenset((list,)), encode, decode)
         hints = get_type_hints(kind)
         fields = [self.shape(hints[name]) for name in names]
-        encoders += [(name, field.encode) for name, field in zip(names, fields, strict=True)]
+        encoders += [field.encode for field in fields]
         decoders += [field.decode for field in fields]
         return shape
 
@@ -205,6 +216,11 @@ def _tagged(shapes: Sequence[tuple[type, Shape]]) -> Shape:
         return decoders[data[0]](data[1], depth)
 
     return Shape(frozenset((list, NoneType) if has_none else (list,)), encode, decode)
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what gets these attributes; attrgetter gives a tuple from two on."""
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _alternative(value: Any, encoders: Mapping[type, object]) -> type:

@@ -257,15 +257,32 @@ def find_codec(encoding: str) -> str | None:
         return None
 
 
+def written(text: str, codec: str) -> bytes:
+    r"""A text in an encoding; raises UnicodeEncodeError for a character that it does not have.
+
+    Python's EUC_JP writes the yen sign as a backslash and the overline as a tilde, as Japanese terminals showed these.
+    PostgreSQL would read a backslash, with which what comes next in a string, a pattern or an array is another thing.
+
+    Example:
+        >>> written("ä", "iso8859-1"), "¥".encode("euc_jp")
+        (b'\xe4', b'\\')
+    """
+    data = text.encode(codec)
+    if codec != "utf-8" and not text.isascii() and (read := data.decode(codec, "replace")) != text:
+        place = next((place for place, pair in enumerate(zip(text, read, strict=False)) if len({*pair}) > 1), 0)
+        raise UnicodeEncodeError(codec, text, place, place + 1, "it would be read as another character")
+    return data
+
+
 def find_missing(text: str, codec: str) -> str | None:
     """The first character of a text that cannot be written in an encoding, or None.
 
     Example:
-        >>> find_missing("Łódź", "iso8859-1"), find_missing("Málaga", "iso8859-1")
-        ('Ł', None)
+        >>> find_missing("Łódź", "iso8859-1"), find_missing("Málaga", "iso8859-1"), find_missing("a¥", "euc_jp")
+        ('Ł', None, '¥')
     """
     try:
-        text.encode(codec)
+        written(text, codec)
     except UnicodeEncodeError as error:
         return text[error.start]
     return None

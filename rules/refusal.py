@@ -66,10 +66,22 @@ class BadSetting(Refusal):
     sqlstate = "22023"  # invalid_parameter_value
 
 
+class UnknownOption(Refusal):
+    """An option of a statement that PostgreSQL does not have."""
+
+    sqlstate = "42601"  # syntax_error
+
+
 class UnknownSetting(Refusal):
     """A setting of ours that there is not."""
 
     sqlstate = "42704"  # undefined_object
+
+
+class UnknownParameter(Refusal):
+    """A parameter that the client has not given: PostgreSQL's own words."""
+
+    sqlstate = "42P02"  # undefined_parameter
 
 
 class BudgetSpent(Refusal):
@@ -136,6 +148,12 @@ class Mismatch(Refusal):
     """Our own reading of a statement differs from PostgreSQL's: nothing is run, nothing is spent."""
 
     sqlstate = "XX000"  # internal_error
+
+
+class DividesByZero(Refusal):
+    """An expression over answers that fails whatever they are."""
+
+    sqlstate = "22012"  # division_by_zero
 
 
 class Untranslatable(Refusal):

@@ -35,6 +35,7 @@ from rules.accounting.accountant import Totals
 from rules.accounting.budgets import OWNER, budgets_of, period_of, span_of
 from rules.accounting.chain import Closed
 from rules.accounting.store import Balance, PastCharge, Stop
+from rules.policy.finding import nearest
 from rules.policy.model import Policy
 from rules.policy.synopses import account_name
 
@@ -94,6 +95,7 @@ def show_ledger(settings: Settings, show: Show) -> int:
     async def read(ledger: Ledger) -> LedgerSummary:
         history, now = await ledger.history(show.wish), system_clock()
         names = (*sorted(policy.analysts), *(name for name in history.analysts if name not in policy.analysts))
+        _check_known(show.wish.analyst, names)
         *own, shared = await ledger.all_balances(names, budgets, now)
         accounts = [
             AccountLine(
@@ -115,6 +117,13 @@ def show_ledger(settings: Settings, show: Show) -> int:
     writers: dict[Format, Callable[[LedgerSummary, str], str]] = {"text": _as_text, "json": _as_json, "csv": _as_csv}
     say(writers[show.format](report, budgets.phrase.strip()).rstrip("\n"))
     return 0
+
+
+def _check_known(analyst: str | None, names: Sequence[str]) -> None:
+    """A name that nobody has would look like one who has asked for nothing."""
+    if analyst is not None and analyst not in names:
+        hint = nearest(analyst, list(names))
+        raise ConfigurationError(f'there is no analyst "{analyst}" in the rules or the ledger{hint and f"; {hint}"}')
 
 
 def verify(settings: Settings) -> int:

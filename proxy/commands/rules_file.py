@@ -53,12 +53,12 @@ def check(
     looks = list(_looks(rules, policy, bounds))
     policy = put_bounds(policy, look.catalog, bounds)
     shown = policy if seen is None else hide_unseen(policy, look.catalog, seen)
-    ours = [*_findings(rules, policy, look, seen), *_public_reader(shown, look.catalog), *looks]
+    source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
+    ours = [*_findings(rules, policy, look, seen, source), *_public_reader(shown, look.catalog), *looks]
     paths = {finding.path for finding in ours if finding.path != "database"}  # what is hidden, and why
     meant = check_whole(shown, look.catalog)
     kept = (finding for finding in meant if finding.severity is not Severity.NOTE or finding.path not in paths)
     later = () if shown is policy else _once_locked(policy, look.catalog, meant)
-    source = Source(rules.read_text(encoding="utf-8"), str(rules), environment)
     findings = by_severity(sorted([*ours, *kept, *later], key=lambda finding: source.line_of(finding.path)))
     can_start = not any(finding.severity is Severity.ERROR for finding in findings)
     epsilons_shown = tuple(sorted({*(epsilons or (policy.defaults.epsilon, policy.defaults.max_epsilon))}))
@@ -92,13 +92,16 @@ def _check_epsilons(epsilons: Sequence[Decimal], policy: Policy) -> None:
         )
 
 
-def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None) -> Iterator[Finding]:
+def _findings(rules: Path, policy: Policy, look: Look, seen: Seen | None, source: Source) -> Iterator[Finding]:
     """Yield what the database, our role in it and the lock file say, besides what the rules mean."""
     yield from map(_unreadable, look.missing.items())
     yield from (warning("database", risk) for risk in look.risks)
     yield from _about_twin(look.catalog)
     accounts = load_accounts(policy, rules, secrets.token_bytes(32))
-    yield from (warning("logins", words) for words in find_oddities(policy, rules, accounts))
+    unset = {str(path[1]) for path in source.unset if len(path) > 1}
+    yield from (warning("logins", words) for words in find_oddities(policy, rules, accounts, unset))
+    for problem in source.problems:  # a policy that was read has no others
+        yield note(problem.path, f"{problem.message} here; noisegate serve needs it")
     if seen is None:
         words = f"there is no {lock_of(rules).name}: the next start will show columns that were added since"
         yield warning("database", words, f"noisegate lock {rules} records the current schema")

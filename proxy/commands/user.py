@@ -64,7 +64,7 @@ class Files:
     def write(self) -> None:
         """Replace what has changed, each file in one step; raises ConfigurationError where it would be no rules."""
         try:
-            policy = load_policy(self.text, str(self.rules), os.environ)
+            policy = load_policy(self.text, str(self.rules), os.environ, needs_verifiers=False)
             filed = read_verifiers(self.lines, str(self.verifiers))
         except (RulesError, VerifiersError) as error:
             raise ConfigurationError(
@@ -90,6 +90,8 @@ def add(rules: Path, user: NewUser) -> int:
     files, name = Files.read(rules), user.name
     if name in files.policy.accounts:
         raise ConfigurationError(f"{name} is already in the rules; run noisegate user rotate to set a new password")
+    if user.until is not None and user.until <= system_clock():
+        raise ConfigurationError(f"--until {_moment(user.until)} has passed: {name} could never log in")
     password, is_made = _new_password()
     verifier = _verifier(password)
     keys = {"role": user.role, "epsilon": None if user.epsilon is None else f"{user.epsilon:f}"}
@@ -129,7 +131,9 @@ def rotate(rules: Path, name: str, *, grace: timedelta = GRACE) -> int:
             "the old one is valid until you rotate with --grace 0" if grace else "the old password is no longer valid"
         )
     else:
-        raise ConfigurationError(f"{name} has no password in the rules or their file of verifiers")
+        raise ConfigurationError(
+            f"{name} has no password in the rules or their file of verifiers; a variable that holds one must be set"
+        )
     files.write()
     _tell(f"{name} has a new password; {old_one}", password, is_made)
     return 0

@@ -40,7 +40,7 @@ class Console:
     vitals: Vitals
     policy: Callable[[], Policy]
     unseen: Callable[[], Sequence[Unseen]]
-    reload: Callable[[], Awaitable[bool]]
+    reload: Callable[[], Awaitable[str]]  # why it was not done, or nothing
     refresh: Callable[[], Awaitable[bool]]
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Console:
             case "SHOW", (what,):
                 return await self._show(what)
             case "RELOAD", _:
-                _check(await self.reload(), "the rules were not taken; standard error of the proxy says why")
+                await self._reload()
             case "REFRESH", _:
                 _check(await self.refresh(), "the database could not be followed; standard error of the proxy says why")
             case "PAUSE", _:
@@ -69,6 +69,15 @@ class Console:
                 lifted = await self.vitals.ledger.forgive(name, self.vitals.clock())
                 _check(lifted, f'no fault stops "{name}"')
         return _NONE
+
+    async def _reload(self) -> None:
+        if why := await self.reload():
+            message = "the rules were not taken; the old ones stay in force"
+            raise NotDone(
+                message,
+                detail=why,
+                hint="Correct the file, which noisegate check explains line by line, and RELOAD again.",
+            )
 
     async def _grant(self, name: str, epsilon: Decimal, operator: str) -> None:
         """The ledger keeps it, and by whom; the budget that all share is granted by nobody."""

@@ -54,7 +54,9 @@ async def find_known(block: Block, key: str, ledger: LedgerStore, context: State
         names = map(ladder_key, block.ladders)
         queries = [ReleaseQuery(key, name, epsilon, NO_GROUPS) for name, epsilon in zip(names, least, strict=True)]
         kept = await _find(queries, ledger, context, now, since=now - context.rulebook.policy.choice_for)
-        bounds = {index: find_bound(each, least[index]) for index, each in enumerate(kept)}
+        bounds = {
+            index: find_bound(each, least[index], block.ladders[index].epsilon) for index, each in enumerate(kept)
+        }
         question = replace(question, known_bounds={index: kept for index, kept in bounds.items() if kept is not None})
         if question.fresh_ladders:
             return question

@@ -73,15 +73,20 @@ class PrivateExecution:
     schema_changed: asyncio.Event  # set when the catalog must be read again
     alerts: BudgetAlerts = field(default_factory=BudgetAlerts)
 
-    async def ask(
-        self, questions: Sequence[Question], context: StatementContext, *, reuse: bool, known_at: datetime
-    ) -> tuple[Receipt, list[Answered]]:
-        """Answer all questions for one charge, from one snapshot.
+    async def settle(
+        self,
+        receipt: Receipt,
+        drawn: Sequence[Answered],
+        context: StatementContext,
+        *,
+        reuse: bool,
+        known_at: datetime,
+    ) -> list[Answered]:
+        """Keep what was drawn, and put it together; not before it may be told, for EXPLAIN and the ledger tell of it.
 
         With reuse what is drawn is shown together with what the analyst has of the same measures. What was on the
         account when this was looked for (`known_at`) is on none of a period that has begun since: it is left out.
         """
-        receipt, drawn = await self._ask_database(questions, context)
         drawn = await self._settle(receipt, drawn, context, reuse=reuse)
         budgets = context.rulebook.budgets
         if period_of(known_at, budgets) != period_of(self.clock(), budgets):
@@ -90,11 +95,11 @@ class PrivateExecution:
             drawn = [
                 (await with_others(question, self.ledger, context, self.clock()), noised) for question, noised in drawn
             ]
-        return receipt, await self._whole(drawn, context)
+        return await self._whole(drawn, context)
 
     async def keep(self, questions: Sequence[Question], context: StatementContext) -> None:
         """Answer all questions for one charge, from one snapshot, for whoever may see them later."""
-        receipt, drawn = await self._ask_database(questions, context)
+        receipt, drawn = await self.draw(questions, context)
         await self._settle(receipt, drawn, context, reuse=False)
 
     async def see_again(self, questions: Sequence[Question], context: StatementContext, balances: Balances) -> Receipt:
@@ -114,9 +119,8 @@ class PrivateExecution:
             check_size(question.block.bars, len(noised.groups), question.block.level)
         return [await self._completed(question, noised, context) for question, noised in drawn]
 
-    async def _ask_database(
-        self, questions: Sequence[Question], context: StatementContext
-    ) -> tuple[Receipt, list[Answered]]:
+    async def draw(self, questions: Sequence[Question], context: StatementContext) -> tuple[Receipt, list[Answered]]:
+        """Charge, ask the database all questions in one snapshot, and noise what it says."""
         receipt: Receipt | None = None
         clock, kernel = asyncio.get_running_loop().time, context.rulebook.kernel
         statements = [statement for question in questions for statement in question.statements(kernel)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 from rules.accounting.store import KeptRelease, ServableReleases
 from rules.mechanisms.additive import noise_of, noise_paid
@@ -21,6 +22,7 @@ from rules.release.least_squares import Agreed, Observation, agreed
 from rules.release.partitions import Partition, common_atoms
 
 Kept = tuple[KeptRelease, ...]
+_DEARER: Final = 2  # times what is asked for may be paid for an answer that others have paid for
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +141,27 @@ def one_of(servable_releases: ServableReleases, epsilon: Decimal) -> Kept:
     return () if best is None else (best,)
 
 
-def find_bound(servable_releases: ServableReleases, epsilon: Decimal) -> KeptRelease | None:
-    """The surest bound that the analyst has, with which the best answers were made, or else what others have."""
+def find_bound(servable_releases: ServableReleases, epsilon: Decimal, asked: Decimal) -> KeptRelease | None:
+    """The surest bound that the analyst has, with which the best answers were made, or else what others have.
+
+    An ε is enough that is less than the one with which it would be chosen now (`asked`).
+    """
     enough = (release for release in servable_releases.own if release.release.mechanism.strength >= epsilon)
     best = max(
         enough, key=lambda kept_release: (kept_release.release.mechanism.strength, kept_release.id), default=None
     )
-    return _worth_its_price(servable_releases.other, epsilon) if best is None else best
+    return _worth_its_price(servable_releases.other, epsilon, asked) if best is None else best
 
 
-def _worth_its_price(other: KeptRelease | None, epsilon: Decimal) -> KeptRelease | None:
-    """One of an earlier period costs the dataset too, so it is not taken where it is dearer than what is asked."""
-    if other is None or other.shared or other.release.mechanism.strength <= epsilon:
-        return other
-    return None
+def _worth_its_price(other: KeptRelease | None, epsilon: Decimal, asked: Decimal | None = None) -> KeptRelease | None:
+    """One of an earlier period costs the dataset too, so it is not taken where it is dearer than what is enough.
+
+    Another costs the dataset nothing and is more precise; but who asks at a small ε means to pay little.
+    """
+    if other is None:
+        return None
+    most = _DEARER * (epsilon if asked is None else asked) if other.shared else epsilon
+    return other if other.release.mechanism.strength <= most else None
 
 
 def _by_groups(kept: Kept) -> Iterable[Kept]:

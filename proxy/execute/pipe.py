@@ -6,11 +6,13 @@ was asked for, by `plain_data`, and nothing else is made of it.
 
 import struct
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from proxy.plain_data import Codec, Form
 from rules import refusal as refusals
 from rules.catalog import Catalog
+from rules.mechanisms.release_plan import GroupLists, GroupProduct
 from rules.planner.plan import NeedsInner, Plan, Request
 from rules.policy.model import Policy
 from rules.refusal import Refusal
@@ -67,9 +69,12 @@ def _together(refused: Refused) -> Refusal:
     return kind(refused.message, detail=refused.detail, hint=refused.hint, position=refused.position)
 
 
-_FORMS: Final = (Form(Refusal, Refused, _apart, _together),)
+FORMS: Final = (
+    Form(Refusal, Refused, _apart, _together),
+    Form(GroupProduct, GroupLists, attrgetter("lists"), GroupLists.combined),
+)
 
-QUESTIONS: Final[Codec[Question]] = Codec(Question, _FORMS)
+QUESTIONS: Final[Codec[Question]] = Codec(Question, FORMS)
 LOADED: Final[Codec[None]] = Codec(type(None))
-READ: Final[Codec[Reading | Refusal]] = Codec(Reading | Refusal, _FORMS)
-PLANNED: Final[Codec[Plan | NeedsInner | Refusal]] = Codec(Plan | NeedsInner | Refusal, _FORMS)
+READ: Final[Codec[Reading | Refusal]] = Codec(Reading | Refusal, FORMS)
+PLANNED: Final[Codec[Plan | NeedsInner | Refusal]] = Codec(Plan | NeedsInner | Refusal, FORMS)

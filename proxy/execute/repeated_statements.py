@@ -10,7 +10,7 @@ The bound on an answer's size, from which the ε of noisegate.within follows, mo
 account. Who asks the same again gets what was promised on the bound of the first time.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -21,7 +21,7 @@ from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.metrics import stage
 from proxy.recent_values import RecentValues
-from rules.accounting.budgets import period_of, span_of
+from rules.accounting.budgets import Budgets, period_of, span_of
 from rules.accounting.store import LedgerStore, Promise
 from rules.catalog import Catalog
 from rules.planner.plan import NeedsInner, Plan, Request
@@ -33,7 +33,6 @@ from rules.sql.statement import Reading
 _BYTES: Final = 16 * 1024 * 1024  # of requests and plans, as they are piped: a short text can have many groups
 AnswerParts = TypeVar("AnswerParts")
 _REMEMBERED: Final = 32 * 1024 * 1024  # bytes of answers
-_MOST: Final = 4096
 
 
 class Planner(Protocol):
@@ -134,23 +133,18 @@ class FreeAnswers(Generic[AnswerParts]):
 
 
 class Promises:
-    """Promises for all analysts: the last ones at hand, all of them in the ledger."""
+    """Promises for all analysts. They are in the ledger, which knows the period that is running."""
 
-    def __init__(self, ledger: LedgerStore, clock: Clock) -> None:
-        self._ledger, self._clock = ledger, clock
-        self._kept: RecentValues[tuple[str, str], Promise] = RecentValues(_MOST)
+    def __init__(self, ledger: LedgerStore, clock: Clock, budgets: Callable[[], Budgets]) -> None:
+        self._ledger, self._clock, self._budgets = ledger, clock, budgets
 
     async def find(self, analyst: str, plan: Plan, within: Within) -> Promise | None:
         question = _question_of(plan, within)
-        promise = self._kept.find((analyst, question))
-        if promise is None and (promise := await self._ledger.find_promise(analyst, question)) is not None:
-            self._kept.keep((analyst, question), promise, 1)
-        return promise
+        return await self._ledger.find_promise(analyst, question, self._budgets(), self._clock())
 
     async def keep(self, analyst: str, plan: Plan, within: Within, promise: Promise) -> None:
         question = _question_of(plan, within)
-        self._kept.keep((analyst, question), promise, 1)
-        await self._ledger.keep_promise(analyst, question, promise, self._clock())
+        await self._ledger.keep_promise(analyst, question, promise, self._budgets(), self._clock())
 
 
 def _question_of(plan: Plan, within: Within) -> str:

@@ -25,6 +25,7 @@ from proxy.execute.system_views import OwnRows, SystemViews
 from proxy.execute.time_padding import on_grid
 from proxy.recent_values import RecentValues
 from proxy.settings import LoadLimits
+from rules.accounting.budgets import PaidIn, paid_in
 from rules.accounting.store import Balances, BudgetRequest, LedgerReview, LedgerStore, Receipt
 from rules.catalog import Catalog, TableName
 from rules.mechanisms.draw import Noise
@@ -84,21 +85,14 @@ class Service:
         turns = self._turns = FairSemaphore(engine.connections, most=load.most_per_analyst)
         self._compute_pool, self.gate, self.recent = ComputePool(), Gate(), RecentAnswers()
         self._asking = PrivateExecution(
-            engine,
-            ledger,
-            noise,
-            clock,
-            Faults(ledger, clock),
-            turns,
-            self._compute_pool,
-            CostLimits(load),
-            self.schema_changed,
+            *(engine, ledger, noise, clock, Faults(ledger, clock), turns, self._compute_pool),
+            *(CostLimits(load), self.schema_changed),
         )
         self._teller = SystemViews(ledger, clock)
         self._again: FreeAnswers[Free] = FreeAnswers(ledger)
         self._served: RecentValues[tuple[int, Sources], tuple[tuple[Block, ...], Shown]] = RecentValues(_REMEMBERED)
         self._plans, self._in_flight = Plans(planner), OneAtATime()
-        self._zones, self.promises = Zones(engine), Promises(ledger, clock)
+        self._zones, self.promises = Zones(engine), Promises(ledger, clock, lambda: self._rulebook.budgets)
         self.synopses, self.cubes, self.public = SynopsisBook(), CubeBook(), PublicRows()
 
     @property
@@ -119,6 +113,10 @@ class Service:
     def limits_of(self, analyst: str) -> SettingLimits:
         """Find what they say of a statement of one analyst."""
         return replace(self._rulebook.limits, previews=self._rulebook.policy.previews_of(analyst))
+
+    def paid_in(self, analyst: str) -> PaidIn:
+        """Name the period and the role in which this analyst pays now."""
+        return paid_in(analyst, self._clock(), self._rulebook.budgets)
 
     async def load(self, policy: Policy, catalog: Catalog) -> None:
         """Put new rules in force, for all sessions at once. Plans made by the old ones are refused from then on."""
@@ -252,13 +250,12 @@ class Service:
             questions, balances = await self._known(plan.blocks, context, reuse=reuse)
             if any(question.is_fresh for question in questions):
                 async with self.gate.passed(context.deadline):
-                    receipt, answered = await on_grid(
+                    receipt, drawn = await on_grid(
                         context.rulebook.policy.pad_to,
                         context.deadline,
-                        lambda end: self._asking.ask(
-                            questions, replace(context, deadline=end), reuse=reuse, known_at=reading.now
-                        ),
+                        lambda end: self._asking.draw(questions, replace(context, deadline=end)),
                     )
+                    answered = await self._asking.settle(receipt, drawn, context, reuse=reuse, known_at=reading.now)
                 shown = await self._shown(plan, answered, context)
             else:
                 receipt = await self._asking.see_again(questions, context, balances or await self._balances(context))
@@ -266,7 +263,7 @@ class Service:
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
         audit.answered(context, receipt, fresh=fresh, reused=reused)
-        self.recent.note(context.analyst, plan, shown, self._clock())
+        self.recent.note(context.analyst, plan, shown, reading.now, context.rulebook.budgets)
         cost = cost_notice(receipt, margins_notice(shown.margins) + shown.cut, context.rulebook)
         blocks, size = [question.block for question in questions], context.rulebook.policy.group_size
         last = last_rows(receipt, shown, blocks, self._clock(), group_size=size)

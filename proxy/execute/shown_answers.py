@@ -29,6 +29,7 @@ from proxy.execute.notices import (
 )
 from proxy.execute.question import Question
 from proxy.execute.rulebook import Rulebook
+from rules.accounting.budgets import Budgets, period_of
 from rules.accounting.store import Receipt
 from rules.mechanisms.noised_outputs import Text
 from rules.mechanisms.release_plan import Block, PrivateGroups
@@ -151,6 +152,7 @@ class RecentAnswer:
     """The answer to one statement."""
 
     time: datetime
+    role: str | None  # of the analyst then
     statement: str  # its fingerprint
     shape: str
     columns: tuple[NoisedColumn, ...]
@@ -162,7 +164,7 @@ class RecentAnswers:
     def __init__(self) -> None:
         self._answers: OrderedDict[str, deque[RecentAnswer]] = OrderedDict()
 
-    def note(self, analyst: str, plan: Plan, shown: Shown, now: datetime) -> None:
+    def note(self, analyst: str, plan: Plan, shown: Shown, now: datetime, budgets: Budgets) -> None:
         """Keep an answer of one block, which is what a chart can show. The same one again takes its own place."""
         if len(plan.blocks) != 1:
             return
@@ -173,13 +175,14 @@ class RecentAnswers:
         self._answers.move_to_end(analyst)
         for each in [each for each in known if (each.statement, each.columns) == (plan.fingerprint, columns)]:
             known.remove(each)
-        known.append(RecentAnswer(now, plan.fingerprint, plan.shape, columns))
+        known.append(RecentAnswer(now, budgets.role_of(analyst), plan.fingerprint, plan.shape, columns))
         while len(self._answers) > _MOST_ANALYSTS:
             self._answers.popitem(last=False)
 
-    def of(self, analyst: str) -> Sequence[RecentAnswer]:
-        """The newest first."""
-        return tuple(reversed(self._answers.get(analyst, ())))
+    def of(self, analyst: str, period: str, budgets: Budgets) -> Sequence[RecentAnswer]:
+        """The newest first: of the running period and the analyst's role, whose accounts have paid for them."""
+        known, role = reversed(self._answers.get(analyst, ())), budgets.role_of(analyst)
+        return tuple(each for each in known if period_of(each.time, budgets) == period and each.role == role)
 
 
 def _noised_columns(plan: Plan, shown: Shown) -> Iterator[NoisedColumn]:

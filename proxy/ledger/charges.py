@@ -37,7 +37,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     account, role = account_of(charge.analyst), budgets.role_of(charge.analyst)
     of_role = None if role is None else account_of_role(role)
     sights = stored_releases.unpaid(connection, charge.sights, (account, period), of_role)
-    cost = (*charge.mechanisms, *(sight.mechanism for sight in sights))
+    cost = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_own))
     shared = (*charge.mechanisms, *(sight.mechanism for sight in sights if sight.is_first))
     payers = [(DATASET, shared), (account, cost)]
     if of_role is not None:
@@ -57,7 +57,7 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
 
 def _shown_to(account: str, of_role: str | None, sights: Sequence[Sight]) -> Iterator[tuple[str, list[int]]]:
     """Note which releases come to be on which account."""
-    yield account, [sight.release for sight in sights]
+    yield account, [sight.release for sight in sights if sight.is_own]
     if of_role is not None:
         yield of_role, [sight.release for sight in sights if sight.is_first_of_role]
 
@@ -75,19 +75,29 @@ def settle(
     """
     fields = _entry(connection, charge)
     check_not_stopped(connection, fields["analyst"])
-    account = account_of(fields["analyst"]), fields["period"]
+    role = fields.get("role")
+    accounts = [(name, fields["period"]) for name in names_of(fields["analyst"], role)]
     age = None if beside is None else stored_releases.Age(beside, tuple(lasting))
     others = [
-        () if age is None else stored_releases.find_alike(connection, release, account, age) for release in releases
+        () if age is None else stored_releases.find_alike(connection, release, accounts, age) for release in releases
     ]
     rows = stored_releases.new_rows(connection, charge, fields["time"], releases)
     number = vouch(connection, charge, [(row[0], stored_releases.seal_of(row)) for row in rows])
     stored_releases.keep(connection, rows, number)
-    stored_releases.mark_paid(connection, account, (row[0] for row in rows), number)
-    if (role := fields.get("role")) is not None:
-        of_role = account_of_role(role), fields["period"]
-        stored_releases.mark_paid(connection, of_role, (row[0] for row in rows), number)
+    for account in accounts:
+        stored_releases.mark_paid(connection, account, (row[0] for row in rows), number)
     return others
+
+
+def names_of(analyst: str, role: str | None) -> list[str]:
+    """Name the accounts on which a release has to be before an analyst sees it for nothing: the own one, the role's."""
+    return [account_of(analyst), *([] if role is None else [account_of_role(role)])]
+
+
+def accounts_of(connection: Connection, analyst: str, budgets: Budgets, now: datetime) -> list[Account]:
+    """The same accounts in the running period."""
+    period = running_period(connection, now, budgets)
+    return [(name, period) for name in names_of(analyst, budgets.role_of(analyst))]
 
 
 def vouch(connection: Connection, charge: int, releases: Sequence[tuple[int, str]]) -> int:

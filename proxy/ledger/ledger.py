@@ -10,6 +10,7 @@ from proxy.ledger import charges, checkpoints, promises, requests, stored_releas
 from proxy.ledger.checkpoints import Checkpoints
 from proxy.ledger.connection import Connection
 from proxy.ledger.group_commit import GroupCommit, Home
+from proxy.ledger.promises import Asked
 from proxy.ledger.requests import OperatorAnswer
 from proxy.ledger.review import History, Wish, history, review
 from proxy.ledger.stored_releases import Age
@@ -136,13 +137,21 @@ class Ledger:
                 """Others charge between one piece and the next."""
         return made.after.number - made.before.number, made.after.charges - made.before.charges
 
-    async def keep_promise(self, analyst: str, question: str, promise: Promise, time: datetime) -> None:
-        await self._batches.run(
-            lambda connection: promises.keep(connection, analyst, question, promise, time), durable=False
-        )
+    async def keep_promise(
+        self, analyst: str, question: str, promise: Promise, budgets: Budgets, now: datetime
+    ) -> None:
+        def keep(connection: Connection) -> None:
+            accounts = charges.accounts_of(connection, analyst, budgets, now)
+            promises.keep(connection, Asked(analyst, question, accounts), promise, now)
 
-    async def find_promise(self, analyst: str, question: str) -> Promise | None:
-        return await self._batches.run(lambda connection: promises.find(connection, analyst, question), durable=False)
+        await self._batches.run(keep, durable=False)
+
+    async def find_promise(self, analyst: str, question: str, budgets: Budgets, now: datetime) -> Promise | None:
+        def find(connection: Connection) -> Promise | None:
+            accounts = charges.accounts_of(connection, analyst, budgets, now)
+            return promises.find(connection, Asked(analyst, question, accounts))
+
+        return await self._batches.run(find, durable=False)
 
     async def stops(self) -> Sequence[Stop]:
         return await self._batches.run(charges.stops, durable=False)
@@ -158,9 +167,9 @@ class Ledger:
         lasting: Sequence[int] = (),
     ) -> Sequence[ServableReleases]:
         def find(connection: Connection) -> Sequence[ServableReleases]:
-            account = account_of(analyst), charges.running_period(connection, now, budgets)
+            accounts = charges.accounts_of(connection, analyst, budgets, now)
             age = Age(since, tuple(lasting))
-            return [stored_releases.find(connection, query, account, age) for query in wanted]
+            return [stored_releases.find(connection, query, accounts, age) for query in wanted]
 
         return await self._batches.run(find)
 
@@ -175,8 +184,8 @@ class Ledger:
         lasting: Sequence[int] = (),
     ) -> Sequence[KeptRelease]:
         def find(connection: Connection) -> Sequence[KeptRelease]:
-            account = account_of(analyst), charges.running_period(connection, now, budgets)
-            return stored_releases.find_cells(connection, families, account, Age(since, tuple(lasting)))
+            accounts = charges.accounts_of(connection, analyst, budgets, now)
+            return stored_releases.find_cells(connection, families, accounts, Age(since, tuple(lasting)))
 
         return await self._batches.run(find)
 
@@ -191,8 +200,8 @@ class Ledger:
         lasting: Sequence[int] = (),
     ) -> Sequence[KeptRelease]:
         def find(connection: Connection) -> Sequence[KeptRelease]:
-            account = account_of(analyst), charges.running_period(connection, now, budgets)
-            return stored_releases.find_other_cells(connection, families, account, Age(since, tuple(lasting)))
+            accounts = charges.accounts_of(connection, analyst, budgets, now)
+            return stored_releases.find_other_cells(connection, families, accounts, Age(since, tuple(lasting)))
 
         return await self._batches.run(find)
 

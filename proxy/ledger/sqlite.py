@@ -129,20 +129,26 @@ class LedgerFile:
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self._path} cannot be used: {error}", reason="cannot_be_used") from error
 
-    def connect(self) -> Connection:
-        """Open and check the whole file: raises LedgerError when it is not the ledger that it should be."""
+    def check_place(self) -> None:
+        """Raise LedgerError where there is no file, or one that others can read."""
         if not self._path.exists():
             raise LedgerError(
                 f"the ledger {self._path} is missing",
                 hint="Only `noisegate ledger init` creates a new one, which starts with nothing spent.",
                 reason="missing",
             )
+        if not self._path.is_file():
+            raise LedgerError(f"the ledger {self._path} is not a file", reason="no_file")
         if stat.S_IMODE(self._path.stat().st_mode) & 0o077:
             raise LedgerError(
                 f"the ledger {self._path} is accessible to other users",
                 hint=f"Run chmod 600 {self._path}.",
                 reason="open_to_others",
             )
+
+    def connect(self) -> Connection:
+        """Open and check the whole file: raises LedgerError when it is not the ledger that it should be."""
+        self.check_place()
         try:
             return self._checked_connection()
         except sqlite3.Error as error:

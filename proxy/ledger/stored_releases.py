@@ -4,6 +4,7 @@ Each release, and each sight of one, names the entry of the chain that vouches f
 """
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ _MOST_LASTING = 10_000  # of cubes, with every period in which they were paid: b
 COLUMNS = "r.id, r.charge, r.time, r.block, r.measure, r.cost, r.epsilon, r.groups, r.list, r.numbers"
 
 Row = tuple[Any, ...]  # as COLUMNS has them
+Accounts = Sequence[Account]  # of one period: an analyst's, and the role's, each of which must have what is free
 
 # What was read, and held against its seal, before: by all the texts that it was read from.
 _CHECKED: Final[RecentValues[Row, tuple[datetime, Release]]] = RecentValues(64 * 1024 * 1024)
@@ -116,19 +118,20 @@ def mark_paid(connection: Connection, account: Account, releases: Iterable[int],
 
 
 def unpaid(connection: Connection, releases: Iterable[int], account: Account, role: str | None = None) -> list[Sight]:
-    """The releases among these that are not on an account, with their full cost.
+    """The releases among these that are not on an account, or not on that of the role, with their full cost.
 
     One that was made in an earlier period is not on the dataset's account of this one before somebody has seen it, nor
-    on that of a role before somebody of the role has.
+    on that of a role before somebody of the role has. What was seen before an analyst came to the role is not on it.
     """
-    mechanisms = []
+    sights, period = [], account[1]
     for release in dict.fromkeys(releases):
-        if not _is_on(connection, release, account):
-            mechanism = _one(connection, release, account).release.mechanism
-            is_new = role is not None and not _is_on(connection, release, (role, account[1]))
-            is_first = not _is_shared(connection, release, account[1])
-            mechanisms.append(Sight(release, mechanism, is_first=is_first, is_first_of_role=is_new))
-    return mechanisms
+        is_own = not _is_on(connection, release, account)
+        is_new = role is not None and not _is_on(connection, release, (role, period))
+        if is_own or is_new:
+            mechanism = _one(connection, release, period).release.mechanism
+            is_first = not _is_shared(connection, release, period)
+            sights.append(Sight(release, mechanism, is_first=is_first, is_first_of_role=is_new, is_own=is_own))
+    return sights
 
 
 def payers(connection: Connection, release: int) -> frozenset[str]:
@@ -144,47 +147,49 @@ def payers(connection: Connection, release: int) -> frozenset[str]:
     return frozenset(names)
 
 
-def find(connection: Connection, wanted: ReleaseQuery, account: Account, age: Age) -> ServableReleases:
-    """Find what an account has of a measure, and the cheapest release of others that would do."""
+def find(connection: Connection, wanted: ReleaseQuery, accounts: Accounts, age: Age) -> ServableReleases:
+    """Find what is on all these accounts of a measure, and the cheapest other release that would do."""
     groups = None if wanted.groups is None else _digest(_text(wanted.groups))
     alike = _Alike(wanted.block, wanted.measure, groups, age)
-    return ServableReleases(_own(connection, alike, account), _other(connection, wanted, alike, account))
+    return ServableReleases(_own(connection, alike, accounts), _other(connection, wanted, alike, accounts))
 
 
-def find_cells(connection: Connection, families: Sequence[str], account: Account, age: Age) -> tuple[KeptRelease, ...]:
-    """Find what an account has of blocks that are kept under a family, which is how their names begin."""
+def find_cells(
+    connection: Connection, families: Sequence[str], accounts: Accounts, age: Age
+) -> tuple[KeptRelease, ...]:
+    """Find what is on all these accounts of blocks that are kept under a family, which is how their names begin."""
     if not families:
         return ()
     holes = ", ".join("?" * len(families))
     alike = f"substr(r.block, 1, {len(families[0])}) IN ({holes})"
     newest = f"{alike} AND r.time >= ? AND NOT {age.is_lasting} ORDER BY r.id DESC"
-    others = _of_account(connection, account, age, newest, (*families, chain.stamp(age.since), *age.lasting))
+    others = _of_accounts(connection, accounts, age, newest, (*families, chain.stamp(age.since), *age.lasting))
     if not age.lasting:
         return others
     wanted = f"{alike} AND {age.is_lasting} ORDER BY r.id DESC"
-    return _of_account(connection, account, age, wanted, (*families, *age.lasting), most=_MOST_LASTING) + others
+    return _of_accounts(connection, accounts, age, wanted, (*families, *age.lasting), most=_MOST_LASTING) + others
 
 
 def find_other_cells(
-    connection: Connection, families: Sequence[str], account: Account, age: Age
+    connection: Connection, families: Sequence[str], accounts: Accounts, age: Age
 ) -> tuple[KeptRelease, ...]:
-    """The same of what is not on the account, but on another one of its period, and does not last."""
+    """The same of what is not on all these accounts, but on another one of their period, and does not last."""
     if not families:
         return ()
-    holes, own = ", ".join("?" * len(families)), "SELECT 1 FROM seen s WHERE s.release = r.id AND s.period = ?"
+    holes, period = ", ".join("?" * len(families)), accounts[0][1]
     rows = connection.execute(
         f"SELECT r.id FROM releases r WHERE substr(r.block, 1, {len(families[0])}) IN ({holes}) AND r.time >= ?"
-        f" AND EXISTS ({own}) AND NOT EXISTS ({own} AND s.account = ?) AND NOT {age.is_lasting}"
-        f" ORDER BY r.id DESC LIMIT {_MOST}",
-        (*families, chain.stamp(age.since), account[1], account[1], account[0], *age.lasting),
+        " AND EXISTS (SELECT 1 FROM seen s WHERE s.release = r.id AND s.period = ?)"
+        f" AND NOT ({_is_on_all(accounts)}) AND NOT {age.is_lasting} ORDER BY r.id DESC LIMIT {_MOST}",
+        (*families, chain.stamp(age.since), period, *itertools.chain.from_iterable(accounts), *age.lasting),
     )
-    kept_releases = [_one(connection, number, account) for (number,) in rows]
+    kept_releases = [_one(connection, number, period) for (number,) in rows]
     return tuple(release for release in kept_releases if release.shared)
 
 
-def find_alike(connection: Connection, release: Release, account: Account, age: Age) -> tuple[KeptRelease, ...]:
-    """Find what an account has of the same measure over the same groups."""
-    return _own(connection, _Alike(release.block, release.measure, _digest(_text(release.groups)), age), account)
+def find_alike(connection: Connection, release: Release, accounts: Accounts, age: Age) -> tuple[KeptRelease, ...]:
+    """Find what is on all these accounts of the same measure over the same groups."""
+    return _own(connection, _Alike(release.block, release.measure, _digest(_text(release.groups)), age), accounts)
 
 
 def newest_of(connection: Connection, account: str) -> tuple[KeptRelease, ...]:
@@ -197,58 +202,69 @@ def newest_of(connection: Connection, account: str) -> tuple[KeptRelease, ...]:
         " ORDER BY r.id",
         (account, account),
     )
-    return tuple(_seen((account, period), seen, settled, row) for period, seen, settled, *row in rows)
+    return tuple(_seen([(account, period)], [seen], settled, row) for period, seen, settled, *row in rows)
 
 
-def _own(connection: Connection, alike: _Alike, account: Account) -> tuple[KeptRelease, ...]:
+def _own(connection: Connection, alike: _Alike, accounts: Accounts) -> tuple[KeptRelease, ...]:
     wanted = f"{alike.condition} ORDER BY r.epsilon DESC, r.id DESC"
-    return _of_account(connection, account, alike.age, wanted, alike.parameters)
+    return _of_accounts(connection, accounts, alike.age, wanted, alike.parameters)
 
 
-def _of_account(
-    connection: Connection, account: Account, age: Age, wanted: str, values: Sequence[str | int | None],
+def _of_accounts(
+    connection: Connection, accounts: Accounts, age: Age, wanted: str, values: Sequence[str | int | None],
     *, most: int = _MOST,
 ) -> tuple[KeptRelease, ...]:  # fmt: skip
-    """Find what the account has in its period, and what lasts of what it has ever had, each once."""
-    name, period = account
+    """Find what all accounts have in their period, and what lasts of what they have ever had, each once."""
+    places, names = range(len(accounts)), [name for name, _ in accounts]
+    sights = "".join(
+        f" JOIN seen s{place} ON s{place}.release = r.id AND s{place}.account = ?"
+        f" AND (s{place}.period = ? OR {age.is_lasting}) LEFT JOIN entries p{place} ON p{place}.id = s{place}.entry"
+        for place in places
+    )
+    periods, entries = (", ".join(part.format(place) for place in places) for part in ("s{}.period", "p{}.entry"))
     rows = connection.execute(
-        f"SELECT s.period, p.entry, e.entry, {COLUMNS} FROM releases r"
-        f" JOIN seen s ON s.release = r.id AND s.account = ? AND (s.period = ? OR {age.is_lasting})"
-        " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
-        f" WHERE {wanted} LIMIT {most}",
-        (name, period, *age.lasting, *values),
+        f"SELECT {periods}, {entries}, e.entry, {COLUMNS} FROM releases r{sights}"
+        f" LEFT JOIN entries e ON e.id = r.entry WHERE {wanted} LIMIT {most}",
+        (*(part for account in accounts for part in (*account, *age.lasting)), *values),
     )
-    kept_releases = (_seen((name, when), seen, settled, row) for when, seen, settled, *row in rows)
-    return tuple(
-        {release.id: replace(release, is_lasting=release.id in age.lasting) for release in kept_releases}.values()
-    )
+    count, kept = len(accounts), dict[int, KeptRelease]()
+    for row in rows:
+        when, seen, (settled, *stored) = row[:count], row[count : 2 * count], row[2 * count :]
+        release = _seen(list(zip(names, when, strict=True)), seen, settled, stored)
+        kept[release.id] = replace(release, is_lasting=release.id in age.lasting)
+    return tuple(kept.values())
 
 
-def _seen(account: Account, seen: str | None, settled: str | None, row: Sequence[Any]) -> KeptRelease:
-    """A release, for which the entry that put it on an account is held against that."""
-    _check_sight(seen, (*account, row[0]))
+def _seen(accounts: Accounts, seen: Sequence[str | None], settled: str | None, row: Sequence[Any]) -> KeptRelease:
+    """A release, for which the entries that put it on accounts are held against that."""
+    for account, entry in zip(accounts, seen, strict=True):
+        _check_sight(entry, (*account, row[0]))
     return _read(row, settled, paid=True, shared=True)
 
 
-def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, account: Account) -> KeptRelease | None:
+def _is_on_all(accounts: Accounts) -> str:
+    """Write the condition on releases that accounts have them; its parameters are the parts of these."""
+    seen = "EXISTS (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
+    return " AND ".join([seen] * len(accounts))
+
+
+def _other(connection: Connection, wanted: ReleaseQuery, alike: _Alike, accounts: Accounts) -> KeptRelease | None:
     """Of equally cheap ones the newest. What lasts is on the accounts that it is for."""
     age = alike.age
     rows = connection.execute(
         f"SELECT r.id, r.charge, r.cost FROM releases r WHERE {alike.condition} AND NOT {age.is_lasting}"
-        " AND r.epsilon >= ?"
-        " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.release = r.id AND s.account = ? AND s.period = ?)"
-        " ORDER BY r.epsilon, r.id DESC",
-        (*alike.parameters, *age.lasting, float(wanted.epsilon) * _CLOSE, *account),
+        f" AND r.epsilon >= ? AND NOT ({_is_on_all(accounts)}) ORDER BY r.epsilon, r.id DESC",
+        (*alike.parameters, *age.lasting, float(wanted.epsilon) * _CLOSE, *itertools.chain.from_iterable(accounts)),
     )
     for number, charge, cost in rows:
         is_of_one = wanted.charges is None or charge in wanted.charges
         if is_of_one and chain.mechanism(json.loads(cost)).strength >= wanted.epsilon:
-            return _one(connection, number, account)
+            return _one(connection, number, accounts[0][1])
     return None
 
 
-def _one(connection: Connection, number: int, account: Account) -> KeptRelease:
-    """A release that is not on the account."""
+def _one(connection: Connection, number: int, period: str) -> KeptRelease:
+    """A release that is to be paid in a period."""
     stored = connection.execute(
         f"SELECT e.entry, {COLUMNS} FROM releases r LEFT JOIN entries e ON e.id = r.entry WHERE r.id = ?", (number,)
     ).fetchone()
@@ -257,7 +273,7 @@ def _one(connection: Connection, number: int, account: Account) -> KeptRelease:
             "the release is missing from the privacy ledger, so the statement is not answered", reason="release_missing"
         )
     settled, *row = stored
-    return _read(row, settled, paid=False, shared=_is_shared(connection, number, account[1]))
+    return _read(row, settled, paid=False, shared=_is_shared(connection, number, period))
 
 
 def _is_on(connection: Connection, release: int, account: Account) -> bool:

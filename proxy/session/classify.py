@@ -35,9 +35,16 @@ LEXIS_CHANGED: Final = NotSupported(
     "a setting that changes how strings are parsed was changed earlier in the same query string",
     hint="Send SET in a separate query string.",
 )
+PERIOD_ENDED: Final = NotSupported(
+    "the budget period ended while this query string ran", hint="Send the rest of it in another query string."
+)
 HIDDEN_SETTING: Final = NotSupported(
     "set_config is not allowed in this statement, because the proxy cannot track its change",
     hint="Call it in a separate SELECT.",
+)
+WITHOUT_VALUES: Final = NotSupported(
+    "EXPLAIN (GENERIC_PLAN) over protected tables needs the values of parameters, which say what it costs",
+    hint="Write values in place of $1, or PREPARE q AS SELECT …, and then EXPLAIN EXECUTE q(…) with values.",
 )
 NESTED_EXECUTE: Final = NotSupported(
     "a prepared EXECUTE must have an ASCII name and must not execute another prepared EXECUTE",
@@ -192,17 +199,19 @@ def effect_of(statement: Statement, names: PreparedStatements) -> None:
             names.forget_prepared()
 
 
-def without_answer(statement: Statement) -> Refusal:
+def without_answer(statement: Statement, position: int | None) -> Refusal:
     """Explain why a statement that names protected tables but holds no query of its own is refused."""
     if statement.kind is Kind.EXPLAIN:
         analyze = " ANALYZE" if statement.analyze else ""
         return NotSupported(
             f"EXPLAIN{analyze} of a statement that reads protected tables is not supported",
             hint="Use EXPLAIN without ANALYZE, which shows the cost and the accuracy and runs nothing.",
+            position=position,
         )
     return NotAllowed(
         "COPY of a protected table is not allowed",
         hint="Use COPY (SELECT …) TO STDOUT, with aggregates such as count(*) over protected rows.",
+        position=position,
     )
 
 

@@ -15,6 +15,7 @@ from proxy.wire.backend import ErrorResponse, NoticeResponse
 from proxy.wire.buffer import Frame
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.startup import LoginRefused
+from rules.catalog import written
 from rules.refusal import NotAllowed, Refusal
 
 Severity = Literal["ERROR", "FATAL"]
@@ -133,7 +134,7 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
         )
     return NotAllowed(
         f'this kind of statement cannot read table "{match[1]}"',
-        hint="Select without FOR UPDATE or FOR SHARE; of a protected table aggregates, in a statement of their own.",
+        hint="Take out FOR UPDATE or FOR SHARE. Aggregates of protected tables are answered in a SELECT of their own.",
     )
 
 
@@ -158,7 +159,7 @@ def _in_codec(value: str, codec: str) -> str:
 
 def _has(codec: str, character: str) -> bool:
     try:
-        character.encode(codec)
+        written(character, codec)
     except UnicodeEncodeError:
         return False
     return True

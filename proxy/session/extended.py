@@ -250,7 +250,7 @@ class Extended:
             text = answered.with_parameters()
             types = answered.parameters.types + (TEXT_ARRAY_OID,) * len(answered.arrays)
         else:
-            text, types = answered.with_literals(), ()
+            text, types = answered.with_literals(self._relay.codec), ()
         return [Close(STATEMENT, OUTER), Parse(OUTER, encoded(text, self._relay.codec), types)]
 
     # Describe, Execute, Close, Sync

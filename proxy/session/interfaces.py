@@ -9,6 +9,7 @@ from proxy.execute.repeated_statements import Promises
 from proxy.execute.service import Answer
 from proxy.execute.synopses import SynopsisState
 from proxy.execute.system_views import OwnRows
+from rules.accounting.budgets import PaidIn
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, PreviewRows, PublicQuery, Request
 from rules.refusal import Refusal
@@ -106,6 +107,9 @@ class StatementService(Protocol):
 
     def limits_of(self, analyst: str) -> SettingLimits:
         """Return what they say of a statement of one analyst."""
+
+    def paid_in(self, analyst: str) -> PaidIn:
+        """Return the period and the role in which this analyst pays now."""
 
     @property
     def promises(self) -> Promises:

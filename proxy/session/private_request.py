@@ -4,6 +4,7 @@ The twin knows every type and reads every format, so it says the types of parame
 values are as text that means the same everywhere.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,6 +14,7 @@ from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal, encoded, parse_under
 from proxy.session.twin_probe import SessionState
+from proxy.twin.embedded import SHOWN_BYTES
 from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow, Field, ParameterDescription
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
@@ -27,6 +29,7 @@ from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
 _CANON: Final = b"_ng_canon"
 _TYPES: Final = b"_ng_types"
 _OID_ARRAY_OID: Final = 1028
+_COMMENT_MARK: Final = re.compile(r"/(?=\*)|(?<=\*)/")
 _MOST_PARAMETERS: Final = 1600  # columns of a row in PostgreSQL
 _TYPES_SQL: Final = (
     b"SELECT pg_catalog.format_type(t, NULL) FROM pg_catalog.unnest($1) WITH ORDINALITY AS o(t, n) ORDER BY n"
@@ -199,17 +202,25 @@ class Answered:
         """The statement to be bound: the client's values and then `arrays` are its parameters."""
         return self.around.put(self.plan.outer_with_parameters())
 
-    def with_literals(self) -> str:
-        """The statement where no parameter can stand."""
-        return self.around.put(
-            "".join(part if isinstance(part, str) else self._literal(part) for part in self.plan.outer)
-        )
+    def with_literals(self, codec: str) -> str:
+        """The statement where no parameter can stand, after its own text: pg_stat_activity has no room for more."""
+        outer = "".join(part if isinstance(part, str) else self._literal(part) for part in self.plan.outer)
+        return f"{_shown(self.around.put(self.around.query), codec)} {self.around.put(outer)}"
 
     def _literal(self, hole: int) -> str:
         """Return what stands at $hole: a parameter of the client, or a column of a block."""
         if hole <= self.plan.parameters:
             return typed_literal(self.parameters.values[hole - 1], self.parameters.type_names[hole - 1])
         return f"({literal(self.arrays[hole - self.plan.parameters - 1])}::text[])"
+
+
+def _shown(text: str, codec: str) -> str:
+    """A comment that fills what other sessions of the analyst are shown of a statement, in this period and the next.
+
+    It may have been prepared in another encoding, and what is shown of it must not fail after the charge.
+    """
+    known = text[:SHOWN_BYTES].encode(codec, "replace").decode(codec)
+    return f"/* {_COMMENT_MARK.sub(' ', known)} */".ljust(SHOWN_BYTES)
 
 
 def _bound_canon(bind: Bind, types: tuple[int, ...]) -> list[Message]:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
-from proxy.session.classify import HIDDEN_SETTING, without_answer
+from proxy.session.classify import HIDDEN_SETTING, WITHOUT_VALUES, without_answer
 from proxy.session.errors import moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
@@ -35,7 +35,8 @@ from proxy.session.twin_probe import (
     run_probe,
 )
 from proxy.wire.backend import IN_TRANSACTION, Field
-from proxy.wire.frontend import STATEMENT, Close, Describe
+from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute
+from rules.accounting.budgets import PaidIn
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
@@ -46,6 +47,7 @@ from rules.sql.system_views import setting_rows
 
 ORIGINAL: Final = b"_ng_original"
 OUTER: Final = b"_ng_outer"
+_CLOSING: Final = b"_ng_closing"
 _MOST_MATCHED: Final = 50
 _SPARE_SECONDS: Final = 0.1  # for us to be quicker than the twin's own time-outs
 
@@ -72,6 +74,7 @@ class Private(Accuracy):
         self.at_work: AtWork | None = None
         self._synthetic = SyntheticRows(service, analyst)
         self._last: tuple[str, ...] = ()  # the rows of noisegate.last
+        self._paid_in: PaidIn | None = None  # the answers that this and cursors on the twin may hold
 
     @property
     def _limits(self) -> SettingLimits:
@@ -88,6 +91,17 @@ class Private(Accuracy):
             return False
         self._running.cancel()
         return True
+
+    @property
+    def holds_unpaid(self) -> bool:
+        """Return whether what is held of answers was paid in another period, or role, than the analyst pays in now."""
+        return self._paid_in is not None and self._paid_in != self._service.paid_in(self._analyst)
+
+    async def close_unpaid(self, *, sync: bool) -> None:
+        """Close all cursors and portals, for their rows would be told once more, at no charge; raises TwinRefusal."""
+        bind, ends = Bind(_CLOSING, _CLOSING), (Close(PORTAL, _CLOSING), Close(STATEMENT, _CLOSING))
+        await self._relay.ask(*parse_under(_CLOSING, b"CLOSE ALL"), bind, Execute(_CLOSING), *ends, sync=sync)
+        self._last, self._paid_in = (), None
 
     async def answer(self, private: PrivateRequest, *, sync: bool, since: float | None = None) -> Answered | None:
         """Answer, or return None for a statement that the twin may have as it is.
@@ -108,17 +122,17 @@ class Private(Accuracy):
             return None
         self._relay.is_private = True
         if private.around is None or signature is None:
-            raise without_answer(private.statement)
+            raise without_answer(private.statement, self._find_place(private, moment))
         types, columns = signature
         if not _fits(private, types, columns):
             return None
-        _check_settings(private, moment)
-        settings = read_settings(moment.settings, self._limits)
+        settings = _settings_of(private, moment, self._limits)
         parameters = await self._values.of(private, types, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
         request = self._request(private.statement, private.around, moment, settings, parameters, views)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
         every = settings.progress if wants_notices else None
+        self._paid_in = self._paid_in or self._service.paid_in(self._analyst)  # which may end before the answer comes
         with progress_shown(self._relay, private.statement.text, every=every, since=since, ends=run.ends):
             plan, told, known = await self._planned_as_asked(private.place, request, run, columns)
             with stage("compare"):
@@ -153,6 +167,14 @@ class Private(Accuracy):
 
     def _reads_protected(self, relations: Iterable[tuple[str, str] | None]) -> bool:
         return any(relation and self._service.is_protected(*relation) for relation in relations)
+
+    def _find_place(self, private: PrivateRequest, moment: SessionState) -> int | None:
+        """Where the client has written the first protected table."""
+        if private.name is not None or private.explains is not None:
+            return None
+        pairs = zip(private.statement.relations, moment.relations, strict=False)
+        places = (written.position for written, found in pairs if found and self._service.is_protected(*found))
+        return next((place + private.statement.start for place in places if place is not None), None)
 
     async def _look(
         self, private_request: PrivateRequest, *, sync: bool
@@ -284,11 +306,12 @@ def _digest(outer: tuple[str | int, ...], codec: str) -> bytes:
     return blake2b(encoded(text, codec), digest_size=16).digest()
 
 
-def _check_settings(private_request: PrivateRequest, moment: SessionState) -> None:
-    """Refuse settings by which the text, or a value in it, would be read in another way than it was planned."""
+def _settings_of(private_request: PrivateRequest, moment: SessionState, limits: SettingLimits) -> AnalystSettings:
+    """Our settings. Refuse those by which the text, or a value in it, would be read in another way than was planned."""
     if private_request.statement.settings:
         raise HIDDEN_SETTING
     moment.check_plain()
+    return read_settings(moment.settings, limits)
 
 
 def _fits(private_request: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
@@ -297,6 +320,8 @@ def _fits(private_request: PrivateRequest, types: tuple[int, ...], columns: tupl
     It would count the formats of columns only after it has looked at privileges, so that is done here.
     """
     if private_request.bind is None:
+        if types and private_request.statement.generic_plan and private_request.explains is None:
+            raise WITHOUT_VALUES
         return not types or len(private_request.arguments) == len(
             types
         )  # EXECUTE ignores values where there are no parameters

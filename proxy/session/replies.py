@@ -37,6 +37,7 @@ from proxy.wire.frontend import (
     Query,
     Sync,
 )
+from rules.catalog import written
 from rules.refusal import Untranslatable
 
 Edit = Callable[[Frame], bytes]
@@ -127,7 +128,7 @@ class Replies:
 def encoded(text: str, codec: str) -> bytes:
     """Text of ours for the twin, which reads it in the client's encoding."""
     try:
-        return text.encode(codec)
+        return written(text, codec)
     except UnicodeEncodeError:
         raise Untranslatable(
             "the result has characters with no equivalent in your client_encoding", hint="SET client_encoding = 'UTF8';"

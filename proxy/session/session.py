@@ -42,6 +42,7 @@ _MOST_UNNAMED_BYTES: Final = 64 * 1024  # of an unnamed statement that is parsed
 _OUT_OF_TIME: Final = ("57014", "terminating connection: a statement exceeded its timeout and did not stop")
 _IDLE_TRANSACTION: Final = ("25P03", "terminating connection due to idle-in-transaction timeout")
 _IDLE_SESSION: Final = ("57P05", "terminating connection due to idle-session timeout")
+_PERIOD_ENDED: Final = ("25P03", "terminating connection: the period that has paid for its answers has ended")
 _UNREAD: Final = ("57P05", "terminating connection: the client did not read the result in time")
 
 Work = Coroutine[Any, Any, None]
@@ -274,9 +275,23 @@ class Session:
             pass  # PostgreSQL ignores them too: there is never a COPY FROM, and after an error nothing counts but Sync
         elif (handler := self._handlers.get(kind)) is None:
             self._relay.link.write(raw)  # no message of the protocol: the twin says so, and ends the session
+        elif self._parts.private.holds_unpaid:
+            return self._close_unpaid(kind, raw)
         else:
             return self._tried(handler, kind, raw)
         return None
+
+    async def _close_unpaid(self, kind: bytes, raw: bytes) -> None:
+        """Close what another period has paid for, then deal with the message."""
+        await self._relay.quiet()
+        try:
+            if not self._relay.skipping:
+                await self._parts.private.close_unpaid(sync=kind == Query.kind)
+        except TwinRefusal:  # in a failed transaction, which closes nothing and can go back to before it failed
+            self._client.close(fatal(*_PERIOD_ENDED))
+            return
+        if (work := self._handle(kind, raw)) is not None:
+            await work
 
     def _tried(self, handler: Callable[[bytes], Work | None], kind: bytes, raw: bytes) -> Work | None:
         try:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from proxy.session.classify import (
     LEXIS_CHANGED,
     NAMES,
+    PERIOD_ENDED,
     READS,
     UNREADABLE,
     are_plain,
@@ -99,6 +100,9 @@ class Simple:
                     LEXIS_CHANGED, rest[0]
                 )  # the twin would read the rest by other settings than it was read by
                 return
+            if self._parts.private.holds_unpaid:  # a string of many statements runs for as long as it likes
+                await self.refuse(PERIOD_ENDED, rest[0])
+                return
             count = _together(rest) if self._relay.state == IDLE else 1
             block, rest = rest[:count], rest[count:]
             if count > 1:
@@ -149,7 +153,7 @@ class Simple:
         if statement.kind in (Kind.QUERY, Kind.EXECUTE):
             replies.columns[number] = RowDescription(answered.columns)
         replies.notices[number] = b"".join(notice_report(notice, self._relay.codec) for notice in answered.notices)
-        return answered.with_literals()
+        return answered.with_literals(self._relay.codec)
 
     def _note_effect(self, statement: Statement, number: int, replies: Statementwise) -> None:
         if statement.kind in NAMES:

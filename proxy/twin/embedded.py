@@ -23,6 +23,7 @@ from proxy.process_isolation import bare_environment
 
 OWNER = "noisegate_owner"  # the bootstrap superuser; analysts are roles of their own
 PORT = 5432  # names the socket; nothing listens on it unless a TCP port is asked for
+SHOWN_BYTES = 1024  # of the text of a statement, in pg_stat_activity
 START_SECONDS = 30
 STOP_SECONDS = 10
 BINARIES = {16: "pginstall", 18: "pginstall18"}
@@ -244,6 +245,7 @@ def _settings(home: Path, settings: Mapping[str, str | int], tcp_port: int | Non
         "fsync": "off",  # nothing here outlives the machine; commits still reach the log, for a process that dies
         "full_page_writes": "off",
         "dynamic_shared_memory_type": "mmap",
+        "track_activity_query_size": SHOWN_BYTES,
     }
     return ours | dict(settings)
 

@@ -94,7 +94,8 @@ def close_other_databases(database: str) -> Iterator[str]:
 
 
 # By name and in all overloads: locks that all sessions share, large objects, write-ahead log, signals, sequences,
-# SQL given as text, snapshots. pg_advisory_unlock stays: drivers call it when a connection goes back to its pool.
+# SQL given as text, snapshots, counters of the server that grow with anybody's rows. pg_advisory_unlock stays: drivers
+# call it when a connection goes back to its pool.
 REVOKE_FUNCTIONS = r"""
 DO $$
 DECLARE routine regprocedure;
@@ -106,7 +107,8 @@ BEGIN
             OR p.proname ~ '_to_xml' OR p.proname ~ '^(setval|nextval|currval|lastval|ts_rewrite|currtid2)$'
             OR p.proname ~ '^pg_(replication_|create_|drop_|copy_|export_snapshot$|notify$|log_|stat_reset|switch_wal)'
             OR p.proname ~ '^pg_(walfile_|ls_|read_|stat_file|file_|rotate_|reload_|backup_|promote)'
-            OR p.proname ~ '^pg_(current_wal_|stat_get_(wal|io|backend_wal|backend_io)$)')
+            OR p.proname ~ '^pg_(current_wal_|stat_get_(wal|io|slru|backend_wal|backend_io)$)'
+            OR p.proname ~ '^pg_(tablespace_size$|control_checkpoint$|stat_get_(buf_|bgwriter_|checkpoint))')
     LOOP
         EXECUTE format('REVOKE EXECUTE ON ROUTINE %s FROM PUBLIC', routine);
     END LOOP;

@@ -12,13 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from proxy.twin.steps import find_qualified
-from rules.catalog import Catalog, Collation, Column, DomainType, Routine, Table, TableName, TypeName
+from rules.catalog import Catalog, Collation, Column, DomainType, Routine, Table, TableName
 from rules.policy.model import Policy
+from rules.twin_types import TEXT, is_on_twin, usable_types
 
-TEXT = TypeName("text", "text", name="text")
 NEXT_VALUE = re.compile(r"nextval\('((?:[^']|'')+)'::regclass\)")
-MISSING = ("xml",)  # the embedded server is built without it
-
 
 _READS: Final = re.compile(
     r"\b(from|table|into|insert|update|delete|merge|truncate|copy|call|do)\b|;\s*(?!end\s*$)\S", re.IGNORECASE
@@ -29,7 +27,7 @@ _READS_NOTHING: Final = re.compile(r"\bextract\s*\(\s*\w+\s+from\b|\bis\s+(not\s
 
 def visible(catalog: Catalog, policy: Policy) -> Catalog:
     """The part of a catalog that the twin is built from."""
-    usable = _usable_types(catalog)
+    usable = usable_types(catalog)
     tables = tuple(
         _shown(table, policy, usable) for table in catalog.tables if policy.find_table(table.name) is not None
     )
@@ -74,30 +72,12 @@ def sequence_of(column: Column) -> TableName | None:
     return find_qualified(match[1].replace("''", "'")) if match else None
 
 
-def _usable_types(catalog: Catalog) -> frozenset[TableName]:
-    """The enums and those domains that are made of nothing but what the twin has."""
-    usable = {enum.name for enum in catalog.enums}
-    waiting = {domain.name: domain.type for domain in catalog.domains}
-    while ready := {name for name, kind in waiting.items() if _is_known(kind, usable)}:
-        usable |= ready
-        waiting = {name: kind for name, kind in waiting.items() if name not in ready}
-    return frozenset(usable)
-
-
-def _is_known(kind: TypeName, usable: Iterable[TableName]) -> bool:
-    if kind.extension is not None:
-        return False
-    if kind.schema == "pg_catalog":
-        return kind.name not in MISSING
-    return TableName(kind.schema, kind.name) in usable
-
-
 def _shown(table: Table, policy: Policy, usable: frozenset[TableName]) -> Table:
     """A table with its open columns and what is between them."""
     rules = policy.find_table(table.name)
     assert rules is not None
     columns = tuple(
-        column if _is_known(column.type, usable) else replace(column, type=TEXT, default=None, generated="")
+        column if is_on_twin(column.type, usable) else replace(column, type=TEXT, default=None, generated="")
         for column in table.columns
         if not rules.hides(column)
     )

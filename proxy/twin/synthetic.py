@@ -1,7 +1,7 @@
 """Schemas of synthetic rows in the twin: real tables with keys and constraints, which their readers alone may read.
 
-A refresh is one transaction that keeps the tables: who reads meanwhile sees
-the old rows.
+A refresh is one transaction that keeps the tables: who reads meanwhile sees the old rows. Whoever has not paid for the
+new ones has lost every right to the tables before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -120,6 +120,15 @@ def grant_readers(name: str, readers: Sequence[str]) -> Iterator[Step]:
         yield Step(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {quoted(reader)}")
 
 
+def _take_back(schema: SyntheticSchema, readers: Sequence[str]) -> Iterator[Step]:
+    """Take the rights of these. The lock waits for whoever reads, so that nobody reads on by a right that is gone."""
+    tables = ", ".join(qualified(table.table.name) for table in schema.tables)
+    yield Step(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
+    for reader in map(quoted, readers):
+        yield Step(f"REVOKE ALL ON ALL TABLES IN SCHEMA {quoted(schema.name)} FROM {reader}")
+        yield Step(f"REVOKE ALL ON SCHEMA {quoted(schema.name)} FROM {reader}")
+
+
 async def show_synthetic(
     connection: AsyncConnection[Any], schema: SyntheticSchema, before: SyntheticSchema | None, patience_seconds: float
 ) -> None:
@@ -132,6 +141,8 @@ async def show_synthetic(
     if before is None or before.shape != schema.shape:
         steps = [*drop_synthetic(schema.name), *_create(schema)]
         await apply(connection, steps, patience_seconds)
+    elif lost := sorted(set(before.readers) - set(schema.readers)):
+        await apply(connection, list(_take_back(schema, lost)), patience_seconds)
     async with connection.transaction():
         await connection.execute(OWNER_SETTINGS)
         for table in reversed(schema.tables):

@@ -163,10 +163,14 @@ class Twin:
             self._synthetic.pop(name, None)
 
     async def _show(self, owner: AsyncConnection[Any], schema: SyntheticSchema, before: SyntheticSchema | None) -> None:
-        known = () if self._policy is None else tuple(self._policy.analysts)
-        shown = replace(schema, readers=tuple(name for name in schema.readers if name in known))
-        await show_synthetic(owner, shown, before, self._limits.patience_seconds)
+        shown_before = None if before is None else self._with_roles(before)
+        await show_synthetic(owner, self._with_roles(schema), shown_before, self._limits.patience_seconds)
         self._synthetic[schema.name] = schema
+
+    def _with_roles(self, schema: SyntheticSchema) -> SyntheticSchema:
+        """The schema, of its readers those who are roles now."""
+        known = () if self._policy is None else self._policy.analysts
+        return replace(schema, readers=tuple(name for name in schema.readers if name in known))
 
     async def end_backends(self, process_ids: Collection[int]) -> None:
         """End sessions whose clients are gone, whatever they run. While the twin itself is gone there are none."""

@@ -17,6 +17,7 @@ from rules.sql.session_settings import LEAST_EPSILON
 _SIX, _THREE = Context(prec=6, rounding=ROUND_FLOOR), Context(prec=3, rounding=ROUND_FLOOR)
 
 Per = Literal["ever", "day", "week", "month"]
+PaidIn = tuple[str, str | None]  # a period and a role: an answer that was paid in another is not paid in this one
 OWNER = "noisegate"  # who asks for the DBA: no analyst has this name, and all that all may spend is the limit
 LABELS: dict[Per, str] = {"ever": "ever", "day": "day:%Y-%m-%d", "week": "week:%G-%V", "month": "month:%Y-%m"}
 PHRASES: dict[Per, str] = {"ever": "", "day": " today", "week": " this week", "month": " this month"}
@@ -86,6 +87,11 @@ def period_of(moment: datetime, budgets: Budgets, latest: str = "") -> str:
     period = moment.astimezone(ZoneInfo(budgets.time_zone)).strftime(LABELS[budgets.per])
     same_kind = latest.partition(":")[0] == budgets.per
     return max(period, latest) if same_kind else period
+
+
+def paid_in(analyst: str, moment: datetime, budgets: Budgets) -> PaidIn:
+    """Return the period and the role in which an analyst pays for what is answered at a moment."""
+    return period_of(moment, budgets), budgets.role_of(analyst)
 
 
 def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:

@@ -40,17 +40,20 @@ def account_of_role(role: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """A release shown again to an analyst who had not paid for it in this period."""
+    """A release shown again that the analyst, or the analyst's role, had not paid for in this period."""
 
     release: int
     mechanism: Mechanism
     is_first: bool  # nobody had seen it in this period, so that the dataset pays for it too
     is_first_of_role: bool = False  # nobody of the analyst's role had, so that the role pays for it too
+    is_own: bool = True  # the analyst pays; not who had paid already, and has another role since
 
 
 def charge_entry(charge: Charge, period: str, sights: Sequence[Sight], role: str | None = None) -> str:
     """The text of a charge; with the analyst's role, if there is one, as it was then."""
     of_role = {"role": role, "first_of_role": [sight.release for sight in sights if sight.is_first_of_role]}
+    if role_alone := [sight.release for sight in sights if not sight.is_own]:
+        of_role["role_alone"] = role_alone
     return canonical(
         {
             **({} if role is None else of_role),
@@ -305,7 +308,8 @@ def seen_by(fields: Fields) -> list[tuple[str, str, int]]:
     if shown is None:
         return []
     releases, role = [release for release, _ in fields[shown]], fields.get("role")
-    shown_releases = [(account_of(fields["analyst"]), fields["period"], release) for release in releases]
+    own = [release for release in releases if release not in fields.get("role_alone", ())]
+    shown_releases = [(account_of(fields["analyst"]), fields["period"], release) for release in own]
     if role is not None:
         of_role = fields.get("first_of_role", releases)
         shown_releases += [(account_of_role(role), fields["period"], release) for release in of_role]
@@ -318,8 +322,9 @@ def seals_in(fields: Fields) -> dict[int, str]:
 
 
 def sights_of(fields: Fields) -> tuple[list[Mechanism], list[Mechanism]]:
-    """Return what a charge has for releases shown again, and for those of them that the dataset pays for too."""
-    seen = {release: mechanism(sight) for release, sight in fields["sights"]}
+    """Return what the analyst pays for releases shown again, and what the dataset pays for some of them too."""
+    alone = fields.get("role_alone", ())
+    seen = {release: mechanism(sight) for release, sight in fields["sights"] if release not in alone}
     return list(seen.values()), [seen[release] for release in fields.get("first", ())]  # version 1 had none
 
 

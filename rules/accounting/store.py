@@ -270,11 +270,16 @@ class LedgerStore(Protocol):
     async def requests(self, budgets: Budgets, now: datetime, *, analyst: str | None = None) -> Sequence[FiledRequest]:
         """All requests that the ledger still has, of one analyst or of all, in the order of time."""
 
-    async def keep_promise(self, analyst: str, question: str, promise: Promise, time: datetime) -> None:
+    async def keep_promise(
+        self, analyst: str, question: str, promise: Promise, budgets: Budgets, now: datetime
+    ) -> None:
         """Keep the price of a question, named by a digest. A power cut may take it back."""
 
-    async def find_promise(self, analyst: str, question: str) -> Promise | None:
-        """Find the newest one for a question of this analyst."""
+    async def find_promise(self, analyst: str, question: str, budgets: Budgets, now: datetime) -> Promise | None:
+        """Find the newest one for a question of this analyst, if it was made in this period and in this role.
+
+        It follows from a probe, which no other account has paid for.
+        """
 
     async def stops(self) -> Sequence[Stop]:
         """List who is stopped now, by name."""

@@ -78,8 +78,8 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
             "mode() over protected rows needs a column whose values are listed in the rules file", hint=hint
         )
     texts = tuple(text_of(value, argument.type) for value in listed)
-    constants = tuple((Constant(argument.type.plain(), text),) for text in texts)
-    pick = Pick(Listed((value_where(listed_argument, tested),), constants), texts)
+    labels = tuple((text,) for text in texts)
+    pick = Pick(Listed((value_where(listed_argument, tested),), labels), texts)
     return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.plain(), barred=_no_bars_of_modes)
 
 

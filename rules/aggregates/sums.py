@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import ceil, floor
 
 from rules.aggregates.contributions import Recipe, is_always_there, where
+from rules.bind.declared_columns import type_domain
 from rules.bind.expression import Binding
-from rules.bind.table import type_domain
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_value
 from rules.kernel.measures import MOST_SENSITIVE, Products, Sum, Values

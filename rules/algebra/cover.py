@@ -52,14 +52,9 @@ def cover_of(node: Node) -> Cover:
         case Scan():
             return Cover(public=(node,)) if node.facts.unit is None else Cover(protected=(node,))
         case Filter(source=source, condition=condition):
-            cover = cover_of(source)
-            return replace(cover, conditions=(*cover.conditions, *conjuncts(condition)))
-        case Project(source=source, computed=computed):
-            cover = cover_of(source)
-            return replace(cover, computed={**cover.computed, **dict(computed)})
-        case PerUnit(source=source, keys=keys):
-            cover = cover_of(source)
-            return replace(cover, computed={**cover.computed, **dict(keys)})
+            return _together(cover_of(source), Cover(), tuple(conjuncts(condition)))
+        case Project(source=source, computed=computed) | PerUnit(source=source, keys=computed):
+            return _together(cover_of(source), Cover(computed=dict(computed)))
         case SemiJoin(source=source) | Gathered(source=source) | Windowed(source=source):
             return cover_of(source)
         case Join():
@@ -84,7 +79,7 @@ def _joined(node: Join) -> Cover:
             return _extended(_extended(Cover(), Partner(left)), Partner(right))
 
 
-def _together(left: Cover, right: Cover, holding: tuple[Expression, ...]) -> Cover:
+def _together(left: Cover, right: Cover, holding: tuple[Expression, ...] = ()) -> Cover:
     return Cover(
         (*left.public, *right.public),
         (*left.partners, *right.partners),

@@ -15,14 +15,13 @@ def fewer(facts: Facts, holding: Expression) -> Facts:
     """Return what a condition says of a unit's rows: of row_number() = 1 there is one, of id = (its largest id) too."""
     if facts.unit is None:
         return facts
-    facts = replace(facts, determined=_settled(facts, holding))
-    left = _rows_left(facts)
-    facts = replace(facts, keys=facts.keys | _keys_left(facts))
+    determined, keys = _settled(facts, holding), facts.keys | _keys_left(facts)
+    left = _rows_left(facts, determined)
     if left is None:
-        return facts
+        return replace(facts, keys=keys, determined=determined)
     rows = Rows(*(left if limit is None else min(limit, left) for limit in (facts.rows.proved, facts.rows.cap)))
     every = frozenset(column.id for column in facts.columns)
-    return replace(facts, rows=rows, determined=every if rows.proved == 1 else facts.determined)
+    return replace(facts, keys=keys, rows=rows, determined=every if rows.proved == 1 else determined)
 
 
 def _settled(facts: Facts, holding: Expression) -> frozenset[int]:
@@ -44,14 +43,14 @@ def _has_one_spelling(sql_type: Type) -> bool:
     return sql_type.kind not in ("float", "interval") and (sql_type.kind != "numeric" or sql_type.scale is not None)
 
 
-def _rows_left(facts: Facts) -> int | None:
+def _rows_left(facts: Facts, determined: frozenset[int]) -> int | None:
     """Return how many rows of one unit a unique key leaves whose other columns have few values; None where none does.
 
     Columns that the unit determines have one value there.
     """
     columns = {column.id: column for column in facts.columns}
     keys = ([columns[number] for number in key] for key in facts.keys)
-    sizes = (_size(key, facts.determined) for key in keys)
+    sizes = (_size(key, determined) for key in keys)
     return min((size for size in sizes if size is not None), default=None)
 
 

@@ -123,10 +123,14 @@ def joined(
     right_unique = _is_unique(two, {second for _, second in equal} | _pinned(links, two, one))
     rows = joined_rows(kind, one, two, left_unique=left_unique, right_unique=right_unique)
     facts = _merged(kind, one, two, unit, rows, left_unique=left_unique, right_unique=right_unique)
-    facts = replace(facts, determined=facts.determined | _found_by_determined(kind, one, two, equal, holding))
+    facts = replace(
+        facts,
+        columns=narrowed(facts.columns, holding) if kind == "inner" else facts.columns,
+        determined=facts.determined | _found_by_determined(kind, one, two, equal, holding),
+        absent=after_join(kind, one, two, holding),
+    )
     if kind == "inner":
-        facts = fewer(replace(facts, columns=narrowed(facts.columns, holding)), holding)
-    facts = replace(facts, absent=after_join(kind, one, two, holding))
+        facts = fewer(facts, holding)
     made = Join(kind, left, right, holding, facts, tied=is_tied)
     return made if kind != "full" or unit is None else _with_either_unit(made, one, two, number)
 

@@ -156,7 +156,7 @@ def _public_side(state: BindState, source: s.Source, ctes: Ctes) -> Tree:
 
 def _released(state: BindState, query: s.Query, name: str | None, aliases: tuple[str, ...]) -> _Leaf:
     released = state.context.find_released(query)
-    rows = constants(released, state.context.catalog, state.context.setting())
+    rows = constants(released, state.context.catalog, state.context.setting)
     numbers = tuple(state.fresh() for _ in released.names)
     node = known(rows, columns(released, rows, numbers, state.context.catalog), keys(rows, numbers))
     return _Leaf(node, single(name, tuple(zip(released.names, numbers, strict=True)), aliases))
@@ -188,7 +188,7 @@ def join_sources(state: BindState, tree: Tree, where: tuple[Expression, ...] = (
     is_inner = tree.kind == "left" and always_finds(left, right, conditions, state.context.catalog)
     with pointing_at(_name(tree.right)):
         made = joined("inner" if is_inner else tree.kind, left, right, all_of(conditions), number=state.fresh())
-    return projected(made, tuple(_either(tree, columns, state.context.setting()))) if tree.kind == "full" else made
+    return projected(made, tuple(_either(tree, columns, state.context.setting))) if tree.kind == "full" else made
 
 
 def _join_inner(state: BindState, tree: _Pair, where: tuple[Expression, ...]) -> Node:
@@ -234,7 +234,7 @@ def _join_conditions(state: BindState, pair: _Pair, columns: dict[int, Column]) 
     if pair.on is not None:
         binding = state.reading(names_leaf(pair.scope, columns))
         expressions.extend(conjuncts(binding.condition(pair.on)))
-    setting = state.context.setting()
+    setting = state.context.setting
     expressions.extend(compare("=", columns[first], columns[second], setting) for _, first, second in pair.equal)
     return tuple(expressions)
 

@@ -72,9 +72,9 @@ def _bind_set_operation(state: BindState, operation: s.SetOperation, ctes: Ctes)
     if operation.limit is not None or operation.offset is not None or len(rows) < 2:
         raise NotAllowed("the result of UNION would contain protected rows", hint=ROW_HINT, about="UNION")
     if is_plain:
-        return unite(rows[0], rows[1], state.context.setting(), state.fresh)
+        return unite(rows[0], rows[1], state.context.setting, state.fresh)
     with pointing_at(operation.kind.upper()):
-        return set_of_rows(operation.kind, rows[0], rows[1], state.context.setting(), state.fresh)
+        return set_of_rows(operation.kind, rows[0], rows[1], state.context.setting, state.fresh)
 
 
 def _bind_select(state: BindState, select: s.Select, ctes: Ctes) -> BoundSource | Outer:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
 from rules.bind.walk_syntax import unnumbered
@@ -27,7 +28,7 @@ class UnknownName(NotAllowed):
     """A name that means no column where it stands; in a subquery it may mean one of the row around it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannerContext:
     """Everything outside the text that its meaning depends on."""
 
@@ -43,6 +44,18 @@ class PlannerContext:
     other: bool = False  # whether values that are not as the rules declare make a group too
     closed: frozenset[TableName] = frozenset()  # public tables of which the twin has no rows
 
+    @cached_property
+    def setting(self) -> EvalContext:
+        """What expressions see of it."""
+        now = datetime.fromisoformat(self.now) if self.now else None
+        there = self.catalog.version, self.catalog.time_zones, self.catalog.encoding
+        return EvalContext(self.time_zone, now, False, self.styles, readings(self.released), *there)
+
+    @cached_property
+    def key_setting(self) -> EvalContext:
+        """The same for keys."""
+        return replace(self.setting, as_key=True)
+
     def find_released(self, query: Query, use: Use = "rows") -> InnerAnswer:
         """The rows of an inner query; what is not known yet is demanded."""
         return find_released(query, use, self.released)
@@ -50,15 +63,15 @@ class PlannerContext:
     def released_rows(self, query: Query, links: Links) -> tuple[tuple[Constant, ...], ...]:
         """Return what a scalar subquery gives for each value of what it depends on: these, and then the answer."""
         released = find_released(query, "lookup", self.released, links)
-        return constants(released, self.catalog, self.setting())
+        return constants(released, self.catalog, self.setting)
 
     def released_value(self, query: Query, use: Use) -> Constant:
         """Return what a scalar subquery or EXISTS over released answers says."""
-        return value(self.find_released(query, use), self.catalog, self.setting())
+        return value(self.find_released(query, use), self.catalog, self.setting)
 
     def released_list(self, query: Query) -> tuple[tuple[Constant, ...], ...]:
         """The rows that IN (SELECT …) compares with, each once and in one order."""
-        rows = constants(self.find_released(query), self.catalog, self.setting())
+        rows = constants(self.find_released(query), self.catalog, self.setting)
         return tuple(
             dict.fromkeys(sorted(rows, key=lambda row: [(cell.text is None, cell.text or "") for cell in row]))
         )
@@ -73,11 +86,6 @@ class PlannerContext:
         """Find one of these public tables whose rows nobody can be asked for but in a private statement."""
         unread = () if self.policy.public_reader is not None else self.closed
         return min((table for table in tables if table in unread), key=str, default=None)
-
-    def setting(self, *, as_key: bool = False) -> EvalContext:
-        now = datetime.fromisoformat(self.now) if self.now else None
-        there = self.catalog.version, self.catalog.time_zones, self.catalog.encoding
-        return EvalContext(self.time_zone, now, as_key, self.styles, readings(self.released), *there)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,10 @@ def join_test(state: BindState, node: Node, inside: Inside, members: Members | N
     columns = tuple(bound_source.node.facts.column(number) for _, number in bound_source.scope.star(()))
     if len(columns) != len(members.values):
         raise NotSupported("the subquery of IN must have as many columns as the row on its left")
-    true = all_of((*linking, *members.true(columns, state.context.setting())))
+    true = all_of((*linking, *members.true(columns, state.context.setting)))
     if not members.is_open(columns) or (kind.mark is None and not kind.negated):
         return semi_joined(node, bound_source.node, true, negated=kind.negated, mark=kind.mark)
-    possible = all_of((*linking, *members.not_false(columns, state.context.setting())))
+    possible = all_of((*linking, *members.not_false(columns, state.context.setting)))
     if bound_source.node.facts.unit is not None and not are_linked(node, bound_source.node, possible):
         message = "NOT IN (SELECT …) over nullable values would let one NULL change the result for every unit"
         hint = "Use EXISTS (SELECT 1 … WHERE x = y), or compare columns that are NOT NULL."
@@ -73,7 +73,7 @@ def _open_mark(
     numbers = (state.fresh(), state.fresh())
     for number, test in zip(numbers, tests, strict=True):
         node = semi_joined(node, marked, test, negated=False, mark=number)
-    setting = state.context.setting()
+    setting = state.context.setting
     true, possible = map(node.facts.column, numbers)
     held = either(true, all_of((possible, null_of(BOOLEAN))), setting=setting)
     return projected(node, ((kind.mark, negation(held, setting) if kind.negated else held),))
@@ -86,7 +86,7 @@ def test_answered(state: BindState, node: Node, test: Test, members: Members | N
     if isinstance(test, s.InQuery) and members is not None:
         in_query = replace(test, negated=kind.negated)
         rows = state.context.released_list(test.query)
-        return filtered(node, among(members.values, in_query, rows, state.context.setting()))
+        return filtered(node, among(members.values, in_query, rows, state.context.setting))
     holds = state.context.released_value(test.query, "exists") == TRUE
     return filtered(node, TRUE if holds != kind.negated else FALSE)
 

@@ -77,4 +77,4 @@ class BindState:
 
     def reading(self, leaf: Leaf) -> Binding:
         """Bind expressions whose names mean these columns."""
-        return Binding(leaf, self.context, self.context.setting())
+        return Binding(leaf, self.context, self.context.setting)

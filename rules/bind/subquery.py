@@ -250,7 +250,7 @@ def _with_known_group(
     grouped = per_unit(inner, tuple(dict(keys).items()), made)
     holding = all_of(
         tuple(
-            compare("=", other, grouped.facts.column(number), state.context.setting())
+            compare("=", other, grouped.facts.column(number), state.context.setting)
             for (number, _), (_, other) in zip(keys, known, strict=True)
         )
     )

@@ -4,17 +4,14 @@ PostgreSQL computes stored generated columns from their row, so their bounds fol
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from rules import catalog as real
-from rules.algebra.check_constraints import bounds_of_checks
 from rules.algebra.cover import cover_of
 from rules.algebra.nodes import Facts, Node, Rows, Scan, Step, Unit, scans_in
+from rules.bind.declared_columns import column_of, type_domain
 from rules.bind.expression import Binding
 from rules.bind.inner_answers import InnerQuery, PublicColumn
 from rules.bind.scope import Names, PlannerContext
@@ -22,28 +19,63 @@ from rules.bind.walk_syntax import parts
 from rules.catalog import Catalog, Table
 from rules.functions.function import Needed
 from rules.kernel.ground import follow
-from rules.policy.model import Bound, ColumnRules, Policy, TableRules, UnitStep
-from rules.policy.model import Value as DeclaredValue
+from rules.policy.model import Policy, TableRules, UnitStep
 from rules.refusal import NotAllowed, Refusal
 from rules.sql import syntax as s
 from rules.sql.lower import parse_expression
 from rules.values import domain
-from rules.values.domain import ANYTHING, TRUTHS, Domain, Range, Values
+from rules.values.domain import ANYTHING, Range
 from rules.values.expression import Column, Expression, Operand, columns_in
-from rules.values.types import TEXT, Type, integer_range, type_of
-from rules.values.value import DAY, days_of, find_value, microseconds_of
+from rules.values.types import TEXT
+from rules.values.value import find_value
 
 Fresh = Callable[[], int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A scan from some number on, with what it was made of: nothing else has the identity of that."""
+
+    origin: tuple[Table, TableRules, Policy, Catalog]
+    taken: int  # numbers
+    scan: Scan
+    names: Names
+
+
+_MOST_KNOWN = 1000
+_KNOWN: dict[tuple[int, ...], _Known] = {}
+
+
 def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fresh: Fresh) -> tuple[Scan, Names]:
-    """The rows of a table that the rules name, and the columns that exist for analysts."""
+    """The rows of a table that the rules name, and the columns that exist for analysts.
+
+    `fresh` gives numbers in a row. Statements number their first tables alike, and so these are kept.
+    """
+    origin, first = (table, rules, policy, catalog), fresh()
+    key = (*map(id, origin), first)
+    known = _KNOWN.get(key)
+    if known is not None:
+        for _ in range(known.taken - 1):
+            fresh()
+        return known.scan, known.names
+    taken: list[int] = []
+
+    def take() -> int:
+        taken.append(fresh() if taken else first)
+        return taken[-1]
+
+    made, names = _scan(*origin, take)
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[key] = _Known(origin, len(taken), made, names)
+    return made, names
+
+
+def _scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fresh: Fresh) -> tuple[Scan, Names]:
     _check_foreign(table, rules)
     _check_view(table, rules)
-    stored = tuple(
-        column for column in table.columns if column.generated != "v"
-    )  # what computes when it is read can fail
-    columns = tuple(_column(column, table, rules, fresh()) for column in stored)
+    stored = [column for column in table.columns if column.generated != "v"]  # to compute one as it is read can fail
+    columns = tuple(column_of(column, table, rules, fresh()) for column in stored)
     own = zip(columns, stored, strict=True)
     shown = tuple((column.name, column.id) for column, real_one in own if not rules.hides(real_one))
     numbers = tuple((column.id, column.name) for column in columns)
@@ -142,89 +174,6 @@ def _refers(table: Table, facts: Facts) -> tuple[Step, ...]:
     )
 
 
-def _column(column: real.Column, table: Table, rules: TableRules, number: int) -> Column:
-    kind = type_of(column)
-    declared = rules.columns.get(column.name)
-    proved = domain.intersect(type_domain(kind), bounds_of_checks(table, column, kind))
-    return Column(
-        number,
-        kind,
-        proved,
-        ANYTHING if declared is None else _declared(declared, kind),
-        nullable=not column.not_null,
-        name=column.name,
-        filled=declared is not None and (not declared.nullable or declared.randomized is not None),
-        other=declared is not None and declared.other,
-    )
-
-
-def type_domain(sql_type: Type) -> Domain:
-    """Return what a type alone says. A double or a numeric without precision can be anything, NaN included."""
-    match sql_type.kind:
-        case "integer":
-            first, last = integer_range(sql_type.base)
-            return Range(Fraction(first), Fraction(last), domain.ONE)
-        case "numeric" if sql_type.size is not None and sql_type.scale is not None:
-            step = Fraction(10) ** -sql_type.scale
-            largest = step * (10**sql_type.size - 1)
-            return Range(-largest, largest, step)
-        case "numeric" | "float" | "timestamp" | "timestamptz":
-            return domain.UNBOUNDED
-        case "date":
-            return Range(None, None, domain.ONE)
-        case "boolean":
-            return TRUTHS
-        case "enum":
-            return Values(sql_type.labels)
-        case _:
-            return ANYTHING
-
-
-def _declared(rules: ColumnRules, sql_type: Type) -> Domain:
-    values = rules.values if rules.randomized is None or rules.randomized.by != "k-ary" else rules.randomized.values
-    if values is not None:
-        known = [constant for value in values if (constant := _value(value, sql_type)) is not None]
-        return Values(tuple(known)) if sql_type.kind == "enum" else domain.values(known)
-    if rules.lower is None or rules.upper is None:
-        return ANYTHING
-    low, high = _bound(rules.lower, sql_type, last=False), _bound(rules.upper, sql_type, last=True)
-    if sql_type.kind == "integer":
-        low, high = Fraction(ceil(low)), Fraction(floor(high))
-    return Range(low, high, _step(sql_type))
-
-
-def _step(sql_type: Type) -> Fraction | None:
-    return domain.ONE if sql_type.kind in ("integer", "date") else None
-
-
-def _value(literal: DeclaredValue, sql_type: Type) -> Fraction | str | bool | None:
-    match literal:
-        case str() if sql_type.base == "bpchar":
-            return literal.rstrip(" ")
-        case bool() | str():
-            return literal
-        case int() | Decimal():
-            return Fraction(literal)
-        case date():
-            return _bound(literal, sql_type, last=False)
-
-
-def _bound(bound: Bound, sql_type: Type, *, last: bool) -> Fraction:
-    """A bound in the planner's numbers. A date bounds timestamps from its first moment to its last, in UTC."""
-    match bound:
-        case datetime():
-            naive = bound.astimezone(UTC).replace(tzinfo=None) if bound.tzinfo else bound
-            return Fraction(microseconds_of(naive) if sql_type.kind != "date" else days_of(naive.date()))
-        case date():
-            if sql_type.kind == "date":
-                return Fraction(days_of(bound))
-            moment = datetime(bound.year, bound.month, bound.day)
-            return Fraction(microseconds_of(moment)) + (DAY - 1 if last else 0)
-        case _:
-            number = Fraction(bound)
-            return Fraction(float(number)) if sql_type.kind == "float" else number
-
-
 def with_public_bounds(node: Scan, context: PlannerContext) -> Scan:
     """A public table whose columns lie between the ends that were asked for this statement."""
     known = {
@@ -295,7 +244,7 @@ def with_generated_bounds(node: Scan, table: Table, context: PlannerContext) -> 
     def leaf(expression: s.Expression) -> Operand | None:
         return columns.get(expression.parts[-1]) if isinstance(expression, s.Name) else None
 
-    reading = Binding(leaf, context, context.setting())
+    reading = Binding(leaf, context, context.setting)
     made = tuple(
         _with_bounds_of_row(column, definitions.get(column.name), reading, columns) for column in node.facts.columns
     )

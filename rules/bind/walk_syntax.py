@@ -1,7 +1,6 @@
 """Looking through the analyst's expressions: the aggregates, windows and subqueries in them."""
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
 from rules.sql import syntax as s
 from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, TYPICAL
@@ -49,8 +48,8 @@ def parts(part: object, *, above_aggregates: bool = False) -> Iterator[object]:
             continue
         if isinstance(tree, tuple):
             waiting.extend(reversed(tree))
-        elif is_dataclass(tree):
-            waiting.extend(getattr(tree, field.name) for field in reversed(fields(tree)))
+        elif type(tree) in s.FIELDS:
+            waiting.extend([getattr(tree, name) for name in reversed(s.FIELDS[type(tree)])])
 
 
 def aggregates(*trees: object) -> tuple[s.Call, ...]:
@@ -63,9 +62,9 @@ def aggregates(*trees: object) -> tuple[s.Call, ...]:
         elif isinstance(inside, tuple):
             for part in inside:
                 look(part)
-        elif is_dataclass(inside) and not isinstance(inside, _QUERIES):
-            for field in fields(inside):
-                look(getattr(inside, field.name))
+        elif type(inside) in s.FIELDS and not isinstance(inside, _QUERIES):
+            for name in s.FIELDS[type(inside)]:
+                look(getattr(inside, name))
 
     look(trees)
     return tuple(calls)
@@ -108,12 +107,12 @@ def above(keys: tuple[s.Expression, ...], *trees: object) -> Iterator[object]:
     for part in trees:
         if part in keys or is_aggregate(part):
             continue
-        if isinstance(part, _QUERIES) or not (isinstance(part, tuple) or is_dataclass(part)):
-            yield part
-        elif isinstance(part, tuple):
+        if isinstance(part, tuple):
             yield from above(keys, *part)
+        elif isinstance(part, _QUERIES) or type(part) not in s.FIELDS:
+            yield part
         else:
-            yield from above(keys, *(getattr(part, field.name) for field in fields(part)))
+            yield from above(keys, *(getattr(part, name) for name in s.FIELDS[type(part)]))
 
 
 def has_window(*trees: object) -> bool:
@@ -142,10 +141,11 @@ def unnumbered(expression: s.Expression) -> s.Expression:
 def _unnumbered(part: object) -> object:
     if isinstance(part, tuple):
         return tuple(map(_unnumbered, part))
-    if not is_dataclass(part) or isinstance(part, type):
+    kind = type(part)
+    if kind not in s.FIELDS:
         return part
-    held = {field.name: _unnumbered(getattr(part, field.name)) for field in fields(part)}
-    return type(part)(**(held | ({"index": 0} if isinstance(part, s.Select) else {})))
+    held = {name: _unnumbered(getattr(part, name)) for name in s.FIELDS[kind]}
+    return kind(**(held | ({"index": 0} if isinstance(part, s.Select) else {})))
 
 
 def conjuncts(expression: s.Expression | None) -> Iterator[s.Expression]:

@@ -84,6 +84,8 @@ def laterals_last(select: s.Select) -> s.Select:
     if any(isinstance(item.expression, s.Star) for item in select.items):
         return select  # which has its columns in the order of FROM
     source, laterals, conditions = _apart(select.source)
+    if not laterals and not conditions:
+        return select
     for lateral in laterals:
         assert source is not None
         source = s.Join("left" if lateral.kind == "left" else "cross", source, lateral.source, _on(lateral))

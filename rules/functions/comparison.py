@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
-from rules.functions.function import EvalContext, check_unicode
+from rules.functions.function import EvalContext, Operands, check_unicode
 from rules.functions.guard import as_double, as_value, is_infinite, padded, short
 from rules.refusal import NotSupported
 from rules.values import domain, value
@@ -39,11 +39,30 @@ _LONGEST_PATTERN = 1000
 
 def compare(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
     """left < right and its kin; a bare column is compared as it is, without its clamp."""
+    left, right = without_padding((left, right), setting)
     (first, second), common = unified((left, right), setting, f'the comparison "{name}"')
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
     first, second = _typed_like(first, second, setting), _typed_like(second, first, setting)
     return condition(name, f"({{0}} {name} {{1}})", first, second)
+
+
+def without_padding(operands: Operands, setting: EvalContext) -> Operands:
+    """Operands of a comparison: beside a character(n) the blanks at the end of a varchar do not count."""
+    if not are_padded(operands):
+        return operands
+    return tuple(operand if isinstance(operand, Literal) else as_padded(operand, setting) for operand in operands)
+
+
+def are_padded(operands: Operands) -> bool:
+    """Return whether PostgreSQL compares them as character(n), that is without the blanks at the end."""
+    bases = {operand.type.base for operand in operands if not isinstance(operand, Literal)}
+    return "bpchar" in bases <= {"bpchar", "varchar", "unknown"}
+
+
+def as_padded(expression: Expression, setting: EvalContext) -> Expression:
+    """A text as a character(n), if it is none."""
+    return expression if expression.type.base == "bpchar" else cast_to(expression, Type("bpchar"), setting)
 
 
 def _check_comparable(sql_type: Type) -> None:
@@ -57,6 +76,7 @@ def _as_float(expression: Expression, other: Expression) -> Expression:
 
 
 def distinct_from(left: Operand, right: Operand, setting: EvalContext, *, negated: bool) -> Expression:
+    left, right = without_padding((left, right), setting)
     (first, second), common = unified((left, right), setting, "IS DISTINCT FROM")
     _check_comparable(common)
     first, second = _as_float(first, second), _as_float(second, first)
@@ -120,7 +140,7 @@ def between(operand: Operand, low: Operand, high: Operand, setting: EvalContext)
 def in_list(operand: Operand, items: tuple[Operand, ...], setting: EvalContext, *, negated: bool) -> Expression:
     if not items:
         return TRUE if negated else FALSE
-    arguments, common = unified((operand, *items), setting, "IN")
+    arguments, common = unified(without_padding((operand, *items), setting), setting, "IN")
     _check_comparable(common)
     arguments = (arguments[0], *(_typed_like(argument, arguments[0], setting) for argument in arguments[1:]))
     if any(argument.type.kind == "float" for argument in arguments):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed, unified
-from rules.functions.comparison import boolean, compare
+from rules.functions.comparison import are_padded, as_padded, boolean, compare, without_padding
 from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.guard import as_double, as_passed
 from rules.values import domain, enforced, interval_arithmetic
@@ -17,7 +17,8 @@ from rules.values.types import INT4, TEXT, Type
 def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: EvalContext) -> Expression:
     """CASE WHEN … THEN … ELSE … END; a branch whose condition is constantly false is left out."""
     kept = [(boolean(test, setting), result) for test, result in branches if test != FALSE]
-    results, common = alike((*(result for _, result in kept), default), setting, "CASE")
+    (last, *branch_results), common = alike((default, *(result for _, result in kept)), setting, "CASE")
+    results = (*branch_results, last)  # PostgreSQL looks at ELSE first, too, when it chooses the type
     parts = [f"WHEN {{{2 * place}}} THEN {{{2 * place + 1}}}" for place in range(len(kept))]
     arguments = [argument for (test, _), result in zip(kept, results, strict=False) for argument in (test, result)]
     arguments.append(results[-1])
@@ -61,17 +62,19 @@ def coalesce(operands: Operands, setting: EvalContext) -> Expression:
 @function("nullif", arguments=2, examples="nullif(i4, 7) | nullif(n, f8) | nullif(t, 'a') | nullif(d, '2024-02-29')")
 def nullif(operands: Operands, setting: EvalContext) -> Expression:
     """x unless it equals y; typed as x, and as both where numbers of several kinds are made alike to be compared."""
+    operands = without_padding(operands, setting)
     test = compare("=", operands[0], operands[1], setting)
     (first, _), common = unified(operands, setting, "NULLIF")
     argument = as_passed(first, setting)
     if argument.type.is_number and argument.type.kind != common.kind:
         argument = cast_to(argument, common, setting)
+    is_text = argument.type.base in ("varchar", "bpchar") and not are_padded(operands)  # which compares them as text
     sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
     return Apply(
         "nullif",
         sql,
         (test, argument),
-        TEXT if argument.type.base == "varchar" else argument.type.plain(),  # whose operator = is that of text
+        TEXT if is_text else argument.type,
         argument.domain,
         nullable=True,
         held=argument.sure,
@@ -131,14 +134,16 @@ def counted(name: str, operands: Operands, setting: EvalContext) -> Expression:
 def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:
     """Operands of which one is handed on, so that none fails where it is made the type of the others."""
     arguments, common = unified(operands, setting, what)
-    passed = tuple(_same_time(as_passed(argument, setting), common, setting) for argument in arguments)
+    passed = tuple(_same_kind(as_passed(argument, setting), common, setting) for argument in arguments)
     if any(argument.type != common for argument in passed):  # a bound of numeric(10,2) has no zeros after the point
         common = common.plain()
     return tuple(as_double(argument) for argument in passed) if common.kind == "float" else passed, common
 
 
-def _same_time(expression: Expression, common: Type, setting: EvalContext) -> Expression:
-    """Days and microseconds are not mixed: a date among timestamps becomes one."""
+def _same_kind(expression: Expression, common: Type, setting: EvalContext) -> Expression:
+    """Days and microseconds are not mixed: a date among timestamps becomes one. No blanks end a character(n)."""
+    if common.base == "bpchar":
+        return as_padded(expression, setting)
     return (
         cast_to(expression, common, setting)
         if expression.type.is_time and expression.type.kind != common.kind

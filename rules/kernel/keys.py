@@ -5,15 +5,19 @@ in which PostgreSQL's own equality decides what is one label, so a label that is
 whose values are not in the list is not counted, wherever it came from: membership is tested before any row is counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from rules.kernel.expressions import canonical_key, label_sql
 from rules.kernel.statement import KeyColumn, Ordinals, Texts
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported
-from rules.values.expression import Constant, Expression
+from rules.values.expression import Expression
+from rules.values.types import Type
+
+Labels = tuple[tuple[str | None, ...], ...]
 
 LONGEST_KEY = 8192  # octets of a found key
 _FEW = 4  # labels
@@ -21,10 +25,13 @@ _FEW = 4  # labels
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Combinations of values that are known beforehand; NULL is a value. One of them is known by its place."""
+    """Combinations of values that are known beforehand; NULL is a value. One of them is known by its place.
+
+    Labels are texts of the types of the expressions that they are compared with.
+    """
 
     expressions: tuple[Expression, ...]
-    labels: tuple[tuple[Constant, ...], ...]
+    labels: Labels
 
     def __post_init__(self) -> None:
         if not self.expressions or any(len(label) != len(self.expressions) for label in self.labels):
@@ -94,22 +101,13 @@ def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
     """
     if 1 <= len(key.labels) <= _FEW:
         return _few(key, columns)
-    patterns: dict[tuple[bool, ...], list[str]] = {}
-    for place, label in enumerate(key.labels):
-        pattern = tuple(value.text is None for value in label)
-        values = [
-            label_sql(value, expression.type)
-            for value, expression in zip(label, key.expressions, strict=True)
-            if value.text is not None
-        ]
-        patterns.setdefault(pattern, []).append(f"({', '.join([*values, str(place)])})")
+    kinds = tuple(expression.type for expression in key.expressions)
+    patterns = (_rows_once if len(key.labels) <= _MOST_KEPT else _rows)(key.labels, kinds)
     key_columns, joins = [], []
     for number, (pattern, rows) in enumerate(patterns.items()):
         nulls = " AND ".join(f"{column} IS NULL" for column, null in zip(columns, pattern, strict=True) if null)
         if all(pattern):
-            first = next(
-                place for place, label in enumerate(key.labels) if all(constant.text is None for constant in label)
-            )
+            first = next(place for place, label in enumerate(key.labels) if all(value is None for value in label))
             key_columns.append(f"CASE WHEN {nulls} THEN {first} END")
             continue
         here = [column for column, null in zip(columns, pattern, strict=True) if not null]
@@ -122,12 +120,26 @@ def listed_sql(key: Listed, columns: tuple[str, ...], name: str) -> KeySql:
     return KeySql(value, tuple(joins), "" if len(patterns) == 1 and joins and not nulls else f"{value} IS NOT NULL")
 
 
+def _rows(labels: Labels, kinds: tuple[Type, ...]) -> Mapping[tuple[bool, ...], list[str]]:
+    """The labels of a list with their places, by which of their values are NULL."""
+    patterns: dict[tuple[bool, ...], list[str]] = {}
+    for place, label in enumerate(labels):
+        pattern = tuple([value is None for value in label])
+        values = [label_sql(value, kind) for value, kind in zip(label, kinds, strict=True) if value is not None]
+        patterns.setdefault(pattern, []).append(f"({', '.join([*values, str(place)])})")
+    return patterns
+
+
+_MOST_KEPT = 1000  # labels of a list whose rows are kept: the charts of a dashboard have the same lists
+_rows_once = lru_cache(maxsize=256)(_rows)
+
+
 def _few(key: Listed, columns: tuple[str, ...]) -> KeySql:
     """The first label that a row's values are equal to."""
     branches = []
     for place, label in enumerate(key.labels):
         tests = (
-            f"{column} IS NULL" if value.text is None else f"{column} = {label_sql(value, expression.type)}"
+            f"{column} IS NULL" if value is None else f"{column} = {label_sql(value, expression.type)}"
             for column, value, expression in zip(columns, label, key.expressions, strict=True)
         )
         branches.append(f"WHEN {' AND '.join(tests)} THEN {place}")

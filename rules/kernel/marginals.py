@@ -31,7 +31,7 @@ from rules.kernel.script import Script
 from rules.kernel.statement import SEAL, Marginal, Marginals, mask_of
 from rules.kernel.summand import Summand
 from rules.refusal import NotSupported
-from rules.values.expression import Constant, Expression
+from rules.values.expression import Expression
 
 MOST_COLUMNS = 24
 MOST_MARGINALS = 500
@@ -44,12 +44,12 @@ class LabelBins:
     """One bin for each of these values, one for all others, and one for NULL."""
 
     expression: Expression
-    labels: tuple[Constant, ...]
+    labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.labels) <= MOST_BINS or any(label.text is None for label in self.labels):
-            raise NotSupported("the bins of a column must be a list of values, without NULL")
-        if any("{0}" in (label.text or "") for label in self.labels):  # which stands for the column in our own text
+        if not 1 <= len(self.labels) <= MOST_BINS:
+            raise NotSupported("the bins of a column must be a list of values")
+        if any("{0}" in label for label in self.labels):  # which stands for the column in our own text
             raise NotSupported("a value with {0} in it cannot have a bin")
 
     @property

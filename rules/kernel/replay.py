@@ -5,7 +5,7 @@ own `Ground`. What comes out is sealed, and has the sensitivities of what its SQ
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from rules.catalog import TableName
 from rules.kernel.blocks import BlockStatement, block_values
@@ -22,16 +22,16 @@ _MOST_KEPT = 1000  # of the last statements
 class Kernel:
     """Replays statements over the tables of one generation of rules; raises a Refusal where nothing sound comes out."""
 
-    __slots__ = ("_bounded", "_ground", "_tally")
+    __slots__ = ("_bounded", "_relation", "_tally")
 
     def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+        self._relation: Callable[[Script], Relation] = lru_cache(_MOST_KEPT)(partial(build, ground=ground))
         self._bounded: Callable[[Statement | BlockStatement], Bounded] = lru_cache(_MOST_KEPT)(self._make_bounded)
         self._tally: Callable[[TallyStatement], Tally] = lru_cache(_MOST_KEPT)(self._make_tally)
 
     def relation(self, script: Script) -> Relation:
         """The local relation of a script."""
-        return build(script, self._ground)
+        return self._relation(script)
 
     def tables(self, script: Script) -> frozenset[TableName]:
         """All tables that a relation reads, those on the way to a unit too: their keys are what is believed."""

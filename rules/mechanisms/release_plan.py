@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain, product
 from typing import Final, Literal
 
 from rules.kernel.blocks import BlockStatement
@@ -18,6 +19,9 @@ from rules.policy.model import NoiseKind
 from rules.sql.session_settings import CONFIDENCE
 from rules.values.types import SpanForm
 
+MOST_GROUPS: Final = 100_000  # that the rules may let be listed
+_MOST_LISTS: Final = 1_664  # that are combined: PostgreSQL groups by no more columns
+_MOST_CELLS: Final = 8_000_000  # of labels and ordinals: few bytes can name many
 _MISSED: Final = 20  # one in so many choices leaves out a group that is further above the last one than is told
 
 
@@ -210,6 +214,37 @@ class PublicGroups:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupLists:
+    """Lists of labels, each with a value for each of its keys."""
+
+    lists: tuple[tuple[tuple[Text, ...], ...], ...]
+
+    def combined(self) -> "GroupProduct":
+        """All combinations, the last list running fastest; raises ValueError where they are too many."""
+        if len(self.lists) > _MOST_LISTS:
+            raise ValueError("a group has too many keys")
+        width = sum(1 + max(map(len, labels), default=0) for labels in self.lists)
+        if (groups := math.prod(map(len, self.lists))) > MOST_GROUPS or groups * width > _MOST_CELLS:
+            raise ValueError("a list of groups is too long")
+        rows: tuple[tuple[Text, ...], ...]
+        if all(len(label) == 1 for labels in self.lists for label in labels):
+            rows = tuple(product(*([value for (value,) in labels] for labels in self.lists)))
+        else:
+            rows = tuple([tuple(chain.from_iterable(labels)) for labels in product(*self.lists)])
+        return GroupProduct(rows, tuple(product(*(range(len(labels)) for labels in self.lists))), self)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProduct(PublicGroups):
+    """All combinations of some lists: as these it crosses from process to process, in less than a tenth of the size."""
+
+    lists: GroupLists = GroupLists(())
+
+    def __post_init__(self) -> None:
+        """Each combination is there once."""
+
+
+@dataclass(frozen=True, slots=True)
 class PrivateGroups:
     """Groups found in the data: those whose noisy number of units reaches a threshold.
 
@@ -222,7 +257,7 @@ class PrivateGroups:
     at_least: int = 1  # the inner statement leaves out groups with fewer units, for size; the threshold is raised by it
 
 
-Groups = PublicGroups | PrivateGroups
+Groups = PublicGroups | GroupProduct | PrivateGroups
 
 BarEnd = Literal["margin", "low", "high"]
 

@@ -34,6 +34,7 @@ from rules.planner.names import CanonicalNames
 from rules.planner.plan import Request
 from rules.planner.select_partitions import Keyed, Listing, check_threshold, found_keys, listing_of, with_keys
 from rules.planner.to_script import bare_key, to_script
+from rules.planner.unlisted_values import unlisted_values
 from rules.refusal import NotSupported, TooComplex, pointing_at
 from rules.release.replicates import check_size
 from rules.sql import syntax as s
@@ -47,7 +48,7 @@ def recipes_of(
 ) -> tuple[Recipe, ...]:  # fmt: skip
     node = keyed.source.node
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in node.facts.columns})
-    binding = Binding(leaf, context, context.setting())
+    binding = Binding(leaf, context, context.setting)
     barred = {bar.output for bar in aggregates.bars}
     together = rows * context.policy.group_size  # noise has to be drawn for so many rows of units that go together
     demand_bounds(node, tuple(_summed(aggregates, binding)), context)
@@ -67,7 +68,7 @@ def recipes_of(
 def _who_are_counted(aggregates: BlockAggregates, keyed: Keyed, context: PlannerContext) -> tuple[Units, ...]:
     """For each aggregate the units that its number is about: those with a row that FILTER, or CASE, chooses."""
     leaf = names_leaf(keyed.source.scope, {column.id: column for column in keyed.source.node.facts.columns})
-    binding = Binding(leaf, context, context.setting())
+    binding = Binding(leaf, context, context.setting)
     calls = (aggregate for aggregate in aggregates.aggregates if isinstance(aggregate, s.Call))
     return tuple(Units(TRUE if is_estimate(call) or is_typical(call) else chosen_rows(call, binding)) for call in calls)
 
@@ -121,8 +122,8 @@ def draft_block(
     adds_up = not site.sets or _adds_up(parts, aggregates, in_one_group=in_one)
     asks_cut = request.cut and (bounding.is_chosen or any(cut.what == "rows" for cut in cuts))
     return Draft(
-        site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts,
-        asks_cut=asks_cut, adds_up=adds_up, about=about, is_in_one=in_one,
+        site, aggregates, context, kernel, *drafted, notices, cap.is_declared, cuts, asks_cut=asks_cut, adds_up=adds_up,
+        about=about, is_in_one=in_one, unlisted=unlisted_values(site.source.node, recipes, request),
     )  # fmt: skip
 
 

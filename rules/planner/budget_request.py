@@ -81,7 +81,8 @@ def _epsilon(text: str, policy: Policy) -> Decimal:
     except InvalidOperation:
         epsilon = Decimal("NaN")
     if not (epsilon.is_finite() and 0 < epsilon <= most and len(text) <= 40):
-        hint = f"All analysts together have {most:f}. For example: SELECT noisegate.request({min(most, 1):f}, 'why')"
+        example = min(most, Decimal(1)).normalize()
+        hint = f"All analysts together have {most:f}. For example: SELECT noisegate.request({example:f}, 'why')"
         raise BadSetting(f"the requested ε must be above 0 and at most {most:f}", hint=hint)
     return epsilon
 

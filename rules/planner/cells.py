@@ -177,7 +177,7 @@ class _Maker:
 
     def _clamped(self, column: Column) -> tuple[_TimeKey, ...]:
         """Numbers of the clock as conditions have them: of a moment that is clamped to its declared bounds."""
-        column, setting = _nameable(column), self.context.setting()
+        column, setting = _nameable(column), self.context.setting
         numbers = [(extract((Literal(field[3:]), column), setting), field) for field in _NUMBERS_OF]
         whole = [(cast_to(expression, INT4, setting), field) for expression, field in numbers]
         return tuple(
@@ -195,7 +195,7 @@ class _Maker:
         """The keys that a moment is usually cut to."""
         if column.type.kind not in ("timestamptz", "timestamp", "date"):
             return ()
-        name, setting = self.names.columns[column.id], self.context.setting(as_key=True)
+        name, setting = self.names.columns[column.id], self.context.key_setting
         nameless, timeless = replace(_nameable(column), id=0), replace(setting, now=None, readings=())
         return _times_of(nameless, name, self.names.zone, timeless)
 

@@ -122,7 +122,7 @@ def _with_uses(plain: ColumnFacts, source: BoundSource, context: PlannerContext)
     """Return what the column may be used for."""
     name, facts = s.Name((plain.column.name,)), source.node.facts
     binding = Binding(
-        names_leaf(source.scope, {column.id: column for column in facts.columns}), context, context.setting()
+        names_leaf(source.scope, {column.id: column for column in facts.columns}), context, context.setting
     )
     own = binding.bind(name)
     assert isinstance(own, Column)

@@ -95,6 +95,7 @@ class Draft:
     adds_up: bool  # whether totals of grouping sets are sums over the groups of all keys
     about: tuple[Units, ...]  # by recipe: who are counted for min_units of the rules; empty: nobody is
     is_in_one: bool  # whether each unit is in one group at most
+    unlisted: tuple[str, ...] = ()  # constants that look like values which are listed
     top: int | None = None  # so many groups are chosen, and no other is answered
 
     @property
@@ -215,8 +216,11 @@ class Draft:
             output_types=tuple(recipe.type.sql + "[]" * recipe.is_array for recipe in self.recipes),
             spans=tuple(recipe.span for recipe in self.recipes),
             tables=_tables(node),
-            explanation=_explanation(bounding, node.facts, public, least),
-            notices=self.notices,
+            explanation=(
+                *_explanation(bounding, node.facts, public, least),
+                *(("note", words) for words in self.unlisted),
+            ),
+            notices=(*self.unlisted, *self.notices),
             sets=self.site.sets,
             bars=_bars(self.aggregates.bars, outputs),
             level=self.level,

@@ -25,7 +25,7 @@ from rules.mechanisms.noised_outputs import (
 )
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, Top, gumbel_scale
 from rules.planner.plan import Plan
-from rules.refusal import NotSupported
+from rules.refusal import NotSupported, UnknownOption
 from rules.release.margins import moving_outputs, rank_margin, rank_unit
 from rules.sql.tree import Node, items, kind
 
@@ -39,6 +39,9 @@ _UNBROKEN = re.compile(r"""(?:'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"])+|['"]""")  
 
 
 FORMATS = {"text": "text", "json": "json", "yaml": "text"}  # and the type of what PostgreSQL answers
+_OPTIONS = frozenset(
+    "analyze buffers costs format generic_plan memory serialize settings summary timing verbose wal".split()
+)
 _ROWS = (1_000, 10_000)  # of groups for which the error of a mean is told
 _MARK = re.compile("\0(\\d+)\0")
 
@@ -101,7 +104,11 @@ def _format(explain: Node) -> str:
     chosen = "text"
     for option in items(explain, "options"):
         _, element = kind(option)
-        if element.get("defname") == "format":
+        name = str(element.get("defname"))
+        if name not in _OPTIONS:
+            hint = "Over protected tables only FORMAT changes what is shown."
+            raise UnknownOption(f'unrecognized EXPLAIN option "{name}"', hint=hint, about=name.upper())
+        if name == "format":
             chosen = str(kind(element.get("arg"))[1].get("sval")).lower()
     if chosen not in FORMATS:
         message = f"EXPLAIN (FORMAT {chosen.upper()}) is not supported over protected tables"

@@ -4,10 +4,12 @@ A block is what is answered with noise, wherever it stands; above it are keys an
 its groups.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from rules.algebra.nodes import Node as AlgebraNode
+from rules.algebra.nodes import scans_in
 from rules.bind.query import bind_query
 from rules.bind.scope import ROW_HINT, PlannerContext, RowsSelected
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
@@ -21,7 +23,7 @@ from rules.sql.normalize.nodes import AGGREGATES, ESTIMATE, TYPICAL
 from rules.sql.normalize.to_text import spell
 from rules.sql.selects import column_name, group_columns, target_value
 from rules.sql.syntax import Expression, Query
-from rules.sql.tree import PLACES, TREES, Json, Node, items, kind, strings, walk
+from rules.sql.tree import PLACES, TREES, Json, Node, holders, items, kind, strings, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class BlockSite:
     is_distinct: bool = False  # SELECT DISTINCT without GROUP BY: its items are its keys
     sets: tuple[tuple[int, ...], ...] = ()  # GROUPING SETS: the keys of each; () without
     columns: int = 0  # numbers of columns up to here are taken
+    domains: tuple[tuple[int, str], ...] = ()  # columns of a domain, and its name
 
     @property
     def levels(self) -> tuple["BlockSite", ...]:
@@ -109,7 +112,17 @@ def context_of(request: Request, policy: Policy, catalog: Catalog) -> PlannerCon
 
 def _site(block: FoundBlock, state: BindState) -> BlockSite:
     keys = tuple(GroupKey(key.expression, key.item, key.element) for key in block.keys)
-    return BlockSite(block.select.index, block.source, keys, block.is_distinct, block.sets, state.fresh())
+    domains = tuple(_domains(block.source.node, state.context.catalog))
+    return BlockSite(block.select.index, block.source, keys, block.is_distinct, block.sets, state.fresh(), domains)
+
+
+def _domains(node: AlgebraNode, catalog: Catalog) -> Iterator[tuple[int, str]]:
+    for scan in scans_in(node):
+        table = catalog.find_table(scan.table)
+        for number, name in scan.names:
+            column = None if table is None else table.find_column(name)
+            if column is not None and column.type.schema != "pg_catalog":
+                yield number, column.type.sql
 
 
 def leaves_of(body: Node, site: BlockSite) -> Leaves:
@@ -244,15 +257,11 @@ def find_top(body: Node) -> int | None:
         return None
     if any(body.get(clause) for clause in _COMPUTED_OF_ALL):
         return None
-    above = [part for clause in ("targetList", "sortClause") for part in _walk_all(items(body, clause))]
-    if any(kind(part)[0] == "SubLink" or kind(part)[1].get("over") for part in above):
+    above = [body.get(clause) for clause in ("targetList", "sortClause")]
+    if holders(above, "SubLink") or holders(above, "over"):
         return None
     orders = items(body, "sortClause")
     return count + (offset or 0) if orders and _is_descending_count(orders[0], body) else None
-
-
-def _walk_all(nodes: list[Json]) -> list[Node]:
-    return [part for node in nodes for part in walk(node)]
 
 
 def _constant(node: Json) -> int | None:

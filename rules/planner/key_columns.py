@@ -1,15 +1,103 @@
-"""The keys of a block in the statement around it: as they were written, and by the names that subqueries use."""
+"""The keys of a block in the statement around it: as they were written, and by the names that subqueries use.
 
-from rules.planner.find_blocks import ABOVE, Leaves
-from rules.sql.tree import Json, Node, kind, strings, walk
+An array of texts has a type without length and precision. PostgreSQL gives a column those that all branches of an
+expression have, so the key has them again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rules.bind.scope import Scope
+from rules.planner.find_blocks import ABOVE, BlockSite, Leaves
+from rules.sql.grammar import deparse_expression, parse
+from rules.sql.tree import Json, Node, items, kind, strings, walk
+from rules.values.types import Type, find_type
 
 
-def as_written(column: Json, key: Json) -> Json:
-    """A key that is cast to a length or a precision has it: the column of its texts has the type alone."""
+def as_written(column: Json, key: Json, site: BlockSite) -> Json:
+    """A key that has a length or a precision keeps it: the column of its texts has the type alone."""
     written = kind(key)[1].get("typeName") if kind(key)[0] == "TypeCast" else None
-    if not isinstance(written, dict) or not written.get("typmods"):
+    if isinstance(written, dict) and written.get("typmods"):
+        return {"TypeCast": {"arg": column, "typeName": written, "location": -1}}
+    if kind(key)[0] in ("ColumnRef", "TypeCast"):
         return column
-    return {"TypeCast": {"arg": column, "typeName": written, "location": -1}}
+    sized = _find_sized(key, _Columns.of(site))
+    if sized is None:
+        return column
+    (piece,) = parse(f"SELECT NULL::{sized.type.sql}")
+    cast = kind(kind(items(kind(piece.tree)[1], "targetList")[0])[1].get("val"))[1]
+    return {"TypeCast": {**cast, "arg": column, "location": -1}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """A type with its length or precision, if it has one; a domain is another type than the one below it."""
+
+    type: Type
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    scope: Scope
+    types: Mapping[int, Type]
+    domains: Mapping[int, str]
+
+    @classmethod
+    def of(cls, site: BlockSite) -> "_Columns":
+        types = {column.id: column.type for column in site.source.node.facts.columns}
+        return cls(site.source.scope, types, dict(site.domains))
+
+    def find(self, name: tuple[str, ...]) -> _Sized | None:
+        number = self.scope.find(name)
+        found = None if number is None else self.types.get(number)
+        return None if number is None or found is None else _Sized(found, self.domains.get(number, ""))
+
+
+def _find_sized(key: Json, columns: _Columns) -> _Sized | None:
+    found = _find_type(key, columns)
+    return None if found is None or found.type.size is None else found
+
+
+def _find_type(node: Json, columns: _Columns) -> _Sized | None:
+    """The type with its length or precision, where PostgreSQL keeps one (exprTypmod)."""
+    name, body = kind(node)
+    match name:
+        case "ColumnRef":
+            return columns.find(strings(body.get("fields")))
+        case "TypeCast":
+            null: Json = {"TypeCast": {**body, "arg": {"A_Const": {"isnull": True}}}}
+            written = find_type(deparse_expression(null).removeprefix("NULL::"))
+            return None if written is None else _Sized(written)
+        case "A_Expr" if body.get("kind") == "AEXPR_NULLIF":
+            left, right = _find_type(body.get("lexpr"), columns), body.get("rexpr")
+            return left if left is not None and _stays(left, right, _find_type(right, columns)) else None
+        case "CoalesceExpr" | "MinMaxExpr" | "CaseExpr":
+            types = {_find_type(branch, columns) for branch in _branches(name, body)}
+            return types.pop() if len(types) == 1 else None
+    return None
+
+
+def _stays(left: _Sized, right: Json, right_type: _Sized | None) -> bool:
+    """Return whether NULLIF compares the left side as it is: a varchar becomes a text, and a domain what is below."""
+    name, body = kind(right)
+    if left.domain or left.type.base == "varchar":
+        return False
+    if name == "A_Const":
+        return left.type.base == "numeric" or not {"sval", "isnull"}.isdisjoint(body)
+    if left.type.base == "numeric":
+        return right_type is not None and right_type.type.kind in ("integer", "numeric")
+    alike = ("bpchar", "varchar") if left.type.base == "bpchar" else (left.type.base,)
+    return right_type is not None and right_type.type.base in alike
+
+
+def _branches(name: str, body: Node) -> Iterator[Json]:
+    """What an expression may return; a CASE without ELSE may return a NULL that has no length."""
+    if name == "CaseExpr":
+        yield from (kind(when)[1].get("result") for when in items(body, "args"))
+        yield body.get("defresult")
+    else:
+        yield from items(body, "args")
 
 
 def named_below(body: Node, leaves: Leaves) -> dict[str, int]:
@@ -22,4 +110,4 @@ def named_below(body: Node, leaves: Leaves) -> dict[str, int]:
         for number, key in enumerate(leaves.keys)
         if kind(key)[0] == "ColumnRef"
     }
-    return {name: number for name, number in named.items() if name in bare and name != f"k{number + 1}"}
+    return {name: number for name, number in named.items() if name in bare}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from rules.aggregates.contributions import Contribution, Pick, Typical
 from rules.algebra.nodes import Filter, Node, scans_in
@@ -19,9 +20,8 @@ from rules.planner.bound_contributions import Bounding
 from rules.planner.parent_joins import without_parents
 from rules.planner.select_partitions import Keyed
 from rules.planner.to_script import to_script
-from rules.values.expression import Expression
+from rules.values.expression import Constant, Expression
 
-_ZONED = ("with time zone", "timezone(", "to_timestamp(")  # what makes instants of other things, as SQL tells it
 _VERSION = 2  # of what is measured: units beyond a cap are scaled, which earlier releases did not do
 
 
@@ -34,15 +34,18 @@ class CanonicalNames:
     zone: str  # of the session
     rendered: From  # all columns of the relation
     core: "Core"
+    has_instants: bool
 
     @classmethod
     def of(
         cls, keyed: Keyed, relation: Relation, node: Node, zone: str, kernel: Kernel, catalog: Catalog
     ) -> "CanonicalNames":
         """Name the columns of a node, which the relation was made of."""
-        every = frozenset(column.id for column in keyed.source.node.facts.columns)
+        source = keyed.source.node
+        every = frozenset(column.id for column in source.facts.columns)
         rendered = Renderer().render(relation, every)
-        return cls(keyed, relation, zone, rendered, Core.of(node, rendered, kernel, catalog))
+        core = Core.of(node, rendered, kernel, catalog)
+        return cls(keyed, relation, zone, rendered, core, _has_instants(source))
 
     @property
     def columns(self) -> Mapping[int, str]:
@@ -68,11 +71,11 @@ class CanonicalNames:
         if self.core.has_instants or _is_zoned(rows):
             zones: tuple[str, ...] = (zone,)
         else:
-            zones = (zone, "") if self._has_instants() else ("", zone)
+            zones = (zone, "") if self.has_instants else ("", zone)
         return tuple(f"cells of version {_VERSION} unit {unit} rows {bounding.rows}{each} {rows}" for each in zones)
 
     def _zone_of(self, rows: str) -> str:
-        return f" in {self.zone}" if self._has_instants() or _is_zoned(rows) else ""
+        return f" in {self.zone}" if self.has_instants or _is_zoned(rows) else ""
 
     def part(self, part: Contribution) -> str:
         match part:
@@ -126,15 +129,14 @@ class CanonicalNames:
             case Bins(summand=summand, width=width):
                 return f"{self._summand(summand)} by {width}"
             case Listed(expressions=expressions, labels=labels):
-                listed = ", ".join(self.expression(constant) for label in labels for constant in label)
+                kinds = [expression.type.plain() for expression in expressions]
+                constants = chain.from_iterable(map(Constant, kinds, label) for label in labels)
+                listed = ", ".join(map(self.expression, constants))
                 return f"{', '.join(map(self.expression, expressions))} among {listed}"
 
     def _summand(self, summand: Summand) -> str:
         lattice = summand.lattice
         return f"{self.expression(summand.expression)} from {lattice.low} to {lattice.high} in steps of {lattice.step}"
-
-    def _has_instants(self) -> bool:
-        return _has_instants(self.keyed.source.node)
 
     def expression(self, written: Expression) -> str:
         return expression_name(written, self.columns, self.zone)
@@ -178,4 +180,5 @@ def expression_name(written: Expression, columns: Mapping[int, str], zone: str) 
 
 
 def _is_zoned(sql: str) -> bool:
-    return any(sign in sql for sign in _ZONED)
+    """Return whether it makes instants of other things, as SQL tells."""
+    return "with time zone" in sql or "timezone(" in sql or "to_timestamp(" in sql

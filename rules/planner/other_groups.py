@@ -45,7 +45,7 @@ def with_other(
     key: Expression, place: int, columns: Sequence[Column], tests: Sequence[Expression], context: PlannerContext
 ) -> tuple[Expression, Other]:
     """The key with one more value; the tests say that its columns are as declared."""
-    setting = context.setting(as_key=True)
+    setting = context.key_setting
     label = LABEL if _has_room(key) else None
     nothing = null_of(key.type if key.type.name else key.type.plain())
     default = nothing if label is None else Constant(TEXT, label, label)
@@ -65,6 +65,8 @@ def _has_room(key: Expression) -> bool:
 def outside_of(groups: PublicGroups, others: Sequence[Other]) -> tuple[int, ...]:
     """The numbers of the listed groups that hold nothing else."""
     apart = [other for other in others if other.is_apart]
+    if not apart:
+        return ()
     return tuple(
         number for number, row in enumerate(groups.rows) if any(row[other.place] == other.label for other in apart)
     )

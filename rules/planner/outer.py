@@ -5,52 +5,37 @@ arrays of noised columns, and a system view the rows of an array that is filled 
 leaves only: a cast of a result column would change names, DISTINCT and ORDER BY.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from typing import Final
 
 from rules.mechanisms.noised_outputs import Count
-from rules.mechanisms.release_plan import Bar, Block
-from rules.planner.error_bars import REPLICATE, aggregates_in, argument_of, bar_name, end_of_bar, error_bar
-from rules.planner.find_blocks import ABOVE, BlockSite, Leaves, is_aggregate, replace_leaves
-from rules.planner.key_columns import as_written, named_below
-from rules.planner.results import Marked, put_marks
-from rules.planner.tables import replace_relations, source, tables_in
-from rules.refusal import Mismatch
-from rules.sql.grammar import deparse, parameters, parse
-from rules.sql.normalize.to_text import quoted
+from rules.mechanisms.release_plan import Bar
+from rules.planner.arrays import Naming, Parts, Place, joined, select_of
+from rules.planner.error_bars import (
+    BARS,
+    REPLICATE,
+    aggregates_in,
+    argument_of,
+    bar_name,
+    check_none_left,
+    end_of_bar,
+    error_bar,
+)
+from rules.planner.find_blocks import ABOVE, is_aggregate, replace_leaves
+from rules.planner.key_columns import as_written
+from rules.planner.public_query import closed_table, find_closed
+from rules.planner.results import put_marks
+from rules.planner.tables import Tables, replace_relations, source, tables_in
+from rules.refusal import DividesByZero, Mismatch, UnknownParameter
+from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
-from rules.sql.tree import Json, Node, holders, items, kind, strings
-from rules.values.types import SpanForm
+from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
-_MONTH = 2_629_800  # seconds of a twelfth of the year that extract(epoch FROM …) counts
-
-
-@dataclass(frozen=True, slots=True)
-class Arrays:
-    """The columns of one block's answer, and the number of the first."""
-
-    block: Block
-    first_column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One block in the text, or one for each of its grouping sets, which have equal outputs."""
-
-    body: Node  # its SELECT in PostgreSQL's tree
-    leaves: Leaves
-    arrays: tuple[Arrays, ...]
-    site: BlockSite
-    name: str  # of the sub-select: _ng1
-    outputs: tuple[int, ...]  # which output of the block each aggregate is
-    bare: frozenset[int]  # items of its select list that the client sees as they are: an output, cast or rounded
-    marked: Marked | None = None  # the items of it that are NULL where noise could have made them
-
-    @property
-    def block(self) -> Block:
-        """Any of them: what is the same of all is read from it."""
-        return self.arrays[0].block
+_DIVISIONS: Final = frozenset("/%")
+_FIRST_SOURCE: Final = 1 << 20  # stands for the arrays of a block: a number that no parameter of PostgreSQL's can have
 
 
 class SystemViewHoles:
@@ -84,19 +69,65 @@ class SystemViewHoles:
         return find_virtual(SCHEMA if schema is None and SCHEMA in self._search_path else schema or "", name)
 
 
-def outer_statement(tree: Node, places: list[Place], system_views: SystemViewHoles) -> tuple[str | int, ...]:
+def check_parameters(tree: Node, given: int) -> None:
+    """Numbers after the client's own are those of arrays in the outer statement."""
+    for body in bodies(tree, "ParamRef"):
+        number = body.get("number", 0)
+        if not isinstance(number, int) or not 0 < number <= given:
+            raise UnknownParameter(f"there is no parameter ${number}", about=f"${number}")
+
+
+def outer_statement(tree: Node, places: list[Place], system_views: SystemViewHoles) -> Parts:
     """Rewrite the tree in place of its blocks and of virtual relations, and return its text with holes."""
-    for place in reversed(places):  # a block inside another's clauses before the one around it
-        _rewrite(place)
+    sources: dict[str | int, Parts] = {}
+    for hole, place in reversed([*enumerate(places, start=_FIRST_SOURCE)]):  # one inside another's clauses before that
+        sources[hole] = select_of(place, _rewrite(place, hole))
     _drop_unused_ctes(tree)
-    return _with_holes(deparse(system_views.put_into(tree)))
+    parts = deparse_with_holes(system_views.put_into(tree))
+    return joined(chain.from_iterable(sources.get(part, (part,)) for part in parts))
 
 
-def _rewrite(place: Place) -> None:
+def check_outer(tree: Node, tables: Tables, words: AbstractSet[str]) -> None:
+    """No protected table may stay in what runs on the twin, whose protected tables are empty, nor a closed one, nor a
+    bar, nor what fails whatever the answer is."""
+    if tables.are_read(tree):
+        raise Mismatch("a protected table would be left in the outer statement")
+    if (name := find_closed(tree, tables)) is not None:
+        raise closed_table(name, "Join it inside of the query that aggregates protected rows.")
+    if not words.isdisjoint(BARS):
+        check_none_left(tree)
+    if not words.isdisjoint(_DIVISIONS):
+        _check_divisors(tree)
+
+
+def _check_divisors(tree: Node) -> None:
+    """Refuse what the twin would fail to compute of every answer, before the answer is paid."""
+    for body in bodies(tree, "A_Expr"):
+        operator = strings(body.get("name"))[-1]
+        if operator in _DIVISIONS and _is_zero(body.get("rexpr")):
+            hint = "Nothing was charged. Where a divisor may be 0, nullif(divisor, 0) makes the result NULL."
+            raise DividesByZero("division by zero", hint=hint, about=operator)
+
+
+def _is_zero(node: Json) -> bool:
+    """Return whether it is a constant 0, be it cast or not; PostgreSQL's tree leaves out a zero."""
+    name, body = kind(node)
+    if name == "TypeCast":
+        return _is_zero(body.get("arg"))
+    match body:
+        case {"ival": dict() as whole}:
+            return not whole.get("ival")
+        case {"fval": {"fval": str() as written}}:
+            return not written.lower().partition("e")[0].strip("0.")
+    return False
+
+
+def _rewrite(place: Place, hole: int) -> Naming:
+    """Rewrite a block's SELECT over its arrays, and return how it names their columns."""
     body, leaves = place.body, place.leaves
 
     def key(number: int) -> Json:
-        return as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number])
+        return as_written(_column(place.name, f"k{number + 1}"), leaves.keys[number], place.site)
 
     def measure(node: Json) -> Json:
         number = leaves.find_aggregate(node)
@@ -118,13 +149,16 @@ def _rewrite(place: Place) -> None:
         elif clause != "targetList" and clause in body:
             body[clause] = replaced(body[clause])
     body["targetList"] = targets
-    body["fromClause"] = [_arrays(place)]
+    body["fromClause"] = [_source(place.name, hole)]
+    naming = Naming.of(body, leaves)
     for clause in ("whereClause", "groupClause"):
         body.pop(clause, None)
     if having := body.pop("havingClause", None):
         body["whereClause"] = having
     if place.marked is not None:
         put_marks(body, place.marked, place.name)
+    _rename_arrays(body, place.name, naming.prefix)
+    return naming
 
 
 def _targets(place: Place, on_key: Callable[[int], Json], replaced: Callable[[Json], Json]) -> list[Json]:
@@ -244,73 +278,19 @@ def _type(name: str) -> Json:
     return {"names": [{"String": {"sval": "pg_catalog"}}, {"String": {"sval": name}}], "typemod": -1, "location": -1}
 
 
-def _arrays(place: Place) -> Json:
-    """(SELECT a.k1::text AS k1, … FROM unnest($3::text[], …) AS a(k1, …)) AS _ng1, or UNION ALL of several"""
-    if len(place.arrays) == 1 and (place.block.sets or not place.site.sets):
-        (only,), keys = place.arrays, range(len(place.site.keys))
-        selects = [_array_select(only, keys, {}, has_set=bool(place.block.sets), marked=place.marked)]
-    else:
-        types = dict[int, str]()
-        for array, keys_of_set in zip(place.arrays, place.site.sets, strict=True):
-            types |= {key: column.type for key, column in zip(keys_of_set, array.block.keys, strict=True)}
-        levels = enumerate(zip(place.arrays, place.site.sets, strict=True), start=1)
-        selects = [_array_select(arrays, own, types, level=number) for number, (arrays, own) in levels]
-    named = [f", u.k{number + 1} AS {quoted(name)}" for name, number in named_below(place.body, place.leaves).items()]
-    rows = " UNION ALL ".join(selects)
-    around = f"SELECT u.*{''.join(named)} FROM ({rows}) AS u" if named else rows
-    (piece,) = parse(f"SELECT FROM ({around}) AS {place.name}")
-    return items(kind(piece.tree)[1], "fromClause")[0]
+def _rename_arrays(body: Node, table: str, prefix: str) -> None:
+    """Follow columns of the arrays to the names that they have there, if these are others."""
+    for reference in bodies(body, "ColumnRef") if prefix else ():
+        fields = strings(reference.get("fields"))
+        if fields[0] == table:
+            reference["fields"] = [{"String": {"sval": table}}, {"String": {"sval": f"{prefix}{fields[-1]}"}}]
 
 
-def _array_select(
-    arrays: Arrays,
-    keys: Sequence[int],
-    types: Mapping[int, str],
-    *,
-    has_set: bool = False,
-    level: int | None = None,
-    marked: Marked | None = None,
-) -> str:
-    """The columns of one block; as a level of grouping sets with NULL for keys that it has not, and its number."""
-    columns = _column_types(arrays.block, has_set=has_set)
-    holes = [arrays.first_column + number for number in range(len(columns))]
-    if marked is not None:
-        columns |= {f"x{item + 1}": "boolean" for item in marked.holes}
-        holes += marked.holes.values()
-    casts = {name: f"a.{name}::{of}" for name, of in columns.items()}
-    for place, form in enumerate(arrays.block.spans, start=1):
-        casts |= {name: justified(casts[name], form) for name in (f"m{place}", f"s{place}") if name in casts}
-    if level is not None:
-        own = {key: casts.pop(f"k{place}") for place, key in enumerate(keys, start=1)}
-        levelled = {f"k{key + 1}": own.get(key, f"NULL::{of}") for key, of in sorted(types.items())}
-        casts = {**levelled, f"k{len(types) + 1}": str(level), **casts}
-    listed = ", ".join(f"{value} AS {name}" for name, value in casts.items())
-    if not columns:  # the total of a query without aggregates: always one row
-        return f"SELECT {listed}"
-    texts = ", ".join(f"${number}::text[]" for number in holes)
-    return f"SELECT {listed} FROM unnest({texts}) AS a({', '.join(columns)})"
-
-
-def justified(seconds: str, form: SpanForm) -> str:
-    """An interval of seconds alone as PostgreSQL shows one of its kind: with days, and an age with months of a year."""
-    if not form:
-        return seconds
-    if form == "days":
-        return f"pg_catalog.justify_hours({seconds})"
-    months = f"pg_catalog.trunc(extract(epoch FROM {seconds}) / {_MONTH})"
-    days = f"pg_catalog.justify_hours({seconds} - {months}::double precision * interval '{_MONTH} seconds')"
-    return f"(pg_catalog.make_interval(months => {months}::integer) + {days})"
-
-
-def _column_types(block: Block, *, has_set: bool) -> dict[str, str]:
-    """The types of a block's arrays, in their order: keys, outputs, error bars, and what is shown of outputs."""
-    types = {f"k{place}": column.type for place, column in enumerate(block.keys, start=1)}
-    if has_set:
-        types[f"k{len(block.keys) + 1}"] = "integer"
-    types |= {f"m{place}": output_type for place, output_type in enumerate(block.output_types, start=1)}
-    for place, bar in enumerate(block.bars, start=1):
-        types[f"r{place}"] = block.output_types[bar.output] + "[]" * (bar.end is None)
-    return types | {f"s{output + 1}": block.output_types[output] for output in block.shown}
+def _source(name: str, hole: int) -> Json:
+    """(SELECT $hole) AS _ng1: what comes after SELECT is put there as text, which need not be read and printed."""
+    item: Json = {"ResTarget": {"val": {"ParamRef": {"number": hole, "location": -1}}, "location": -1}}
+    body: Node = {"targetList": [item], "limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE"}
+    return {"RangeSubselect": {"subquery": {"SelectStmt": body}, "alias": {"aliasname": name}}}
 
 
 def _drop_unused_ctes(tree: Node) -> None:
@@ -334,13 +314,3 @@ def _drop_unused_ctes(tree: Node) -> None:
 def _tables_in(node: Json) -> set[str]:
     """The names without a schema that stand for tables anywhere in a tree."""
     return {str(part["relname"]) for part in holders(node, "relname") if "schemaname" not in part}
-
-
-def _with_holes(text: str) -> tuple[str | int, ...]:
-    data = text.encode()
-    parts: list[str | int] = []
-    at = 0
-    for number, start, end in parameters(text):
-        parts += [data[at:start].decode(), number]
-        at = end
-    return (*parts, data[at:].decode())

@@ -167,6 +167,7 @@ def telling_zones(make: Planning[Others]) -> Planning[Others]:
 
 
 _CLOCKS = frozenset(("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"))
+CLOCK_WORDS: Final = _CLOCKS | {"age", "SQLValueFunction"}  # a statement without them reads no clock
 
 
 def reads_clock(query: Node) -> bool:

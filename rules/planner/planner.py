@@ -4,6 +4,7 @@ text → PostgreSQL's tree → canonical text → syntax → blocks → inner st
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,30 +20,32 @@ from rules.kernel.replay import Kernel
 from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
 from rules.planner.advise import advised, find_position, with_unit_columns
+from rules.planner.arrays import Arrays, Place
 from rules.planner.block import check_encoding, draft_block
 from rules.planner.budget_request import request_plan
 from rules.planner.draft import BlockAggregates, Draft
 from rules.planner.enclosing_queries import find_outer_top, shown_selects
-from rules.planner.error_bars import BARS, barred_aggregates, check_none_left
+from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
 from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, find_top, leaves_of
 from rules.planner.inner_queries import decorrelate, statement_of
-from rules.planner.outer import Arrays, Place, SystemViewHoles, outer_statement
+from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
-from rules.planner.plan import MOST_SHAPE, NeedsInner, Plan, Request, reads_clock, telling_zones
-from rules.planner.public_query import closed_table, find_closed, find_public_query
+from rules.planner.plan import CLOCK_WORDS, MOST_SHAPE, NeedsInner, Plan, Request, reads_clock, telling_zones
+from rules.planner.public_query import find_public_query
 from rules.planner.results import AnsweredSelect, Marked, bare_items, bare_outputs, marks_of, results_of, unmarked
-from rules.planner.rewrite import rewrite
+from rules.planner.rewrite import Rewritten, rewrite
 from rules.planner.tables import Tables
 from rules.policy.model import Policy
-from rules.refusal import Mismatch, NotAllowed, NotSupported, Refusal, TooComplex
+from rules.refusal import NotAllowed, NotSupported, Refusal, TooComplex
 from rules.release.margins import Result
 from rules.release.marks import Mark
-from rules.sql.grammar import deparse_expression, fingerprint, parse, shape
+from rules.sql.grammar import deparse_expression, fingerprint, parse, parse_kept, shape
 from rules.sql.lower import expressions_from, lowered
 from rules.sql.selects import query_of
 from rules.sql.syntax import Expression
-from rules.sql.tree import Node, bodies, canonical_tree, kind
+from rules.sql.system_views import REQUEST
+from rules.sql.tree import Node, bodies, canonical_tree, holders, kind
 from rules.values import value
 
 _MOST_CORRELATED = 20
@@ -58,16 +61,17 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
     kernel = kernel or Kernel(Ground(policy, catalog))
     if request.previews not in (None, policy.previews):
         policy = policy.model_copy(update={"previews": request.previews})
-    (piece,) = parse(request.text)
+    (piece,) = parse_kept(request.text)
     name, explain = kind(piece.tree)
     query = explain.get("query")
     try:
         if name == "ExplainStmt" and isinstance(query, dict):
-            shown = _plan_tree(canonical_tree(query), replace(request, explains=True), policy, catalog, kernel)
+            explaining = replace(request, explains=True)
+            shown = _plan_tree(canonical_tree(query), piece.words, explaining, policy, catalog, kernel)
             if isinstance(shown, NeedsInner):
                 return shown
             return explained(shown, explain, policy.group_size, request.firsts, kernel)
-        made = _plan_tree(canonical_tree(piece.tree), request, policy, catalog, kernel)
+        made = _plan_tree(canonical_tree(piece.tree), piece.words, request, policy, catalog, kernel)
         return made if isinstance(made, NeedsInner) else _named(made, request, piece.tree)
     except Refusal as refusal:
         refusal = with_unit_columns(refusal, piece.tree, policy, Tables(context_of(request, policy, catalog)).find)
@@ -88,8 +92,9 @@ class _Planned:
 
     def is_planned(self, text: str) -> bool:
         request = replace(self.request, text=text, released=(), firsts=())
+        piece = parse(text)[0]
         try:
-            _plan_tree(canonical_tree(parse(text)[0].tree), request, self.policy, self.catalog, self.kernel)
+            _plan_tree(canonical_tree(piece.tree), piece.words, request, self.policy, self.catalog, self.kernel)
         except Refusal:
             return False
         return True
@@ -102,33 +107,38 @@ def _named(plan: Plan, request: Request, tree: Node) -> Plan:
     return replace(plan, fingerprint=request.fingerprint or fingerprint(request.text), shape=written[:MOST_SHAPE])
 
 
-def _plan_tree(written: Node, request: Request, policy: Policy, catalog: Catalog, kernel: Kernel) -> Plan | NeedsInner:
-    if (wanted := request_plan(written, request, policy)) is not None:
+def _plan_tree(
+    written: Node, words: AbstractSet[str], request: Request, policy: Policy, catalog: Catalog, kernel: Kernel
+) -> Plan | NeedsInner:
+    """Plan a tree of these words, and of some more maybe."""
+    if REQUEST in words and (wanted := request_plan(written, request, policy)) is not None:
         return wanted
     tables = Tables(context_of(request, policy, catalog), request.views, request.preview_rows)
     if query_of(written) is None:
         raise NotAllowed(
             "COPY of a protected table would return its rows", hint="Use COPY (SELECT count(*) …) TO STDOUT."
         )
-    made = rewrite(written, tables)
+    made = rewrite(written, words, tables)
+    if "ParamRef" in made.words:
+        check_parameters(made.tree, len(request.parameter_types))
     if not tables.are_read(made.tree):
         notices = (NOTICES[policy.previews],) if previews in made.by else ()
         return replace(_free_plan(made.tree, request), notices=notices)
-    if "lockingClause" in made.names:
+    if "lockingClause" in made.words and holders(made.tree, "lockingClause"):
         message = "row locks over protected tables are not supported"
         raise NotSupported(message, hint="Remove FOR UPDATE.", about="FOR")
-    return _plan_bound(made.tree, request, tables, kernel)
+    return _plan_bound(made, request, tables, kernel)
 
 
-def _plan_bound(tree: Node, request: Request, tables: Tables, kernel: Kernel) -> Plan | NeedsInner:
+def _plan_bound(written: Rewritten, request: Request, tables: Tables, kernel: Kernel) -> Plan | NeedsInner:
     """Plan what can be bound, or say what must be known first. What depends on the row around it is rewritten."""
-    rewritten: tuple[int, ...] = ()
+    tree, rewritten = written.tree, tuple[int, ...]()
     while len(rewritten) < _MOST_CORRELATED:
         known = renumbered(request.released, rewritten)
         query = query_of(tree)
         assert query is not None
-        with_known = replace(tables, context=replace(tables.context, released=known))
-        match _plan(tree, query, request, with_known, kernel):
+        context = tables.context if known == tables.context.released else replace(tables.context, released=known)
+        match _plan(tree, query, request, replace(tables, context=context), kernel, written.words):
             case Plan() as made:
                 return made
             case InnerQuery() as needed:
@@ -154,15 +164,16 @@ def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
 
 
 @known_or_needed
-def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel) -> Plan:
+def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Kernel, words: AbstractSet[str]) -> Plan:
     """Find the blocks of a readable query, plan each, and put the outer statement around them."""
     syntax = lowered(query)
     sites = find_blocks(syntax.query, tables.context)
     if not sites and tables.are_read(tree):
         raise NotAllowed("the statement would return protected rows", hint=ROW_HINT)
-    cuts = [_Cut.of(site, syntax.selects[site.select_index]) for site in sites]
+    has_bars = not words.isdisjoint(BARS)
+    cuts = [_Cut.of(site, syntax.selects[site.select_index], has_bars=has_bars) for site in sites]
     blocks = _planned(cuts, query, request, tables, kernel)
-    depends_on_time = reads_clock(query)  # before the blocks are cut out
+    depends_on_time = not words.isdisjoint(CLOCK_WORDS) and reads_clock(query)  # before the blocks are cut out
     spoken = _spoken(cuts, blocks) if request.explains else ()
     top, shown = kind(query)[1], list(shown_selects(query))
     for cut in cuts:
@@ -175,8 +186,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
     holes = len(request.parameter_types) + sum(map(_width, blocks)) + len(marks)
     system_view_holes = SystemViewHoles(request.search_path, holes)
     outer = outer_statement(tree, places, system_view_holes)
-    _check_nothing_left(tree, tables)
-    check_none_left(tree)
+    check_outer(tree, tables, words)
     delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
     return Plan(
         blocks=tuple(blocks),
@@ -208,10 +218,11 @@ class _Cut:
     is_shown: bool = False  # its select list is what the client sees
 
     @classmethod
-    def of(cls, site: BlockSite, body: Node) -> "_Cut":
+    def of(cls, site: BlockSite, body: Node, *, has_bars: bool) -> "_Cut":
         leaves = leaves_of(body, site)
         expressions = expressions_from(leaves.aggregates) if leaves.aggregates else ()
-        barred = frozenset((expressions[bar.output], bar.end) for bar in barred_aggregates(body, leaves))
+        bars = barred_aggregates(body, leaves) if has_bars else ()
+        barred = frozenset((expressions[bar.output], bar.end) for bar in bars)
         return cls(site, body, leaves, expressions, barred)
 
 
@@ -330,11 +341,3 @@ def _free_plan(tree: Node, request: Request) -> Plan:
     system_view_holes = SystemViewHoles(request.search_path, parameters)
     outer = outer_statement(tree, [], system_view_holes)
     return Plan((), outer, parameters, Decimal(0), Decimal(0), system_views=system_view_holes.names)
-
-
-def _check_nothing_left(tree: Node, tables: Tables) -> None:
-    """No protected table may stay in what runs on the twin, whose protected tables are empty, nor a closed one."""
-    if tables.are_read(tree):
-        raise Mismatch("a protected table would be left in the outer statement")
-    if (name := find_closed(tree, tables)) is not None:
-        raise closed_table(name, "Join it inside of the query that aggregates protected rows.")

@@ -19,7 +19,7 @@ from rules.release.margins import Formula, Number, Operation, Operator, Result, 
 from rules.release.marks import Mark
 from rules.sql.grammar import deparse_expression, parse
 from rules.sql.selects import column_name
-from rules.sql.tree import Json, Node, holders, items, kind, strings, walk
+from rules.sql.tree import Json, Node, holders, items, kind, strings
 
 _NUMERIC: Final = frozenset(
     ("int2", "int4", "int8", "integer", "bigint", "smallint", "numeric", "decimal", "float4", "float8", "money")
@@ -83,9 +83,9 @@ def _is_positive(output: Output) -> bool:
 
 def _has_noise(node: Json, leaves: Leaves) -> bool:
     """An error bar is no number with an error of its own."""
-    parts = list(walk(node))
-    return not any(map(bar_name, parts)) and any(
-        is_aggregate(part) and leaves.find_aggregate(part) is not None for part in parts
+    calls = holders(node, "FuncCall")
+    return not any(map(bar_name, calls)) and any(
+        is_aggregate(call) and leaves.find_aggregate(call) is not None for call in calls
     )
 
 

@@ -8,13 +8,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
+from rules.planner.error_bars import BARS
 from rules.planner.passes.count_matched import count_matched
 from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
 from rules.planner.passes.inline_sources import inline_functions, inline_views, wrap_sources
 from rules.planner.passes.push_error_bars import push_error_bars
 from rules.planner.passes.without_data import empty_queries, previews
 from rules.planner.tables import Tables
-from rules.sql.tree import Node, names_in
+from rules.sql.tree import Node, words_in
 
 Pass = Callable[[Node, Tables], Node]
 
@@ -29,34 +30,34 @@ PASSES: Final[tuple[Pass, ...]] = (
     expand_dependent_keys,
 )
 
-# What a tree must have somewhere for a pass to have anything to do.
+# The words of which a tree must have one for a pass to have anything to do.
 NEEDED: Final[Mapping[Pass, frozenset[str]]] = {
     inline_functions: frozenset(("FuncCall",)),
     count_matched: frozenset(("SubLink",)),
     wrap_sources: frozenset(("RangeFunction", "valuesLists")),
-    push_error_bars: frozenset(("FuncCall",)),
+    push_error_bars: frozenset(BARS),
     expand_dependent_keys: frozenset(("groupClause",)),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A tree, the names of all its nodes and fields, and the passes that changed it."""
+    """A tree, all words in it, and the passes that changed it."""
 
     tree: Node
-    names: AbstractSet[str]
+    words: AbstractSet[str]
     by: tuple[Pass, ...] = ()
 
 
-def rewrite(tree: Node, tables: Tables) -> Rewritten:
-    """Apply the passes until no protected table is left to read."""
-    made = Rewritten(tree, names_in(tree))
+def rewrite(tree: Node, words: AbstractSet[str], tables: Tables) -> Rewritten:
+    """Apply the passes to a tree of these words, until no protected table is left to read."""
+    made = Rewritten(tree, words)
     for pass_ in PASSES:
-        if pass_ in NEEDED and NEEDED[pass_].isdisjoint(made.names):
+        if pass_ in NEEDED and NEEDED[pass_].isdisjoint(made.words):
             continue
         following = pass_(made.tree, tables)
         if following is not made.tree:
-            made = Rewritten(following, names_in(following), (*made.by, pass_))
+            made = Rewritten(following, words_in(following), (*made.by, pass_))
             if not tables.are_read(following):
                 break
     return made

@@ -5,7 +5,7 @@ whole numbers and dates between bounds, and what is computed from them) are list
 keys need a threshold and δ.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +24,7 @@ from rules.functions.function import EvalContext
 from rules.functions.guard import constant
 from rules.kernel.keys import Found, Key, Listed
 from rules.mechanisms.noised_outputs import Text
-from rules.mechanisms.release_plan import KeyColumn, PublicGroups
+from rules.mechanisms.release_plan import GroupLists, KeyColumn, PublicGroups
 from rules.planner.find_blocks import GroupKey
 from rules.planner.other_groups import Other, wants_other, with_other
 from rules.refusal import NotAllowed, NotSupported
@@ -62,24 +62,24 @@ class Listing:
 
 def with_keys(source: BoundSource, written: tuple[GroupKey, ...], context: PlannerContext) -> Keyed:
     """Bind the keys, and leave out the rows whose key lies outside its declared domain."""
-    setting = context.setting(as_key=True)
+    setting = context.key_setting
     first = tuple(_bind(source, key.expression, context, setting) for key in written)
     gathered = {place for place, key in enumerate(first) if wants_other(_columns_of(key), context)}
     strict = [key for place, key in enumerate(first) if place not in gathered]
     declared = {column.id: column for key in strict for column in _enforced(key)}
     computed = {column.id for key in strict if not isinstance(key, Column) for column in _enforced(key)}
-    node = unlisted = _with_values(source.node, first, context.setting())
+    node = unlisted = _with_values(source.node, first, context.setting)
     for column in declared.values():
-        node = filtered(node, _inside(column, context.setting()))
+        node = filtered(node, _inside(column, context.setting))
         if column.id in computed:
-            unlisted = filtered(unlisted, _inside(column, context.setting()))
+            unlisted = filtered(unlisted, _inside(column, context.setting))
     source = replace(source, node=node)
     keys = tuple(_bind(source, key.expression, context, setting) for key in written)
     named = tuple(KeyColumn(_key_type(key), f"k{place}", key.type.is_number) for place, key in enumerate(keys, start=1))
     made, others = list(keys), list[Other]()
     for place in sorted(gathered):
         columns = _columns_of(keys[place])
-        tests = [_inside(column, context.setting()) for column in columns]
+        tests = [_inside(column, context.setting) for column in columns]
         made[place], other = with_other(keys[place], place, columns, tests, context)
         others.append(other)
     return Keyed(source, tuple(refined(key, node) for key in made), named, unlisted, tuple(others))
@@ -170,60 +170,78 @@ def listing_of(
 
     `known` are the combinations of values that go together.
     """
+    parts = tuple(_in_order(keys, part) for part in parts)
+    places = [place for part in parts for place in part.places]
+    if places == sorted(places) and not any(_ties(joint, keys) for joint in known):
+        if prod(len(part.rows) for part in parts) > limit:
+            return None
+        listed = tuple(_listed_part(keys, part) for part in parts)
+        return Listing(GroupLists(tuple(key.labels for key in listed)).combined(), listed)
+    groups = _possible_groups(keys, parts, limit, known)
+    if groups is None:
+        return None
+    texts = tuple([tuple([text for _, text in group]) for group, _ in groups])
+    if len(groups) < prod(len(part.rows) for part in parts):
+        return Listing(GroupLists((texts,)).combined(), (Listed(keys, texts),))
+    listed = tuple(_listed_part(keys, part) for part in parts)
+    return Listing(PublicGroups(texts, tuple(places for _, places in groups)), listed)
+
+
+def _possible_groups(
+    keys: tuple[Expression, ...], parts: tuple[KeyPart, ...], limit: int, known: tuple[Joint, ...]
+) -> list[_Member] | None:
+    """The combinations of the parts that some known row has, in the order of their keys."""
     order: tuple[int, ...] = ()
-    ranks: list[Mapping[int, int]] = []
     groups: list[_Member] = [((), ())]
     for part in parts:
-        order += part.places
-        ranks += [_ranks(keys[place], [row[at] for row in part.rows]) for at, place in enumerate(part.places)]
         if len(groups) * len(part.rows) > max(limit, _MOST_TRIED):
             return None
-        rows = tuple(enumerate(part.rows))
-        groups = [((*group, *row), (*places, number)) for group, places in groups for number, row in rows]
+        groups = [((*group, *row), (*places, at)) for group, places in groups for at, row in enumerate(part.rows)]
+        order += part.places
         for joint in known:
             groups = _possible(groups, [keys[place] for place in order], joint)
         if len(groups) > limit:
             return None
     at = [order.index(place) for place in range(len(keys))]
-    groups.sort(key=lambda member: [ranks[place][id(member[0][place])] for place in at])
-    texts = tuple(tuple(group[place][1] for place in at) for group, _ in groups)
-    if len(groups) < prod(len(part.rows) for part in parts):
-        whole = _listed(keys, texts)
-        return Listing(PublicGroups(texts, tuple((number,) for number in range(len(groups)))), (whole,))
-    listed = tuple(_listed_part(keys, part) for part in parts)
-    return Listing(PublicGroups(texts, tuple(places for _, places in groups)), listed)
+    groups = [(tuple([group[place] for place in at]), places) for group, places in groups]
+    ranks = [_ranks(key, {id(group[place]): group[place] for group, _ in groups}) for place, key in enumerate(keys)]
+    groups.sort(key=lambda member: [rank[id(item)] for rank, item in zip(ranks, member[0], strict=True)])
+    return groups
+
+
+def _in_order(keys: tuple[Expression, ...], part: KeyPart) -> KeyPart:
+    """The rows of a part as their types sort them."""
+    kinds = [keys[place] for place in part.places]
+    rows = sorted(part.rows, key=lambda row: [_rank(key, item) for key, item in zip(kinds, row, strict=True)])
+    return KeyPart(part.places, tuple(rows))
 
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
-    return _listed(tuple(keys[place] for place in part.places), [tuple(text for _, text in row) for row in part.rows])
+    return Listed(
+        tuple(keys[place] for place in part.places), tuple(tuple([text for _, text in row]) for row in part.rows)
+    )
 
 
-def _ranks(key: Expression, items: Iterable[Item]) -> dict[int, int]:
+def _ranks(key: Expression, items: Mapping[int, Item]) -> dict[int, int]:
     """Number the items as their type sorts them, by identity: groups share them, and comparing fractions is slow."""
-    ranked = {id(item): _rank(key, item) for item in items}
+    ranked = {identity: _rank(key, item) for identity, item in items.items()}
     order = {rank: number for number, rank in enumerate(sorted(set(ranked.values())))}
     return {identity: order[rank] for identity, rank in ranked.items()}
 
 
-def _rank(key: Expression, item: Item) -> tuple[int, Fraction, str]:
-    """Values as their type sorts them, NULL last."""
+def _rank(key: Expression, item: Item) -> tuple[int, int | Fraction, str]:
+    """Values as their type sorts them, NULL last. Whole numbers are compared as such, which takes less time."""
     known, _ = item
     match known:
         case None:
-            return 2, Fraction(0), ""
+            return 2, 0, ""
         case Fraction():
-            return 0, known, ""
+            return 0, known.numerator if known.denominator == 1 else known, ""
         case bool():
-            return 0, Fraction(known), ""
-        case str() if key.type.kind == "enum":
-            return 0, Fraction(key.type.labels.index(known)), ""
-    return 0, Fraction(0), known
-
-
-def _listed(keys: tuple[Expression, ...], labels: Sequence[tuple[Text, ...]]) -> Listed:
-    kinds = [key.type if key.type.name else key.type.plain() for key in keys]
-    constants = (tuple(map(Constant, kinds, label)) for label in labels)
-    return Listed(keys, tuple(constants))
+            return 0, int(known), ""
+        case str() if known in key.type.labels:
+            return 0, key.type.labels.index(known), ""
+    return 0, len(key.type.labels), known
 
 
 def found_keys(keyed: Keyed, time_zone: str) -> tuple[tuple[Key, ...], tuple[KeyColumn, ...]]:
@@ -239,9 +257,14 @@ def found_keys(keyed: Keyed, time_zone: str) -> tuple[tuple[Key, ...], tuple[Key
             columns.append(column)
         else:
             labels = tuple(text for _, text in items)
-            kernel_keys.append(_listed((key,), [(label,) for label in labels]))
+            kernel_keys.append(Listed((key,), tuple((label,) for label in labels)))
             columns.append(replace(column, labels=labels))
     return tuple(kernel_keys), tuple(columns)
+
+
+def _ties(joint: Joint, keys: tuple[Expression, ...]) -> bool:
+    """Tell whether some combinations of these keys' values may be no row's."""
+    return sum(isinstance(key, Column) and key.id in joint.columns for key in keys) > 1
 
 
 def _possible(groups: list[_Member], keys: list[Expression], joint: Joint) -> list[_Member]:

@@ -8,6 +8,7 @@ from rules.catalog import Table, TableName
 from rules.planner.plan import PreviewRows, TemporaryView
 from rules.sql.grammar import parse
 from rules.sql.tree import TREES, Json, Node, items, kind, strings
+from rules.twin_types import TEXT, is_on_twin, usable_types
 
 Columns = tuple[tuple[str, str], ...]  # name and type
 
@@ -51,9 +52,14 @@ class Tables:
         table = self.find_protected(schema, name)
         if table is None:
             return None
-        rules = self.context.policy.find_table(table.name)
-        assert rules is not None
-        return tuple((column.name, column.type.sql) for column in table.columns if not rules.hides(column))
+        return self.columns_on_twin(table)
+
+    def columns_on_twin(self, table: Table) -> Columns:
+        """List the visible columns of a table of the rules, with the types that they have on the twin."""
+        rules, usable = self.context.policy.find_table(table.name), usable_types(self.context.catalog)
+        assert rules is not None, "only tables that the rules name are found"
+        shown = (column for column in table.columns if not rules.hides(column))
+        return tuple((column.name, (column.type if is_on_twin(column.type, usable) else TEXT).sql) for column in shown)
 
     def are_read(self, tree: Node) -> bool:
         """Say whether a statement reads a protected table."""

@@ -110,8 +110,7 @@ def bare_key(key: Key) -> Key:
     """A key without what is inferred of its values."""
     match key:
         case Listed(expressions=expressions, labels=labels):
-            constants = tuple(tuple(map(bare_constant, label)) for label in labels)
-            return Listed(tuple(map(bare, expressions)), constants)
+            return Listed(tuple(map(bare, expressions)), labels)
         case Found(expression=expression):
             return Found(bare(expression))
         case Bins(summand=summand, width=width):

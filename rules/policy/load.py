@@ -51,8 +51,10 @@ WORDS = {
 }
 
 
-def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
+def load_policy(text: str, file: str, environment: Mapping[str, str], *, needs_verifiers: bool = True) -> Policy:
     """Read a rules file; raises RulesError with every problem found.
+
+    Only logins need verifiers: without them an account whose verifier is in a variable that is not set has none.
 
     Example:
         >>> load_policy("unit: customers.id", "rules.yaml", {})
@@ -66,20 +68,34 @@ def load_policy(text: str, file: str, environment: Mapping[str, str]) -> Policy:
     source = Source(text, file, environment)
     if not isinstance(source.tree, dict):
         raise RulesError(file, (Problem(1, "", "a rules file has keys: database, unit, tables, budget, analysts"),))
-    problems = {problem.path: {problem} for problem in source.problems}
+    tree, lacking = (source.tree, ()) if needs_verifiers else _without_unset(source.tree, source)
+    problems = {problem.path: {problem} for problem in source.problems if not problem.path.startswith(lacking)}
     try:
-        policy = Policy.model_validate(_spelled_out(source.tree))
+        policy = Policy.model_validate(_spelled_out(tree))
     except ValidationError as error:
         known = frozenset(problems)  # what cannot be read is not judged too
         for problem in (_problem(details, source) for details in error.errors(include_url=False)):
             if not any(path == problem.path or path.startswith(f"{problem.path}.") for path in known):
                 problems.setdefault(problem.path, set()).add(problem)
     else:
-        problems |= {problem.path: {problem} for problem in _without_password(policy, source)}
+        missing = (problem for problem in _without_password(policy, source) if problem.path not in lacking)
+        problems |= {problem.path: {problem} for problem in missing}
     if problems:
         listed = (problem for path in problems.values() for problem in path)
         raise RulesError(file, tuple(sorted(listed, key=lambda problem: (problem.line, problem.path, problem.message))))
     return policy
+
+
+def _without_unset(tree: dict[str, Tree], source: Source) -> tuple[dict[str, Tree], tuple[str, ...]]:
+    """The tree without passwords that name a variable which is not set, and where they stand."""
+    paths = {path[:3] for path in source.unset if path[0] in ("analysts", "operators") and path[2:3] == ("password",)}
+    for group, name, key in paths:
+        accounts = tree[str(group)]
+        account = accounts[str(name)] if isinstance(accounts, dict) else None
+        assert isinstance(accounts, dict) and isinstance(account, dict), "a path leads there"
+        kept = {field: value for field, value in account.items() if field != key}
+        tree = tree | {str(group): accounts | {str(name): kept}}
+    return tree, tuple(map(dotted, paths))
 
 
 def _without_password(policy: Policy, source: Source) -> Iterator[Problem]:

@@ -52,6 +52,7 @@ class Source:
         self.lines: dict[Path, int] = {}
         self._environment = environment
         self.problems: list[Problem] = []
+        self.unset: set[Path] = set()  # what names a variable that is not set
         self.tree = self._read(text)
 
     def line(self, path: Path) -> int:
@@ -111,6 +112,7 @@ class Source:
         """Secrets stay out of the file: ${NAME} comes from the environment."""
         for name in VARIABLE.findall(text):
             if name not in self._environment:
+                self.unset.add(path)
                 self.problems.append(Problem(self.lines[path], dotted(path), f"the variable {name} is not set"))
         return VARIABLE.sub(lambda match: self._environment.get(match[1], ""), text)
 

@@ -1,9 +1,11 @@
 """Statements and functions that are refused by what they are, whatever they name."""
 
 import re
+from collections.abc import Sequence
 
 from rules.refusal import NotAllowed, NotSupported, ReadOnly, Refusal
-from rules.sql.tree import Node, holders, kind, names_in, strings, walk
+from rules.sql.grammar import Piece
+from rules.sql.tree import Node, kind, strings, walk
 
 READ_ONLY_HINT = "Noisegate is read-only. Use SELECT with aggregates such as count, sum and avg."
 
@@ -86,12 +88,18 @@ PREFIXES = ("dblink", "lo_", "loread", "lowrite", "crosstab", "connectby", "pg_a
 FORBIDDEN_SETTINGS = ("role", "session_authorization")
 
 
-def refusal_by_kind(tree: Node) -> Refusal | None:
-    """Explain why a statement is refused whatever it reads, or return None; `about` names command or function."""
-    name, body = kind(tree)
-    if makes_temporary_view(name, body):
-        return _inside({"query": body["query"]})
-    return _by_statement(name, body) or _inside(tree)
+def refusal_by_kind(piece: Piece, calls: Sequence[Node]) -> Refusal | None:
+    """Explain why a statement is refused whatever it reads, or return None; `about` names command or function.
+
+    `calls` are the bodies of all calls in it.
+    """
+    name, body = kind(piece.tree)
+    is_view = makes_temporary_view(name, body)
+    if not is_view and (refusal := _by_statement(name, body)):
+        return refusal
+    if _LOOKED_AT.isdisjoint(piece.words):
+        return next(filter(None, map(_by_function, calls)), None)
+    return _inside({"query": body["query"]} if is_view else piece.tree)
 
 
 def makes_temporary_view(name: str, body: Node) -> bool:
@@ -162,8 +170,7 @@ _LOOKED_AT = frozenset(WRITES) | {"intoClause"}
 
 
 def _inside(tree: Node) -> Refusal | None:
-    nodes = walk(tree) if not _LOOKED_AT.isdisjoint(names_in(tree)) else holders(tree, "FuncCall")
-    for node in nodes:
+    for node in walk(tree):
         name, body = kind(node)
         if name in WRITES and name != "CreateStmt":
             return _write(WRITES[name])

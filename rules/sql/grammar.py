@@ -13,27 +13,34 @@ looks each field up once (Protocol Buffers encoding: a tag, then a varint or a l
 
 import ctypes
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
-from rules.sql.tree import Json, Node, items, kind, strings
+from rules.sql.tree import Json, Node, items, kind, strings, words_in
 
 
 class Unreadable(Exception):
     """A text that PostgreSQL's grammar does not accept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Piece:
     """One statement of a text: its tree, and where it stands, in bytes."""
 
     tree: Node
     start: int
     length: int  # 0: to the end
+
+    @cached_property
+    def words(self) -> AbstractSet[str]:
+        """All words in the tree."""
+        return words_in(self.tree)
 
 
 def parse(text: str) -> list[Piece]:
@@ -48,9 +55,36 @@ def parse(text: str) -> list[Piece]:
     return [Piece(raw["stmt"], raw.get("stmt_location", 0), raw.get("stmt_len", 0)) for raw in tree.get("stmts", ())]
 
 
+@lru_cache(maxsize=1)
+def parse_kept(text: str) -> Sequence[Piece]:
+    """The same, kept for whoever reads the text next: a statement is planned soon after it was read. Nobody may change
+    these trees."""
+    return parse(text)
+
+
 def deparse(tree: Node) -> str:
     """A statement's tree as canonical text: no comments, no tricks with quotes, one spelling for one meaning."""
     return _printed(encode_statement(tree))
+
+
+def deparse_with_holes(tree: Node) -> tuple[str | int, ...]:
+    """The same text in parts, with a number wherever it has $n outside quotes."""
+    data = encode_statement(tree)
+    return _parts_kept(data) if len(data) <= _KEPT_BYTES else _parts(data)
+
+
+def _parts(data: bytes) -> tuple[str | int, ...]:
+    written = _printed(data).encode()
+    parts: list[str | int] = []
+    at = 0
+    for number, start, end in _parameters(written):
+        parts += [written[at:start].decode(), number]
+        at = end
+    return (*parts, written[at:].decode())
+
+
+_KEPT_BYTES = 16_384  # of a statement whose parts are kept: 256 of them are a few megabytes
+_parts_kept = lru_cache(maxsize=256)(_parts)  # around a query that is asked with other constants nothing changes
 
 
 def _printed(data: bytes) -> str:
@@ -87,6 +121,25 @@ def shape(tree: Node) -> str:
         return ""
 
 
+def names_of(text: str, query: Node | None) -> tuple[str, str]:
+    """The fingerprint of one statement, and the shape of its query if it has one."""
+    normalized = _normalized(text)
+    if query is None:
+        return _fingerprint(normalized), ""
+    if not normalized or "$" in text:  # a parameter is normalized as constants are
+        return _fingerprint(normalized), shape(query)
+    known = _SHAPES.get(normalized)
+    if known is None:
+        if len(_SHAPES) >= _MOST_SHAPES:
+            _SHAPES.clear()
+        known = _SHAPES[normalized] = shape(query)
+    return _fingerprint(normalized), known
+
+
+_MOST_SHAPES = 256  # that are kept, by their normalized texts: a dashboard asks the same with other constants
+_SHAPES: dict[str, str] = {}
+
+
 def fingerprint(text: str) -> str:
     """A short name of one statement's normalized text: equal for statements that differ in constants and spelling only.
 
@@ -96,29 +149,38 @@ def fingerprint(text: str) -> str:
         >>> fingerprint("select 1 from t where a = 'x'") == fingerprint("SELECT 2 FROM t WHERE a = 'y' -- again")
         True
     """
-    normalized = lib.pg_query_normalize(text.encode())
+    return _fingerprint(_normalized(text))
+
+
+def _normalized(text: str) -> str:
+    """A text without its constants; "" where there is none."""
+    result = lib.pg_query_normalize(text.encode())
     try:
-        if normalized.error:
-            return ""
-        result = lib.pg_query_fingerprint(normalized.normalized_query)
-        try:
-            return "" if result.error else str(result.fingerprint_str.decode())
-        finally:
-            lib.pg_query_free_fingerprint_result(result)
+        return "" if result.error else str(result.normalized_query.decode())
     finally:
-        lib.pg_query_free_normalize_result(normalized)
+        lib.pg_query_free_normalize_result(result)
 
 
-def parameters(text: str) -> Iterator[tuple[int, int, int]]:
-    """Each $n outside quotes: its number, and where it starts and ends in bytes."""
-    result = lib.pg_query_scan(text.encode())
+@lru_cache(maxsize=256)
+def _fingerprint(normalized: str) -> str:
+    if not normalized:
+        return ""
+    result = lib.pg_query_fingerprint(normalized.encode())
+    try:
+        return "" if result.error else str(result.fingerprint_str.decode())
+    finally:
+        lib.pg_query_free_fingerprint_result(result)
+
+
+def _parameters(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Each $n of a text outside quotes: its number, and where it starts and ends."""
+    result = lib.pg_query_scan(data)
     try:
         if result.error:
             raise Unreadable
         scanned = pg_query_pb2.ScanResult.FromString(ctypes.string_at(result.pbuf.data, result.pbuf.len))
     finally:
         lib.pg_query_free_scan_result(result)
-    data = text.encode()
     for token in scanned.tokens:
         if token.token == pg_query_pb2.PARAM:
             yield int(data[token.start + 1 : token.end]), token.start, token.end

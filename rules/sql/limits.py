@@ -8,6 +8,7 @@ statement that is planned has to be short.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from rules.refusal import TooComplex
 
@@ -33,21 +34,28 @@ COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 def check_text(text: str) -> None:
     """Refuse a text that is too long or nested too deeply to be read."""
-    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
-        raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
-    nesting = 0
-    for token in _tokens(text):
-        nesting += _step(token)
-        if nesting > DEEPEST_NESTING:
-            raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} levels deep")
+    _count_checked(text)
 
 
 def check_size(text: str) -> None:
     """Refuse a statement that cannot be read, or that has too many tokens to be planned."""
-    check_text(text)
-    if any(count > MOST_TOKENS for count, _ in enumerate(_tokens(text), start=1)):
+    if _count_checked(text) > MOST_TOKENS:
         hint = "Write fewer constants, as a range, or a subquery over a public table."
         raise TooComplex(f"a statement over protected tables has at most {MOST_TOKENS:,} words and signs", hint=hint)
+
+
+@lru_cache(maxsize=16)  # a text is looked at when it is read, and again when it is planned
+def _count_checked(text: str) -> int:
+    """Return how many words and signs a text has that can be read."""
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        raise TooComplex(f"the statement is longer than {MOST_BYTES // 1024} KiB")
+    nesting = count = 0
+    for token in _tokens(text):
+        count += 1
+        nesting += _step(token)
+        if nesting > DEEPEST_NESTING:
+            raise TooComplex(f"the statement is nested more than {DEEPEST_NESTING} levels deep")
+    return count
 
 
 def tokens(text: str) -> Iterator[tuple[str, int]]:
@@ -59,30 +67,44 @@ def tokens(text: str) -> Iterator[tuple[str, int]]:
 def _tokens(text: str) -> Iterator[re.Match[str]]:
     at = 0
     while at < len(text):
-        match = TOKEN.match(text, at)
-        assert match is not None, "the last alternative takes any character"
-        at = _end(text, match)
-        if match.lastgroup not in ("space", "comment"):
-            yield match
+        for found in TOKEN.finditer(text, at):  # without gaps: the last alternative takes any character
+            at = found.end()
+            match found.lastgroup:
+                case "space":
+                    continue
+                case "comment":
+                    at = _end_of_comment(text, at)
+                    break
+                case "dollar":
+                    yield found
+                    at = _end_of_quote(text, at, found.group())
+                    break
+            yield found
 
 
 def _step(match: re.Match[str]) -> int:
     """Return what a token does to the depth: brackets, and CASE … END."""
-    word = match.group()
-    if match.lastgroup == "open" or word.lower() == "case":
-        return 1
-    return -1 if match.lastgroup == "close" or word.lower() == "end" else 0
+    match match.lastgroup:
+        case "open":
+            return 1
+        case "close":
+            return -1
+        case "word" if match.end() - match.start() <= len("case"):
+            word = match.group().lower()
+            return 1 if word == "case" else -1 if word == "end" else 0
+    return 0
 
 
-def _end(text: str, match: re.Match[str]) -> int:
-    """Return where a token ends; comments nest, and a dollar quote ends with its own tag."""
-    if match.lastgroup == "comment":
-        depth, at = 1, match.end()
-        while depth and (edge := COMMENT_EDGE.search(text, at)):
-            depth += 1 if edge.group() == "/*" else -1
-            at = edge.end()
-        return len(text) if depth else at
-    if match.group("dollar"):
-        end = text.find(match.group("dollar"), match.end())
-        return len(text) if end < 0 else end + len(match.group("dollar"))
-    return match.end()
+def _end_of_comment(text: str, at: int) -> int:
+    """Return where a comment ends whose beginning ends here; comments nest."""
+    depth = 1
+    while depth and (edge := COMMENT_EDGE.search(text, at)):
+        depth += 1 if edge.group() == "/*" else -1
+        at = edge.end()
+    return len(text) if depth else at
+
+
+def _end_of_quote(text: str, at: int, tag: str) -> int:
+    """Return where a dollar quote ends: with its own tag."""
+    end = text.find(tag, at)
+    return len(text) if end < 0 else end + len(tag)

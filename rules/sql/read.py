@@ -1,17 +1,17 @@
 """A text as PostgreSQL's grammar reads it: its statements, their kinds, and the tables that they name."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
-from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, fingerprint, parse, shape
+from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, names_of, parse_kept
 from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.selects import query_of
 from rules.sql.statement import Kind, Reading, RelationName, Statement
 from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
-from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
+from rules.sql.tree import TREES, Json, Node, bodies, holders, items, kind, strings
 
 _MOST_SHAPE: Final = 2_000  # characters
 KINDS = {
@@ -48,7 +48,7 @@ def read(text: str) -> Reading:
         ['transaction', 'query']
     """
     try:
-        pieces = parse(text)
+        pieces = parse_kept(text)
     except Unreadable:
         return Reading(unreadable=True)
     except RecursionError:
@@ -66,17 +66,19 @@ def _statement(piece: Piece, data: bytes) -> Statement:
     characters = len(data[:start].decode())
     positions = _Positions(data, start)
     calls = bodies(piece.tree, "FuncCall")
+    fingerprint, shape = names_of(own.decode(), query_of(piece.tree))
     statement = Statement(
         kind=KINDS.get(name, Kind.OTHER),
         text=own.decode(),
         start=characters,
-        relations=(*_relations(piece.tree, frozenset(), positions), *_requests(calls)),
+        relations=(*_relations(piece.tree, positions), *_requests(calls)),
         settings=tuple(_set_by_function(calls)),
-        fingerprint=fingerprint(own.decode()),
+        fingerprint=fingerprint,
         bars=tuple(_bars(calls, positions)),
-        shape="" if (query := query_of(piece.tree)) is None else shape(query)[:_MOST_SHAPE],
+        shape=shape[:_MOST_SHAPE],
     )
-    if refusal := refusal_by_kind(piece.tree):
+    if refusal := refusal_by_kind(piece, calls):
+        refusal.position = next((positions.of(call) for call in calls if _name(call) == refusal.about), None)
         return replace(statement, kind=Kind.FORBIDDEN, refusal=refusal, command=refusal.about)
     return _with_details(statement, name, body)
 
@@ -94,39 +96,43 @@ class _Positions:
         return len(self._data[self._start : location].decode("utf-8", "replace")) + 1
 
 
-def _relations(node: Json, hidden: frozenset[str], positions: _Positions) -> Iterator[RelationName]:
+def _relations(tree: Json, positions: _Positions) -> list[RelationName]:
     """The tables that a tree names, names of CTEs left out where they are in scope."""
-    if isinstance(node, list):
+    found: list[RelationName] = []
+    _look(tree, frozenset(), positions, found)
+    return found
+
+
+def _look(node: Json, hidden: frozenset[str], positions: _Positions, found: list[RelationName]) -> None:
+    if type(node) is list:
         for child in node:
-            yield from _relations(child, hidden, positions)
-    if not isinstance(node, dict):
+            _look(child, hidden, positions, found)
+    if type(node) is not dict:
         return
-    name, body = kind(node)
-    if name == "RangeVar" or ("relname" in node and "inh" in node):
-        yield from _relation(body or node, hidden, positions)
+    body = node.get("RangeVar", node if "relname" in node and "inh" in node else None)
+    if isinstance(body, dict):
+        schema, relation = body.get("schemaname"), str(body.get("relname", ""))
+        if schema is not None or relation not in hidden:
+            found.append(RelationName(None if schema is None else str(schema), relation, positions.of(body)))
         return
     clause = node.get("withClause")
     if isinstance(clause, dict):
-        hidden = yield from _ctes(clause, hidden, positions)
+        hidden = _look_into_ctes(clause, hidden, positions, found)
     for key, child in node.items():
-        if key != "withClause":
-            yield from _relations(child, hidden, positions)
+        if type(child) in TREES and key != "withClause":
+            _look(child, hidden, positions, found)
 
 
-def _relation(body: Node, hidden: frozenset[str], positions: _Positions) -> Iterator[RelationName]:
-    schema, relation = body.get("schemaname"), str(body.get("relname", ""))
-    if schema is not None or relation not in hidden:
-        yield RelationName(None if schema is None else str(schema), relation, positions.of(body))
-
-
-def _ctes(clause: Node, hidden: frozenset[str], positions: _Positions) -> Generator[RelationName, None, frozenset[str]]:
-    """The tables inside a WITH clause; returns the names that hide tables after it."""
+def _look_into_ctes(
+    clause: Node, hidden: frozenset[str], positions: _Positions, found: list[RelationName]
+) -> frozenset[str]:
+    """Note the tables inside a WITH clause; returns the names that hide tables after it."""
     ctes = [kind(cte)[1] for cte in items(clause, "ctes")]
     names = [_text(cte, "ctename") for cte in ctes]
     if clause.get("recursive"):
         hidden = hidden.union(names)
     for cte, name in zip(ctes, names, strict=True):
-        yield from _relations(cte.get("ctequery"), hidden, positions)
+        _look(cte.get("ctequery"), hidden, positions, found)
         hidden = hidden | {name}
     return hidden
 
@@ -147,7 +153,8 @@ def _with_details(statement: Statement, name: str, body: Node) -> Statement:
         case "ExplainStmt":
             name, executed = kind(body.get("query"))
             statement = _executing(statement, executed) if name == "ExecuteStmt" else statement
-            return replace(statement, query=_inner(body), analyze=_analyzes(body))
+            analyze, generic_plan = (_has_option(body, option) for option in ("analyze", "generic_plan"))
+            return replace(statement, query=_inner(body), analyze=analyze, generic_plan=generic_plan)
         case "TransactionStmt":
             return replace(statement, transaction=TRANSACTIONS.get(_text(body, "kind"), ""))
         case "ViewStmt":
@@ -174,6 +181,10 @@ def _set_by_function(calls: Sequence[Node]) -> Iterator[tuple[str, str | None]]:
         if strings(body.get("funcname"))[-1] == "set_config":
             setting, value = (*map(_written, items(body, "args")), None, None)[:2]
             yield setting or "", value
+
+
+def _name(call: Node) -> str:
+    return strings(call.get("funcname"))[-1]
 
 
 def _requests(calls: Sequence[Node]) -> Iterator[RelationName]:
@@ -221,10 +232,11 @@ def _type_text(node: Json) -> str:
     return deparse_expression(cast).removeprefix("NULL::")
 
 
-def _analyzes(body: Node) -> bool:
-    """EXPLAIN ANALYZE, unless the option says off."""
-    for option in items(body, "options"):
-        _, element = kind(option)
-        if element.get("defname") == "analyze":
-            return kind(element.get("arg"))[1].get("sval") not in ("off", "false", "0")
-    return False
+def _has_option(body: Node, name: str) -> bool:
+    """EXPLAIN ANALYZE or EXPLAIN (ANALYZE), unless the option says off; of several the last one counts."""
+    values = [element.get("arg") for _, element in map(kind, items(body, "options")) if element.get("defname") == name]
+    if not values:
+        return False
+    written, value = kind(values[-1])
+    text = str(value.get("ival", 0) if written == "Integer" else value.get("sval", ""))
+    return text.lower() not in ("off", "false", "0")

@@ -55,6 +55,7 @@ class Statement:
     query: str = ""  # PREPARE, EXPLAIN: the text of the statement inside
     parameter_types: tuple[str, ...] = ()  # PREPARE p (int, text)
     analyze: bool = False  # EXPLAIN (ANALYZE)
+    generic_plan: bool = False  # EXPLAIN (GENERIC_PLAN): parameters need no values
     refusal: Refusal | None = None
     command: str = ""  # of a forbidden one: the command or the function that it is refused for
     fingerprint: str = ""  # of its normalized text, which has no constants

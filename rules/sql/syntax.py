@@ -7,8 +7,8 @@ Operators keep PostgreSQL's own names ("+", "and", "is null", "like", "is distin
 PostgreSQL resolves ("date_trunc", "extract", "timezone" for AT TIME ZONE), lower case.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +237,10 @@ class Values:
 
 
 Query = Select | SetOperation | Values
+
+# The fields of each kind of node, for those who walk trees; `dataclasses.fields` looks them up anew.
+FIELDS: Final[dict[type[Any], tuple[str, ...]]] = {
+    kind: tuple(field.name for field in fields(kind))
+    for kind in list(vars().values())
+    if isinstance(kind, type) and is_dataclass(kind)
+}

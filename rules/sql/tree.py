@@ -22,27 +22,29 @@ def walk(node: Json) -> Iterator[Node]:
     waiting = [node]
     while waiting:
         tree = waiting.pop()
-        if isinstance(tree, dict):
+        if type(tree) is dict:
             yield tree
             for child in reversed(tree.values()):
-                if isinstance(child, TREES):
+                if type(child) in TREES:
                     waiting.append(child)
-        elif isinstance(tree, list):
+        elif type(tree) is list:
             waiting.extend(reversed(tree))
 
 
-def names_in(node: Json) -> set[str]:
-    """Every name of a field or of a kind of node below and at a node: what is not among them need not be looked for."""
-    names: set[str] = set()
+def words_in(node: Json) -> set[str]:
+    """The names of all fields and kinds of nodes in a tree, and its texts: what is not there need not be looked for."""
+    words: set[str] = set()
     waiting = [node]
     while waiting:
         tree = waiting.pop()
         if type(tree) is dict:
-            names.update(tree)
+            words.update(tree)
             waiting.extend(tree.values())
         elif type(tree) is list:
             waiting.extend(tree)
-    return names
+        elif type(tree) is str:
+            words.add(tree)
+    return words
 
 
 def holders(node: Json, key: str) -> list[Node]:
@@ -70,9 +72,9 @@ def bodies(node: Json, name: str) -> list[Node]:
 
 def kind(node: Json) -> tuple[str, Node]:
     """The name and the body of a wrapped node: {"ColumnRef": {...}}."""
-    if isinstance(node, dict) and len(node) == 1:
+    if type(node) is dict and len(node) == 1:
         for name, body in node.items():
-            if isinstance(body, dict):
+            if type(body) is dict:
                 return name, body
     return "", {}
 
@@ -136,11 +138,11 @@ def canonical_tree(tree: Node) -> Node:
 
 
 def _plain(node: Json) -> Json:
-    if isinstance(node, list):
+    if type(node) is list:
         return [_plain(child) for child in node]
-    if not isinstance(node, dict):
+    if type(node) is not dict:
         return node
-    plain = {key: _plain(value) if isinstance(value, TREES) else value for key, value in node.items()}
+    plain = {key: _plain(value) if type(value) in TREES else value for key, value in node.items()}
     if plain.get("funcformat") == "COERCE_SQL_SYNTAX":
         plain["funcformat"] = "COERCE_EXPLICIT_CALL"
     return _interval(plain) if "typeName" in plain else plain

@@ -21,7 +21,7 @@ from rules.refusal import NotAllowed
 from rules.synthesis.model import Between, Bin, KeyPart, Label, Lost
 from rules.values import domain
 from rules.values.domain import Range, Values
-from rules.values.expression import Column, Constant, Expression
+from rules.values.expression import Column, Expression
 from rules.values.types import INT8, type_of
 from rules.values.value import DAY, day_at, days_of, text_of
 
@@ -80,8 +80,7 @@ def binned(column: Column, listed: Listed, rows: int, labels: Sequence[str] | No
 def _labels(column: Column, known: Values) -> Binned:
     proved = domain.items_of(column.domain, 10 * MOST_BINS)
     texts = [text for item in known.items if (text := text_of(item, column.type)) is not None]
-    labels = tuple(Constant(column.type, text) for text in texts)
-    bins = LabelBins(bare(column), labels)
+    bins = LabelBins(bare(column), tuple(texts))
     has_others = proved is None or not set(proved) <= set(known.items)
     return _possible(bins, [*map(Label, texts)], column, others=_other(column) if has_others else None)
 

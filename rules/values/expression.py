@@ -3,12 +3,13 @@
 An expression fails on no row, whatever values its columns have: its own text sees to that. It is the work of the
 registry in `functions`, which makes all of them: each operation brings a template whose text is ours, never the
 analyst's. `domain` tells what values there can be, conditions and CHECKs included, and is advice; a guard is left out
-only by what is `sure`.
+only by what is `sure`. Hashes leave out domains and values, whose fractions take long to hash: little differs in them
+alone.
 """
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
@@ -23,8 +24,8 @@ class Column:
 
     id: int
     type: Type
-    domain: Domain = ANYTHING  # holds of the values as they are
-    declared: Domain = ANYTHING  # what the rules say of them: enforced where it is needed, never believed
+    domain: Domain = field(default=ANYTHING, hash=False)  # holds of the values as they are
+    declared: Domain = field(default=ANYTHING, hash=False)  # by the rules: enforced where it is needed, never believed
     nullable: bool = True
     name: str = ""  # for messages
     filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
@@ -41,7 +42,7 @@ class Constant:
 
     type: Type
     text: str | None
-    value: Value | Span | None = None
+    value: Value | Span | None = field(default=None, hash=False)
 
     @property
     def domain(self) -> Domain:
@@ -72,9 +73,9 @@ class Apply:
     sql: str
     arguments: tuple["Expression", ...]
     type: Type
-    domain: Domain = ANYTHING
+    domain: Domain = field(default=ANYTHING, hash=False)
     nullable: bool = True
-    held: Sure = UNSURE  # what the text itself holds it within
+    held: Sure = field(default=UNSURE, hash=False)  # what the text itself holds it within
     strict: bool = True  # NULL where one of its arguments is
     passes: bool = False  # its first argument as it is, or NULL
     is_short: bool = False  # a text no longer than its first argument, which is short
@@ -113,7 +114,8 @@ def condition(name: str, sql: str, *arguments: Expression, nullable: bool | None
 
 def all_of(conditions: tuple[Expression, ...]) -> Expression:
     """The conjunction; TRUE of none. In one order, and each once, so that equal questions are equal."""
-    conditions = tuple(sorted(dict.fromkeys(conditions), key=_spelling))
+    if len(conditions) > 1:
+        conditions = tuple(sorted(dict.fromkeys(conditions), key=_spelling))
     match conditions:
         case ():
             return TRUE

@@ -5,6 +5,7 @@ A type that is not known here has the kind "other": its values can be counted an
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from rules.catalog import Column, TypeName
@@ -65,7 +66,7 @@ _WRITTEN = re.compile(r"([a-z_][a-z0-9_ ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*
 WIDTHS = {"int2": 16, "int4": 32, "int8": 64}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Type:
     """A scalar type. `size` and `scale` are what stands in parentheses: varchar(20), numeric(10,2)."""
 
@@ -75,7 +76,7 @@ class Type:
     name: str = ""  # of an enum or an unknown type, as SQL writes it
     labels: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         return _KINDS.get(self.base, "other")
 
@@ -202,7 +203,7 @@ _ORDER = ("int2", "int4", "int8", "numeric", "float4", "float8", "date", "timest
 def _yields(chosen: Type, other: Type) -> bool:
     """Return whether the chosen type converts implicitly to the other and not the other way round."""
     if chosen.kind == "text":
-        return chosen.base != "text" and other.base == "text"
+        return chosen.base == "name" and other.base == "text"  # all others convert both ways
     return _ORDER.index(other.base) > _ORDER.index(chosen.base)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from struct import pack, unpack
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -113,17 +114,17 @@ def decimal_text(number: Fraction, scale: int | None = None) -> str | None:
         >>> decimal_text(Fraction(5, 2)), decimal_text(Fraction(5), 2), decimal_text(Fraction(1, 3))
         ('2.5', '5.00', None)
     """
+    numerator, denominator = abs(number.numerator), number.denominator
     digits = 0
-    while (number * 10**digits).denominator != 1:
+    while 10**digits % denominator:
         digits += 1
         if digits > 400:
             return None
     places = digits if scale is None else max(scale, 0)
     if digits > places:
         return None
-    whole = int(abs(number) * 10**places)
-    text = str(whole).rjust(places + 1, "0")
-    sign = "-" if number < 0 else ""
+    text = str(numerator * 10**places // denominator).rjust(places + 1, "0")
+    sign = "-" if number.numerator < 0 else ""
     return f"{sign}{text[:-places]}.{text[-places:]}" if places else f"{sign}{text}"
 
 
@@ -270,6 +271,7 @@ def _date_text(days: int) -> str | None:
     return day_at(days).isoformat() if FIRST_DAY <= days <= LAST_DAY else None
 
 
+@lru_cache(maxsize=10_000)
 def _timestamp_text(local: int) -> str | None:
     day, clock = divmod(local, DAY)
     date_text = _date_text(day)

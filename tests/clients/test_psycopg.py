@@ -239,3 +239,13 @@ def test_a_statement_is_cancelled_and_the_session_goes_on(connection: psycopg.Co
 def test_channel_binding_can_be_demanded(proxy: Noisegate) -> None:
     with psycopg.connect(proxy.dsn(channel_binding="require")) as connection:
         assert connection.execute("SELECT current_user, session_user").fetchone() == ("ada", "ada")
+
+
+def test_what_was_prepared_in_another_encoding_is_answered(proxy: Noisegate) -> None:
+    with psycopg.connect(proxy.dsn(), autocommit=True) as connection:
+        connection.execute("PREPARE named AS SELECT count(*) FROM customers WHERE name <> 'Ж' OR id < 0 /* 🙂 */")
+        connection.execute("SET client_encoding = 'LATIN1'")
+
+        ((count,),) = connection.execute("EXECUTE named").fetchall()
+
+    assert abs(count - 400) < 100

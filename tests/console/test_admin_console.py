@@ -129,8 +129,14 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
             root.execute(b"REFRESH TWIN")
             good = running.rules.read_text()
             running.rules.write_text(good.replace("budget:", "bugdet:"))
-            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="not taken"):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="not taken") as refused:
                 root.execute(b"RELOAD")
+            line = good[: good.index("budget:")].count("\n") + 1
+            running.rules.write_text(good.replace("${NOISEGATE_DATABASE}", "hunter2"))
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="standard error") as withheld:
+                root.execute(b"RELOAD")
+            assert "hunter2" not in str(withheld.value)
+            assert f'{running.rules}:{line}: bugdet: unknown key (did you mean "budget"?)' in str(refused.value)
             running.rules.write_text(good)
             root.execute(b"RELOAD")
             with pytest.raises(psycopg.OperationalError, match='operators connect to the database "noisegate" only'):

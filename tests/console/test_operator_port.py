@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.metrics import REGISTRY
 from tests.conftest import RealDatabase
-from tests.support.running import Noisegate, noisegate, start
+from tests.support.running import Noisegate, command, noisegate, start
 
 PORT = ("--metrics-port", "0")
 COUNT = "SELECT count(*) FROM customers WHERE city = 'Berlin'"
@@ -106,7 +106,8 @@ def test_health_tells_a_process_that_runs_from_one_that_can_answer(shop: RealDat
             assert odd.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
-def test_before_the_database_has_been_seen_the_proxy_is_not_ready(rules_path: Path) -> None:
+def test_before_the_database_has_been_seen_the_proxy_is_not_ready(shop: RealDatabase, rules_path: Path) -> None:
+    assert command("ledger", "init", str(rules_path), database=shop.reader_dsn).returncode == 0
     with socket.create_server(("127.0.0.1", 0)) as free:
         nowhere = f"host=127.0.0.1 port={free.getsockname()[1]} dbname=shop user=nobody"
     waiting = start(rules_path, nowhere, arguments=PORT)

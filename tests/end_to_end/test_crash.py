@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -17,11 +18,14 @@ def test_a_crash_costs_the_sessions_of_one_analyst_and_they_come_back(tmp_path: 
     with (
         noisegate(tmp_path, shop.reader_dsn, arguments=("--twins", "per-analyst")) as proxy,
         psycopg.connect(proxy.dsn("bob"), autocommit=True) as bob,
+        ThreadPoolExecutor(1) as thread,
     ):
         ada = psycopg.connect(proxy.dsn("ada"), autocommit=True)
+        sleeping = thread.submit(ada.execute, "SELECT pg_sleep(20)")
+        time.sleep(1)  # an idle session would go on with the next twin
         os.kill(ada.info.backend_pid, signal.SIGSEGV)
         with pytest.raises(psycopg.OperationalError):
-            ada.execute("SELECT pg_sleep(5)")
+            sleeping.result()
 
         assert bob.execute("SELECT count(*) FROM customers").fetchone() is not None
         with _again(proxy.dsn("ada")) as ada:

@@ -114,6 +114,10 @@ def test_values_of_the_extended_protocol_are_explained(session: psycopg.Connecti
         ("EXPLAIN ANALYZE SELECT count(*) FROM orders", "0A000"),
         ("EXPLAIN (ANALYZE, FORMAT JSON) SELECT count(*) FROM orders", "0A000"),
         ("EXPLAIN (FORMAT XML) SELECT count(*) FROM orders", "0A000"),
+        ("EXPLAIN (VERBOSE, NOPE) SELECT count(*) FROM orders", "42601"),
+        ("EXPLAIN (ANALYZE off, ANALYZE 1) SELECT count(*) FROM orders", "0A000"),
+        ("EXPLAIN (GENERIC_PLAN) SELECT count(*) FROM orders WHERE amount > $1", "0A000"),
+        ("EXPLAIN SELECT count(*) FROM orders WHERE amount > $1", "42P02"),
         ("EXPLAIN SELECT nope FROM orders", "42703"),
     ],
 )
@@ -123,6 +127,36 @@ def test_what_cannot_be_explained_is_refused(session: psycopg.Connection, sql: s
 
     assert caught.value.sqlstate == sqlstate
     assert session.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    "options", ["(ANALYZE 0)", "(ANALYZE 'OFF')", "(GENERIC_PLAN)", "(COSTS off, VERBOSE)", "VERBOSE"]
+)
+def test_options_that_change_nothing_are_taken(session: psycopg.Connection, options: str) -> None:
+    assert "Private answer" in lines(session, f"EXPLAIN {options} SELECT count(*) FROM orders")
+
+
+def test_a_generic_plan_without_values_is_told_how_values_are_given(session: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="needs the values of parameters") as refused:
+        session.execute("EXPLAIN (GENERIC_PLAN) SELECT count(*) FROM orders WHERE amount > $1")
+
+    assert "EXPLAIN EXECUTE q(" in (refused.value.diag.message_hint or "")
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("EXPLAIN (VERBOSE, nope) SELECT count(*) FROM orders", "nope"),
+        ("EXPLAIN ANALYZE SELECT count(*) FROM products, orders", "orders"),
+        ("/* ü */ COPY orders (amount) TO STDOUT", "orders"),
+        ("SELECT 1; COPY public.orders TO STDOUT", "public"),
+    ],
+)
+def test_a_refusal_of_explain_or_copy_points_at_its_word(session: psycopg.Connection, sql: str, word: str) -> None:
+    with pytest.raises(psycopg.Error) as refused:
+        session.execute(sql.encode())
+
+    assert refused.value.diag.statement_position == str(sql.index(word) + 1)
 
 
 def test_explain_of_public_tables_is_postgresqls_own(session: psycopg.Connection) -> None:

@@ -35,10 +35,13 @@ def test_a_serving_ledger_is_shown_copied_and_put_back(shop: RealDatabase, tmp_p
         (charge,) = json.loads(ledger("show", rules, "--analyst", "ada", "--json"))["charges"]
         (row,) = csv.DictReader(io.StringIO(ledger("show", rules, "--last", "1", "--csv")))
         assert json.loads(ledger("show", rules, "--since", "2999-01-01", "--json"))["charges"] == []
+        unknown = command("ledger", "show", rules, "--analyst", "adda", *anchor, database=shop.reader_dsn)
         assert "checked" in ledger("backup", rules, str(copy))
 
     shape = "SELECT count(*) FROM customers WHERE city = ?"
     assert shape in shown and "Berlin" not in shown
+    words = 'there is no analyst "adda" in the rules or the ledger; did you mean "ada"?'
+    assert (unknown.returncode, unknown.stdout, unknown.stderr) == (1, "", f"noisegate: {words}\n")
     assert (charge["statement"], charge["shape"]) == (read(COUNT).statements[0].fingerprint, shape)
     assert row["analyst"] == "ada" and row["epsilon"] == charge["epsilon"]
     running.rules.with_suffix(".ledger").rename(lost)
@@ -46,6 +49,7 @@ def test_a_serving_ledger_is_shown_copied_and_put_back(shop: RealDatabase, tmp_p
     running.rules.write_text(running.rules.read_text().replace("  ada:", "  eve:"))
     accounts = {load["account"]: load for load in json.loads(ledger("show", rules, "--json"))["accounts"]}
     assert accounts["ada"]["removed"] and accounts["ada"]["ever_spent"] == charge["epsilon"]
+    assert json.loads(ledger("show", rules, "--analyst", "ada", "--json"))["charges"] == [charge]
     assert ledger("compact", rules, "--before", "2020-01-01").startswith("closed 0 entries before 2020-01-01")
 
 

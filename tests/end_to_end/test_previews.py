@@ -6,8 +6,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from proxy.twin.embedded import Cluster
 from tests.clients.questions import RULES
-from tests.conftest import RealDatabase
+from tests.conftest import RealDatabase, make_shop
 from tests.support.running import Noisegate, noisegate
 
 TABLES = ("customers", "orders", "order_items")
@@ -92,3 +93,22 @@ def test_each_analyst_and_each_connection_may_have_previews_of_its_own(
             pytest.raises(psycopg.errors.InvalidParameterValue),
         ):
             session.execute("SET noisegate.previews = 'rows'")
+
+
+def test_a_column_of_a_type_that_the_twin_lacks_is_text_there_and_has_no_value(
+    real_cluster: Cluster, tmp_path: Path
+) -> None:
+    composites = make_shop(real_cluster, "composites")
+    with composites.connect() as owner:
+        owner.execute("CREATE TYPE address AS (street text, number integer); CREATE DOMAIN home AS address")
+        owner.execute("ALTER TABLE customers ADD place address, ADD places address[], ADD home home")
+    rules = RULES.replace("budget:", "previews: synthetic\nbudget:")
+    with (
+        noisegate(tmp_path, composites.reader_dsn, rules=rules, name="composites") as running,
+        psycopg.connect(running.dsn(), autocommit=True) as ada,
+    ):
+        for rows in (0, 7):
+            found = ada.execute(f"SELECT place, places, home FROM customers LIMIT {rows}")
+            assert found.description and {column.type_code for column in found.description} == {25}
+            assert found.fetchall() == [(None, None, None)] * rows
+        assert len(ada.execute("SELECT * FROM customers LIMIT 7").fetchall()) == 7

@@ -46,6 +46,7 @@ def test_a_missing_right_is_an_error_with_the_sql_that_grants_it(guarded: RealDa
     with guarded.connect() as owner:
         owner.execute("CREATE ROLE poor LOGIN; GRANT SELECT ON customers, products, order_items TO poor")
     dsn = guarded.cluster.dsn(guarded.name, "poor")
+    assert command("ledger", "init", str(rules), database=dsn).returncode == 0
 
     checked = command("check", str(rules), database=dsn)
     started = command("serve", str(rules), "--port", "0", database=dsn)

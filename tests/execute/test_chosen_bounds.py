@@ -85,6 +85,13 @@ async def test_a_bound_that_others_paid_for_is_paid_at_first_sight(desk: Desk) -
     assert await desk.spent("bob") == (1, 1)
 
 
+async def test_a_bound_of_others_that_is_far_dearer_is_not_paid(desk: Desk) -> None:
+    await desk.ask(replace(orders(), ladders=(replace(LADDER, epsilon=Decimal("0.5")),)))
+    await desk.ask(orders(), analyst="bob")
+
+    assert (await desk.spent("bob"))[0] == 1
+
+
 async def test_without_reuse_the_bound_is_chosen_anew(desk: Desk) -> None:
     await desk.ask(orders())
     await desk.ask(orders(), reuse=False)

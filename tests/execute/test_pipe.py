@@ -8,11 +8,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.execute.pipe import LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load
+from proxy.execute.pipe import FORMS, LENGTH, LOADED, PLANNED, QUESTIONS, READ, Load
 from proxy.execute.worker_pool import PlannerPool
+from proxy.plain_data import Codec
 from proxy.plain_shapes import Malformed
 from proxy.twin.embedded import Cluster
 from rules.bind.inner_answers import InnerQuery
+from rules.mechanisms.release_plan import GroupLists, GroupProduct
 from rules.planner.plan import NeedsInner
 from rules.refusal import BudgetSpent, Mismatch
 from rules.sql.statement import Reading
@@ -82,6 +84,23 @@ def test_a_refusal_is_of_a_kind_that_the_rules_have() -> None:
     for name in (b"Elsewhere", b"Exception", b"Iterator", b"SystemExit", b""):
         with pytest.raises(Malformed):
             PLANNED.decode(b'["Refusal",["' + name + b'","a","","",null]]')
+
+
+def test_lists_of_groups_cross_as_lists_and_are_no_bombs() -> None:
+    cities, months = (("Berlin",), ("Lyon",), (None,)), (("1", "2025"), ("2", "2025"))
+    lists = Codec[GroupProduct](GroupProduct, FORMS)
+    made = GroupLists((cities, months)).combined()
+
+    assert made.rows == tuple((*city, *month) for city in cities for month in months)
+    assert made.ordinals == tuple((city, month) for city in range(3) for month in range(2))
+    assert lists.decode(lists.encode(made)) == made
+    assert GroupLists(()).combined().rows == ((),)
+
+    long, wide = '["x"],' * 400, f"[{','.join(['1'] * 400)}],".replace("1", '"x"') * 200
+    many = '[["x"],["y"]],' * 2_000
+    for text in (f"[{long[:-1]}],[{long[:-1]}]", f"[{wide[:-1]}],[{wide[:-1]}]", many[:-1]):
+        with pytest.raises(Malformed):
+            lists.decode(f"[[{text}]]".encode())
 
 
 def test_one_kind_of_answer_is_not_taken_for_another() -> None:

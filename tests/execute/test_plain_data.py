@@ -141,7 +141,7 @@ def check_read_or_malformed(data: bytes) -> None:
     "data",
     [
         b'["Leaf",["a",1,false,1,0]]',  # a field too many
-        b'["Leaf",["a",1,false]]',
+        b'["Leaf",["a"]]',  # one too few
         b'["Leaf",["a",1,0,1]]',  # 0 is no bool
         b'["Leaf",["a",true,false,1]]',  # and true no int
         b'["Leaf",["a",1,false,true]]',  # nor one of -1 and 1
@@ -164,6 +164,13 @@ def check_read_or_malformed(data: bytes) -> None:
 def test_what_is_nearly_right_is_malformed(data: bytes) -> None:
     with pytest.raises(Malformed):
         TREES.decode(data)
+
+
+def test_defaults_at_the_end_are_left_out() -> None:
+    assert TREES.encode(Leaf("a", 1)) == b'["Leaf",["a",1]]'
+    assert TREES.encode(Leaf("a", 1, flag=True)) == b'["Leaf",["a",1,true]]'
+    assert TREES.encode(Leaf("a", 1, side=-1)) == b'["Leaf",["a",1,false,-1]]'
+    assert TREES.decode(b'["Leaf",["a",1]]') == TREES.decode(b'["Leaf",["a",1,false,1]]') == Leaf("a", 1)
 
 
 def test_an_escaped_backslash_is_no_escape() -> None:

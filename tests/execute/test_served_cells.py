@@ -61,6 +61,7 @@ async def test_what_a_period_has_paid_for_is_not_shown_beside_an_answer_of_the_n
 
     monkeypatch.setattr(desk.noise, "draw", waited)
     context = StatementContext("ada", "s", desk.service.rulebook, "UTC", asyncio.get_running_loop().time() + 20)
-    _, [(answered, _)] = await desk.service._asking.ask([question], context, reuse=True, known_at=before)
+    receipt, drawn = await desk.service._asking.draw([question], context)
+    [(answered, _)] = await desk.service._asking.settle(receipt, drawn, context, reuse=True, known_at=before)
 
     assert len(answered.relatives.kept) == numbers

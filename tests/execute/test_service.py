@@ -12,6 +12,7 @@ import pytest
 
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
+from rules.accounting.budgets import period_of
 from rules.accounting.store import LedgerError
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Chosen, Count, Sum
@@ -357,12 +358,23 @@ async def test_what_others_drew_at_once_is_shown_at_once(desk: Desk) -> None:
 
 async def test_a_first_sight_that_does_not_fit_is_refused(desk: Desk) -> None:
     await desk.ask(block_of(replace(UNITS, epsilon=Decimal(501))))
+    asked = block_of(replace(UNITS, epsilon=Decimal(251)))
     with pytest.raises(BudgetSpent) as caught:
-        await desk.ask(block_of(UNITS), analyst="bob")
+        await desk.ask(asked, analyst="bob")
 
     assert "noisegate.reuse = off" in caught.value.hint
-    await desk.ask(block_of(UNITS), analyst="bob", reuse=False)
-    assert await desk.spent("bob") == (1, 502)
+    await desk.ask(asked, analyst="bob", reuse=False)
+    assert await desk.spent("bob") == (251, 752)
+
+
+@pytest.mark.parametrize(("paid", "charged"), [("1.5", "1.5"), ("2", "2"), ("2.1", "1"), ("500", "1")])
+async def test_an_answer_of_others_costs_at_most_twice_what_is_asked_for(desk: Desk, paid: str, charged: str) -> None:
+    await desk.ask(block_of(replace(UNITS, epsilon=Decimal(paid))))
+    await desk.ask(block_of(UNITS), analyst="bob")
+
+    own, shared = await desk.spent("bob")
+    assert own == Decimal(charged)
+    assert shared == Decimal(paid) + (Decimal(1) if charged != paid else 0)
 
 
 async def ask_with_more_epsilon(desk: Desk) -> None:
@@ -485,6 +497,23 @@ async def test_an_answer_is_not_given_again_in_a_new_period_before_it_is_paid_th
         desk.now += timedelta(days=1)
 
     assert spent == [(1, 1), (1, 1)]
+
+
+async def test_the_own_page_shows_answers_of_the_running_period_and_role_alone(desk: Desk) -> None:
+    daily = desk.policy.model_copy(update={"budget": desk.policy.budget.model_copy(update={"per": "day"})})
+    desk.service = desk.open(daily)
+    budgets, service = desk.service.rulebook.budgets, desk.service
+    await desk.ask(block_of(UNITS))
+
+    today, tomorrow = (period_of(desk.now + timedelta(days=days), budgets) for days in (0, 1))
+    assert len(service.recent.of("ada", today, budgets)) == 1
+    assert not service.recent.of("ada", tomorrow, budgets)
+    moved = replace(budgets, roles={"team": budgets.dataset}, members={"ada": "team"})
+    assert not service.recent.of("ada", today, moved)
+
+    desk.now += timedelta(days=1)
+    await desk.ask(block_of(UNITS))
+    assert len(service.recent.of("ada", tomorrow, budgets)) == 1
 
 
 async def test_a_change_of_budgets_alone_forgets_no_answer(desk: Desk) -> None:
@@ -698,6 +727,22 @@ async def test_who_cancels_is_told_at_once_whether_it_was_done_or_not(desk: Desk
     assert time.monotonic() - start < 0.3
 
 
+async def test_nothing_tells_before_the_grid_that_an_answer_is_there(desk: Desk) -> None:
+    """Another session of the analyst could watch noisegate.ledger, or EXPLAIN."""
+    desk.service = desk.open(desk.policy.model_copy(update={"pad_to": timedelta(seconds=3)}))
+
+    async def told() -> tuple[list[str], bool]:
+        review = await desk.ledger.review("ada", desk.service.rulebook.budgets, desk.now, most_charges=1)
+        known = await desk.service.find_released([block_of(UNITS)], analyst="ada", session="2", time_zone="UTC")
+        return [charge.state for charge in review.charges], known is not None
+
+    asking = asyncio.create_task(desk.ask(block_of(UNITS)))
+    await asyncio.sleep(2)  # it takes some milliseconds
+    assert await told() == (["charged"], False)
+    await asking
+    assert await told() == (["settled"], True)
+
+
 async def test_a_limit_before_the_first_point_is_refused_and_costs_nothing(desk: Desk) -> None:
     desk.service = desk.open(desk.policy.model_copy(update={"pad_to": timedelta(seconds=2)}))
     with pytest.raises(BadSetting):
@@ -728,3 +773,14 @@ def test_tables_are_protected_by_name_and_schema(desk: Desk) -> None:
     assert desk.service.is_protected("public", "orders")
     assert not desk.service.is_protected("other", "orders")
     assert not desk.service.is_protected("public", "products")
+
+
+async def test_an_analyst_pays_in_the_period_that_runs_now(desk: Desk) -> None:
+    """By which sessions know what is no more to be told of cursors."""
+    monthly = desk.policy.model_copy(update={"budget": desk.policy.budget.model_copy(update={"per": "month"})})
+    service = desk.open(monthly)
+    assert service.paid_in("ada") == ("month:2026-11", None)
+
+    desk.now += timedelta(days=10)
+
+    assert service.paid_in("ada") == ("month:2026-12", None)

@@ -87,7 +87,7 @@ def group_of(keys: Sequence[Key], row: Row) -> Group | None:
         match key:
             case Listed(expressions=expressions, labels=labels):
                 cells = [row[expression.name] for expression in expressions if isinstance(expression, Column)]
-                places = [place for place, label in enumerate(labels) if [constant.text for constant in label] == cells]
+                places = [place for place, label in enumerate(labels) if list(label) == cells]
                 if not places:
                     return None
                 found.append(places[0])

@@ -9,7 +9,7 @@ from rules.kernel.keys import Bins, Found, Listed
 from rules.kernel.measures import Case, Count, Distinct, DistinctSum, Products, Sum, Units, Values
 from rules.kernel.summand import Lattice, Summand
 from tests.kernel.claims import check_integers, check_moves, check_tally
-from tests.kernel.facts import COLUMNS, HUGE, Data, Row, column, constant, is_true, load
+from tests.kernel.facts import COLUMNS, HUGE, Data, Row, column, is_true, load
 from tests.kernel.picked_blocks import check_blocks
 from tests.kernel.statements import FORMS, SUMMANDS, Question
 
@@ -38,16 +38,16 @@ DATA: Data = {
     None: [_HIGH, _SMALL],
 }
 _LISTED = Listed(
-    (column("a"),), tuple((constant(text, "a"),) for text in ("1", "2", "1", "44", "3"))
+    (column("a"),), tuple((text,) for text in ("1", "2", "1", "44", "3"))
 )  # without -7 and NULL, and one twice
 _BOTH = Listed(
     (column("a"), column("b")),
-    tuple((constant(a, "a"), constant(b, "b")) for a in ("1", "2", "3", None) for b in ("x", "y", None)),
+    tuple((a, b) for a in ("1", "2", "3", None) for b in ("x", "y", None)),
 )
 _TRUE = is_true("ok", "{0}")
 _WIDEST = Summand(column("i"), Lattice(Fraction(1), -(2**60), 2**60))
 _SMALL_SUM = Summand(column("i"), Lattice(Fraction(1), -3, 7))
-_FEW = Listed((column("a"),), tuple((constant(text, "a"),) for text in ("1", "2", "1", None)))
+_FEW = Listed((column("a"),), tuple((text,) for text in ("1", "2", "1", None)))
 QUESTIONS = (
     Question((_FEW,), (Count(), *map(Sum, SUMMANDS[-2:]), Sum(SUMMANDS[-1], centred=True), Units()), 2, None),
     Question((_LISTED,), (Count(), *map(Sum, SUMMANDS)), 2, None),

@@ -21,11 +21,11 @@ from rules.kernel.statement import Bounded
 from rules.kernel.summand import Lattice, Summand
 from rules.values.expression import Apply, Column
 from rules.values.types import FLOAT8, INT8, NUMERIC
-from tests.kernel.facts import Data, Row, column, constant, is_true, load, rows_of_facts
+from tests.kernel.facts import Data, Row, column, is_true, load, rows_of_facts
 
 WIDEST = Summand(column("i"), Lattice(Fraction(1), -(2**60), 2**60))
 SMALL = Summand(column("s"), Lattice(Fraction(1), -4, 100_000))
-LISTED = Listed((column("a"),), tuple((constant(text, "a"),) for text in ("1", "2", "3")))
+LISTED = Listed((column("a"),), (("1",), ("2",), ("3",)))
 MEAN = BlockValue(
     (BlockMoment((SMALL,), (0,)), BlockMoment((SMALL,), (1,))),
     Apply("mean", "({1} / nullif({0}, 0))", (Column(0, NUMERIC), Column(1, NUMERIC)), NUMERIC),

@@ -22,7 +22,7 @@ from rules.kernel.script import (
     Window,
 )
 from rules.kernel.summand import Lattice, Summand
-from rules.values.expression import TRUE, Apply, Column, Constant
+from rules.values.expression import TRUE, Apply, Column
 from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC
 from tests.kernel.world import Table
 
@@ -77,7 +77,7 @@ _FIRST_OF_UNIT = Apply("=", "({0} = 1)", (NUMBER,), BOOLEAN)
 _EQUAL = Filter(W.scan, Apply("=", "({0} = 5)", (W["cost"],), BOOLEAN))
 _LOOSE = UnionAll((_EQUAL,), tuple((c.id + 70, c.type, (c.id,)) for c in (W["person_id"], W["n"], W["cost"])), 92)
 _N, _COST = Column(93, INT4), Column(94, NUMERIC)
-_KINDS = Listed((V["kind"],), tuple((Constant(V["kind"].type, text),) for text in ("a", "b", "zz", None)))
+_KINDS = Listed((V["kind"],), tuple((text,) for text in ("a", "b", "zz", None)))
 
 SHAPES: dict[str, Shape] = {
     "visits": Shape(V.scan, (Count(), _money(V["cost"]), Units()), (_KINDS,)),

@@ -17,7 +17,7 @@ from rules.kernel.statement import Bounded
 from rules.kernel.summand import Lattice, Summand
 from rules.values.expression import TRUE, Constant, Expression
 from rules.values.types import INT4
-from tests.kernel.facts import bounded, clamped, column, computed, constant, is_true
+from tests.kernel.facts import bounded, clamped, column, computed, is_true
 from tests.kernel.oracle import Group
 
 FORMS: tuple[Form, ...] = ("pairs", "corrected", "candidates")
@@ -86,8 +86,7 @@ def listed(draw: st.DrawFn) -> Listed:
     """A list over one or two columns: with NULLs, labels that nobody has, and labels that stand there twice."""
     names = draw(st.sampled_from((["a"], ["b"], ["ok"], ["i"], ["a", "b"], ["b", "ok"])))
     labels = draw(st.lists(st.sampled_from(list(product(*(_CELLS[name] for name in names)))), max_size=12))
-    made = tuple(tuple(constant(text, name) for text, name in zip(label, names, strict=True)) for label in labels)
-    return Listed(tuple(map(column, names)), made)
+    return Listed(tuple(map(column, names)), tuple(labels))
 
 
 BINS = tuple(Bins(SUMMANDS[place], width) for place, width in ((0, 100), (0, 1), (6, 3), (9, 31), (11, 86_400_000_000)))

@@ -7,7 +7,7 @@ from rules.kernel.expressions import identity
 from rules.kernel.keys import Found, Listed
 from rules.kernel.measures import Count, Distinct, Units
 from rules.values.types import Type
-from tests.kernel.facts import COLUMNS, Data, Row, bounded, column, constant, load, rows_of_facts
+from tests.kernel.facts import COLUMNS, Data, Row, bounded, column, load, rows_of_facts
 from tests.kernel.statements import answer
 
 
@@ -17,9 +17,19 @@ def _row(**cells: str | None) -> Row:
 
 def test_a_label_that_is_listed_twice_counts_a_row_once(connection: psycopg.Connection) -> None:
     load(connection, {1: [_row(n="5.00")]})
-    labels = tuple((constant(text, "n"),) for text in ("5.0", "5", "5.000", "7"))
+    labels = (("5.0",), ("5",), ("5.000",), ("7",))
     statement = bounded(rows_of_facts(proved_one=True), (Listed((column("n"),), labels),), (Count(),), rows_per_unit=3)
     assert answer(connection, statement) == {(0,): (1,)}
+
+
+@pytest.mark.parametrize("labels", [(("x",),), tuple((text,) for text in "12345x")], ids=["a CASE", "a join"])
+def test_a_label_that_is_no_value_of_its_key_is_refused_before_any_row(
+    connection: psycopg.Connection, labels: tuple[tuple[str], ...]
+) -> None:
+    load(connection, {})
+    statement = bounded(rows_of_facts(proved_one=True), (Listed((column("a"),), labels),), (Count(),), rows_per_unit=3)
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        connection.execute(f"EXPLAIN {statement.sql}")
 
 
 def test_no_unit_chooses_how_the_key_of_others_is_written(connection: psycopg.Connection) -> None:

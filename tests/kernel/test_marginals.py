@@ -14,7 +14,7 @@ from rules.kernel.marginals import ColumnBins, Counted, EdgeBins, LabelBins, Mar
 from rules.kernel.relations import Relation
 from rules.kernel.statement import Marginals
 from rules.refusal import NotSupported
-from tests.kernel.facts import Data, column, constant, facts, load, rows_of_facts
+from tests.kernel.facts import Data, column, facts, load, rows_of_facts
 from tests.kernel.faults import Edit, planted
 from tests.kernel.statements import SUMMANDS
 from tests.properties.planning import EXAMPLES, thorough
@@ -48,7 +48,7 @@ def _bins(draw: st.DrawFn) -> ColumnBins:
     if draw(st.booleans()):
         name = draw(st.sampled_from(sorted(_LABELS)))
         texts = draw(st.lists(st.sampled_from(_LABELS[name]), min_size=1, max_size=3))
-        return LabelBins(column(name), tuple(constant(text, name) for text in texts))
+        return LabelBins(column(name), tuple(texts))
     summand = draw(st.sampled_from(SUMMANDS))
     low, high = summand.lattice.low, summand.lattice.high
     edges = draw(st.sets(st.integers(low - 2, high + 2), min_size=1, max_size=5))
@@ -185,7 +185,7 @@ def test_a_careless_form_is_found(connection: psycopg.Connection, name: str) -> 
 
 
 def test_what_has_no_meaning_is_refused() -> None:
-    label = LabelBins(column("a"), (constant("1", "a"),))
+    label = LabelBins(column("a"), ("1",))
     for counted, rows in (
         ((Counted((0,)), Counted((0,))), 1),
         ((Counted((1,)),), 1),
@@ -198,6 +198,6 @@ def test_what_has_no_meaning_is_refused() -> None:
         with pytest.raises(NotSupported):
             Asked((label,), counted, rows).statement(rows_of_facts())
     with pytest.raises(NotSupported):
-        LabelBins(column("b"), (constant("{0}", "b"),))
+        LabelBins(column("b"), ("{0}",))
     with pytest.raises(NotSupported):
         EdgeBins(SUMMANDS[0], (3, 3))

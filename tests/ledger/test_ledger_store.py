@@ -12,7 +12,15 @@ import pytest
 from proxy.ledger.ledger import Ledger
 from proxy.ledger.requests import NoSuchRequest, OperatorAnswer
 from rules.accounting.accountant import Limit, Totals, epsilon_of
-from rules.accounting.store import BudgetRequest, KeptRelease, LedgerError, LedgerStore, ReleaseQuery, Stop
+from rules.accounting.store import (
+    BudgetRequest,
+    KeptRelease,
+    LedgerError,
+    LedgerStore,
+    ReleaseQuery,
+    ServableReleases,
+    Stop,
+)
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Text
 from rules.refusal import AnalystStopped, BudgetSpent
@@ -511,6 +519,34 @@ async def test_an_answer_of_a_colleague_is_on_the_account_of_the_role_already(le
     assert again.role is not None and (again.role.spent, again.analyst.spent) == (Decimal("0.4"), Decimal("0.4"))
     review = await ledger.review("ada", ROLE, NOON, most_charges=10)
     assert review.role is not None and review.role.totals.epsilon == Decimal("0.4")
+
+
+async def test_what_an_analyst_had_seen_before_is_paid_by_the_role_that_the_analyst_comes_to(
+    ledger: LedgerStore,
+) -> None:
+    eves = await ledger.charge(charge_of("eve", "0.4"), ROLE)
+    await ledger.settle(eves.charge, [release_of("0.4")])
+    moved = replace(ROLE, members={**ROLE.members, "eve": "team"})
+    query = ReleaseQuery("block", "count", Decimal("0.4"), None)
+
+    async def find() -> ServableReleases:
+        (found,) = await ledger.find_releases([query], analyst="eve", budgets=moved, now=NOON, since=NOON)
+        return found
+
+    before = await find()
+    assert not before.own and before.other is not None and not before.other.paid
+
+    seen = await ledger.charge(charge_of("eve", sights=(1,)), moved)
+    assert (seen.cost.epsilon, seen.analyst.spent, seen.dataset.spent) == (Decimal(0), Decimal("0.4"), Decimal("0.4"))
+    assert seen.role is not None and seen.role.spent == Decimal("0.4")
+    after = await find()
+    assert [release.id for release in after.own] == [1] and after.other is None
+    again = await ledger.charge(charge_of("eve", sights=(1,)), moved)
+    assert again.role is not None and again.role.spent == Decimal("0.4")
+    assert await ledger.payers(1, ["eve"], moved) == {"eve"}
+
+    with pytest.raises(BudgetSpent, match='the role "team" share'):
+        await ledger.charge(charge_of("eve", "0.2"), moved)
 
 
 async def test_a_request_is_open_until_it_is_answered_or_its_period_is_over(ledger: LedgerStore) -> None:

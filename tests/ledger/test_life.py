@@ -301,31 +301,49 @@ async def test_a_ledger_is_opened_without_a_lock(place: Place) -> None:
 async def test_a_promise_is_its_analysts_and_the_newest_for_its_question(place: Place) -> None:
     question, other = "5ea1" * 16, "77aa" * 16
     async with place.open() as ledger:
-        await ledger.keep_promise("ada", question, Promise(Decimal("0.3"), ("first",)), NOON)
-        await ledger.keep_promise("ada", question, Promise(Decimal("0.2"), ("newest", "ε")), NOON)
-        await ledger.keep_promise("ada", other, Promise(Decimal(1), ()), NOON)
+        await ledger.keep_promise("ada", question, Promise(Decimal("0.3"), ("first",)), BUDGETS, NOON)
+        await ledger.keep_promise("ada", question, Promise(Decimal("0.2"), ("newest", "ε")), BUDGETS, NOON)
+        await ledger.keep_promise("ada", other, Promise(Decimal(1), ()), BUDGETS, NOON)
     async with place.open() as ledger:
-        assert await ledger.find_promise("ada", question) == Promise(Decimal("0.2"), ("newest", "ε"))
-        assert await ledger.find_promise("ada", other) == Promise(Decimal(1), ())
-        assert await ledger.find_promise("bob", question) is None
+        assert await ledger.find_promise("ada", question, BUDGETS, NOON) == Promise(Decimal("0.2"), ("newest", "ε"))
+        assert await ledger.find_promise("ada", other, BUDGETS, NOON) == Promise(Decimal(1), ())
+        assert await ledger.find_promise("bob", question, BUDGETS, NOON) is None
         assert (await ledger.balances("ada", BUDGETS, NOON))[0].spent == 0
+
+
+async def test_a_promise_is_told_on_the_accounts_alone_that_have_paid_for_its_probe(place: Place) -> None:
+    """Its ε and its words follow from noised numbers of that period, which no later one has on its account."""
+    question, promise = "5ea1" * 16, Promise(Decimal("0.3"), ("told",))
+    with_role = replace(BUDGETS, roles={"team": BUDGETS.dataset}, members={"ada": "team"})
+    async with place.open() as ledger:
+        await ledger.keep_promise("ada", question, promise, BUDGETS, NOON)
+        assert await ledger.find_promise("ada", question, BUDGETS, LATER) is None
+        assert await ledger.find_promise("ada", question, with_role, NOON) is None
+
+        await ledger.charge(charge_of("ada", "0.1", time=LATER), BUDGETS)
+        assert await ledger.find_promise("ada", question, BUDGETS, NOON) is None  # a clock set back
+
+        await ledger.keep_promise("ada", question, promise, with_role, LATER)
+        assert await ledger.find_promise("ada", question, with_role, LATER) == promise
 
 
 async def test_promises_that_cost_nothing_do_not_fill_the_ledger(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are kept before what they are for is charged, so whoever has nothing left makes them too."""
     monkeypatch.setattr(promises, "MOST_A_DAY", 3)
+    free = Promise(Decimal("0.3"), ())
     async with place.open() as ledger:
         for _ in range(9):
-            await ledger.keep_promise("ada", "5ea1" * 16, Promise(Decimal("0.3"), ("told",)), NOON)
+            await ledger.keep_promise("ada", "5ea1" * 16, Promise(Decimal("0.3"), ("told",)), BUDGETS, NOON)
         for number in range(9):
-            await ledger.keep_promise("ada", f"{number:064d}", Promise(Decimal("0.3"), ()), NOON)
-        await ledger.keep_promise("bob", "5ea1" * 16, Promise(Decimal("0.3"), ()), NOON)
-        await ledger.keep_promise("ada", f"{9:064d}", Promise(Decimal("0.3"), ()), NOON + timedelta(days=2))
+            await ledger.keep_promise("ada", f"{number:064d}", free, BUDGETS, NOON)
+        await ledger.keep_promise("bob", "5ea1" * 16, free, BUDGETS, NOON)
+        later = NOON + timedelta(days=2)
+        await ledger.keep_promise("ada", f"{9:064d}", free, BUDGETS, later)
         with place.home().snapshot() as connection:
             rows = connection.execute("SELECT analyst, count(*) FROM entries GROUP BY analyst ORDER BY analyst")
             assert [tuple(row) for row in rows] == [("ada", 4), ("bob", 1)]
-        assert await ledger.find_promise("ada", f"{9:064d}") is not None
-        assert await ledger.find_promise("ada", f"{8:064d}") is None
+        assert await ledger.find_promise("ada", f"{9:064d}", BUDGETS, later) is not None
+        assert await ledger.find_promise("ada", f"{8:064d}", BUDGETS, NOON) is None
 
 
 async def test_bounds_that_were_looked_for_survive_the_closing_of_old_entries(tmp_path: Path) -> None:

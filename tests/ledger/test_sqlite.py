@@ -100,6 +100,10 @@ async def test_a_ledger_that_others_may_read_is_refused(path: Path) -> None:
     assert "accessible to other users" in await open_error(path)
 
 
+async def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
+    assert "is not a file" in await open_error(tmp_path)
+
+
 def edit(statement: str) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         with sqlite3.connect(path) as connection:

@@ -74,6 +74,14 @@ def test_a_constant_that_the_encoding_does_not_have_is_refused_where_it_stands(s
     assert planner(shop, "LATIN2").block(sql) == planner(shop, "UTF8").block(sql)
 
 
+@pytest.mark.parametrize("character", ["\u00a5", "\u203e"], ids=["yen sign", "overline"])
+def test_a_character_that_python_writes_as_ascii_is_refused_too(shop: RealDatabase, character: str) -> None:
+    """As a backslash it would end a pattern, which fails for the rows that come so far."""
+    refusal = planner(shop, "EUC_JP").refusal(f"SELECT count(*) FROM customers WHERE name LIKE 'a{character}'")
+
+    assert f"'a{character}' has no equivalent in EUC_JP" in str(refusal)
+
+
 def test_a_declared_value_that_the_encoding_does_not_have_is_refused_with_the_list(shop: RealDatabase) -> None:
     rules = shop_data.RULES.replace("values: [Berlin", "values: [Łódź, Berlin")
     sql = "SELECT city, count(*) FROM customers GROUP BY city"

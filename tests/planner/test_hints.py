@@ -57,6 +57,8 @@ HEEDED = {
     ),
     "Group by it and order by count(*)": "SELECT name, count(*) FROM customers GROUP BY name ORDER BY count(*) DESC",
     "Group by it and count": "SELECT max(amount) FROM orders",
+    "Nothing was charged. Where a divisor": "SELECT sum(amount) / nullif(count(*), 0) FROM orders",
+    "Leave ONLY out": "SELECT count(*) FROM customers",
     "Use aggregates over all rows": "SELECT count(*) FROM customers",
     "Apply it to an aggregate": "SELECT noisegate.margin(avg(amount)) FROM orders",
     "Group by the values, and select the error bars": (

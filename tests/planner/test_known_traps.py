@@ -47,3 +47,21 @@ def test_one_customer_moves_no_number_further_than_claimed(planner: Planner, sql
         moved = sum(abs(one.get(group, nothing)[place] - other.get(group, nothing)[place]) for group in {*one, *other})
         assert isinstance(measure, Measure)
         assert moved <= measure.sensitivity
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "left(city, 2)::char(5) = (left(city, 2) || '  ')::varchar(9)",
+        "(left(city, 2) || ' ')::varchar(9) <> left(city, 2)::char(5)",
+        "left(city, 2)::char(5) IS NOT DISTINCT FROM (left(city, 2) || '  ')::varchar(9)",
+        "left(city, 2)::char(5) IN ('x', (left(city, 2) || '  ')::varchar(9))",
+        "left(city, 2)::char(5) BETWEEN (left(city, 2) || '  ')::varchar(9) AND 'zz'",
+        "CASE left(city, 2)::char(5) WHEN (left(city, 2) || '  ')::varchar(9) THEN true ELSE false END",
+        "left(city, 2)::char(5) = left(city, 2) || '  '",
+    ],
+)
+def test_blanks_at_the_end_count_beside_a_text_and_not_beside_a_character_n(planner: Planner, condition: str) -> None:
+    sql = f"SELECT count(*) FROM customers WHERE {condition}"
+
+    assert planner.run(sql) == planner.truth(sql)

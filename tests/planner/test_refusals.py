@@ -105,6 +105,13 @@ def test_what_the_real_database_does_not_know_is_refused_by_name(
         assert planner.plan(sql).blocks
 
 
+def test_a_time_zone_that_there_is_not_is_named(planner: Planner) -> None:
+    refusal = planner.refusal("SELECT count(*) FROM orders WHERE ordered_at AT TIME ZONE 'Mars/Phobos' > '2024-05-01'")
+
+    assert refusal.message == 'time zone "Mars/Phobos" is not known over protected rows'
+    assert refusal.position is not None
+
+
 def test_a_time_zone_that_both_know_is_no_matter(older: Planner) -> None:
     assert older.plan("SELECT count(*) FROM orders WHERE ordered_at AT TIME ZONE 'Europe/Berlin' > '2024-05-01'").blocks
 

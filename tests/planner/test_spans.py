@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from rules.mechanisms.noised_outputs import Average, Sum
-from rules.planner.outer import justified
+from rules.planner.arrays import justified
 from rules.refusal import NotAllowed
 from rules.values.types import SpanForm
 from tests.planner.planned import Planner

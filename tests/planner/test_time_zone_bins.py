@@ -5,6 +5,7 @@ import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 
@@ -108,7 +109,8 @@ def test_no_clock_is_put_twice_in_a_day() -> None:
 
 def _changes(zone: str) -> Iterator[int]:
     """The seconds at which a zone's offset changes, as its file says (RFC 8536)."""
-    data = next(path for base in zoneinfo.TZPATH if (path := Path(base) / zone).is_file()).read_bytes()
+    files = (place.joinpath(zone) for place in (*map(Path, zoneinfo.TZPATH), resources.files("tzdata") / "zoneinfo"))
+    data = next(file for file in files if file.is_file()).read_bytes()
     second = 44 + _size(data, 0, 4)  # after the first block, which has 32 bits only
     times, kinds = _counts(data, second)[3:5]
     at = second + 44

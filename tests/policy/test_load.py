@@ -212,6 +212,16 @@ def test_a_variable_that_is_not_set_is_said_once_and_what_it_stands_for_is_not_j
     assert said == "rules.yaml:27: analysts.ada.password: the variable ADA_VERIFIER is not set"
 
 
+def test_without_logins_a_verifier_is_not_needed_but_everything_else_is() -> None:
+    text = GOOD.replace(VERIFIER, "${ADA_VERIFIER}")
+
+    policy = load_policy(text, "rules.yaml", {"NOISEGATE_DATABASE": "x"}, needs_verifiers=False)
+
+    assert policy.analysts["ada"].password is None
+    with pytest.raises(RulesError, match=r"^rules\.yaml:1: database: the variable NOISEGATE_DATABASE is not set$"):
+        load_policy(text, "rules.yaml", {}, needs_verifiers=False)
+
+
 @given(st.text())
 def test_any_text_is_a_policy_or_a_rules_error(text: str) -> None:
     with pytest.raises(RulesError):

@@ -55,9 +55,17 @@ class LedgerMachine(RuleBasedStateMachine):
     def charge_at_the_same_time(self, askers: list[tuple[str, list[str]]]) -> object:
         return multiple(*self._charge([charge_of(analyst, *asked, time=self.now) for analyst, asked in askers]))
 
+    @rule(analyst=analysts)
+    def move(self, analyst: str) -> None:
+        """To the role, or out of it."""
+        members = {name: role for name, role in self.budgets.members.items() if name != analyst}
+        if analyst not in self.budgets.members:
+            members[analyst] = "team"
+        self.budgets = replace(self.budgets, members=members)
+
     @rule(target=releases, charged=consumes(charges), epsilon=st.sampled_from(["0.1", "0.3"]))
-    def settle(self, charged: tuple[str, str, int], epsilon: str) -> tuple[int, Decimal]:
-        analyst, period, number = charged
+    def settle(self, charged: tuple[str, str, int, bool], epsilon: str) -> tuple[int, Decimal]:
+        analyst, period, number, is_of_team = charged
         self.runner.run(self.ledger.settle(number, [release_of(epsilon, block=str(number))]))
         wanted = ReleaseQuery(str(number), "count", Decimal("0.1"), None)
         (found,) = self.runner.run(
@@ -65,7 +73,7 @@ class LedgerMachine(RuleBasedStateMachine):
         )
         kept = found.own[0] if found.own else found.other
         assert kept is not None
-        self.seen.add((analyst, period, kept.id))
+        self._note(analyst, period, kept.id, is_of_team=is_of_team)
         return kept.id, Decimal(epsilon)
 
     @rule(release=releases, analyst=analysts)
@@ -74,8 +82,8 @@ class LedgerMachine(RuleBasedStateMachine):
         period = period_of(self.now, self.budgets)
         is_new = (analyst, period, number) not in self.seen
         is_first = (period, number) not in {(when, which) for _, when, which in self.seen}
-        of_team = {(when, which) for who, when, which in self.seen if who in self.budgets.members}
-        is_first_of_role = analyst in self.budgets.members and (period, number) not in of_team
+        is_of_team = analyst in self.budgets.members
+        is_first_of_role = is_of_team and (TEAM, period, number) not in self.seen
         try:
             receipt = self.runner.run(
                 self.ledger.charge(charge_of(analyst, sights=(number,), time=self.now), self.budgets)
@@ -85,16 +93,16 @@ class LedgerMachine(RuleBasedStateMachine):
             own = self.owed.get((analyst, period), Decimal(0)) + epsilon > limit
             shared = self.owed.get(("", period), Decimal(0)) + epsilon > self.budgets.dataset.epsilon
             of_role = self.owed.get((TEAM, period), Decimal(0)) + epsilon > self.budgets.roles["team"].epsilon
-            assert is_new and (own or (is_first and shared) or (is_first_of_role and of_role))
+            assert (is_new and own) or (is_first and shared) or (is_first_of_role and of_role)
             return
         assert receipt.cost.epsilon == (epsilon if is_new else 0)
         self._owe(analyst, period, receipt.cost.epsilon)
         self._owe("", period, epsilon if is_first else Decimal(0))
         self._owe(TEAM, period, epsilon if is_first_of_role else Decimal(0))
-        self.seen.add((analyst, period, number))
+        self._note(analyst, period, number, is_of_team=is_of_team)
 
     @rule(charged=charges)
-    def fail(self, charged: tuple[str, str, int]) -> None:
+    def fail(self, charged: tuple[str, str, int, bool]) -> None:
         self.runner.run(self.ledger.fault(charged[2], self.now, cause="57", stops=False))
 
     @rule(days=st.integers(1, 20))
@@ -134,7 +142,11 @@ class LedgerMachine(RuleBasedStateMachine):
             self.runner.close()
             self.folder.cleanup()
 
-    def _charge(self, charges: list[Charge]) -> list[tuple[str, str, int]]:
+    def _note(self, analyst: str, period: str, release: int, *, is_of_team: bool) -> None:
+        """That a release is on the analyst's account, and on the team's."""
+        self.seen |= {(name, period, release) for name in (analyst, *([TEAM] if is_of_team else []))}
+
+    def _charge(self, charges: list[Charge]) -> list[tuple[str, str, int, bool]]:
         """Charge together; each is granted exactly when it fits after those before it."""
 
         async def together() -> list[Receipt | BaseException]:
@@ -151,8 +163,9 @@ class LedgerMachine(RuleBasedStateMachine):
             assert isinstance(outcome, Receipt) and self._has_room(charge.analyst, period, cost)
             self._owe(charge.analyst, period, cost)
             self._owe("", period, cost)
-            self._owe(TEAM, period, cost if charge.analyst in self.budgets.members else Decimal(0))
-            granted.append((charge.analyst, period, outcome.charge))
+            is_of_team = charge.analyst in self.budgets.members
+            self._owe(TEAM, period, cost if is_of_team else Decimal(0))
+            granted.append((charge.analyst, period, outcome.charge, is_of_team))
         return granted
 
     def _has_room(self, analyst: str, period: str, cost: Decimal) -> bool:

@@ -23,7 +23,7 @@ from rules.kernel.keys import Listed
 from rules.kernel.measures import Measure, Sum
 from rules.values import clocks, value
 from rules.values.domain import ANYTHING, ONE, Domain, Range, Values
-from rules.values.expression import Column, Constant
+from rules.values.expression import Column
 
 FORMS: tuple[Form | None, ...] = (None, "one row", "corrected", "candidates", "pairs")
 # Behind and ahead of all others, by quarters of an hour, with summers of other dates, and with none.
@@ -118,7 +118,7 @@ class Liar:
             case 1:
                 labels[place] = self._random.choice(labels)
             case 2:
-                labels[place] = tuple(Constant(label.type, None) for label in labels[place])
+                labels[place] = (None,) * len(key.expressions)
             case _:
                 labels.reverse()
         return replace(key, labels=tuple(labels))

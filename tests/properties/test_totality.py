@@ -317,7 +317,7 @@ def bound(
             return worst.believed(each.parts[0], believed)
         return worst.column(each.parts[0], nullable=nullable, declared=declared)
 
-    return Binding(leaf, world, replace(world.setting(), as_key=as_key)).bind(syntax)
+    return Binding(leaf, world, replace(world.setting, as_key=as_key)).bind(syntax)
 
 
 def _nested(lab: Lab, data: st.DataObject, text: str, depth: int) -> s.Expression:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
-from rules.bind.table import type_domain
+from rules.bind.declared_columns import type_domain
 from rules.kernel.expressions import quoted_text
 from rules.sql import syntax as s
 from rules.sql.lower import parse_expression

@@ -32,7 +32,7 @@ from rules.mechanisms.release_plan import (
 from rules.refusal import Mismatch, TooComplex
 from rules.release.bound_ladder import rungs_to
 from rules.release.sensitivity import enforced, settled
-from rules.values.expression import TRUE, Apply, Column, Constant
+from rules.values.expression import TRUE, Apply, Column
 from rules.values.types import BOOLEAN, INT4, Type
 from tests.policy.test_check import CATALOG, ORDERS, policy
 
@@ -40,7 +40,7 @@ KERNEL = Kernel(Ground(policy(), CATALOG))
 PARTS = 2**16  # of one, into which the kernel's integers are cut where they are small enough
 ID, AMOUNT = Column(1, INT4), Column(3, Type("numeric", 10, 2))
 SCAN = Scan(ORDERS.name, ((1, "id"), (2, "customer_id"), (3, "amount")))
-THREE = Listed((ID,), tuple((Constant(INT4, str(number)),) for number in (1, 2, 3)))
+THREE = Listed((ID,), (("1",), ("2",), ("3",)))
 SMALL = kernel.Sum(Summand(AMOUNT, Lattice(Fraction(1, 100), 0, 500)))
 LARGE = kernel.Sum(Summand(AMOUNT, Lattice(Fraction(1, 100), 0, 2**27)))  # too large to be cut into parts
 STATEMENT = Statement(SCAN, (THREE,), (kernel.Count(), SMALL, LARGE, kernel.Units()), 40)

@@ -19,6 +19,7 @@ from proxy.session.sessions import Sessions
 from proxy.settings import SessionSettings
 from proxy.twin.embedded import PORT, Cluster
 from proxy.twin.own_objects import create_moment
+from rules.accounting.budgets import PaidIn
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import Plan, PreviewRows, PublicQuery, Request
 from rules.refusal import Interrupted, NotAllowed, Refusal
@@ -90,6 +91,8 @@ class FewStatements:
     timeouts: list[float] = field(default_factory=list)
     reuses: list[bool] = field(default_factory=list)
     failure: Refusal | None = None
+    period: str = "month:2026-11"
+    last: tuple[str, ...] = ()  # rows of noisegate.last that the newest statement could be told
     limits: SettingLimits = LIMITS
 
     def __repr__(self) -> str:
@@ -97,6 +100,9 @@ class FewStatements:
 
     async def read(self, text: str, analyst: str) -> Reading:
         return read(text)
+
+    def paid_in(self, analyst: str) -> PaidIn:
+        return self.period, None
 
     @property
     def promises(self) -> Promises:
@@ -157,6 +163,7 @@ class FewStatements:
         self.answered += 1
         self.timeouts.append(timeout_seconds)
         self.reuses.append(reuse)
+        self.last = own().get("last", ())
         try:
             async with asyncio.timeout(timeout_seconds):
                 await asyncio.sleep(self.seconds)
@@ -165,7 +172,7 @@ class FewStatements:
         if self.failure is not None:
             raise self.failure
         holes = len([part for part in plan.outer if isinstance(part, int) and part > plan.parameters])
-        return Answer(COLUMNS[holes], ("ε 0.1 spent",))
+        return Answer(COLUMNS[holes], ("ε 0.1 spent",), ("the margins",))
 
 
 @dataclass

@@ -10,11 +10,13 @@ import psycopg
 import pytest
 
 from proxy.session.classify import ADMITTED, find_codec, is_refused
+from proxy.session.replies import encoded
 from proxy.twin.embedded import Cluster
 from proxy.twin.steps import literal
 from proxy.wire.backend import DataRow
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
+from rules.refusal import Untranslatable
 from tests.server.raw import Message, RawClient, errors, kinds
 from tests.server.stage import DATABASE, Stage
 
@@ -155,6 +157,21 @@ def test_an_admitted_encoding_is_the_identity_on_ascii(encoding: str) -> None:
         except UnicodeDecodeError:
             continue
         assert [ord(each) for each in text if each < "\x80"] == [byte for byte in data if byte < 0x80]
+
+
+@pytest.mark.parametrize("encoding", ADMITTED)
+def test_no_other_character_is_written_as_ascii(encoding: str) -> None:
+    """A yen sign that becomes a backslash ends strings elsewhere than was written."""
+    codec = find_codec(encoding)
+    assert codec is not None
+    for character in map(chr, (*range(128, 0xD800), *range(0xE000, 0x11000))):
+        try:
+            data = encoded(f"'{character}'", codec)
+        except Untranslatable:
+            continue
+        assert data.decode(codec) == f"'{character}'"
+        assert data.count(b"'") == 2
+        assert not any(byte < 128 for byte in data[1:-1])
 
 
 @pytest.mark.parametrize(

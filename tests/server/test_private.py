@@ -129,6 +129,15 @@ async def test_a_refusal_points_into_the_clients_text_and_leaves_the_session_usa
     assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
 
 
+async def test_a_function_that_is_forbidden_is_pointed_at(stage: Stage) -> None:
+    client = await stage.client()
+    text = "SELECT 1; /* é */ SELECT name, pg_read_file(name) FROM products"
+
+    (error,) = errors(await client.ask(Query(text.encode())))
+
+    assert (error.sqlstate, error.fields["P"]) == ("42501", str(text.index("pg_read_file") + 1))
+
+
 async def test_a_refusal_fails_the_transaction_as_any_error_does(stage: Stage) -> None:
     client = await stage.client()
     await client.ask(Query(b"BEGIN"))

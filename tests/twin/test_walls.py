@@ -188,6 +188,26 @@ def test_temporary_files_are_limited(ada: Connection, bob: Connection) -> None:
     assert bob.execute("SELECT 1").fetchone() == (1,)
 
 
+OF_THE_WHOLE_SERVER = [
+    "SELECT pg_tablespace_size('pg_default')",
+    "SELECT pg_tablespace_size(1663)",
+    "SELECT redo_lsn FROM pg_control_checkpoint()",
+    "SELECT pg_current_wal_lsn()",
+    "SELECT pg_stat_get_buf_alloc()",
+    "SELECT * FROM pg_stat_bgwriter",
+    "SELECT * FROM pg_stat_slru",
+    "SELECT * FROM pg_stat_io",
+    "SELECT * FROM pg_stat_wal",
+]
+
+
+@pytest.mark.parametrize("sql", OF_THE_WHOLE_SERVER)
+def test_a_counter_that_grows_with_rows_of_others_is_closed(ada: Connection, sql: str) -> None:
+    """Synthetic rows are for those who have paid for them, and so is how many there are."""
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ada.execute(sql)
+
+
 def test_an_analyst_sees_nobody_elses_statements(ada: Connection, bob: Connection) -> None:
     bob.execute("SELECT 'a secret of bob''s'")
     rows = ada.execute("SELECT to_jsonb(a)::text FROM pg_stat_activity AS a WHERE pid <> pg_backend_pid()").fetchall()

@@ -69,7 +69,7 @@ async def show(page: Page) -> Response:
         renews=None if span is None else f"{span[1]:%Y-%m-%d %H:%M %Z}",
         default=f"{vitals.service.limits.epsilon:f}",
         most=f"{vitals.service.limits.max_epsilon:f}",
-        answers=[_charted(answer) for answer in page.house.answers.of(page.user)],
+        answers=[_charted(answer) for answer in page.house.answers.of(page.user, review.period, budgets)],
         history=history,
     )
 

@@ -30,7 +30,7 @@ from proxy.engines.postgres.catalog import read_catalog
 from proxy.engines.postgres.catalog_queries import ALL_FINGERPRINTS
 from proxy.engines.postgres.opening import GRACE_SECONDS, PREPARE, Begun, NotPrepared, Opening, begin, rows_of
 from proxy.engines.postgres.privileges import find_missing, find_risks
-from rules.catalog import SERVERS, Catalog, Table, TableName
+from rules.catalog import SERVERS, Catalog, Table, TableName, written
 from rules.kernel.statement import Bounded, Marginals, Tally
 
 TIME_ZONE = re.compile(r"[A-Za-z0-9_+\-/:<>,. ]{1,100}")
@@ -72,7 +72,7 @@ class PostgresSnapshot:
             raise EngineError(cause=CANCELLED)
         try:
             async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
-                cursor = await self._connection.execute(self._opening.running(sql).encode(self._codec))
+                cursor = await self._connection.execute(written(self._opening.running(sql), self._codec))
         except psycopg.Error as error:
             raise _failure(error, self._connection) from None
         except (OSError, TimeoutError, UnicodeEncodeError) as error:

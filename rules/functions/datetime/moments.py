@@ -58,9 +58,11 @@ def constant_field(name: str, operand: Operand, setting: EvalContext) -> str:
 
 def constant_zone(operand: Operand, setting: EvalContext) -> Constant:
     zone = typed(operand, setting, TEXT)
-    if not isinstance(zone, Constant) or zone.text is None or value.find_zone(zone.text) is None:
-        hint = "Use a constant time zone name, as in AT TIME ZONE 'Europe/Berlin'."
+    hint = "Use a constant time zone name, as in AT TIME ZONE 'Europe/Berlin'."
+    if not isinstance(zone, Constant) or zone.text is None:
         raise NotSupported("AT TIME ZONE over protected rows needs a constant time zone name", hint=hint)
+    if value.find_zone(zone.text) is None:
+        raise NotSupported(f'time zone "{zone.text[:60]}" is not known over protected rows', hint=hint)
     if setting.time_zones is not None and zone.text not in setting.time_zones:
         shown = f"the real database has no time zone '{zone.text[:60]}'"
         raise NotSupported(shown, hint="The view pg_timezone_names of the real database lists its time zones.")

@@ -2,6 +2,7 @@
 
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 
 from rules.functions.casts import cast_to
 from rules.functions.datetime.moments import LIMIT, constant_field, constant_zone, moment
@@ -9,7 +10,7 @@ from rules.functions.function import EvalContext, Operands, function
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.clocks import find_bins
-from rules.values.domain import Domain, Range
+from rules.values.domain import Domain, Range, Values
 from rules.values.expression import Apply, Constant, Expression
 from rules.values.types import TIMESTAMP, TIMESTAMPTZ
 from rules.values.value import DAY, Span
@@ -82,14 +83,21 @@ def truncated(known: Domain, field: str, zone: str | None) -> Domain:
     earliest = first - _put_back(image.low, zone)
     if not value.is_dated(earliest) or (field == "decade" and earliest < _YEAR_TEN):
         return domain.UNBOUNDED
-    starts = _starts(truncate(earliest, field), last + _put_back(image.high - DAY, zone), field)
+    start, last = truncate(earliest, field), last + _put_back(image.high - DAY, zone)
+    if zone is None:
+        return _all_starts(start, last, field) or Range(None, image.high)
+    starts = _starts(start, last, field)
     if starts is None:
         return Range(None, image.high)
-    instants = [start if zone is None else value.to_instant(start, zone) for start in starts]
-    kept = [Fraction(instant) for instant in instants if instant is not None]
-    if len(kept) < len(starts):
-        return domain.UNBOUNDED
-    return domain.values(kept)
+    kept = [Fraction(instant) for start in starts if (instant := value.to_instant(start, zone)) is not None]
+    return domain.values(kept) if len(kept) == len(starts) else domain.UNBOUNDED
+
+
+@lru_cache(maxsize=256)
+def _all_starts(start: int, last: int, field: str) -> Values | None:
+    """The starts as a domain; None where they are too many."""
+    starts = _starts(start, last, field)
+    return None if starts is None else domain.values(map(Fraction, starts))
 
 
 def bins(bounds: Range, size: int, zone: str) -> Domain:

@@ -6,11 +6,10 @@ given out: by the rules (`previews:`) such a statement is refused, has no rows, 
 or from a synopsis.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import count
 
-from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
 from rules.catalog import Table
 from rules.functions.function import Needed
@@ -125,7 +124,7 @@ def previews(tree: Node, tables: Tables) -> Node:
         if table is None:
             return None
         rows = tables.find_preview(table)
-        return source(f"{_made_up(table, context) if rows is None else _shown(table, rows, context)} AS {quoted(name)}")
+        return source(f"{_made_up(table, tables) if rows is None else _shown(table, rows, tables)} AS {quoted(name)}")
 
     return replace_relations(tree, instead)
 
@@ -184,42 +183,41 @@ def _have_rows(tree: Node, tables: Tables) -> bool:
     return all(tables.find_preview(table) is not None for table in protected if table is not None)
 
 
-def _shown(table: Table, rows: PreviewRows, context: PlannerContext) -> str:
+def _shown(table: Table, rows: PreviewRows, tables: Tables) -> str:
     """Some rows of a synopsis, with NULL for the columns that it has not."""
-    rules = context.policy.find_table(table.name)
-    assert rules is not None, "only tables that the rules name are found"
     items = [
-        quoted(column.name) if column.name in rows.columns else f"NULL::{column.type.sql} AS {quoted(column.name)}"
-        for column in table.columns
-        if not rules.hides(column)
+        quoted(name) if name in rows.columns else f"NULL::{of} AS {quoted(name)}"
+        for name, of in tables.columns_on_twin(table)
     ]
     place = f"{quoted(rows.source.schema)}.{quoted(rows.source.name)}"
     order = f" ORDER BY {', '.join(map(quoted, rows.order))}" if rows.order else ""
     return f"(SELECT {', '.join(items)} FROM {place}{order} LIMIT {_ROWS})"
 
 
-def _made_up(table: Table, context: PlannerContext) -> str:
+def _made_up(table: Table, tables: Tables) -> str:
+    context, types = tables.context, dict(tables.columns_on_twin(table))
     rules = context.policy.find_table(table.name)
     assert rules is not None, "only tables that the rules name are found"
     numbers = count(1)
     made, shown = scan(table, rules, context.policy, context.catalog, lambda: next(numbers))
     columns = {column.id: column for column in made.facts.columns}
-    return _made_up_rows(table, tuple(columns[number] for _, number in shown))
+    return _made_up_rows(table, tuple(columns[number] for _, number in shown), types)
 
 
-def _made_up_rows(table: Table, columns: tuple[Column, ...]) -> str:
+def _made_up_rows(table: Table, columns: tuple[Column, ...], types: Mapping[str, str]) -> str:
     """A sub-select with these columns of a table and some made-up rows."""
     keys = {name for key in table.keys for name in key.columns}
     keys |= {name for key in table.foreign_keys for name in key.columns}
     items = (
-        f"{_made_up_value(column, place, is_key=column.name in keys)} AS {quoted(column.name)}"
+        f"{_made_up_value(column, place, is_key=column.name in keys) or f'NULL::{types[column.name]}'}"
+        f" AS {quoted(column.name)}"
         for place, column in enumerate(columns)
     )
     return f"(SELECT {', '.join(items)} FROM pg_catalog.generate_series(1, {_ROWS}) AS g(i))"
 
 
 def _made_up_value(column: Column, place: int, *, is_key: bool) -> str:
-    """The value in row i."""
+    """The value in row i, or nothing where only NULL is sure to be one."""
     known = domain.intersect(column.domain, column.declared)
     turn = f"(g.i * {_PRIMES[place % len(_PRIMES)]} + {place})"
     if is_key and (numbered := _numbered(column.type)):
@@ -294,4 +292,4 @@ def _any(column: Column, turn: str) -> str:
             return f"('{_EXAMPLES[sql_type.kind]}'::{sql_type.sql} + {turn} * '1 hour'::interval)"
         case "uuid":
             return _numbered(sql_type)
-    return f"NULL::{sql_type.sql}"
+    return ""

@@ -1,24 +1,27 @@
 """PostgreSQL's tree to the planner's syntax: the one place that knows sqlglot.
 
 sqlglot reads the tree's one spelling (`rules.sql.normalize`): names are quoted, operations bracketed, calls are plain
-calls. Every node and every argument of sqlglot's that is not consumed here is refused, so that nothing
-passes by being overlooked. And what comes out is printed, read by PostgreSQL's grammar, and must equal the tree that
-the text was made of: a misreading of sqlglot's, or of ours, ends in a refusal.
+calls. Its constants are lifted out: stand-ins take their places, so that a statement that differs from an earlier one
+in nothing else need not be read again. Every node and every argument of sqlglot's that is not consumed here is refused,
+so that nothing passes by being overlooked. And what comes out, with its stand-ins, is printed, read by PostgreSQL's
+grammar, and must equal the tree that the text was made of: a misreading of sqlglot's, or of ours, ends in a refusal.
+The constants are put in by their numbers (`template`), and pass no parser.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Final
 
 from rules.refusal import NotSupported
 from rules.sql.deparse import print_query
 from rules.sql.grammar import Unreadable, parse
 from rules.sql.lower.expressions import parsed
 from rules.sql.lower.queries import Queries
-from rules.sql.normalize import spelled
+from rules.sql.lower.template import Template
+from rules.sql.normalize import Spelled, spelled
 from rules.sql.normalize.to_text import spell_query
 from rules.sql.syntax import Expression, Query, Select
-from rules.sql.tree import Json, Node, items, kind, same
+from rules.sql.tree import Json, Node, copied, items, kind, same
 
 __all__ = [
     "check_agreement",
@@ -41,10 +44,8 @@ class Lowered:
 
 def lowered(tree: Node) -> Lowered:
     """The syntax of a query's tree, a wrapped SelectStmt, and where its SELECTs came from."""
-    spelling = spelled(tree)
-    query, again = _lower(spell_query(spelling.tree))
-    _check_same(again, spelling.tree)
-    return Lowered(query, spelling.selects)
+    spelling = spelled(tree, lifts_constants=True)
+    return Lowered(_syntax(spelling), spelling.selects)
 
 
 def query_from(tree: Node) -> Query:
@@ -53,22 +54,33 @@ def query_from(tree: Node) -> Query:
 
 
 def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
-    """The syntax of some expressions' trees. Statements of one dashboard share them, so they are remembered."""
+    """The syntax of some expressions' trees."""
     targets: list[Json] = [{"ResTarget": {"val": node}} for node in nodes]
-    canonical = spelled({"SelectStmt": {"targetList": targets, "op": "SETOP_NONE"}}).tree
-    select, again = _lower_again(spell_query(canonical))
-    _check_same(again, canonical)
+    query: Node = {"SelectStmt": {"targetList": targets, "op": "SETOP_NONE"}}
+    select = _syntax(spelled(query, lifts_constants=True))
     assert isinstance(select, Select)
     return tuple(item.expression for item in select.items)
 
 
-def _lower(text: str) -> tuple[Query, Json]:
-    """The syntax of a spelled text, and the tree that PostgreSQL's grammar makes of that syntax."""
+def _syntax(spelling: Spelled) -> Query:
+    """The syntax of a query in its one spelling; it is kept without its constants."""
+    text = spell_query(spelling.tree)
+    known = _KEPT.get(text)
+    if known is not None and known[0] == spelling.tree:
+        return known[1].filled(spelling.constants)
     query = Queries().query(parsed(text))
-    return query, _read_again(query)
+    check_agreement(spelling.tree, query)
+    template = Template.of(query)
+    if len(text) <= _LONGEST:  # trees of longer ones may also be deeper than Python compares
+        if len(_KEPT) >= _MOST_KEPT:
+            _KEPT.clear()
+        _KEPT[text] = copied(spelling.tree), template
+    return template.filled(spelling.constants)
 
 
-_lower_again = lru_cache(maxsize=256)(_lower)
+_LONGEST: Final = 20_000  # characters
+_MOST_KEPT: Final = 256
+_KEPT: dict[str, tuple[Node, Template]] = {}
 
 
 def expression_from(node: Json) -> Expression:
@@ -97,23 +109,10 @@ def parse_expression(text: str) -> Expression:
 
 def check_agreement(tree: Json, query: Query) -> None:
     """Refuse a query that the two parsers read differently."""
-    _check_same(_read_again(query), tree)
-
-
-def _read_again(query: Query) -> Json:
     try:
         (piece,) = parse(print_query(query))
     except (Unreadable, ValueError):
-        raise _disagreement() from None
-    return piece.tree
-
-
-def _check_same(again: Json, tree: Json) -> None:
-    if not same(again, tree):
-        raise _disagreement()
-
-
-def _disagreement() -> NotSupported:
-    return NotSupported(
-        "the statement uses syntax that cannot be planned safely", hint="Rewrite the statement in simpler SQL."
-    )
+        piece = None
+    if piece is None or not same(piece.tree, tree):
+        message = "the statement uses syntax that cannot be planned safely"
+        raise NotSupported(message, hint="Rewrite the statement in simpler SQL.")

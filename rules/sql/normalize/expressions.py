@@ -43,6 +43,9 @@ class NormalExpressions(ABC):
     @abstractmethod
     def window(self, name: str) -> Node: ...
 
+    @abstractmethod
+    def constant(self, spelled: Node) -> Node: ...
+
     def order(self, nodes: list[Json]) -> list[Json]:
         """ORDER BY with direction and place of NULLs written out."""
         return [self._sort_item(kind(node)[1]) for node in nodes]
@@ -53,7 +56,7 @@ class NormalExpressions(ABC):
             case "ColumnRef":
                 return {"ColumnRef": {"fields": items(body, "fields")[-3:]}}  # a database's name says nothing here
             case "A_Const" if "bsval" not in body:
-                return constant(body)
+                return self.constant(constant(body))
             case "ParamRef":
                 number = body.get("number", 0)
                 return operator("$", integer(number if isinstance(number, int) else 0))

@@ -4,17 +4,20 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from rules.refusal import NotSupported
+from rules.sql.normalize.constants import LiftedConstants
 from rules.sql.normalize.expressions import NormalExpressions
 from rules.sql.normalize.nodes import RESERVED, function_source, numbered, some, table
+from rules.sql.syntax import Constant
 from rules.sql.tree import Json, Node, items, kind
 
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """A query's tree in its one spelling, and the SELECTs of the original tree by their numbers."""
+    """A query's tree in its one spelling."""
 
     tree: Node
-    selects: list[Node]
+    selects: list[Node]  # of the original tree, by their numbers
+    constants: dict[Constant, Constant]  # that were lifted, by their stand-ins
 
 
 MOST_SETS = 64
@@ -22,13 +25,14 @@ MOST_SETS = 64
 Sets = list[list[Json]]
 
 
-def spelled(tree: Node) -> Spelled:
+def spelled(tree: Node, *, lifts_constants: bool = False) -> Spelled:
     """A query's tree (a wrapped SelectStmt) in its one spelling."""
-    spelling = _Spelling()
+    lifted = LiftedConstants()
+    spelling = _Spelling(lifted if lifts_constants else None)
     name, body = kind(tree)
     if name != "SelectStmt":
         raise NotSupported("this statement is not supported over protected tables", hint="Use SELECT instead.")
-    return Spelled({"SelectStmt": spelling.select(body)}, spelling.selects)
+    return Spelled({"SelectStmt": spelling.select(body)}, spelling.selects, lifted.by_stand_in)
 
 
 def spelled_expression(node: Json) -> Json:
@@ -40,12 +44,16 @@ def spelled_expression(node: Json) -> Json:
 class _Spelling(NormalExpressions):
     """One run over one statement; it numbers the SELECTs as it meets them."""
 
+    lifted: LiftedConstants | None = None
     selects: list[Node] = field(default_factory=list)
     _windows: list[dict[str, Node]] = field(default_factory=list)
 
     def window(self, name: str) -> Node:
         """A window of the WINDOW clause."""
         return self._windows[-1].get(name, {}) if self._windows else {}
+
+    def constant(self, spelled: Node) -> Node:
+        return spelled if self.lifted is None else self.lifted.lift(spelled)
 
     def select(self, body: Node) -> Node:
         if body.get("op", "SETOP_NONE") != "SETOP_NONE":
@@ -143,6 +151,9 @@ class _Spelling(NormalExpressions):
     def _source(self, node: Json) -> Node:
         name, body = kind(node)
         match name:
+            case "RangeVar" if not body.get("inh"):
+                message = "ONLY is not supported in a statement that reads protected tables"
+                raise NotSupported(message, hint="Leave ONLY out.", about="ONLY")
             case "RangeVar":
                 return table(body)
             case "RangeSubselect":

@@ -1,0 +1,33 @@
+"""What divides every answer by zero is refused before anything is paid; what may be answered is not."""
+
+import pytest
+
+from tests.planner.planned import Planner
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) / 0 FROM customers",
+        "SELECT city, 1 + sum(1) % 0 FROM customers GROUP BY city",
+        "SELECT avg(amount) / 0.00 FROM orders",
+        "SELECT n / 0::numeric FROM (SELECT count(*) AS n FROM customers) AS t",
+        "SELECT count(*) FROM customers HAVING count(*) / 0e3 > 1",
+    ],
+)
+def test_a_constant_zero_below_an_answer_is_refused(planner: Planner, text: str) -> None:
+    assert planner.refusal(text).sqlstate == "22012"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT sum(id / 0) FROM customers",
+        "SELECT count(*) FROM orders WHERE amount / 0 > 1",
+        "SELECT amount % 0, count(*) FROM orders GROUP BY 1",
+        "SELECT 0 / count(*), count(*) / 0.001, count(*) / 10, count(*) * 0 FROM customers",
+        "SELECT count(*) / nullif(0, 0) FROM customers",
+    ],
+)
+def test_rows_have_null_there_and_other_divisors_are_as_they_are(planner: Planner, text: str) -> None:
+    assert planner.plan(text).blocks
