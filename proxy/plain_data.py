@@ -70,7 +70,9 @@ class Codec(Generic[Value]):
             if "\\u" in text and _ESCAPE.search(text):
                 raise Malformed("an escape that is not written so")
             value: Value = self._shape.decode(_LOADS.decode(text), 0)
-        except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        except RecursionError as error:
+            raise TooDeep("lists within lists") from error
+        except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
             raise Malformed("no plain data") from error
         return value
 

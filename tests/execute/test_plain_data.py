@@ -218,6 +218,8 @@ def test_depth_has_an_end_in_both_directions() -> None:
 
     with pytest.raises(TooDeep):
         TREES.decode(TREES.encode(Tree(above=deep)))
+    with pytest.raises(TooDeep):
+        TREES.decode(b"[" * 100_000 + b"]" * 100_000)
 
 
 @pytest.mark.parametrize(

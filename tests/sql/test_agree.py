@@ -96,6 +96,7 @@ QUERIES = (
     "select * from generate_series(1, 2) as g(x)",
     'select a.*, b.x from s.a as a, "B c" b',
     'select a as "select", b "from" from "order"',
+    'select "upper()"(a), "x()".upper(b), "count("(c), "()"() from t',
     "with recursive r as (select 1 union all select 2 from r) select * from r",
     "select count(*) from (select 1 from t) as x where x.a = (select max(b) from (select 1 as b) q)",
 )

@@ -1,34 +1,32 @@
 """Expressions of sqlglot's as the planner's, operator by operator."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
 
-from rules.refusal import NotSupported, Refusal
+from rules.refusal import NotSupported, Refusal, TooComplex
 from rules.sql import syntax as s
 from rules.sql.normalize import RESERVED
+from rules.sql.normalize.to_text import MARK
 
 
-class PlainPostgres(Postgres):
-    """A call is a name and its arguments; only CASE has a syntax of its own."""
-
-    class Parser(Postgres.Parser):
-        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
-        FUNCTION_PARSERS: dict[str, Any] = {}  # noqa: RUF012
-        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
-        NO_PAREN_FUNCTION_PARSERS = {"CASE": Postgres.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}  # noqa: RUF012
+DIALECT = Postgres()
 
 
-DIALECT = PlainPostgres()
+MOST_BRACKETS: Final = 500  # within each other; 2,250 end a process that runs the compiled parser on a stack of 8 MiB
+_NAME_OR_BRACKET = re.compile(r'"(?:[^"]|"")*"|[()]')
 
 
 def parsed(text: str) -> exp.Expression:
     """The one statement of a text as sqlglot sees it."""
+    if text.count("(") > MOST_BRACKETS:
+        _check_depth(text)
     try:
         trees = DIALECT.parse(text)
     except (SqlglotError, ValueError, RecursionError):
@@ -36,6 +34,15 @@ def parsed(text: str) -> exp.Expression:
     if len(trees) != 1 or trees[0] is None:
         raise NotSupported("this statement cannot be planned", hint="Rewrite the statement in simpler SQL.")
     return trees[0]
+
+
+def _check_depth(text: str) -> None:
+    """Refuse a text whose brackets, which stand around each operation, would be too many calls within calls."""
+    depth = 0
+    for sign in _NAME_OR_BRACKET.findall(text):
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth > MOST_BRACKETS:
+            raise TooComplex(f"the statement has more than {MOST_BRACKETS} operations within each other")
 
 
 def take(node: exp.Expression, *names: str) -> list[Any]:
@@ -253,7 +260,10 @@ def bare_call(node: exp.Expression) -> tuple[str | None, str, Inside]:
     if not isinstance(node, exp.Anonymous):
         raise strange(node)
     name, arguments = take(node, "this", "expressions")
-    return schema, identifier(name), _inside(list(listed(arguments)))
+    function = identifier(name)
+    if not function.endswith(MARK):
+        raise strange(node)
+    return schema, function.removesuffix(MARK), _inside(list(listed(arguments)))
 
 
 def _inside(arguments: list[exp.Expression]) -> Inside:

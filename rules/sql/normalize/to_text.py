@@ -10,6 +10,7 @@ SET_OPERATIONS = {"SETOP_UNION": "UNION", "SETOP_INTERSECT": "INTERSECT", "SETOP
 JOINS = {"JOIN_INNER": "JOIN", "JOIN_LEFT": "LEFT JOIN", "JOIN_RIGHT": "RIGHT JOIN", "JOIN_FULL": "FULL JOIN"}
 OPERATIONS = {"AEXPR_DISTINCT": "IS DISTINCT FROM", "AEXPR_NOT_DISTINCT": "IS NOT DISTINCT FROM"}
 WORDS = {"AEXPR_LIKE": "LIKE", "AEXPR_ILIKE": "ILIKE", "AEXPR_IN": "IN"} | OPERATIONS
+MARK = "()"  # ends the name of each function, so that a parser takes none for one of its own: "upper()"("name")
 CHAINED = frozenset(("+", "||"))  # a chain of one of these needs no brackets
 
 
@@ -126,7 +127,8 @@ def _sublink(body: Node) -> str:
 
 
 def _call(body: Node) -> str:
-    name = ".".join(map(quoted, strings(body["funcname"])))
+    *schema, function = strings(body["funcname"])
+    name = ".".join(map(quoted, (*schema, function + MARK)))
     arguments = "*" if body.get("agg_star") else _comma(items(body, "args"))
     distinct = "DISTINCT " if body.get("agg_distinct") else ""
     order = _order(body, "agg_order")
