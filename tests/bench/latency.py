@@ -104,11 +104,15 @@ _CTE = (
     "JOIN customers AS c ON c.id = o.customer_id WHERE o.status IN ('paid', 'sent') AND o.id > -NUMBER) "
     "SELECT city, month, count(*) AS n, avg(amount) FROM o GROUP BY city, month ORDER BY n DESC LIMIT 20"
 )
-PLANNED = {  # each time with another constant; the last one with another name, so that nothing of its shape is known
+_FILTERED = _MANY.replace(" GROUP BY", " AND id > -NUMBER GROUP BY")
+# Each time with another constant; and with another name besides, so that nothing of the statement's shape is known.
+PLANNED = {
     "one number": "SELECT count(*) FROM customers WHERE id > -NUMBER",
-    "four outputs": f"{_MANY.replace(' GROUP BY', ' AND id > -NUMBER GROUP BY')}",
+    "one number, under new names": "SELECT count(*) AS nNUMBER FROM customers WHERE id > -NUMBER",
+    "four outputs": _FILTERED,
+    "four outputs, under new names": _FILTERED.replace("SELECT", "SELECT 1 AS nNUMBER,"),
     "a CTE over a join": _CTE,
-    "the same under new names": _CTE.replace(" AS n,", " AS nNUMBER,").replace(" BY n ", " BY nNUMBER "),
+    "a CTE over a join, under new names": _CTE.replace(" AS n,", " AS nNUMBER,").replace(" BY n ", " BY nNUMBER "),
 }
 
 
