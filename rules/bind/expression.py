@@ -1,7 +1,7 @@
 """Expressions of the analyst's text as typed expressions of the registry."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rules.bind import in_subquery
@@ -34,10 +34,14 @@ class Binding:
     leaf: Leaf
     context: PlannerContext
     setting: EvalContext
+    _bound: dict[s.Expression, Expression] = field(default_factory=dict, repr=False, compare=False)
 
     def bind(self, expression: s.Expression) -> Expression:
-        """A whole expression; an open literal in the end is a text."""
-        return typed(self.operand(expression), self.setting)
+        """A whole expression; an open literal in the end is a text. A sum and an average of one share it."""
+        bound = self._bound.get(expression)
+        if bound is None:
+            bound = self._bound[expression] = typed(self.operand(expression), self.setting)
+        return bound
 
     def condition(self, expression: s.Expression) -> Expression:
         return comparison.boolean(self.operand(expression), self.setting)

@@ -283,6 +283,11 @@ def provisional(tree: Tree) -> dict[int, Column]:
     return columns
 
 
+def is_joined(tree: Tree) -> bool:
+    """Return whether FROM has more than one part, whose units conditions may link."""
+    return isinstance(tree, _Pair)
+
+
 def is_public(tree: Tree) -> bool:
     return all(node.facts.unit is None for node in _nodes(tree))
 

@@ -155,12 +155,13 @@ class KeyPart:
 
     places: tuple[int, ...]
     rows: tuple[tuple[Item, ...], ...]
+    is_ordered: bool = False  # as their types sort them, as what lies between two bounds is listed
 
 
 def own_part(key: Expression, place: int, limit: int, time_zone: str) -> KeyPart | None:
     """A key by itself, by what is known of its values."""
     items = _items(key, limit, time_zone)
-    return None if items is None else KeyPart((place,), tuple((item,) for item in items))
+    return None if items is None else KeyPart((place,), tuple(zip(items)), isinstance(key.domain, Range))
 
 
 def listing_of(
@@ -211,15 +212,16 @@ def _possible_groups(
 
 def _in_order(keys: tuple[Expression, ...], part: KeyPart) -> KeyPart:
     """The rows of a part as their types sort them."""
+    if part.is_ordered:
+        return part
     kinds = [keys[place] for place in part.places]
     rows = sorted(part.rows, key=lambda row: [_rank(key, item) for key, item in zip(kinds, row, strict=True)])
     return KeyPart(part.places, tuple(rows))
 
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
-    return Listed(
-        tuple(keys[place] for place in part.places), tuple(tuple([text for _, text in row]) for row in part.rows)
-    )
+    labels = tuple([tuple([text for _, text in row]) for row in part.rows])
+    return Listed(tuple(keys[place] for place in part.places), labels)
 
 
 def _ranks(key: Expression, items: Mapping[int, Item]) -> dict[int, int]:
@@ -283,18 +285,24 @@ def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | No
     items = domain.items_of(key.domain, limit)
     if items is None:
         return None
-    known = [found for item in items if (found := item_of(item, key, time_zone)) is not None]
-    if len(known) < len(items):
+    shown = _shown_as(key)
+    texts = [text_of(item, shown, time_zone) for item in items]
+    if None in texts or (key.type.kind == "float" and not all(map(_is_short, items))):
         return None
-    return (*known, (None, None)) if key.nullable else tuple(known)
+    return (*zip(items, texts, strict=True), *([(None, None)] if key.nullable else []))
 
 
 def item_of(item: Value, key: Expression, time_zone: str) -> Item | None:
     """A value of a key with the text that is shown of it, if it is surely the one that PostgreSQL has."""
     if key.type.kind == "float" and not _is_short(item):
         return None
-    text = text_of(item, key.type if isinstance(key, Column) else key.type.plain(), time_zone)
+    text = text_of(item, _shown_as(key), time_zone)
     return None if text is None else (item, text)
+
+
+def _shown_as(key: Expression) -> Type:
+    """Return the type by which a key's values are printed."""
+    return key.type if isinstance(key, Column) else key.type.plain()
 
 
 def _is_short(item: Value) -> bool:

@@ -13,6 +13,7 @@ looks each field up once (Protocol Buffers encoding: a tag, then a varint or a l
 
 import ctypes
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from postgast import pg_query_pb2
 from postgast.native import PgQueryProtobuf, lib
 
-from rules.sql.tree import Json, Node, items, kind, strings, words_in
+from rules.sql.tree import PLACES, Json, Node, items, kind, strings, words_in
 
 
 class Unreadable(Exception):
@@ -45,14 +46,34 @@ class Piece:
 
 def parse(text: str) -> list[Piece]:
     """The statements of a text."""
+    tree = json.loads(_parsed(text))
+    return [Piece(raw["stmt"], raw.get("stmt_location", 0), raw.get("stmt_len", 0)) for raw in tree.get("stmts", ())]
+
+
+def _parsed(text: str) -> bytes:
+    """The tree of a text as JSON."""
     result = lib.pg_query_parse(text.encode())
     try:
         if result.error:
             raise Unreadable
-        tree = json.loads(result.parse_tree)
+        tree: bytes = result.parse_tree
+        return tree
     finally:
         lib.pg_query_free_parse_result(result)
-    return [Piece(raw["stmt"], raw.get("stmt_location", 0), raw.get("stmt_len", 0)) for raw in tree.get("stmts", ())]
+
+
+def trees_without_places(text: str) -> list[Node]:
+    """The trees of a text's statements without what says where their parts stand: equal ones are equal dicts.
+
+    The places are cut out of the JSON, which takes a fraction of the time of a walk. No quote inside a text of JSON
+    follows a comma or a brace: a backslash stands before it.
+    """
+    return [raw["stmt"] for raw in json.loads(_PLACE.sub(b"", _parsed(text))).get("stmts", ())]
+
+
+_PLACE = re.compile(
+    rb',"(?:%(names)s)":-?[0-9]+|(?<={)"(?:%(names)s)":-?[0-9]+,?' % {b"names": "|".join(PLACES).encode()}
+)
 
 
 @lru_cache(maxsize=1)

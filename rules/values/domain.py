@@ -93,7 +93,10 @@ def items_of(domain: Domain, limit: int) -> tuple[Value, ...] | None:
             first, last = -(-low // step), high // step
             if last - first + 1 > limit:
                 return None
-            return tuple(step * number for number in range(first, last + 1))
+            if step.denominator == 1:  # whole numbers, which are made sooner than they are multiplied
+                whole = step.numerator
+                return tuple([Fraction(number) for number in range(first * whole, last * whole + 1, whole)])
+            return tuple([step * number for number in range(first, last + 1)])
         case _:
             return None
 

@@ -8,6 +8,7 @@ guards of `functions.guard` leave these out); a column can be NaN whatever its t
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from rules.values.types import Type, integer_range
 
@@ -40,6 +41,7 @@ UNSURE = Sure()
 _ZERO = Fraction(0)
 
 
+@lru_cache(maxsize=1_000)
 def of_type(sql_type: Type) -> Sure:
     """Return what no value of a type passes."""
     if sql_type.kind == "integer":

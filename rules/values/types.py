@@ -103,7 +103,11 @@ class Type:
 
     def plain(self) -> "Type":
         """Without what stands in parentheses, as the results of operators are typed."""
-        return self if self.size is self.scale is None else replace(self, size=None, scale=None)
+        return self if self.size is self.scale is None else self._plain
+
+    @cached_property
+    def _plain(self) -> "Type":
+        return replace(self, size=None, scale=None)
 
 
 BOOLEAN, INT2, INT4, INT8 = Type("bool"), Type("int2"), Type("int4"), Type("int8")

@@ -7,8 +7,8 @@ import pytest
 from google.protobuf import json_format
 from postgast import pg_query_pb2
 
-from rules.sql.grammar import deparse, encode_statement, parse
-from rules.sql.tree import same
+from rules.sql.grammar import deparse, encode_statement, parse, trees_without_places
+from rules.sql.tree import same, walk
 
 TEXTS = (
     "select 0, -1, 9223372036854775807, '', 'ä', true, false, null, 1.5 from only a.b as c(x) for update",
@@ -47,3 +47,20 @@ def test_deep_trees_are_printed(text: str, deep_stack: None) -> None:
     (again,) = parse(deparse(piece.tree))
 
     assert same(again.tree, piece.tree)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *TEXTS,
+        """select ',"location":5' as ",}", '{"location":7,' as "{""location"":7", a."," from ",""stmt_len"":3}" as a""",
+        "select x in (1, 2), array[1, 2], case when x then 1 end, (select 1) from t",
+    ],
+)
+def test_trees_without_places_are_those_with_places_but_for_them(text: str) -> None:
+    plain, whole = trees_without_places(text), [piece.tree for piece in parse(text)]
+
+    assert len(plain) == len(whole)
+    for one, other in zip(plain, whole, strict=True):
+        assert same(one, other)
+        assert not [node for node in walk(one) if "location" in node]

@@ -15,7 +15,6 @@ from rules.sql import syntax as s
 from rules.sql.normalize import RESERVED
 from rules.sql.normalize.to_text import MARK
 
-
 DIALECT = Postgres()
 
 
