@@ -61,6 +61,7 @@ format: setup
 bench: setup
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.latency
+	$(BIN)/python -m tests.bench.planning
 	$(BIN)/python -m tests.bench.inner
 	$(BIN)/python -m tests.bench.bounds
 	$(BIN)/python -m tests.bench.bars
