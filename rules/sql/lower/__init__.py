@@ -1,27 +1,30 @@
 """PostgreSQL's tree to the planner's syntax: the one place that knows sqlglot.
 
 sqlglot reads the tree's one spelling (`rules.sql.normalize`): names are quoted, operations bracketed, calls are plain
-calls. Its constants are lifted out: stand-ins take their places, so that a statement that differs from an earlier one
-in nothing else need not be read again. Every node and every argument of sqlglot's that is not consumed here is refused,
-so that nothing passes by being overlooked. And what comes out, with its stand-ins, is printed, read by PostgreSQL's
-grammar, and must equal the tree that the text was made of: a misreading of sqlglot's, or of ours, ends in a refusal.
-The constants are put in by their numbers (`template`), and pass no parser.
+calls. Its constants and names are lifted out: stand-ins take their places, so that a statement that differs from an
+earlier one in nothing else need not be read again. Every node and every argument of sqlglot's that is not consumed here
+is refused, so that nothing passes by being overlooked. And what comes out, with its stand-ins, is printed, read by
+PostgreSQL's grammar, and must equal the tree that the text was made of: a misreading of sqlglot's, or of ours, ends in
+a refusal. Names and constants are put in by their numbers (`template`), and pass no parser.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from rules.refusal import NotSupported
 from rules.sql.deparse import print_query
 from rules.sql.grammar import Unreadable, parse, trees_without_places
 from rules.sql.lower.expressions import parsed
 from rules.sql.lower.queries import Queries
-from rules.sql.lower.template import Template
+from rules.sql.lower.template import Template, named
 from rules.sql.normalize import Spelled, spelled
 from rules.sql.normalize.to_text import spell_query
 from rules.sql.syntax import Expression, Query, Select
 from rules.sql.tree import Json, Node, copied, items, kind, same
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 __all__ = [
     "check_agreement",
@@ -44,7 +47,7 @@ class Lowered:
 
 def lowered(tree: Node) -> Lowered:
     """The syntax of a query's tree, a wrapped SelectStmt, and where its SELECTs came from."""
-    spelling = spelled(tree, lifts_constants=True)
+    spelling = spelled(tree, lifts=True)
     return Lowered(_syntax(spelling), spelling.selects)
 
 
@@ -57,30 +60,47 @@ def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
     """The syntax of some expressions' trees."""
     targets: list[Json] = [{"ResTarget": {"val": node}} for node in nodes]
     query: Node = {"SelectStmt": {"targetList": targets, "op": "SETOP_NONE"}}
-    select = _syntax(spelled(query, lifts_constants=True))
+    select = _syntax(spelled(query, lifts=True))
     assert isinstance(select, Select)
     return tuple(item.expression for item in select.items)
 
 
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """What was read of a text without names and constants, and templates of the statements that have it."""
+
+    tree: Node
+    query: Query
+    templates: dict[Sequence[str], Template]  # by the names
+
+
 def _syntax(spelling: Spelled) -> Query:
-    """The syntax of a query in its one spelling; it is kept without its constants."""
+    """The syntax of a query in its one spelling; it is kept without its names and constants."""
     text = spell_query(spelling.tree)
     known = _KEPT.get(text)
-    if known is not None and known[0] == spelling.tree:
-        return known[1].filled(spelling.constants)
-    query = Queries().query(parsed(text))
-    check_agreement(spelling.tree, query)
-    template = Template.of(query)
-    if len(text) <= _LONGEST:  # trees of longer ones may also be deeper than Python compares
-        if len(_KEPT) >= _MOST_KEPT:
-            _KEPT.clear()
-        _KEPT[text] = copied(spelling.tree), template
+    if known is None or known.tree != spelling.tree:
+        query = Queries().query(parsed(text))
+        check_agreement(spelling.tree, query)
+        known = _Structure(copied(spelling.tree), query, {})
+        if len(text) <= _LONGEST:  # trees of longer ones may also be deeper than Python compares
+            _keep(_KEPT, text, known, _MOST_KEPT)
+    template = known.templates.get(spelling.names)
+    if template is None:
+        template = Template.of(named(known.query, spelling.names))
+        _keep(known.templates, spelling.names, template, _MOST_NAMED)
     return template.filled(spelling.constants)
+
+
+def _keep(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    if len(kept) >= most:
+        kept.clear()
+    kept[key] = value
 
 
 _LONGEST: Final = 20_000  # characters
 _MOST_KEPT: Final = 256
-_KEPT: dict[str, tuple[Node, Template]] = {}
+_MOST_NAMED: Final = 8  # templates of one structure
+_KEPT: dict[str, _Structure] = {}
 
 
 def expression_from(node: Json) -> Expression:

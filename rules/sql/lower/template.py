@@ -1,9 +1,50 @@
-"""The syntax of statements that differ in their constants alone: read once, and filled with those of each."""
+"""The syntax of statements of one structure: read once, and filled with the names and constants of each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from rules.sql import syntax as s
+from rules.sql.normalize import RESERVED
+
+_NAMES: Final[dict[type[Any], frozenset[str]]] = {
+    s.Name: frozenset(["parts"]),
+    s.Star: frozenset(["qualifier"]),
+    s.Call: frozenset(["name", "schema"]),
+    s.TableSource: frozenset(["name", "schema", "alias", "columns"]),
+    s.QuerySource: frozenset(["alias", "columns"]),
+    s.FunctionSource: frozenset(["alias", "columns"]),
+    s.Join: frozenset(["using"]),
+    s.Item: frozenset(["alias"]),
+    s.Cte: frozenset(["name", "columns"]),
+}  # the fields that hold names
+_FIELDS: Final = {kind: [(name, name in _NAMES.get(kind, ())) for name in names] for kind, names in s.FIELDS.items()}
+
+
+def named(query: s.Query, names: Sequence[str]) -> s.Query:
+    """The query with each name in place of what stands for it."""
+    made: s.Query = _named(query, {f"${number}": name for number, name in enumerate(names)})
+    return made
+
+
+def _named(part: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(part, tuple):
+        return tuple([_named(child, names) for child in part])
+    kind = type(part)
+    fields = _FIELDS.get(kind)
+    if fields is None or kind is s.Constant:
+        return part
+    if isinstance(part, s.Call) and part.schema == RESERVED:  # an operation, whose name is ours
+        return replace(part, arguments=tuple([_named(argument, names) for argument in part.arguments]))
+    values = [(getattr(part, name), is_name) for name, is_name in fields]
+    return kind(*[_name(value, names) if is_name else _named(value, names) for value, is_name in values])
+
+
+def _name(written: object, names: Mapping[str, str]) -> object:
+    """A name, or several; what has no stand-in is a word of ours."""
+    if isinstance(written, tuple):
+        return tuple([names.get(name, name) for name in written])
+    return names.get(written, written) if isinstance(written, str) else written
 
 
 @dataclass(frozen=True, slots=True)

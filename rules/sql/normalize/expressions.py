@@ -46,6 +46,9 @@ class NormalExpressions(ABC):
     @abstractmethod
     def constant(self, spelled: Node) -> Node: ...
 
+    @abstractmethod
+    def names(self, written: list[Json]) -> list[Json]: ...
+
     def order(self, nodes: list[Json]) -> list[Json]:
         """ORDER BY with direction and place of NULLs written out."""
         return [self._sort_item(kind(node)[1]) for node in nodes]
@@ -54,7 +57,7 @@ class NormalExpressions(ABC):
         name, body = kind(node)
         match name:
             case "ColumnRef":
-                return {"ColumnRef": {"fields": items(body, "fields")[-3:]}}  # a database's name says nothing here
+                return {"ColumnRef": {"fields": self.names(items(body, "fields")[-3:])}}  # there is one database
             case "A_Const" if "bsval" not in body:
                 return self.constant(constant(body))
             case "ParamRef":
@@ -235,8 +238,9 @@ class NormalExpressions(ABC):
         if len(names) > 2 or names[0] in (*SPECIAL_CALLS, RESERVED) or body.get("func_variadic") or arguments is None:
             return self.opaque(".".join(names), {"args": body.get("args"), "over": body.get("over")})
         return {
-            "FuncCall": kind(call(names))[1]
-            | some(
+            "FuncCall": some(
+                funcname=self.names([{"String": {"sval": name}} for name in names]),
+                funcformat="COERCE_EXPLICIT_CALL",
                 args=[self.expression(argument) for argument in arguments],
                 agg_order=self.order(items(body, "agg_order")),
                 agg_filter=self.optional(body, "agg_filter"),

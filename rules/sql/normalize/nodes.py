@@ -96,12 +96,6 @@ def flat(node: Json, boolop: Json) -> list[Json]:
     return items(body, "args") if name == "BoolExpr" and body["boolop"] == boolop else [node]
 
 
-def table(body: Node) -> Node:
-    """A table as it is named, without the database, which can only be this one."""
-    kept = {"schemaname", "relname", "inh", "relpersistence", "alias"}
-    return {"RangeVar": {key: value for key, value in body.items() if key in kept}}
-
-
 def function_source(function: Json, alias: Json) -> Node:
     """A function in FROM."""
     listed: Json = [{"List": {"items": [function, {}]}}]

@@ -1,12 +1,13 @@
 """Queries in their one spelling, clause by clause; it numbers the SELECTs as it meets them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
 from rules.refusal import NotSupported
-from rules.sql.normalize.constants import LiftedConstants
 from rules.sql.normalize.expressions import NormalExpressions
-from rules.sql.normalize.nodes import RESERVED, function_source, numbered, some, table
+from rules.sql.normalize.lifted import Lifted
+from rules.sql.normalize.nodes import RESERVED, function_source, numbered, some
 from rules.sql.syntax import Constant
 from rules.sql.tree import Json, Node, items, kind
 
@@ -17,7 +18,8 @@ class Spelled:
 
     tree: Node
     selects: list[Node]  # of the original tree, by their numbers
-    constants: dict[Constant, Constant]  # that were lifted, by their stand-ins
+    constants: Mapping[Constant, Constant]  # that were lifted, by their stand-ins
+    names: tuple[str, ...]  # that were lifted, by the numbers of their stand-ins
 
 
 MOST_SETS = 64
@@ -25,14 +27,14 @@ MOST_SETS = 64
 Sets = list[list[Json]]
 
 
-def spelled(tree: Node, *, lifts_constants: bool = False) -> Spelled:
-    """A query's tree (a wrapped SelectStmt) in its one spelling."""
-    lifted = LiftedConstants()
-    spelling = _Spelling(lifted if lifts_constants else None)
+def spelled(tree: Node, *, lifts: bool = False) -> Spelled:
+    """A query's tree (a wrapped SelectStmt) in its one spelling, its constants and names lifted out if so asked."""
+    lifted = Lifted()
+    spelling = _Spelling(lifted if lifts else None)
     name, body = kind(tree)
     if name != "SelectStmt":
         raise NotSupported("this statement is not supported over protected tables", hint="Use SELECT instead.")
-    return Spelled({"SelectStmt": spelling.select(body)}, spelling.selects, lifted.by_stand_in)
+    return Spelled({"SelectStmt": spelling.select(body)}, spelling.selects, lifted.constants, tuple(lifted.names))
 
 
 def spelled_expression(node: Json) -> Json:
@@ -44,7 +46,7 @@ def spelled_expression(node: Json) -> Json:
 class _Spelling(NormalExpressions):
     """One run over one statement; it numbers the SELECTs as it meets them."""
 
-    lifted: LiftedConstants | None = None
+    lifted: Lifted | None = None
     selects: list[Node] = field(default_factory=list)
     _windows: list[dict[str, Node]] = field(default_factory=list)
 
@@ -53,7 +55,21 @@ class _Spelling(NormalExpressions):
         return self._windows[-1].get(name, {}) if self._windows else {}
 
     def constant(self, spelled: Node) -> Node:
-        return spelled if self.lifted is None else self.lifted.lift(spelled)
+        return spelled if self.lifted is None else self.lifted.constant(spelled)
+
+    def name(self, written: Json) -> Json:
+        return written if self.lifted is None or written is None else self.lifted.name(written)
+
+    def names(self, written: list[Json]) -> list[Json]:
+        return written if self.lifted is None else self.lifted.parts(written)
+
+    def _alias(self, body: Node) -> Json:
+        """The name of a source, and those of its columns."""
+        alias = body.get("alias")
+        if self.lifted is None or not isinstance(alias, dict):
+            return alias
+        named = self.lifted.name(alias["aliasname"])
+        return some(aliasname=named, colnames=self.lifted.parts(items(alias, "colnames")))
 
     def select(self, body: Node) -> Node:
         if body.get("op", "SETOP_NONE") != "SETOP_NONE":
@@ -115,8 +131,8 @@ class _Spelling(NormalExpressions):
             raise NotSupported("SEARCH and CYCLE are not supported over protected tables")
         return {
             "CommonTableExpr": some(
-                ctename=cte["ctename"],
-                aliascolnames=cte.get("aliascolnames"),
+                ctename=self.name(cte["ctename"]),
+                aliascolnames=self.names(items(cte, "aliascolnames")),
                 ctematerialized="CTEMaterializeDefault",
                 ctequery={"SelectStmt": self.select(query)},
             )
@@ -126,7 +142,7 @@ class _Spelling(NormalExpressions):
         _, target = kind(node)
         if target.get("name") == RESERVED:
             raise NotSupported(f'"{RESERVED}" is a reserved name')
-        return {"ResTarget": some(name=target.get("name"), val=self.expression(target.get("val")))}
+        return {"ResTarget": some(name=self.name(target.get("name")), val=self.expression(target.get("val")))}
 
     def _group(self, node: Json) -> Json:
         """An element of GROUP BY; sets are spelled out later."""
@@ -155,11 +171,10 @@ class _Spelling(NormalExpressions):
                 message = "ONLY is not supported in a statement that reads protected tables"
                 raise NotSupported(message, hint="Leave ONLY out.", about="ONLY")
             case "RangeVar":
-                return table(body)
+                return self._table(body)
             case "RangeSubselect":
                 query: Json = {"SelectStmt": self.select(kind(body["subquery"])[1])}
-                lateral, alias = body.get("lateral"), body.get("alias")
-                return {"RangeSubselect": some(lateral=lateral, subquery=query, alias=alias)}
+                return {"RangeSubselect": some(lateral=body.get("lateral"), subquery=query, alias=self._alias(body))}
             case "JoinExpr":
                 return {"JoinExpr": self._join(body)}
             case "RangeFunction":
@@ -167,7 +182,13 @@ class _Spelling(NormalExpressions):
             case "RangeTableSample":
                 hint = "Use aggregates over all rows."
                 raise NotSupported("TABLESAMPLE is not supported", hint=hint, about="TABLESAMPLE")
-        return function_source(self.opaque(name, body), body.get("alias"))
+        return function_source(self.opaque(name, body), self._alias(body))
+
+    def _table(self, body: Node) -> Node:
+        """A table as it is named, without the database, which can only be this one."""
+        names = some(schemaname=self.name(body.get("schemaname")), relname=self.name(body["relname"]))
+        kept = {key: body[key] for key in ("inh", "relpersistence") if key in body}
+        return {"RangeVar": names | kept | some(alias=self._alias(body))}
 
     def _join(self, body: Node) -> Node:
         if body.get("alias") or body.get("join_using_alias"):
@@ -177,7 +198,7 @@ class _Spelling(NormalExpressions):
             isNatural=body.get("isNatural"),
             larg=self._source(body["larg"]),
             rarg=self._source(body["rarg"]),
-            usingClause=body.get("usingClause"),
+            usingClause=self.names(items(body, "usingClause")),
             quals=self.optional(body, "quals"),
         )
 
@@ -186,8 +207,8 @@ class _Spelling(NormalExpressions):
         parts = items(kind(functions[0])[1], "items")
         plain = len(functions) == 1 and len(parts) == 2 and not parts[1] and kind(parts[0])[0] == "FuncCall"
         if plain and not (body.get("ordinality") or body.get("coldeflist") or body.get("is_rowsfrom")):
-            return function_source(self.expression(parts[0]), body.get("alias"))
-        return function_source(self.opaque("from", {"functions": functions}), body.get("alias"))
+            return function_source(self.expression(parts[0]), self._alias(body))
+        return function_source(self.opaque("from", {"functions": functions}), self._alias(body))
 
 
 def grouping_sets(elements: list[Json]) -> list[Json]:

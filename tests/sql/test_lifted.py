@@ -1,4 +1,4 @@
-"""Statements that differ in their constants alone are read once, and mean what each of them says."""
+"""Statements that differ in their constants and names alone are read once, and mean what each of them says."""
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rules.refusal import NotSupported
 from rules.sql import lower
 from rules.sql.deparse import print_query
-from rules.sql.grammar import parse
+from rules.sql.grammar import Unreadable, parse
 from rules.sql.lower import check_agreement, parse_expression, parse_query
 from rules.sql.normalize import spelled
 from rules.sql.normalize.to_text import literal
@@ -31,6 +31,21 @@ def test_a_statement_with_other_constants_is_not_read_again(monkeypatch: pytest.
     assert print_query(query).endswith("""WHERE (("a" = 20.5) and ("b" IN ('z', 'it''s'))) LIMIT 4""")
 
 
+def test_a_statement_with_other_names_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse_query("with w as (select a as b from s.t where f(a) > 1) select b, g(c) n from w join u using (b) group by b")
+    monkeypatch.setattr(lower, "parsed", pytest.fail)
+
+    query = parse_query(
+        'WITH "W" AS (SELECT x AS "select" FROM "q.r"."""$0" WHERE max(x) > 2) '
+        'SELECT "select", "$1"(y) AS "m" FROM "W" JOIN v USING ("select") GROUP BY "select"'
+    )
+
+    assert print_query(query) == (
+        'WITH "W" AS (SELECT 1 AS "_ng", "x" AS "select" FROM "q.r"."""$0" WHERE ("max"("x") > 2)) '
+        'SELECT 0 AS "_ng", "select", "$1"("y") AS "m" FROM "W" INNER JOIN "v" USING ("select") GROUP BY "select"'
+    )
+
+
 @pytest.mark.parametrize("text", [f"select {expression} from t" for expression in EXPRESSIONS] + list(QUERIES))
 def test_read_a_second_time_it_is_the_same(text: str) -> None:
     first, second = parse_query(text), parse_query(text)
@@ -45,6 +60,41 @@ def test_any_constants_are_put_where_they_stood(one: str, other: str, number: st
     query = parse_query(text)
 
     check_agreement(spelled(parse(text)[0].tree).tree, query)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+NAMES = st.one_of(
+    st.sampled_from(
+        ("$0", "$1", "()", "a()", "select", "_ng", "count", "CASE", "a.b", '"', "''", "ä", " ", "\\", "-- x")
+    ),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=6),
+)
+PLACES = (
+    "select {0}, {1}.{0} as {2}, {1}.* from {3} as {1} ({0}, {2})",
+    "select {0}({1}), {2}.{0}(distinct {1} order by {3}) filter (where {3} is null) from {2}.{1} as {0}",
+    "with {0} ({1}) as (select {2} from {3}) select {1} from {0} join {3} using ({1}, {2})",
+    "select {0} from (select {1} as {0} from {2}) as {3} ({0}) group by {0} having max({0}) > 1 order by {3}.{0}",
+    "select sum({0}) over ({1} rows {2} preceding) from {3} window {1} as (partition by {0} order by {2})",
+    "select {0} in (select {1} from {2}), exists (select 1 from {3} where {1} = {0}) from {2} cross join lateral "
+    "(select {0} from {3}) as {1}",
+    "select case {0} when {1} then {2} end, {0}::{3}, array[{0}, {1}], {2} union all select {3}, {2}, {1}, {0}",
+)
+
+
+@given(st.sampled_from(PLACES), st.lists(NAMES, min_size=4, max_size=4), st.lists(NAMES, min_size=4, max_size=4))
+def test_any_names_are_put_where_they_stood(place: str, first: list[str], second: list[str]) -> None:
+    for names in (first, second):
+        text = place.format(*map(_quoted, names))
+        try:
+            (piece,) = parse(text)
+            query = parse_query(text)
+        except (Unreadable, NotSupported):
+            continue
+
+        check_agreement(spelled(piece.tree).tree, query)
 
 
 @pytest.mark.parametrize("number", ["0x1F", "1_000", "0xFFFFFFFFFFFF", "1_000_000_000_000", "0b1", "5.", ".5", "1e5"])
