@@ -4,8 +4,9 @@ The planner's process writes statements, which are plain data; the process that 
 own `Ground`. What comes out is sealed, and has the sensitivities of what its SQL enforces.
 """
 
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Final, Generic, TypeVar
 
 from rules.catalog import TableName
 from rules.kernel.blocks import BlockStatement, block_values
@@ -16,7 +17,36 @@ from rules.kernel.relations import Relation, build
 from rules.kernel.script import Script
 from rules.kernel.statement import Bounded, Marginals, Tally
 
-_MOST_KEPT = 1000  # of the last statements
+_ROOM: Final = 8_000_000  # characters of kept statements: each has some ten times as many bytes around it
+
+Key = TypeVar("Key", bound=Hashable)
+Made = TypeVar("Made")
+
+
+class Kept(Generic[Key, Made]):
+    """Makes each value once, and forgets all of them when they have grown too large together.
+
+    Their number says little: a list of groups, or of constants, makes one statement as large as a thousand others.
+    """
+
+    __slots__ = ("_made", "_make", "_room", "_size", "_taken")
+
+    def __init__(self, make: Callable[[Key], Made], size: Callable[[Key, Made], int], room: int = _ROOM) -> None:
+        self._make, self._size, self._room = make, size, room
+        self._made: dict[Key, Made] = {}
+        self._taken = 0
+
+    def __call__(self, key: Key) -> Made:
+        known = self._made.get(key)
+        if known is not None:
+            return known
+        made = self._make(key)
+        size = self._size(key, made)
+        if self._taken + size > self._room:
+            self._made, self._taken = {}, 0
+        self._made[key] = made
+        self._taken += size
+        return made
 
 
 class Kernel:
@@ -25,9 +55,9 @@ class Kernel:
     __slots__ = ("_bounded", "_relation", "_tally")
 
     def __init__(self, ground: Ground) -> None:
-        self._relation: Callable[[Script], Relation] = lru_cache(_MOST_KEPT)(partial(build, ground=ground))
-        self._bounded: Callable[[Statement | BlockStatement], Bounded] = lru_cache(_MOST_KEPT)(self._make_bounded)
-        self._tally: Callable[[TallyStatement], Tally] = lru_cache(_MOST_KEPT)(self._make_tally)
+        self._relation = Kept[Script, Relation](partial(build, ground=ground), _script_size)
+        self._bounded = Kept[Statement | BlockStatement, Bounded](self._make_bounded, _sql_size)
+        self._tally = Kept[TallyStatement, Tally](self._make_tally, _sql_size)
 
     def relation(self, script: Script) -> Relation:
         """The local relation of a script."""
@@ -52,6 +82,32 @@ class Kernel:
 
     def _make_tally(self, statement: TallyStatement) -> Tally:
         return tally(self.relation(statement.rows), statement)
+
+
+def _sql_size(statement: object, made: Bounded | Tally) -> int:
+    return _LEAST + len(made.sql)
+
+
+_LEAST: Final = 1_000  # characters, as which the smallest statement counts
+
+
+def _script_size(script: Script, made: Relation) -> int:
+    """Return about how many characters a script has in SQL: so many for each of its parts, which may be shared."""
+    waiting, seen = list[object]([script]), set[int]()
+    size = _LEAST
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            size += len(part)
+        elif id(part) not in seen:
+            seen.add(id(part))
+            size += _OF_A_PART
+            fields = getattr(type(part), "__dataclass_fields__", ())
+            waiting.extend(part if isinstance(part, tuple) else [getattr(part, name) for name in fields])
+    return size
+
+
+_OF_A_PART: Final = 10  # characters
 
 
 def _tables(relation: Relation) -> frozenset[TableName]:
