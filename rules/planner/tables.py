@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rules.bind.scope import PlannerContext
 from rules.catalog import Table, TableName
 from rules.planner.plan import PreviewRows, TemporaryView
+from rules.refusal import NotSupported
 from rules.sql.grammar import parse
 from rules.sql.tree import TREES, Json, Node, items, kind, strings
 from rules.twin_types import TEXT, is_on_twin, usable_types
@@ -104,8 +105,11 @@ def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]
         if isinstance(clause := node.get("withClause"), dict):
             hidden = _note_ctes(clause, hidden, tables)
         for key, child in node.items():
-            if type(child) in TREES and key != "withClause":
+            if type(child) in TREES and key not in _APART:
                 _note(child, hidden, tables)
+
+
+_APART = frozenset(("withClause", "lockingClause"))  # FOR UPDATE OF t names an item of FROM, not a table
 
 
 def _note_ctes(clause: Node, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> frozenset[str]:
@@ -133,10 +137,17 @@ def _replace(node: Json, hidden: frozenset[str], find: Find) -> Json:
     if not isinstance(node, dict):
         return node
     name, body = kind(node)
-    if name == "RangeVar":
-        return _relation(node, body, hidden, find)
-    if name == "ColumnRef":
-        return _column(node, body, find)
+    match name:
+        case "RangeVar":
+            return _relation(node, body, hidden, find)
+        case "ColumnRef":
+            return _column(node, body, find)
+        case "LockingClause":  # the item of FROM that it names keeps its name
+            return node
+        case "RangeTableSample" if _replace(body["relation"], hidden, find) != body["relation"]:
+            raise NotSupported(
+                "TABLESAMPLE is not supported", hint="Use aggregates over all rows.", about="TABLESAMPLE"
+            )
     clause = node.get("withClause")
     if not isinstance(clause, dict):
         return {key: _replace(child, hidden, find) for key, child in node.items()}

@@ -341,6 +341,13 @@ def _varint(number: int) -> bytes:
 
 SMALL = [bytes((number,)) for number in range(0x80)]
 _FENCES: dict[str, Rewrite] = dict.fromkeys(_OPERANDS, lambda name, body: (name, fence(name, body)))
-_BLANKS: dict[str, Rewrite] = {"A_Const": lambda name, body: ("ParamRef", {})}  # number 0 is printed as ?
+
+
+def _unprintable(name: str, body: Node) -> tuple[str, Node]:
+    raise Unreadable
+
+
+# Number 0 is printed as ?. The paths of JSON_TABLE must be constants: a ? in their place ends the process that prints.
+_BLANKS: dict[str, Rewrite] = {"A_Const": lambda name, body: ("ParamRef", {}), "JsonTable": _unprintable}
 _FENCING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _FENCES, {})
 _BLANKING = _Encoder(pg_query_pb2.ParseResult.DESCRIPTOR, _FENCES | _BLANKS, {})

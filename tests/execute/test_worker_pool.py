@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest_asyncio
 from proxy.execute.worker_pool import PlannerPool
 from rules.catalog import Catalog
 from rules.planner.plan import Request
-from rules.refusal import Refusal, TooComplex
+from rules.refusal import NotSupported, Refusal, TooComplex
 from rules.sql.statement import Kind
 from tests.policy.test_check import CATALOG, policy
 from tests.support import shop as shop_data
@@ -104,6 +105,27 @@ async def test_a_statement_that_is_too_deep_is_too_complex_and_its_worker_goes_o
 
     with pytest.raises(TooComplex, match=r"too complex|within each other|nested too deeply"):
         await pool.plan(request, "ada")
+
+    assert pool.processes == before
+    await pool.close()
+
+
+ONCE_FATAL = {
+    "a path that is no constant": "SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS (a int PATH '$')), customers LIMIT 0",
+    "a sample of a query": "SELECT id FROM customers TABLESAMPLE SYSTEM (1) LIMIT 0",
+    "a lock of a query": "SELECT id FROM customers LIMIT 0 FOR UPDATE OF customers",
+}
+
+
+@pytest.mark.parametrize("text", ONCE_FATAL.values(), ids=ONCE_FATAL)
+async def test_what_the_printer_cannot_print_ends_no_worker(text: str) -> None:
+    pool = await PlannerPool.start(size=1, seconds=20)
+    await pool.load(policy(), CATALOG)
+    before = pool.processes
+
+    with suppress(NotSupported):
+        await pool.read(text, "ada")
+        await pool.plan(Request(text, ("public",), epsilon=Decimal(1)), "ada")
 
     assert pool.processes == before
     await pool.close()
