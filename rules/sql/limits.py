@@ -96,10 +96,15 @@ def _step(match: re.Match[str]) -> int:
 
 
 def _end_of_comment(text: str, at: int) -> int:
-    """Return where a comment ends whose beginning ends here; comments nest."""
+    """Return where a comment ends whose beginning ends here; comments nest.
+
+    PostgreSQL's scanner reads what follows each beginning anew, so 30,000 of them take it some seconds.
+    """
     depth = 1
     while depth and (edge := COMMENT_EDGE.search(text, at)):
         depth += 1 if edge.group() == "/*" else -1
+        if depth > DEEPEST_NESTING:
+            raise TooComplex(f"the statement has comments nested more than {DEEPEST_NESTING} levels deep")
         at = edge.end()
     return len(text) if depth else at
 

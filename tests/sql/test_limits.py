@@ -33,6 +33,12 @@ def test_what_is_only_read_is_short_and_flat_too(text: str) -> None:
         check_text(text)
 
 
+def test_comments_nest_as_deeply_as_brackets() -> None:
+    check_text("SELECT 1" + " /*" * 64 + " */" * 64)
+    with pytest.raises(TooComplex, match="comments nested more than 64 levels deep"):
+        check_text("SELECT 1" + " /*" * 65 + " */" * 65)
+
+
 def test_words_are_counted_where_a_statement_is_planned() -> None:
     text = f"SELECT count(*) FROM t WHERE n IN ({', '.join(['1'] * MOST_TOKENS)})"
 
