@@ -11,6 +11,7 @@ from fractions import Fraction
 from rules.aggregates.contributions import Pick, Recipe, value_where, where
 from rules.aggregates.sums import clip
 from rules.bind.expression import Binding
+from rules.bind.unit_aggregates import share_of
 from rules.functions.guard import as_passed, as_value
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.summand import Lattice, Summand
@@ -119,7 +120,7 @@ def ordered(call: s.Call, binding: Binding) -> tuple[Expression, bool]:
 
 def fraction_of(written: s.Expression, call: s.Call, binding: Binding) -> Fraction:
     """0.333…, with however many digits, is a third: what lies below a millionth of the rows is not told."""
-    bound = binding.bind(written)
+    bound = binding.bind(share_of(written))
     value = bound.value if isinstance(bound, Constant) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         raise NotSupported(f"the fraction of {call.name} must be a constant between 0 and 1")

@@ -124,13 +124,21 @@ def _fraction(call: s.Call, binding: Binding) -> str:
     """The constant share of the rows that lie below; mode has none."""
     if call.name == "mode" and not call.arguments:
         return ""
-    bound = binding.bind(call.arguments[0]) if len(call.arguments) == 1 else None
+    bound = binding.bind(share_of(call.arguments[0])) if len(call.arguments) == 1 else None
     share = bound.value if isinstance(bound, Constant) else None
     is_share = isinstance(share, Fraction) and (share == 0 or _LEAST_SHARE <= share <= 1)
     text = decimal_text(share) if isinstance(share, Fraction) and is_share else None
     if text is None:
         raise NotSupported(f"the fraction of {call.name} must be a constant between 0 and 1")
     return text
+
+
+def share_of(written: s.Expression) -> s.Expression:
+    """The number in (0.5)::double precision, as PostgreSQL prints the fraction of a quantile in a view."""
+    match written:
+        case s.Cast(s.Constant("number") as number, "double precision"):
+            return number
+    return written
 
 
 def _rendered(

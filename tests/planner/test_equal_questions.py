@@ -80,3 +80,24 @@ def test_lists_are_sets(planner: Planner) -> None:
 @pytest.mark.parametrize("other", ["(amount >= 10) IS NOT FALSE", "coalesce(amount >= 10, true)", "amount > 10"])
 def test_what_chooses_other_rows_is_another_question(planner: Planner, other: str) -> None:
     assert name(planner, ORDERS.format(other)) != name(planner, ORDERS.format("amount >= 10"))
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("percentile_cont(0.5)", "percentile_cont((0.5)::double precision)"),
+        ("percentile_disc(1)", "percentile_disc((1)::double precision)"),
+        ("percentile_cont(ARRAY[0.25, 0.5])", "percentile_cont(ARRAY[(0.25)::double precision, 0.5::float8])"),
+    ],
+)
+def test_a_quantile_is_the_same_as_postgresql_prints_it_in_a_view(planner: Planner, written: str, printed: str) -> None:
+    plain, cast = (f"SELECT {one} WITHIN GROUP (ORDER BY amount) FROM orders" for one in (written, printed))
+
+    assert planner.plan(cast).blocks == planner.plan(plain).blocks
+
+
+def test_so_is_a_quantile_of_each_customer(planner: Planner) -> None:
+    median = "percentile_cont({}) WITHIN GROUP (ORDER BY amount)"
+    of_each = f"SELECT sum(m) FROM (SELECT {median} FROM orders GROUP BY customer_id) AS x (m) WHERE m BETWEEN 0 AND 9"
+
+    assert name(planner, of_each.format("(0.5)::double precision")) == name(planner, of_each.format("0.5"))
