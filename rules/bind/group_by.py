@@ -39,7 +39,7 @@ def keys_of(select: s.Select, scope: Scope) -> tuple[tuple[BoundKey, ...], tuple
 def _key(element: s.Expression, place: int, select: s.Select, scope: Scope) -> BoundKey:
     match element:
         case s.Constant(kind="number", text=text):
-            return _item_key(select, int(text) - 1)
+            return _numbered(select, text)
         case s.Name(parts=(name,)) if scope.find((name,)) is None:
             named = [at for at, item in enumerate(select.items) if (item.alias or column_name(item.expression)) == name]
             if named:
@@ -63,7 +63,7 @@ def output_of(written: s.Expression, select: s.Select) -> s.Expression:
     """Resolve a key of ORDER BY or DISTINCT ON: a number or a name of the select list comes first."""
     match written:
         case s.Constant(kind="number", text=text):
-            return _item_key(select, int(text) - 1).expression
+            return _numbered(select, text).expression
         case s.Name(parts=(name,)):
             named = (item.expression for item in select.items if item.alias == name)
             return next(named, written)
@@ -77,6 +77,16 @@ def _place(keys: list[BoundKey], key: BoundKey) -> int:
             return at
     keys.append(key)
     return len(keys) - 1
+
+
+def _numbered(select: s.Select, text: str) -> BoundKey:
+    """The item that a number in GROUP BY or ORDER BY means, if it is one: 1.0 and 1e1 are none."""
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise NotSupported(f"GROUP BY position {text[:_MOST_DIGITS]} is not in the select list")
+    return _item_key(select, int(text) - 1)
+
+
+_MOST_DIGITS = 10
 
 
 def _item_key(select: s.Select, at: int) -> BoundKey:

@@ -1,15 +1,25 @@
 """What is kept between statements says of the next one what it would have said anew."""
 
+import sys
 from contextlib import suppress
+from decimal import Decimal
+from functools import _lru_cache_wrapper
 from itertools import count
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from proxy.execute.pipe import PLANNED
 from rules.bind import table
 from rules.bind.table import scan
-from rules.catalog import TableName
+from rules.catalog import Catalog, TableName
+from rules.kernel.replay import Kernel
+from rules.planner.plan import NeedsInner, Plan, Request
+from rules.planner.planner import plan
+from rules.policy.model import Policy
 from rules.refusal import Refusal
-from rules.sql import grammar
+from rules.sql import grammar, lower
 from rules.sql.grammar import names_of, parse, parse_kept
 from rules.sql.read import read
 from rules.sql.selects import query_of
@@ -56,6 +66,7 @@ def test_new_rules_of_a_table_are_read_anew(shop: RealDatabase) -> None:
         ("select a from t where b = $1 and c in (1, 2)", "SELECT a FROM t WHERE b = $1 AND c IN (?, ?)"),
         ("select a from t where b = NULL and c in (1, 2)", "SELECT a FROM t WHERE b = ? AND c IN (?, ?)"),
         ("select a, b from t limit 3", "SELECT a, b FROM t LIMIT ?"),
+        ("select * from json_table('[1]', '$[*]' columns (a int path '$'))", ""),
     ],
 )
 def test_shapes_are_the_same_whatever_was_asked_before(text: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,3 +93,77 @@ def test_the_trees_that_reading_keeps_are_changed_by_nobody(planner: Planner, te
         planner.plan(text)
 
     assert parse_kept(text) == parse(text)
+
+
+STATEMENTS = (
+    "SELECT count(*), {0} FROM orders WHERE amount BETWEEN SYMMETRIC {1} AND {2} GROUP BY 2",
+    "SELECT city, count(*) FROM customers WHERE city IN ({0}, {1}, 'Graz') GROUP BY 1 ORDER BY {2} LIMIT {1} OFFSET 3",
+    "SELECT date_trunc({0}, ordered_at), sum(amount) FROM orders WHERE ordered_at > ({1})::date GROUP BY 1",
+    "SELECT count(*) FROM orders WHERE note = {0} AND note LIKE {1} AND id = ANY (ARRAY[{2}, {0}, 1])",
+    "SELECT CASE WHEN amount > {0} THEN {1} ELSE {2} END, count(*) FROM orders GROUP BY 1",
+    "SELECT count(*) FILTER (WHERE amount > {0}), count(*) FILTER (WHERE amount > {1}), sum({2}) FROM orders",
+    "SELECT max(n) FROM (SELECT sum(amount) OVER (ORDER BY id ROWS {0} PRECEDING) AS n FROM orders WHERE id > {1}) w",
+    "SELECT p.category, count(*) FROM order_items JOIN products AS p ON p.id = product_id WHERE p.price > {0} "
+    "AND quantity < {1} GROUP BY GROUPING SETS ((1), ({2}), ())",
+    "SELECT percentile_cont({0}) WITHIN GROUP (ORDER BY amount) FROM orders WHERE ordered_at > now() - ({1})::interval",
+    "SELECT id + {0}, ({1})::integer, - ({2}) FROM customers ORDER BY 1 FETCH FIRST ({1}) ROWS WITH TIES",
+)
+CONSTANTS = (
+    *("0", "1", "2", "-1", "1.0", "1.00", "0.5", ".5", "1e2", "1000000000000", "1000000000001", "-1000000000001"),
+    *("1000000000000.0", "0x1F", "1_000", "9223372036854775808", "'0'", "'1'", "'2'", "'1000000000000'", "''", "NULL"),
+    *("'Berlin'", "'it''s'", "E'\\x41'", "U&'\\0041'", "'%a'", "'month'", "'day'", "'1 day'", "'2024-02-03'", "'now'"),
+    *("true", "'t'", "B'101'", "'NaN'", "'ROWS'", "'integer'", "$1", "$2"),
+)
+
+
+@given(
+    statements=st.lists(
+        st.tuples(st.sampled_from(STATEMENTS), *[st.sampled_from(CONSTANTS)] * 3), min_size=2, max_size=4
+    ),
+    zones=st.lists(st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]), min_size=4, max_size=4),
+)
+@settings(max_examples=60)
+def test_a_plan_is_the_same_whatever_was_planned_before(
+    planner: Planner, statements: list[tuple[str, str, str, str]], zones: list[str]
+) -> None:
+    kernel, policy = planner.kernel, planner.policy
+    requests = [
+        Request(
+            *(statement.format(*constants), ("pg_catalog", "public"), ("numeric", "text"), ("1.50", "1000000000000")),
+            epsilon=Decimal(1),
+            delta=Decimal("1e-9"),
+            time_zone=zone,
+            now="2025-06-15 12:00:00+00:00",
+        )
+        for (statement, *constants), zone in zip(statements, zones, strict=False)
+    ]
+    kept = [_encoded(request, policy, planner.catalog, kernel) for request in [*requests, *requests]]
+    anew = []
+    for request in requests:
+        _forget()
+        anew.append(_encoded(request, policy, planner.catalog, None))
+
+    assert kept == [*anew, *anew]
+
+
+def _encoded(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | None) -> bytes:
+    """What a worker says of a request."""
+    try:
+        made: Plan | NeedsInner | Refusal = plan(request, policy, catalog, kernel)
+    except Refusal as refusal:
+        made = refusal
+    return PLANNED.encode(made)
+
+
+_OF_NUMBERS = ("rules.mechanisms.", "rules.release.", "rules.accounting.", "rules.local.")  # laws, which take long
+
+
+def _forget() -> None:
+    """Forget all that modules of the rules keep."""
+    for kept in (lower._KEPT, table._KNOWN, grammar._SHAPES):
+        kept.clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("rules.") and not name.startswith(_OF_NUMBERS):
+            for value in vars(module).values():
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
