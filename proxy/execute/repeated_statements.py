@@ -61,9 +61,8 @@ class Plans:
             plan, size = await self._planner.plan(request, analyst)
         if isinstance(plan, Plan):
             plan = _enforced(replace(plan, time_zone=request.time_zone, generation=rulebook.generation), rulebook)
-            if plan.depends_on_time:
-                return plan
-        self._kept.keep((rulebook.generation, request), plan, size)
+        if not plan.depends_on_time:
+            self._kept.keep((rulebook.generation, request), plan, size)
         return plan
 
     def find(self, request: Request, rulebook: Rulebook) -> Plan | NeedsInner | None:

@@ -68,7 +68,8 @@ def explained(plan: Plan, explain: Node, group_size: int, firsts: tuple[Plan, ..
     form = _format(explain)
     shown = _as_text(whole, charge, facts) if form == "text" else _as_tree(whole, charge, facts, form)
     outer = tuple(_with_holes(shown, plan.parameters + 1))
-    return Plan((), outer, plan.parameters, Decimal(0), Decimal(0), foreseen=foreseen, results=plan.results)
+    made = Plan((), outer, plan.parameters, Decimal(0), Decimal(0), foreseen=foreseen, results=plan.results)
+    return replace(made, depends_on_time=plan.depends_on_time)
 
 
 def _foresee_errors(foreseen: Sequence[Block], facts: list[list[Fact]], spoken: list[tuple[str, ...]]) -> None:

@@ -96,6 +96,7 @@ class NeedsInner:
     text: str  # a statement of its own
     is_shown: bool = False  # the whole is only explained, so nothing is to be answered
     public: PublicQuery | None = None  # what answers it in the place of the twin
+    depends_on_time: bool = False  # the statement's clock stands inside: another time needs another one
 
 
 @dataclass(frozen=True, slots=True)

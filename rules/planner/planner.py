@@ -145,7 +145,8 @@ def _plan_bound(written: Rewritten, request: Request, tables: Tables, kernel: Ke
                 inner = replace(needed, rewritten=len(rewritten))
                 text = statement_of(query, inner)
                 public = find_public_query(inner, text, request, tables)
-                return NeedsInner(inner, text, is_shown=request.explains, public=public)
+                depends_on_time = bool(inner.sql) and _depends_on_time(query, written.words)
+                return NeedsInner(inner, text, request.explains, public, depends_on_time)
             case UnreadLiterals() as unread:
                 inner = InnerQuery(use="reading", type=unread.type.sql, literals=_to_read(query, unread))
                 return NeedsInner(inner, statement_of(query, inner))
@@ -153,6 +154,10 @@ def _plan_bound(written: Rewritten, request: Request, tables: Tables, kernel: Ke
                 tree = decorrelate(tree, correlated)
                 rewritten = (*rewritten, correlated.select)
     raise TooComplex(f"more than {_MOST_CORRELATED} correlated subqueries are not supported")
+
+
+def _depends_on_time(query: Node, words: AbstractSet[str]) -> bool:
+    return not words.isdisjoint(CLOCK_WORDS) and reads_clock(query)
 
 
 def _to_read(query: Node, missing: UnreadLiterals) -> tuple[str, ...]:
@@ -173,7 +178,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
     has_bars = not words.isdisjoint(BARS)
     cuts = [_Cut.of(site, syntax.selects[site.select_index], has_bars=has_bars) for site in sites]
     blocks = _planned(cuts, query, request, tables, kernel)
-    depends_on_time = not words.isdisjoint(CLOCK_WORDS) and reads_clock(query)  # before the blocks are cut out
+    depends_on_time = _depends_on_time(query, words)  # before the blocks are cut out
     spoken = _spoken(cuts, blocks) if request.explains else ()
     top, shown = kind(query)[1], list(shown_selects(query))
     for cut in cuts:

@@ -20,3 +20,11 @@ def test_a_public_price_bounds_what_is_computed_with_it(proxy: Noisegate) -> Non
     with psycopg.connect(proxy.dsn("ada"), autocommit=True) as connection:
         ((total,),) = connection.execute(f"SELECT sum(p.price * i.quantity) FROM {_ITEMS}").fetchall()
     assert total is not None
+
+
+def test_a_list_that_stands_on_the_clock_is_made_for_each_statement(proxy: Noisegate) -> None:
+    """Lists of earlier moments were kept, each before the next one, until they were too many."""
+    sql = f"SELECT category, count(*) FROM {_ITEMS} WHERE price + extract(epoch FROM now()) > 5 GROUP BY 1"
+    with psycopg.connect(proxy.dsn("ada"), autocommit=True) as connection:
+        answers = [connection.execute(sql).fetchall() for _ in range(25)]
+    assert {tuple(category for category, _ in rows) for rows in answers} == {("book", "game", "tool")}

@@ -95,6 +95,15 @@ def test_the_trees_that_reading_keeps_are_changed_by_nobody(planner: Planner, te
     assert parse_kept(text) == parse(text)
 
 
+def test_an_explanation_stands_on_the_clock_as_its_statement_does(planner: Planner) -> None:
+    count = "SELECT count(*) FROM orders WHERE ordered_at < "
+
+    depend = [planner.plan(f"{before}{count}now()").depends_on_time for before in ("", "EXPLAIN ")]
+
+    assert depend == [True, True]
+    assert not planner.plan(f"EXPLAIN {count}'2025-06-15'").depends_on_time
+
+
 STATEMENTS = (
     "SELECT count(*), {0} FROM orders WHERE amount BETWEEN SYMMETRIC {1} AND {2} GROUP BY 2",
     "SELECT city, count(*) FROM customers WHERE city IN ({0}, {1}, 'Graz') GROUP BY 1 ORDER BY {2} LIMIT {1} OFFSET 3",

@@ -17,7 +17,8 @@ Rows = tuple[tuple[str | None, ...], ...]
 
 def request(sql: str, *released: InnerAnswer) -> Request:
     return Request(
-        sql, ("pg_catalog", "public"), epsilon=Decimal(1), delta=Decimal("1e-9"), released=released
+        sql, ("pg_catalog", "public"), epsilon=Decimal(1), delta=Decimal("1e-9"), released=released,
+        now="2025-06-15 12:00:00+00:00",
     )  # fmt: skip
 
 
@@ -156,3 +157,21 @@ def test_values_of_a_type_that_cannot_be_bounded_are_refused(planner: Planner) -
     sql = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
     with pytest.raises(NotSupported, match="has type json"):
         planned(planner, sql, ("x",), ("json",), (("{}",),))
+
+
+@pytest.mark.parametrize(
+    ("condition", "depends"),
+    [
+        ("p.price > extract(day FROM now())", True),
+        ("p.price > extract(day FROM current_date)", True),
+        ("p.price > 15", False),
+        ("p.name <> 'now()'", False),
+        ("i.order_id IN (SELECT id FROM orders WHERE ordered_at < now())", True),
+    ],
+)
+def test_a_list_says_whether_the_clock_stands_in_it(planner: Planner, condition: str, depends: bool) -> None:
+    tables = "order_items AS i JOIN products AS p ON p.id = i.product_id"
+
+    needed = first(planner, f"SELECT p.category, count(*) FROM {tables} WHERE {condition} GROUP BY 1")
+
+    assert (needed.inner.use, needed.depends_on_time) == ("groups", depends)
