@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from math import ceil, floor
 
 from rules.algebra.cover import cover_of
@@ -65,8 +66,8 @@ def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fres
         return taken[-1]
 
     made, names = _scan(*origin, take)
-    if len(_KNOWN) >= _MOST_KNOWN:
-        _KNOWN.clear()
+    if len(_KNOWN) >= _MOST_KNOWN or any(one.origin[3] is not catalog for one in islice(_KNOWN.values(), 1)):
+        _KNOWN.clear()  # an earlier catalog may be large, and is not asked about again
     _KNOWN[key] = _Known(origin, len(taken), made, names)
     return made, names
 

@@ -46,6 +46,17 @@ def test_a_scan_that_is_kept_has_the_numbers_of_one_that_is_made(
     assert made[0] == made[1] == made[2]
 
 
+def test_an_earlier_catalog_is_let_go(shop: RealDatabase) -> None:
+    policy, catalogs = shop_data.policy(), [catalog_of(shop.dsn) for _ in range(3)]
+    for catalog in catalogs:
+        for name in ("customers", "orders"):
+            known = catalog.find_table(TableName("public", name))
+            assert known is not None
+            scan(known, policy.tables[name], policy, catalog, count(1).__next__)
+
+    assert {id(kept.origin[3]) for kept in table._KNOWN.values()} == {id(catalogs[-1])}
+
+
 def test_new_rules_of_a_table_are_read_anew(shop: RealDatabase) -> None:
     catalog, policy = catalog_of(shop.dsn), shop_data.policy()
     customers = catalog.find_table(TableName("public", "customers"))
