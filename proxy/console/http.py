@@ -16,9 +16,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from proxy.console.vitals import OK, Vitals
 from proxy.log import event
 from proxy.metrics import REGISTRY
+from proxy.server.admission import PendingLogins
 
 _MOST_BYTES: Final = 16 * 1024  # of a request's head
-_MOST_AT_ONCE: Final = 32
+_MOST_OPEN: Final = 64  # connections; of more one has to go, so that nobody takes all open files of the proxy
+_MOST_AT_ONCE: Final = 32  # answers
 _READ_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 10.0
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -37,6 +39,7 @@ class OperatorPort:
     def __init__(self, host: str, port: int, find_vitals: Callable[[], Vitals | None]) -> None:
         self._host, self.port, self._find_vitals = host, port, find_vitals
         self._server: asyncio.Server | None = None
+        self._doorway = PendingLogins(_MOST_OPEN)
         self._places = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def start(self) -> None:
@@ -50,15 +53,24 @@ class OperatorPort:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError):
-            async with self._places:
+        turn_out = writer.transport.abort
+        self._doorway.enter(turn_out, str((writer.get_extra_info("peername") or ("",))[0]))
+        try:
+            with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_READ_SECONDS):
                     method, path = await _read_request(reader)
+                self._doorway.spoke(turn_out)
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    reply = await self._reply(method, path)
+                    async with self._places:
+                        reply = await self._reply(method, path)
+                    if writer.transport.is_closing():  # turned out, or gone by itself
+                        return
                     writer.write(_encoded(reply, with_body=method != "HEAD"))
-                    await writer.drain()
-        writer.close()
+                    writer.close()
+                    await writer.wait_closed()
+        finally:
+            turn_out()
+            self._doorway.leave(turn_out)
 
     async def _reply(self, method: str, path: str) -> Reply:
         if method not in ("GET", "HEAD"):

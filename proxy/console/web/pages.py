@@ -20,6 +20,7 @@ from proxy.session.recent_refusals import RecentRefusals
 from proxy.settings import WebSettings
 
 MOST_BODY_BYTES: Final = 512 * 1024
+MOST_STRANGERS_BYTES: Final = 32 * 1024  # the login has two short fields; reading fields takes longer than sending them
 _MOST_FIELDS: Final = 10_000
 _VERSION: Final = version("noisegate")
 
@@ -100,7 +101,7 @@ class TooLarge(Exception):
     """A body that no form of ours has."""
 
 
-async def read_form(request: Request) -> PageForm:
+async def read_form(request: Request, most_bytes: int = MOST_BODY_BYTES) -> PageForm:
     """The form that was sent; it is read once."""
     known = request.scope.get("noisegate.form")
     if isinstance(known, PageForm):
@@ -108,7 +109,7 @@ async def read_form(request: Request) -> PageForm:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > MOST_BODY_BYTES:
+        if len(body) > most_bytes:
             raise TooLarge
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict")

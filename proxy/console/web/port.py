@@ -10,9 +10,9 @@ from typing import Final
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from proxy.console.commands import Console
+from proxy.console.web.connections import Entrance
 from proxy.console.web.login import Door
 from proxy.console.web.pages import ProxyParts
 from proxy.console.web.site import Site
@@ -22,10 +22,8 @@ from proxy.server.server_context import ServerContext
 from proxy.session.recent_refusals import RECENT
 from proxy.settings import Settings
 
-_MOST_AT_ONCE: Final = 64
+_MOST_AT_ONCE: Final = 128  # connections, those that wait for a browser and those that wait for their login among them
 _DRAIN_SECONDS: Final = 2
-_MOST_SILENT: Final = 32  # connections that have asked nothing; of more the oldest has to go
-_SILENT_SECONDS: Final = 10.0
 _BACKLOG: Final = 64
 
 
@@ -65,26 +63,6 @@ class WebConsole:
         return ProxyParts(console, settings.rules, settings.web, console.vitals.service.recent, RECENT)
 
 
-class _Protocol(H11Protocol):
-    """A connection that asks for nothing keeps nobody out."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.since = self.loop.time()
-        silent = [
-            connection
-            for connection in self.connections
-            if isinstance(connection, _Protocol) and connection.cycle is None
-        ]
-        if len(silent) > _MOST_SILENT:
-            min(silent, key=lambda web_socket_protocol: web_socket_protocol.since).close_silent()
-        self.loop.call_later(_SILENT_SECONDS, self.close_silent)
-
-    def close_silent(self) -> None:
-        if self.cycle is None:
-            self.transport.abort()  # a farewell would be waited for
-
-
 class WebPort:
     """Listens until it is stopped. Who signals the proxy signals us too, so uvicorn takes no signals of its own."""
 
@@ -93,7 +71,7 @@ class WebPort:
         config = Config(
             app,
             lifespan="off",
-            http=_Protocol,
+            http="h11",
             ws="none",
             log_config=None,
             log_level=logging.CRITICAL,  # its lines would quote requests
@@ -101,13 +79,12 @@ class WebPort:
             server_header=False,
             proxy_headers=False,
             limit_concurrency=_MOST_AT_ONCE,
-            backlog=_BACKLOG,
             timeout_graceful_shutdown=_DRAIN_SECONDS,
-            ssl_context_factory=None if tls is None else lambda _config, _make: tls,
         )
         config.load()
         self._server = Server(config)
         self._server.lifespan = config.lifespan_class(config)
+        self._entrance: Entrance | None = None
         self._ticking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -115,13 +92,15 @@ class WebPort:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.create_server((self._host, self.port), family=family, backlog=_BACKLOG)
         self.port = int(listening.getsockname()[1])
-        await self._server.startup(sockets=[listening])
+        await self._server.startup(sockets=[])  # it does all but listen
+        self._entrance = Entrance(listening, self._tls, self._server.config, self._server.server_state)
         self._ticking = asyncio.create_task(self._server.main_loop())
         event("console_port", port=self.port)
 
     async def stop(self) -> None:
         """Let answers that are on their way end."""
-        if self._ticking is not None:
+        if self._entrance is not None and self._ticking is not None:
+            await self._entrance.close()
             self._server.should_exit = True
             await self._ticking
             await self._server.shutdown()

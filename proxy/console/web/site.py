@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proxy.console.web import analyst, budgets, health, statements, tables, try_it
 from proxy.console.web.login import Door, Role, Visit, Visits
-from proxy.console.web.pages import Page, ProxyParts, TooLarge, plain, read_form, rendered
+from proxy.console.web.pages import MOST_STRANGERS_BYTES, Page, ProxyParts, TooLarge, plain, read_form, rendered
 from proxy.log import warn
 from proxy.wire.startup import LoginRefused
 from rules.refusal import Refusal
@@ -68,7 +68,9 @@ class Site:
             routes += [Route(path, self._page(handler, role), methods=["GET"]) for path, handler in pages.items()]
             routes += [Route(path, self._page(handler, role), methods=["POST"]) for path, handler in actions.items()]
         handlers = {404: _not_found, 405: _not_found, 500: _failed, TooLarge: _too_large}
-        self.app: ASGIApp = _Guard(Starlette(routes=routes, exception_handlers=handlers))
+        application = Starlette(routes=routes, exception_handlers=handlers)
+        application.router.redirect_slashes = False  # it would lead to wherever the request says that we are
+        self.app: ASGIApp = _Guard(application)
 
     async def _home(self, request: Request) -> Response:
         _, visit = self._visitor(request)
@@ -90,7 +92,7 @@ class Site:
 
     async def _log_in(self, request: Request) -> Response:
         number, _ = self._visitor(request)
-        form = await read_form(request)
+        form = await read_form(request, MOST_STRANGERS_BYTES)
         if number is None or not self._is_ours(request, number, form["token"]):
             return self._login_again("The login page was open for too long. Try again.")
         try:
@@ -111,7 +113,7 @@ class Site:
 
     async def _log_out(self, request: Request) -> Response:
         number, visit = self._visitor(request)
-        form = await read_form(request)
+        form = await read_form(request, MOST_STRANGERS_BYTES)
         if number is not None and visit is not None and self._is_ours(request, number, form["token"]):
             self._visits.end(number)
         response = RedirectResponse("/login", 303)
