@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.console.web.rules_draft import diff_of, without_secrets
+from proxy.console.web.rules_draft import diff_of
 from proxy.console.web.rules_edits import BadEdit, ColumnEdit, TableEdit, edit_table, read_table
 from proxy.console.web.rules_history import BY_HAND, NotWritten, RulesHistory
+from proxy.console.web.rules_secrets import without_secrets
 from rules.policy.load import load_policy
 from tests.support import shop as shop_data
 from tests.support.markdown import ROOT
@@ -110,6 +111,30 @@ def test_a_diff_shows_no_secret() -> None:
     assert "pa55word" not in told
     assert "bm9pc2" not in told
     assert without_secrets(f'  - "{VERIFIER}"') == '  - "SCRAM-SHA-256$(not shown)"'
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "database: >-\n  host=db\n  password='pass SECRET word'\n  user=SECRET",
+        "public_reader: host=db user=reader password='SECRET'",
+        'database: "host=db\n  SECRET"',
+        'analysts:\n  ada:\n    password: "SCRAM-SHA-256$4096:bm9p$\\\nSECRET=:SECRET="',
+        "analysts: {ada: {password: [SCRAM-SHA-256$1, 'SCRAM\n    SECRET'], epsilon: 3}}",
+        "spare: &dsn |\n  host=db\n\n  SECRET\ndatabase: *dsn",
+        "logins:\n  auth_query:\n    query:\n      SELECT SECRET\n      FROM SECRET",
+        "Password:\n  SECRET",
+        "# database: host=db password = 'a SECRET'",
+        "# sslpassword='a SECRET'",
+    ],
+)
+def test_a_diff_shows_no_secret_on_several_lines(secret: str) -> None:
+    for before, after in (("unit: a\n", f"unit: a\n{secret}\n"), (f"unit: a\n{secret}\n", f"unit: b\n{secret}\n")):
+        shown = " ".join(line.text for line in diff_of(before, after))
+        assert "SECRET" not in shown
+        assert "unit: a" in shown
+    (line,) = diff_of("unit: a\n", f"unit: [\n{secret}\n")
+    assert "not YAML" in line.text
 
 
 def test_versions_are_kept_with_who_and_what_and_a_file_edited_by_hand_too(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 from markupsafe import Markup
 
 from proxy.console.web.pictures import Line, Point, lines, log_axis
+from proxy.console.web.rules_secrets import find_secret_lines, without_secrets
 from proxy.execute.notices import short_number
 from proxy.load_config import ConfigurationError, read_lock
 from proxy.recent_values import RecentValues
@@ -25,11 +25,6 @@ from rules.policy.rules_yaml import RulesError, Source
 from rules.refusal import Refusal
 
 ROWS: Final = ""  # stands for the rows of a table where others have a column
-_SECRET: Final = re.compile(
-    r"((?:\b|[\"'])(?:database|password|query)[\"']?\s*:\s*)\S.*|(SCRAM-SHA-256\$)[^\s\"']+"
-    r"|(\bpassword\s*=\s*)[^\s\"']+|(\w+://)\S+",
-    re.IGNORECASE,
-)
 _CONTEXT: Final = 2  # lines of a diff around a change
 _POINTS: Final[RecentValues[tuple[object, ...], tuple[NoisePoint, ...]]] = RecentValues(16 * 1024 * 1024)
 _POINTS_BYTES: Final = 2048
@@ -154,15 +149,12 @@ class DiffLine:
 def diff_of(before: str, after: str) -> list[DiffLine]:
     """The changed lines with some around them; what is secret in them is not shown."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
+    secrets = find_secret_lines(before), find_secret_lines(after)
+    if secrets[0] is None or secrets[1] is None:
+        return [DiffLine("place", "(not shown: one of the two is not YAML, so nobody can tell what is secret in it)")]
+    hidden = {**secrets[0], **secrets[1]}
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
-    return [DiffLine(kinds.get(line[:1], "same"), without_secrets(line)) for line in list(lines)[2:]]
-
-
-def without_secrets(line: str) -> str:
-    """A line without connection strings and verifiers.
-
-    Example:
-        >>> without_secrets("  database: postgresql://noisegate:secret@db/shop  # the shop")
-        '  database: (not shown)'
-    """
-    return _SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}(not shown)", line)
+    return [
+        DiffLine(kinds.get(line[:1], "same"), without_secrets(f"{line[:1]}{hidden.get(line[1:], line[1:])}"))
+        for line in list(lines)[2:]
+    ]
