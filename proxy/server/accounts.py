@@ -11,7 +11,7 @@ who exists, and a stranger can make us ask no more than once in that time.
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -159,19 +159,32 @@ class Accounts:
         barred_by = account.barred_by(attempt, now)
         if not account.needs_password and not barred_by:
             return ProvedByCertificate()
-        answers = Answers() if self.auth_query is None else await self.auth_query.answers()
-        kept = account.verifiers
-        if not kept and attempt.user in answers.verifiers:
-            kept = (DatedVerifier(answers.verifiers[attempt.user]),)
+        answers = await self._answers()
+        kept = self._kept(attempt.user, answers)
         if not account.verifiers and not answers.are_current:
             barred_by = barred_by or UNREADABLE
         made_up = self._make_up(attempt.user, answers)  # made for those who exist too: it takes the same time
         if kept:
             made_up = replace(made_up, iterations=kept[0].verifier.iterations, salt=kept[0].verifier.salt)
-        valid = [verifier.verifier for verifier in kept if verifier.until is None or now < verifier.until]
+        valid = _valid(kept, now)
         barred_by = barred_by or ("expired" if kept and not valid else "")
         pair = (*(valid if not barred_by else ()), made_up, made_up)[:2]
         return ScramExchange(attempt.user, pair, attempt.end_point, barred_by, is_complete=answers.are_current)
+
+    async def valid_verifiers(self, user: str) -> list[Verifier]:
+        """Return what passwords are held against now; where a database cannot be asked, as it was told last."""
+        account = self.accounts.get(user, Account())
+        answers = Answers() if account.verifiers else await self._answers()
+        return _valid(self._kept(user, answers), self.clock())
+
+    async def _answers(self) -> Answers:
+        return Answers() if self.auth_query is None else await self.auth_query.answers()
+
+    def _kept(self, user: str, answers: Answers) -> tuple[DatedVerifier, ...]:
+        kept = self.accounts.get(user, Account()).verifiers
+        if not kept and user in answers.verifiers:
+            return (DatedVerifier(answers.verifiers[user]),)
+        return kept
 
     def _make_up(self, user: str, answers: Answers) -> Verifier:
         salt = self._draw("salt", user)
@@ -185,6 +198,10 @@ class Accounts:
     def _draw(self, purpose: str, user: str) -> bytes:
         key = hmac.digest(self.secret, f"{purpose} {user}".encode(), "sha256")
         return hashlib.shake_256(key).digest(max(SALT_BYTES) + 8)
+
+
+def _valid(kept: Iterable[DatedVerifier], now: datetime) -> list[Verifier]:
+    return [verifier.verifier for verifier in kept if verifier.until is None or now < verifier.until]
 
 
 def is_within(host: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import secrets
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Final, Literal
@@ -25,7 +26,7 @@ from proxy.server.server_context import ServerContext
 from proxy.settings import WebSettings
 from proxy.wire.authentication import AuthenticationSASLContinue, Exchange, ScramExchange
 from proxy.wire.frontend import SASLInitialResponse, SASLResponse
-from proxy.wire.scram import PLAIN, BadPassword
+from proxy.wire.scram import PLAIN, BadPassword, Verifier
 from proxy.wire.startup import LoginRefused
 
 _MOST_AT_ONCE: Final = 4  # passwords that are held against verifiers, each some milliseconds of a processor
@@ -52,6 +53,7 @@ class Visit:
     since: float
     seen: float
     by_gateway: bool = False  # who logged them in, and will again
+    verifiers: Sequence[Verifier] = ()  # that held for the password, wherever they are kept
 
 
 @dataclass
@@ -72,6 +74,7 @@ class Door:
             visit = self._visit(user)
             if visit is None:  # taken out of the rules meanwhile
                 raise BadPassword(user)
+            visit.verifiers = await self._accounts.valid_verifiers(user)
         except LoginRefused as refused:
             if isinstance(refused, BadPassword):
                 self.context.failures.note(peer, user, _now())
@@ -98,10 +101,15 @@ class Door:
         """Return whether this address is the gateway's."""
         return is_within(peer, tuple(map(ip_network, self.settings.trusted_from)))
 
-    def is_current(self, visit: Visit) -> bool:
-        """Return whether the visitor may still log in as at the time of the login."""
+    async def is_current(self, visit: Visit, peer: str) -> bool:
+        """Return whether the visitor may still log in as at the time of the login, and from here."""
         account = self._account(visit.user)
-        return account == visit.account and self._role(visit.user) == visit.role and not _is_over(account)
+        if account is None or account != visit.account or self._role(visit.user) != visit.role:
+            return False
+        if account.barred_by(Attempt(visit.user, peer), system_clock()):
+            return False
+        valid = await self._accounts.valid_verifiers(visit.user)
+        return all(verifier in valid for verifier in visit.verifiers)
 
     async def _check(self, user: str, password: str, peer: str) -> None:
         if self._waiting.total() >= _MOST_WAITING or self._waiting[peer] >= _MOST_OF_ONE_ADDRESS:
@@ -122,10 +130,14 @@ class Door:
             return None
         return Visit(user, role, account, _now(), _now())
 
-    def _account(self, user: str) -> Account | None:
+    @property
+    def _accounts(self) -> Accounts:
         accounts = self.context.accounts
         assert isinstance(accounts, Accounts), "the accounts of the rules"
-        return accounts.accounts.get(user)
+        return accounts
+
+    def _account(self, user: str) -> Account | None:
+        return self._accounts.accounts.get(user)
 
     def _role(self, user: str) -> Role | None:
         if self._account(user) is None:

@@ -73,11 +73,11 @@ class Site:
         self.app: ASGIApp = _Guard(application)
 
     async def _home(self, request: Request) -> Response:
-        _, visit = self._visitor(request)
+        _, visit = await self._visitor(request)
         return RedirectResponse("/login" if visit is None else _HOME[visit.role], 303)
 
     async def _login(self, request: Request) -> Response:
-        number, visit = self._visitor(request)
+        number, visit = await self._visitor(request)
         if visit is not None:
             return RedirectResponse(_HOME[visit.role], 303)
         cookie = "" if number else self._visits.new_cookie()
@@ -91,7 +91,7 @@ class Site:
         return response
 
     async def _log_in(self, request: Request) -> Response:
-        number, _ = self._visitor(request)
+        number, _ = await self._visitor(request)
         form = await read_form(request, MOST_STRANGERS_BYTES)
         if number is None or not self._is_ours(request, number, form["token"]):
             return self._login_again("The login page was open for too long. Try again.")
@@ -112,7 +112,7 @@ class Site:
         return self._login_page(cookie.partition(".")[0], cookie, error, 403)
 
     async def _log_out(self, request: Request) -> Response:
-        number, visit = self._visitor(request)
+        number, visit = await self._visitor(request)
         form = await read_form(request, MOST_STRANGERS_BYTES)
         if number is not None and visit is not None and self._is_ours(request, number, form["token"]):
             self._visits.end(number)
@@ -124,7 +124,7 @@ class Site:
         """A page for this role alone."""
 
         async def answer(request: Request) -> Response:
-            number, visit = self._visitor(request)
+            number, visit = await self._visitor(request)
             if visit is None:
                 return RedirectResponse("/login", 303)
             if number is None:  # of a gateway's user, who has not seen a form yet
@@ -147,14 +147,14 @@ class Site:
 
         return answer
 
-    def _visitor(self, request: Request) -> tuple[str | None, Visit | None]:
+    async def _visitor(self, request: Request) -> tuple[str | None, Visit | None]:
         """The number of the browser's cookie, and who is logged in with it."""
         number = self._visits.number_of(request.cookies.get(self._cookie, ""))
         trusted = self._door.find_trusted(request.headers.get(self._door.settings.trusted_header), _peer(request))
         if trusted is not None:
             return number, trusted
         visit = None if number is None else self._visits.find(number, asyncio.get_running_loop().time())
-        if visit is not None and not self._door.is_current(visit):
+        if visit is not None and not await self._door.is_current(visit, _peer(request)):
             self._visits.end(str(number))
             visit = None
         return number, visit

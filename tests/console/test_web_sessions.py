@@ -1,0 +1,71 @@
+"""A session of the web console ends with the password that began it, wherever that is kept."""
+
+import ssl
+import time
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPSConnection
+from pathlib import Path
+
+from proxy.load_logins import line_of
+from proxy.wire.scram import Verifier
+from tests.conftest import RealDatabase
+from tests.console.web import PORT, Visitor, port_of
+from tests.server.relay import eventually
+from tests.support import shop as shop_data
+from tests.support.running import noisegate
+
+SALT = bytes(range(16))
+OLD, NEW = (Verifier.of_password(word, SALT) for word in ("old", "new"))
+WITHOUT_ANALYSTS = shop_data.RULES[: shop_data.RULES.index("analysts:")]
+QUERY = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin"
+
+
+def test_a_password_that_is_changed_in_the_database_ends_the_session(shop: RealDatabase, tmp_path: Path) -> None:
+    logins = f'logins: {{auth_query: {{database: "{shop.dsn}", query: "{QUERY}", fresh_for: 1 s, timeout: 1 s}}}}'
+    rules = f"{WITHOUT_ANALYSTS}{logins}\nanalysts:\n  erin: {{epsilon: 5}}\n"
+    with shop.connect() as owner:
+        owner.execute("DROP ROLE IF EXISTS erin")
+        owner.execute(f"CREATE ROLE erin LOGIN PASSWORD '{OLD}'")
+        try:
+            with noisegate(tmp_path, shop.reader_dsn, rules=rules, arguments=PORT) as running:
+                visitor = Visitor(port_of(running))
+                visitor.log_in("erin", "old")
+                time.sleep(1.1)
+                assert visitor.get("/me").status == 200
+                with owner.transaction():
+                    owner.execute("LOCK TABLE pg_authid IN ACCESS EXCLUSIVE MODE")
+                    time.sleep(1.1)
+                    assert visitor.get("/me").status == 200  # the database cannot be asked
+                owner.execute(f"ALTER ROLE erin PASSWORD '{NEW}'")
+                time.sleep(2.1)
+                assert visitor.get("/me").headers["location"] == "/login"
+                assert visitor.log_in("erin", "new").headers["location"] == "/me"
+                owner.execute("ALTER ROLE erin NOLOGIN")
+                time.sleep(1.1)
+                assert visitor.get("/me").headers["location"] == "/login"
+        finally:
+            owner.execute("DROP ROLE IF EXISTS erin")
+
+
+def test_a_session_holds_at_the_addresses_of_its_account_alone(shop: RealDatabase, tmp_path: Path) -> None:
+    rules = f'{WITHOUT_ANALYSTS}analysts:\n  ada: {{password: "{OLD}", addresses: [127.0.0.1]}}\n'
+    with noisegate(tmp_path, shop.reader_dsn, rules=rules, arguments=PORT) as running:
+        visitor = Visitor(port_of(running))
+        visitor.log_in("ada", "old")
+        context = ssl._create_unverified_context()
+        for address, status in (("127.0.0.1", 200), ("127.0.0.2", 303)):
+            elsewhere = HTTPSConnection("127.0.0.1", visitor.port, source_address=(address, 0), context=context)
+            elsewhere.request("GET", "/me", headers={"Cookie": visitor.cookie})
+            assert elsewhere.getresponse().status == status
+
+
+def test_a_password_whose_time_is_over_ends_the_session(shop: RealDatabase, tmp_path: Path) -> None:
+    file = tmp_path / "verifiers.txt"
+    until = datetime.now(UTC) + timedelta(seconds=20)
+    file.write_text(line_of("ada", OLD, until) + "\n")
+    rules = f"{WITHOUT_ANALYSTS}logins: {{file: verifiers.txt}}\nanalysts:\n  ada: {{epsilon: 5}}\n"
+    with noisegate(tmp_path, shop.reader_dsn, rules=rules, arguments=PORT) as running:
+        visitor = Visitor(port_of(running))
+        assert visitor.log_in("ada", "old").headers["location"] == "/me"
+        assert visitor.get("/me").status == 200
+        assert eventually(lambda: visitor.get("/me").headers.get("location") == "/login", seconds=40)
