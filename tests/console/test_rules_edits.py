@@ -206,3 +206,35 @@ def test_what_an_end_in_the_middle_of_a_save_has_left_is_no_version(tmp_path: Pa
     assert [version.number for version in history.versions()] == [5, 2, 1]
     assert history.find(3) is history.find(4) is None
     assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = shop_data.rules_file(tmp_path)
+    before = rules.read_text()
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(NotWritten, match="No space left"):
+        RulesHistory(rules).replace(before, f"{before}# more\n", "root", "table orders")
+    monkeypatch.undo()
+
+    assert rules.read_text() == before
+    assert {path.name for path in tmp_path.rglob("*")} == {rules.name, "rules.history"}
+
+
+def test_the_ends_of_lines_stay_as_they_were(tmp_path: Path) -> None:
+    rules = shop_data.rules_file(tmp_path)
+    rules.write_bytes(rules.read_bytes().replace(b"\n", b"\r\n"))
+    history = RulesHistory(rules)
+    history.replace(history.current(), f"{history.current()}# more\n", "root", "table orders")
+    assert rules.read_bytes().endswith(b"# more\r\n")
+    assert b"\n" not in rules.read_bytes().replace(b"\r\n", b"")
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, "9" * 5000, "{" * 300])
+def test_what_is_no_number_is_a_text_however_long(text: str) -> None:
+    known = read_table(DEMO, "orders")
+    columns = {**known.columns, "amount": ColumnEdit(lower="0", upper=text)}
+    assert text in edit_table(DEMO, "orders", replace(known, columns=columns), TEXTS)

@@ -14,6 +14,7 @@ from ruamel.yaml.scalarfloat import ScalarFloat
 from rules.refusal import Refusal
 
 _WIDEST: Final = 4096  # lines are not broken anew
+_LONGEST_SCALAR: Final = 200  # of a number or a date; more may be brackets within each other, or digits without end
 _NUMBERS: Final = (int, float, ScalarFloat, datetime.date)
 
 
@@ -195,9 +196,11 @@ def _put(rules: CommentedMap, key: str, text: str) -> None:
 def _scalar(text: str) -> object:
     """A number, a date or a word as YAML reads it, and as it is written."""
     checked = _checked(text)
+    if len(checked) > _LONGEST_SCALAR:
+        return checked
     try:
         value = YAML().load(checked)
-    except (YAMLError, ValueError):  # a number of thousands of digits is none
+    except (YAMLError, ValueError):
         return checked
     return value if isinstance(value, (bool, *_NUMBERS)) else checked
 

@@ -86,7 +86,8 @@ class RulesHistory:
     def _put(self, before: str, text: str) -> None:
         """Replace the file, with its rights and on the disk: who reads it meanwhile finds one or the other."""
         status = self._rules.stat()
-        made = _write(self._rules, text, status.st_mode & 0o777)
+        newline = "\r\n" if b"\r\n" in self._rules.read_bytes() else "\n"
+        made = _write(self._rules, text, status.st_mode & 0o777, newline)
         with suppress(PermissionError):  # whoever owns a file may not give it away
             os.chown(made, status.st_uid, status.st_gid)
         if self.current() != before:
@@ -124,13 +125,19 @@ def _read(about: Path) -> Version | None:
     return version if about.with_suffix(".yaml").exists() else None
 
 
-def _write(beside: Path, text: str, mode: int) -> Path:
+def _write(beside: Path, text: str, mode: int, newline: str = "\n") -> Path:
     """A file with this text, whole and on the disk, that can take the place of another one."""
-    with tempfile.NamedTemporaryFile("w", dir=beside.parent, prefix=".", delete=False, encoding="utf-8") as made:
-        made.write(text)
-        made.flush()
-        os.fchmod(made.fileno(), mode)
-        os.fsync(made.fileno())
+    with tempfile.NamedTemporaryFile(
+        "w", dir=beside.parent, prefix=".", delete=False, encoding="utf-8", newline=newline
+    ) as made:
+        try:
+            made.write(text)
+            made.flush()
+            os.fchmod(made.fileno(), mode)
+            os.fsync(made.fileno())
+        except BaseException:  # a disk that is full: verifiers stand in the half that was written
+            Path(made.name).unlink()
+            raise
     return Path(made.name)
 
 
