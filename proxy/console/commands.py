@@ -62,7 +62,7 @@ class Console:
             case "KILL", ("ANALYST", name):
                 self._kill([number for number, session in self._sessions() if session.analyst == name], name)
             case "KILL", (number,):
-                self._kill([int(number)] if int(number) in dict(self._sessions()) else [], number)
+                self._kill([own for own, _ in self._sessions() if str(own) == number], number)
             case "GRANT", (amount, name):
                 await self._grant(name, Decimal(amount), operator)
             case "FORGIVE", (name,):

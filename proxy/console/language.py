@@ -45,6 +45,7 @@ _COMPLETION: Final = re.compile(
     r"SELECT pg_catalog\.lower\(name\) FROM pg_catalog\.pg_settings\s+"
     r"WHERE pg_catalog\.lower\(name\) LIKE pg_catalog\.lower\('([A-Za-z]*)%'\)\s+LIMIT \d+"
 )  # which psql 15 and later asks when somebody presses the tab key after SHOW
+_SETTING: Final = re.compile(r"""\s*SET\s(?:[^;'"]|'[^']*'|"[^"]*")*""", re.IGNORECASE)
 _TRANSACTIONS: Final = {
     **dict.fromkeys(("BEGIN", "START"), "BEGIN"),
     **dict.fromkeys(("COMMIT", "END"), "COMMIT"),
@@ -89,6 +90,10 @@ def commands_of(text: str) -> list[Command]:
     words: list[str] = []
     start = at = 0
     while at < len(text):
+        if not words and (setting := _SETTING.match(text, at)):  # which need be no words
+            commands.append(Command("SET"))
+            at = setting.end()
+            continue
         token = _TOKEN.match(text, at)
         if token is None:
             raise SyntaxProblem(f'syntax error at or near "{text[at:].strip()[:1]}"', position=at + 1, hint=_HINT)

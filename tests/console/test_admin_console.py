@@ -47,6 +47,11 @@ def test_commands_are_told_apart_whatever_their_case() -> None:
     for amount in ("-5", "0", "0.000", "much", "1234567"):
         with pytest.raises(SyntaxProblem, match="takes a number above 0"):
             commands_of(f"GRANT EPSILON {amount} TO bob")
+    for setting in ("SET extra_float_digits = 3", "set x to 'a;b', \"c;d\"", "SET\nTIME ZONE 'UTC'"):
+        assert commands_of(f"{setting}; SHOW POOL") == [Command("SET"), Command("SHOW", ("POOL",))]
+    for text in ("SET x = 'no end", "SETTLE x"):
+        with pytest.raises(SyntaxProblem):
+            commands_of(text)
     for text, _ in HELP:
         assert commands_of(text.partition(";")[0].replace(" id", " 7").replace(" n ", " 0.5 "))
 
@@ -109,6 +114,7 @@ def test_an_operator_sees_and_steers_a_running_proxy(shop: RealDatabase, tmp_pat
                 bob.execute(b"SELECT 1")
             for text, error in (
                 ("KILL 1", psycopg.errors.UndefinedObject),
+                (f"KILL {'9' * 5000}", psycopg.errors.UndefinedObject),
                 ("FORGIVE bob", psycopg.errors.ObjectNotInPrerequisiteState),
                 ("SELECT 1", psycopg.errors.SyntaxError),
             ):
