@@ -4,14 +4,17 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from threading import Event
 
 import psycopg
 import pytest
 
 from tests.conftest import RealDatabase, make_shop
 from tests.console.web import PORT, RULES, Visitor, port_of
+from tests.server.relay import eventually
 from tests.support.running import Noisegate, noisegate
 
 CONTEXT = ssl._create_unverified_context()
@@ -87,3 +90,28 @@ def test_the_login_has_short_fields(running: Noisegate) -> None:
     assert visitor.log_in("root", "x" * 40_000).status == 413
     assert visitor.log_in("root", "x" * 900).status == 403
     assert visitor.get("/login/").status == 404
+
+
+def test_those_who_wait_after_wrong_passwords_keep_nobody_from_the_login(running: Noisegate) -> None:
+    port = port_of(running)
+
+    has_come = Event()
+
+    def guess(number: int) -> None:
+        guesser = Visitor(port, address=f"127.3.0.{number % 6 + 1}")
+        while not has_come.wait(0.2):
+            guesser.log_in("ada", "wrong")
+
+    def is_full() -> bool:
+        refused = [str(event["sqlstate"]) for event in running.events("login_refused")]
+        return refused.count("53300") > 20
+
+    with ThreadPoolExecutor(72) as threads:
+        guesses = [threads.submit(guess, number) for number in range(72)]
+        try:
+            assert eventually(is_full, seconds=30)
+            assert Visitor(port).log_in("ada").headers["location"] == "/me"
+        finally:
+            has_come.set()
+        for each in guesses:
+            each.result()

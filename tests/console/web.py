@@ -37,6 +37,7 @@ class Visitor:
     cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     has_tls: bool = True
+    address: str = "127.0.0.1"
 
     def get(self, path: str) -> Reply:
         return self._ask("GET", path, None)
@@ -58,7 +59,7 @@ class Visitor:
     def _ask(self, method: str, path: str, body: str | None) -> Reply:
         context = ssl._create_unverified_context()
         connection = (
-            HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
+            HTTPSConnection("127.0.0.1", self.port, timeout=60, source_address=(self.address, 0), context=context)
             if self.has_tls
             else HTTPConnection("127.0.0.1", self.port, timeout=60)
         )

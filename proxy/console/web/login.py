@@ -112,11 +112,13 @@ class Door:
         return all(verifier in valid for verifier in visit.verifiers)
 
     async def _check(self, user: str, password: str, peer: str) -> None:
-        if self._waiting.total() >= _MOST_WAITING or self._waiting[peer] >= _MOST_OF_ONE_ADDRESS:
+        seconds = self.context.failures.seconds(peer, user, _now())
+        is_full = seconds and self._waiting.total() >= _MOST_WAITING  # who was not wrong before takes milliseconds
+        if is_full or self._waiting[peer] >= _MOST_OF_ONE_ADDRESS:
             raise LoginRefused("53300", "too many logins at once; try again in a moment")
         self._waiting[peer] += 1
         try:
-            await asyncio.sleep(self.context.failures.seconds(peer, user, _now()))
+            await asyncio.sleep(seconds)
             exchange = await self.context.accounts.exchange(Attempt(user, peer))
             async with self._turns:
                 await asyncio.to_thread(_prove, exchange, user, password)
