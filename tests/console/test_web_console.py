@@ -100,8 +100,8 @@ def test_a_cookie_is_closed_to_scripts_and_other_sites_and_new_at_the_login(visi
     first = visitor.get("/login").headers["set-cookie"]
     before = visitor.cookie
     second = visitor.log_in("root").headers["set-cookie"]
-    for given in (first, second):
-        assert given.startswith("__Host-noisegate=")
+    for given, name in ((first, "__Host-noisegate-login"), (second, "__Host-noisegate")):
+        assert given.startswith(f"{name}=")
         assert {"HttpOnly", "Path=/", "SameSite=strict", "Secure"} == set(given.split("; ")[1:])
     assert visitor.cookie != before
     assert Visitor(visitor.port, before).get("/health").status == 303

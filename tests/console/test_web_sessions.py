@@ -7,7 +7,7 @@ from pathlib import Path
 from proxy.load_logins import line_of
 from proxy.wire.scram import Verifier
 from tests.conftest import RealDatabase
-from tests.console.web import PORT, Visitor, port_of
+from tests.console.web import PORT, RULES, Visitor, port_of
 from tests.server.relay import eventually
 from tests.support import shop as shop_data
 from tests.support.running import noisegate
@@ -16,6 +16,17 @@ SALT = bytes(range(16))
 OLD, NEW = (Verifier.of_password(word, SALT) for word in ("old", "new"))
 WITHOUT_ANALYSTS = shop_data.RULES[: shop_data.RULES.index("analysts:")]
 QUERY = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = $1 AND rolcanlogin"
+
+
+def test_no_other_site_takes_the_cookie_away(shop: RealDatabase, tmp_path: Path) -> None:
+    """What another site's link or form brings to us comes without the cookie, and what we set then is kept."""
+    with noisegate(tmp_path, shop.reader_dsn, rules=RULES, arguments=PORT) as running:
+        visitor, stranger = Visitor(port_of(running)), Visitor(port_of(running))
+        visitor.log_in("root")
+        replies = [stranger.get("/health"), stranger.get("/login"), stranger.post("/logout", token="")]
+        assert not [reply for reply in replies if reply.headers.get("set-cookie", "").startswith("__Host-noisegate=")]
+        assert "set-cookie" not in visitor.post("/logout", token="0" * 64).headers
+        assert visitor.get("/health").status == 200
 
 
 def test_a_password_that_is_changed_in_the_database_ends_the_session(shop: RealDatabase, tmp_path: Path) -> None:

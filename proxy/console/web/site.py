@@ -57,6 +57,7 @@ class Site:
         self._door, self._find_house, self._has_tls = door, find_house, has_tls
         self._visits = Visits()
         self._cookie = "__Host-noisegate" if has_tls else "noisegate"
+        self._login_cookie = f"{self._cookie}-login"  # of its own: who follows a link to us comes without the other one
         routes = [
             Route("/", self._home),
             Route("/static/{name}", _static),
@@ -77,21 +78,25 @@ class Site:
         return RedirectResponse("/login" if visit is None else _HOME[visit.role], 303)
 
     async def _login(self, request: Request) -> Response:
-        number, visit = await self._visitor(request)
+        _, visit = await self._visitor(request)
         if visit is not None:
             return RedirectResponse(_HOME[visit.role], 303)
+        number = self._login_number(request)
         cookie = "" if number else self._visits.new_cookie()
         return self._login_page(number or cookie.partition(".")[0], cookie)
+
+    def _login_number(self, request: Request) -> str | None:
+        return self._visits.number_of(request.cookies.get(self._login_cookie, ""))
 
     def _login_page(self, number: str, cookie: str = "", error: str = "", status: int = 200) -> Response:
         values = plain({"token": self._visits.token(number), "error": error})
         response = HTMLResponse(rendered("login.html", **values), status)
         if cookie:
-            self._set_cookie(response, cookie)
+            self._set_cookie(response, self._login_cookie, cookie)
         return response
 
     async def _log_in(self, request: Request) -> Response:
-        number, _ = await self._visitor(request)
+        old_number, number = (await self._visitor(request))[0], self._login_number(request)
         form = await read_form(request, MOST_STRANGERS_BYTES)
         if number is None or not self._is_ours(request, number, form["token"]):
             return self._login_again("The login page was open for too long. Try again.")
@@ -102,9 +107,10 @@ class Site:
             return self._login_page(
                 number, error=f"{refused.message[:1].upper()}{refused.message[1:]}.{hint}", status=403
             )
-        self._visits.end(number)
+        if old_number is not None:
+            self._visits.end(old_number)
         response = RedirectResponse(_HOME[visit.role], 303)
-        self._set_cookie(response, self._visits.begin(visit))
+        self._set_cookie(response, self._cookie, self._visits.begin(visit))
         return response
 
     def _login_again(self, error: str) -> Response:
@@ -114,10 +120,10 @@ class Site:
     async def _log_out(self, request: Request) -> Response:
         number, visit = await self._visitor(request)
         form = await read_form(request, MOST_STRANGERS_BYTES)
+        response = RedirectResponse("/login", 303)
         if number is not None and visit is not None and self._is_ours(request, number, form["token"]):
             self._visits.end(number)
-        response = RedirectResponse("/login", 303)
-        self._set_cookie(response, self._visits.new_cookie())
+            self._set_cookie(response, self._cookie, self._visits.new_cookie())
         return response
 
     def _page(self, handler: Handler, role: Role) -> Callable[[Request], Awaitable[Response]]:
@@ -130,7 +136,7 @@ class Site:
             if number is None:  # of a gateway's user, who has not seen a form yet
                 query = f"?{request.url.query}" if request.url.query else ""
                 response: Response = RedirectResponse(f"{request.url.path}{query}", 303)
-                self._set_cookie(response, self._visits.new_cookie())
+                self._set_cookie(response, self._cookie, self._visits.new_cookie())
                 return response
             if visit.role != role:
                 return _message(404, "There is no such page", f"You are logged in as the {visit.role} {visit.user}.")
@@ -166,8 +172,8 @@ class Site:
         same_site = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
         return of_ours and same_site and self._visits.is_token(number, token)
 
-    def _set_cookie(self, response: Response, cookie: str) -> None:
-        response.set_cookie(self._cookie, cookie, path="/", secure=self._has_tls, httponly=True, samesite="strict")
+    def _set_cookie(self, response: Response, name: str, cookie: str) -> None:
+        response.set_cookie(name, cookie, path="/", secure=self._has_tls, httponly=True, samesite="strict")
 
 
 class _Guard:
