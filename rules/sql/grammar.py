@@ -122,11 +122,8 @@ def _printed(data: bytes) -> str:
 
 def deparse_expression(node: Json) -> str:
     """One expression as canonical text."""
-    return deparse({"SelectStmt": _select_of(node)}).removeprefix("SELECT ")
-
-
-def _select_of(node: Json) -> Node:
-    return {"targetList": [{"ResTarget": {"val": node}}], "limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE"}
+    select: Node = {"targetList": [{"ResTarget": {"val": node}}], "limitOption": "LIMIT_OPTION_DEFAULT"}
+    return deparse({"SelectStmt": select | {"op": "SETOP_NONE"}}).removeprefix("SELECT ")
 
 
 def shape(tree: Node) -> str:
