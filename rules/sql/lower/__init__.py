@@ -83,6 +83,8 @@ def _syntax(spelling: Spelled) -> Query:
         check_agreement(spelling.tree, query)
         known = _Structure(copied(spelling.tree), query, {})
         if len(text) <= _LONGEST:  # trees of longer ones may also be deeper than Python compares
+            if sum(map(len, _KEPT)) > _ROOM:
+                _KEPT.clear()
             _keep(_KEPT, text, known, _MOST_KEPT)
     template = known.templates.get(spelling.names)
     if template is None:
@@ -98,6 +100,7 @@ def _keep(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
 
 
 _LONGEST: Final = 20_000  # characters
+_ROOM: Final = 400_000  # characters of all texts: each has some fifty times as many bytes around it
 _MOST_KEPT: Final = 256
 _MOST_NAMED: Final = 8  # templates of one structure
 _KEPT: dict[str, _Structure] = {}
