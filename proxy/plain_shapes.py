@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
-from itertools import repeat
+from itertools import chain, repeat
 from types import NoneType
 from typing import Any, Final
 
@@ -35,11 +35,16 @@ class Shape:
     encode: Encode
     decode: Decode
     is_bare: bool = False  # whether checking its JSON type is all there is to do
+    items: frozenset[type] = frozenset()  # of a tuple whose items are bare: their types in JSON
 
 
 def sequence(item: Shape) -> Shape:
     """A tuple of any length."""
-    inner_encode, inner_decode, kinds = item.encode, item.decode, item.kinds
+    if item.is_bare:
+        return _row(item.kinds)
+    if item.items:
+        return _rows(item.items)
+    inner_encode, inner_decode = item.encode, item.decode
 
     def encode(value: Any) -> Json:
         if type(value) is not tuple:
@@ -51,19 +56,47 @@ def sequence(item: Shape) -> Shape:
             raise Malformed("not a tuple")
         return tuple(map(inner_decode, data, repeat(depth)))
 
-    def encode_bare(value: Any) -> Json:
+    return Shape(_LIST, encode, decode)
+
+
+def _row(kinds: frozenset[type]) -> Shape:
+    """A tuple of what stands in JSON as it is."""
+
+    def encode(value: Any) -> Json:
         if type(value) is not tuple or not kinds.issuperset(map(type, value)):
             raise Malformed("not a tuple")
         return list(value)
 
-    def decode_bare(data: Any, _: int) -> Any:
+    def decode(data: Any, _: int) -> Any:
         if type(data) is not list or not kinds.issuperset(map(type, data)):
             raise Malformed("not a tuple")
         return tuple(data)
 
-    if item.is_bare:
-        return Shape(frozenset((list,)), encode_bare, decode_bare)
-    return Shape(frozenset((list,)), encode, decode)
+    return Shape(_LIST, encode, decode, items=kinds)
+
+
+def _rows(kinds: frozenset[type]) -> Shape:
+    """A tuple of such tuples, as lists of groups are, of which there may be thousands: without a call for each."""
+
+    def encode(value: Any) -> Json:
+        if type(value) is not tuple or not _TUPLE.issuperset(map(type, value)):
+            raise Malformed("not a tuple of tuples")
+        if not kinds.issuperset(map(type, chain.from_iterable(value))):
+            raise Malformed("not a tuple")
+        return list(map(list, value))
+
+    def decode(data: Any, _: int) -> Any:
+        if type(data) is not list or not _LIST.issuperset(map(type, data)):
+            raise Malformed("not a tuple of tuples")
+        if not kinds.issuperset(map(type, chain.from_iterable(data))):
+            raise Malformed("not a tuple")
+        return tuple(map(tuple, data))
+
+    return Shape(_LIST, encode, decode)
+
+
+_LIST: Final[frozenset[type]] = frozenset((list,))
+_TUPLE: Final[frozenset[type]] = frozenset((tuple,))
 
 
 def tuple_of(items: Sequence[Shape]) -> Shape:
@@ -80,7 +113,7 @@ def tuple_of(items: Sequence[Shape]) -> Shape:
             raise Malformed("not such a tuple")
         return tuple([decoder(item, depth) for decoder, item in zip(decoders, data, strict=True)])
 
-    return Shape(frozenset((list,)), encode, decode)
+    return Shape(_LIST, encode, decode)
 
 
 def set_of(items: Shape) -> Shape:
@@ -96,7 +129,7 @@ def set_of(items: Shape) -> Shape:
             raise Malformed("twice in a set")
         return made
 
-    return Shape(frozenset((list,)), encode, decode)
+    return Shape(_LIST, encode, decode)
 
 
 def mapping_of(pairs: Shape) -> Shape:
@@ -112,7 +145,7 @@ def mapping_of(pairs: Shape) -> Shape:
             raise Malformed("twice in a mapping")
         return made
 
-    return Shape(frozenset((list,)), encode, decode)
+    return Shape(_LIST, encode, decode)
 
 
 def literal(values: Sequence[Any]) -> Shape:

@@ -222,6 +222,28 @@ def test_depth_has_an_end_in_both_directions() -> None:
         TREES.decode(b"[" * 100_000 + b"]" * 100_000)
 
 
+ROWS: Codec[tuple[tuple[str | None, ...], ...]] = Codec(tuple[tuple[str | None, ...], ...])
+
+
+@given(st.lists(st.lists(st.none() | st.text(), max_size=3).map(tuple), max_size=5).map(tuple))
+def test_rows_of_texts_are_what_they_were(rows: tuple[tuple[str | None, ...], ...]) -> None:
+    assert ROWS.decode(ROWS.encode(rows)) == rows
+
+
+@pytest.mark.parametrize(
+    "data", ["{}", "1", "[1]", '["ab"]', "[[1]]", "[[[]]]", "[[true]]", '[["a"], null]', '[["a", 1]]']
+)
+def test_what_is_no_row_of_texts_is_not_read(data: str) -> None:
+    with pytest.raises(Malformed):
+        ROWS.decode(data.encode())
+
+
+@pytest.mark.parametrize("value", [[("a",)], (["a"],), ("ab",), ((1,),), (("a", True),), ((("a",),),), ("",), None])
+def test_what_is_no_row_of_texts_is_not_written(value: Any) -> None:
+    with pytest.raises(Malformed):
+        ROWS.encode(value)
+
+
 @pytest.mark.parametrize(
     "value",
     [Other("a", 1, False, 1), Leaf(1, 1), Leaf("a", True), Leaf(Suit.HEARTS, 1), Leaf("\ud800", 1), "a", None],  # type: ignore[arg-type]
