@@ -37,6 +37,7 @@ from proxy.plain_shapes import (
 Value = TypeVar("Value")
 
 MOST_DEPTH: Final = 200  # classes within classes
+_QUOTED: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[01])")  # half a character, or one that needs no escape
 
 
@@ -71,7 +72,7 @@ class Codec(Generic[Value]):
                 raise Malformed("an escape that is not written so")
             value: Value = self._shape.decode(_LOADS.decode(text), 0)
         except RecursionError as error:
-            raise TooDeep("lists within lists") from error
+            raise (TooDeep if _is_closed(data) else Malformed)("lists within lists") from error
         except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
             raise Malformed("no plain data") from error
         return value
@@ -218,6 +219,12 @@ def _tagged(shapes: Sequence[tuple[type, Shape]]) -> Shape:
         return decoders[data[0]](data[1], depth)
 
     return Shape(frozenset((list, NoneType) if has_none else (list,)), encode, decode)
+
+
+def _is_closed(data: bytes) -> bool:
+    """Return whether lists that are too deep to be read end as often as they begin."""
+    plain = _QUOTED.sub(b"", data)
+    return plain.count(b"[") == plain.count(b"]")
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

@@ -219,7 +219,10 @@ def test_depth_has_an_end_in_both_directions() -> None:
     with pytest.raises(TooDeep):
         TREES.decode(TREES.encode(Tree(above=deep)))
     with pytest.raises(TooDeep):
-        TREES.decode(b"[" * 100_000 + b"]" * 100_000)
+        TREES.decode(b"[" * 100_000 + b'"[[\\"["' + b"]" * 100_000)
+    with pytest.raises(Malformed, match="lists") as raised:
+        TREES.decode(b"[" * 100_000 + b'"]"' + b"]" * 99_999)
+    assert raised.type is Malformed
 
 
 ROWS: Codec[tuple[tuple[str | None, ...], ...]] = Codec(tuple[tuple[str | None, ...], ...])
