@@ -1,6 +1,7 @@
 """Real clients log in, and what they read when they may not."""
 
 import asyncio
+import shutil
 import ssl
 import subprocess
 from collections.abc import Callable
@@ -78,7 +79,13 @@ def ask_pg8000(relay: Relay, user: str, password: str, trust: ssl.SSLContext | N
     return answer
 
 
-CLIENTS = [ask_psql, ask_psycopg, ask_psycopg2, ask_asyncpg, ask_pg8000]
+CLIENTS = [
+    pytest.param(
+        ask_psql,
+        marks=pytest.mark.skipif(shutil.which("psql") is None, reason="no psql on the PATH; the wheel's knows no TLS"),
+    ),
+    *(ask_psycopg, ask_psycopg2, ask_asyncpg, ask_pg8000),
+]
 
 
 @pytest.fixture(scope="module")
