@@ -34,7 +34,7 @@ class Binding:
     leaf: Leaf
     context: PlannerContext
     setting: EvalContext
-    _bound: dict[s.Expression, Expression] = field(default_factory=dict, repr=False, compare=False)
+    _bound: dict[s.Expression, Expression] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def bind(self, expression: s.Expression) -> Expression:
         """A whole expression; an open literal in the end is a text. A sum and an average of one share it."""

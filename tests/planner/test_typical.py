@@ -39,6 +39,15 @@ def test_other_bounds_blocks_and_statistics_are_other_questions(planner: Planner
     assert len(set(names)) == len(names)
 
 
+def test_one_statistic_may_stand_in_several_typical_values(planner: Planner) -> None:
+    asked = (f"{RATIO}, 0, 500", f"{RATIO}, 0, 400", f"{RATIO}, 0, 500, 60", f"{RATIO}, 0, 500")
+    together = choices(planner.plan(f"SELECT {', '.join(f'noisegate.typical({text})' for text in asked)} FROM orders"))
+    alone = [choices(planner.plan(f"SELECT noisegate.typical({text}) FROM orders"))[0] for text in asked[:3]]
+
+    assert [choice.candidates for choice in together] == [choice.candidates for choice in alone]
+    assert len({choice.name for choice in together}) == 3
+
+
 def test_blocks_follow_from_epsilon_and_from_the_groups_of_a_unit(planner: Planner) -> None:
     by_status = "SELECT status, noisegate.typical(avg(amount), 0, 500) FROM orders GROUP BY status"
     (whole,) = choices(planner.plan("SELECT noisegate.typical(avg(amount), 0, 500) FROM orders"))
