@@ -285,9 +285,11 @@ def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | No
     items = domain.items_of(key.domain, limit)
     if items is None:
         return None
+    if key.type.kind == "float" and not all(map(_is_short, items)):  # others may not even fit in a double
+        return None
     shown = _shown_as(key)
     texts = [text_of(item, shown, time_zone) for item in items]
-    if None in texts or (key.type.kind == "float" and not all(map(_is_short, items))):
+    if None in texts:
         return None
     return (*zip(items, texts, strict=True), *([(None, None)] if key.nullable else []))
 
