@@ -3,10 +3,10 @@
 python -m tests.bench.planning               # TPC-H's questions, a minute
 python -m tests.bench.planning --times 100
 
-A question stands in a new text each time: first of a shape that is known, as when other constants are asked for, then
-under a new name, so that nothing of its shape is known. `took` is the time from question to answer, both pipes
-included; `own` is the processor time of the worker. Questions that ask the database first (NeedsInner) are timed to
-that point.
+A question stands in a new text each time: first in one that says the same, as when other constants are asked for, then
+under a new name, so that nothing that is kept by the names is found. `took` is the time from question to answer, both
+pipes included; `own` is the processor time of the worker. Questions that ask the database first (NeedsInner) are timed
+to that point.
 """
 
 import argparse
@@ -69,9 +69,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=30, help="that each question is planned (default: 30)")
     times = parser.parse_args().times
     names = {question.name: question.sql for question in tpch.TPCH}
-    known = measured(tpch.policy(), _catalog(), {name: f"{sql} -- NUMBER" for name, sql in names.items()}, times)
-    new = measured(tpch.policy(), _catalog(), {name: _renamed(sql) for name, sql in names.items()}, times)
-    print(f"{'':52}{'known shape':>20}{'new shape':>20}")
+    policy, catalog = tpch.policy(), _catalog()
+    known = measured(policy, catalog, {name: f"{sql} -- NUMBER" for name, sql in names.items()}, times)
+    new = measured(policy, catalog, {name: _renamed(sql) for name, sql in names.items()}, times)
+    print(f"{'':52}{'as before':>20}{'under new names':>20}")
     print(f"{'':52}{'took':>10}{'own':>10}{'took':>10}{'own':>10}")
     for name, times_known in known.items():
         times_new = new.get(name, Times(float("nan"), float("nan")))
