@@ -183,9 +183,11 @@ def _pinned(links: tuple[Expression, ...], facts: Facts, other: Facts) -> set[in
         match link:
             case Apply(name="=", arguments=(one, two)):
                 for column, computed in ((one, two), (two, one)):
+                    if not isinstance(column, Column) or column.id not in own:
+                        continue
                     known = ids_in(computed)
-                    if isinstance(column, Column) and column.id in own and known and known <= others:
-                        pinned |= {column.id} if have_one_equality(column.type, computed.type) else set()
+                    if known and known <= others and have_one_equality(column.type, computed.type):
+                        pinned.add(column.id)
     return pinned
 
 

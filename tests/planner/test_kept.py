@@ -20,7 +20,7 @@ from rules.planner.planner import plan
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from rules.sql import grammar, lower
-from rules.sql.grammar import names_of, parse, parse_kept
+from rules.sql.grammar import fingerprint, names_of, parse, parse_kept
 from rules.sql.read import read
 from rules.sql.selects import query_of
 from tests.conftest import RealDatabase
@@ -77,6 +77,8 @@ def test_new_rules_of_a_table_are_read_anew(shop: RealDatabase) -> None:
         ("select a from t where b = $1 and c in (1, 2)", "SELECT a FROM t WHERE b = $1 AND c IN (?, ?)"),
         ("select a from t where b = NULL and c in (1, 2)", "SELECT a FROM t WHERE b = ? AND c IN (?, ?)"),
         ("select a, b from t limit 3", "SELECT a, b FROM t LIMIT ?"),
+        ("/* x */ select a from t /* y /* z */ */ where b = '--' -- who asks", "SELECT a FROM t WHERE b = ?"),
+        ("select 'a'\n'b', \"--\" /* c */ from t", 'SELECT ?, "--" FROM t'),
         ("select * from json_table('[1]', '$[*]' columns (a int path '$'))", ""),
     ],
 )
@@ -86,6 +88,17 @@ def test_shapes_are_the_same_whatever_was_asked_before(text: str, shape: str, mo
     assert names_of(text, query)[1] == names_of(text, query)[1] == shape
     monkeypatch.setattr(grammar, "_SHAPES", {})
     assert names_of(text, query) == names_of(text, query)
+
+
+def test_comments_make_no_other_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: dict[str, str] = {}
+    monkeypatch.setattr(grammar, "_SHAPES", shapes)
+    texts = [f"select a -- asked by {who}\nfrom t where b = {who} /* {who} */" for who in range(3)]
+
+    names = {names_of(text, query_of(parse(text)[0].tree)) for text in texts}
+
+    assert names == {(fingerprint("select a from t where b = 1"), "SELECT a FROM t WHERE b = ?")}
+    assert len(shapes) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from google.protobuf import json_format
 from postgast import pg_query_pb2
 
-from rules.sql.grammar import deparse, encode_statement, parse, trees_without_places
+from rules.sql.encode_tree import encode_statement
+from rules.sql.grammar import deparse, parse, trees_without_places
 from rules.sql.tree import same, walk
 
 TEXTS = (

@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from rules.sql.grammar import Unreadable, deparse, fence, parse
+from rules.sql.encode_tree import fence
+from rules.sql.grammar import Unreadable, deparse, parse
 from rules.sql.tree import Json, kind, same
 
 CONDITIONS = (
