@@ -8,7 +8,7 @@ from rules.catalog import Table, TableName
 from rules.planner.plan import PreviewRows, TemporaryView
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
-from rules.sql.tree import TREES, Json, Node, items, kind, strings
+from rules.sql.tree import Json, Node, items, kind, strings
 from rules.twin_types import TEXT, is_on_twin, usable_types
 
 Columns = tuple[tuple[str, str], ...]  # name and type
@@ -87,26 +87,27 @@ def source(text: str) -> Node:
 
 def _note(node: Json, hidden: frozenset[str], tables: set[tuple[str | None, str]]) -> None:
     """Tables, and those that columns name with their schema."""
-    if type(node) is list:
-        for child in node:
-            if type(child) in TREES:
-                _note(child, hidden, tables)
-    elif type(node) is dict:
-        if isinstance(body := node.get("RangeVar"), dict):
+    waiting = [node]
+    while waiting:
+        tree = waiting.pop()
+        if type(tree) is list:
+            waiting += tree
+        elif type(tree) is not dict:
+            continue
+        elif "RangeVar" in tree and isinstance(body := tree["RangeVar"], dict):
             schema, relation = body.get("schemaname"), str(body.get("relname"))
             if schema is not None or relation not in hidden:
                 tables.add((None if schema is None else str(schema), relation))
-            return
-        if isinstance(body := node.get("ColumnRef"), dict):
+        elif "ColumnRef" in tree and isinstance(body := tree["ColumnRef"], dict):
             if len(fields := items(body, "fields")) > 2:
                 schema, relation = strings(fields[-3:-1])
                 tables.add((schema, relation))
-            return
-        if isinstance(clause := node.get("withClause"), dict):
-            hidden = _note_ctes(clause, hidden, tables)
-        for key, child in node.items():
-            if type(child) in TREES and key not in _APART:
-                _note(child, hidden, tables)
+        elif "withClause" in tree or "lockingClause" in tree:
+            clause = tree.get("withClause")
+            inside = _note_ctes(clause, hidden, tables) if isinstance(clause, dict) else hidden
+            _note([child for key, child in tree.items() if key not in _APART], inside, tables)
+        else:
+            waiting += tree.values()
 
 
 _APART = frozenset(("withClause", "lockingClause"))  # FOR UPDATE OF t names an item of FROM, not a table

@@ -11,7 +11,7 @@ from rules.sql.normalize.nodes import AGGREGATES
 from rules.sql.selects import query_of
 from rules.sql.statement import Kind, Reading, RelationName, Statement
 from rules.sql.system_views import REQUEST, REQUESTS, SCHEMA
-from rules.sql.tree import TREES, Json, Node, bodies, holders, items, kind, strings
+from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
 _MOST_SHAPE: Final = 2_000  # characters
 KINDS = {
@@ -104,23 +104,23 @@ def _relations(tree: Json, positions: _Positions) -> list[RelationName]:
 
 
 def _look(node: Json, hidden: frozenset[str], positions: _Positions, found: list[RelationName]) -> None:
-    if type(node) is list:
-        for child in node:
-            _look(child, hidden, positions, found)
-    if type(node) is not dict:
-        return
-    body = node.get("RangeVar", node if "relname" in node and "inh" in node else None)
-    if isinstance(body, dict):
-        schema, relation = body.get("schemaname"), str(body.get("relname", ""))
-        if schema is not None or relation not in hidden:
-            found.append(RelationName(None if schema is None else str(schema), relation, positions.of(body)))
-        return
-    clause = node.get("withClause")
-    if isinstance(clause, dict):
-        hidden = _look_into_ctes(clause, hidden, positions, found)
-    for key, child in node.items():
-        if type(child) in TREES and key != "withClause":
-            _look(child, hidden, positions, found)
+    waiting = [node]
+    while waiting:
+        tree = waiting.pop()
+        if type(tree) is list:
+            waiting += reversed(tree)
+        if type(tree) is not dict:
+            continue
+        body = tree.get("RangeVar", tree if "relname" in tree and "inh" in tree else None)
+        if isinstance(body, dict):
+            schema, relation = body.get("schemaname"), str(body.get("relname", ""))
+            if schema is not None or relation not in hidden:
+                found.append(RelationName(None if schema is None else str(schema), relation, positions.of(body)))
+        elif isinstance(clause := tree.get("withClause"), dict):
+            inside = _look_into_ctes(clause, hidden, positions, found)
+            _look([child for key, child in tree.items() if key != "withClause"], inside, positions, found)
+        else:
+            waiting += reversed(tree.values())
 
 
 def _look_into_ctes(
