@@ -4,7 +4,7 @@ Every node but a Scan is made here. A join, union or grouping of which nothing i
 number is believed: `proved` comes from unique keys alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -102,7 +102,7 @@ def projected(
 
 
 def joined(
-    kind: JoinKind, left: Node, right: Node, holding: Expression, *, number: int, inner_where: Expression = TRUE
+    kind: JoinKind, left: Node, right: Node, holding: Expression, *, number: int, inner_where: Iterable[Expression] = ()
 ) -> Node:
     """A join of two relations; `inner_where` may link the units too where no rows are extended with NULLs.
 
@@ -111,7 +111,7 @@ def joined(
     one, two = left.facts, right.facts
     if _keeps_public_rows(kind, one, two):
         return _with_absent(left, right, holding, number)
-    links = tuple(conjuncts(holding)) + (tuple(conjuncts(inner_where)) if kind == "inner" else ())
+    links = (*conjuncts(holding), *(inner_where if kind == "inner" else ()))
     is_tied = False
     if one.unit is None or two.unit is None:
         unit = one.unit or two.unit

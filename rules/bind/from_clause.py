@@ -214,12 +214,10 @@ def _join_next(
     for place, (name, node) in enumerate(waiting):
         known = {column.id for column in (*made.facts.columns, *node.facts.columns)}
         here = [condition for condition in conditions if ids_in(condition) <= known]
-        links = (*(condition for condition in conditions if condition in here), *where)
+        links = [condition for condition in where if ids_in(condition) <= known]
         try:
             with pointing_at(name):
-                following = joined(
-                    "inner", made, node, all_of(tuple(here)), number=state.fresh(), inner_where=all_of(links)
-                )
+                following = joined("inner", made, node, all_of(tuple(here)), number=state.fresh(), inner_where=links)
         except Refusal as lateral:
             refusal = refusal or lateral
             continue
@@ -281,11 +279,6 @@ def provisional(tree: Tree) -> dict[int, Column]:
                 left = columns[first]
                 columns[number] = Column(number, left.type, name=left.name)
     return columns
-
-
-def is_joined(tree: Tree) -> bool:
-    """Return whether FROM has more than one part, whose units conditions may link."""
-    return isinstance(tree, _Pair)
 
 
 def is_public(tree: Tree) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from rules.algebra.nodes import Node
 from rules.algebra.unit_facts import filtered, joined
 from rules.bind.expression import Binding
-from rules.bind.from_clause import Tree, bind_from, is_joined, join_sources, leaf_of, names_leaf, provisional
+from rules.bind.from_clause import Tree, bind_from, join_sources, leaf_of, names_leaf, provisional
 from rules.bind.scope import Names, Scope, merge, single
 from rules.bind.semi_joins import as_column
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
@@ -42,13 +42,20 @@ class Lateral:
 def bind_where(
     state: BindState, select: s.Select, tree: Tree, laterals: tuple[Lateral, ...], ctes: Ctes
 ) -> BoundSource:
-    """FROM and WHERE as one relation. Plain conditions over joins are read twice: first to see what links the units."""
+    """FROM and WHERE as one relation.
+
+    Plain conditions over joins are read first to see what links the units, and again where joins have told more of the
+    columns since.
+    """
     conditions, tests = sorted_conditions(select.where)
     deep = tuple(condition for condition in conditions if _is_late(condition, tree.scope, laterals))
     plain = tuple(condition for condition in conditions if condition not in deep)
-    early = bind_conditions(state, plain, names_leaf(tree.scope, provisional(tree))) if is_joined(tree) else ()
-    node = join_sources(state, tree, early)
-    node = filtered(node, all_of(bind_conditions(state, plain, leaf_of(BoundSource(node, tree.scope)))))
+    before = provisional(tree)
+    read = bind_conditions(state, plain, names_leaf(tree.scope, before))
+    node = join_sources(state, tree, read)
+    if any(before.get(column.id) != column for column in node.facts.columns):
+        read = bind_conditions(state, plain, leaf_of(BoundSource(node, tree.scope)))
+    node = filtered(node, all_of(read))
     source = BoundSource(node, tree.scope)
     for lateral in laterals:
         source = with_lateral(state, source, lateral, ctes)

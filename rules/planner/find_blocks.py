@@ -65,6 +65,7 @@ class Leaves:
     keys: list[Json]
     aggregates: list[Json] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)  # of the aggregates, by their spelling
+    _found: dict[int, tuple[Json, int | None]] = field(default_factory=dict)  # by the nodes that were looked for
     _key_kinds: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,7 +77,11 @@ class Leaves:
         return next((number for number, key in enumerate(self.keys) if _is_key(node, key)), None)
 
     def find_aggregate(self, node: Json) -> int | None:
-        return self._numbers.get(spell(spelled_expression(node)))
+        known, number = self._found.get(id(node), (None, None))
+        if known is not node:
+            number = self._numbers.get(spell(spelled_expression(node)))
+            self._found[id(node)] = node, number  # which keeps the node, and with it its identity
+        return number
 
     def note_aggregate(self, node: Json) -> None:
         """Take one more, unless it is known."""

@@ -64,6 +64,7 @@ class _Cover:
     cover: Cover
     known: Mapping[int, Column]  # what conditions say of columns
     tables: list[PublicTables] = field(default_factory=list)
+    columns: list[Mapping[int, Column]] = field(default_factory=list)  # of each of them
     lists: dict[Expression, ListedRows] = field(default_factory=dict)
     same: dict[int, frozenset[int]] = field(default_factory=dict)  # columns that have the value of a column
     resolved: list[Expression | None] = field(default_factory=list)
@@ -77,6 +78,7 @@ class _Cover:
         inner = tuple(condition for table in made.tables for condition in table.conditions)
         made.same = equal_columns((*cover.conditions, *inner), cover.computed)
         made._refer()
+        made.columns = [table.columns() for table in made.tables]
         made._count_days()
         made.resolved = [made._resolve(key) for key in keys]
         return made
@@ -235,8 +237,7 @@ class _Cover:
         days = self.lists.get(Column(column.id, column.type))
         if days is not None:
             return Column(days.number, column.type)
-        for table in self.tables:
-            columns = table.columns()
+        for columns in self.columns:
             for number in sorted(self.same.get(column.id, frozenset([column.id]))):
                 if number in columns and (number == column.id or columns[number].type.kind == column.type.kind):
                     return Column(number, columns[number].type)
@@ -257,21 +258,22 @@ class _Cover:
 
     def _conditions(self) -> list[Expression]:
         """Return what is known to hold of public columns, and which of them are equal because others are."""
-        expressions = [
-            expression
-            for condition in self.cover.conditions
-            if (expression := self._over_public(condition)) is not None
-        ]
-        covered = {number: column for table in self.tables if not table.optional for number, column in _plain(table)}
+        public = self._public()
+        expressions = [condition for condition in self.cover.conditions if is_over(condition, public)]
+        covered = {
+            number: Column(number, column.type)
+            for table, columns in zip(self.tables, self.columns, strict=True)
+            if not table.optional
+            for number, column in columns.items()
+        }
         for group in sorted({tuple(sorted(group & covered.keys())) for group in self.same.values()}):
             for first, second in pairwise(group):
                 one, two = covered[first], covered[second]
                 expressions.append(Apply("=", "({0} = {1})", (one, two), one.type))
         return list(dict.fromkeys(expressions))
 
-    def _over_public(self, expression: Expression) -> Expression | None:
-        covered = {number for table in self.tables for number in table.columns()}
-        return expression if is_over(expression, covered) else None
+    def _public(self) -> frozenset[int]:
+        return frozenset[int]().union(*self.columns)
 
     def _ties(self, table: PublicTables, owned: set[int]) -> tuple[Expression, ...]:
         return tuple(expression for expression in table.on if is_over(expression, owned))
@@ -291,13 +293,8 @@ class _Cover:
         """The public rows and lists that keys are made of, and the public rows that these meet."""
         pieces: list[Piece] = [*self.tables, *self.lists.values()]
         wanted = set(ids_in(*keys))
-        ties = [ids_in(condition) for condition in self._conditions()]
-        ties += [
-            ids_in(expression)
-            for table in self.tables
-            for expression in table.on
-            if self._over_public(expression) is not None
-        ]
+        public, ties = self._public(), [ids_in(condition) for condition in self._conditions()]
+        ties += [ids_in(expression) for table in self.tables for expression in table.on if is_over(expression, public)]
         sources: list[Piece] = []
         while True:
             more = [piece for piece in pieces if piece not in sources and piece.columns().keys() & wanted]
@@ -320,10 +317,6 @@ def _tables(cover: Cover) -> Iterator[PublicTables]:
             within = tuple(condition for condition in inner.conditions if is_over(condition, owned))
             yield PublicTables(inner.public, within, optional=True, on=partner.conditions)
         yield from (replace(table, optional=True) for table in _tables(Cover(partners=inner.partners)))
-
-
-def _plain(table: PublicTables) -> Iterator[tuple[int, Column]]:
-    yield from ((number, Column(number, column.type)) for number, column in table.columns().items())
 
 
 def _clamped(keys: Sequence[Expression], number: int) -> domain.Domain:
