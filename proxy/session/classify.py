@@ -3,7 +3,8 @@
 A text is classified as PostgreSQL reads it, so the settings by which it is read stand here too. Admitted is a client
 encoding in which a byte below 128 is always the ASCII character, and no other bytes ever are one: those that PostgreSQL
 lets a server have. In the others (SJIS, BIG5, GBK, UHC, GB18030, JOHAB) a backslash may be half of a character, so that
-where a string ends depends on who reads it.
+where a string ends depends on who reads it. In EUC_JP, EUC_JIS_2004 and EUC_KR some bytes are other characters to
+Python than to PostgreSQL: a1c1 is U+301C or U+FF5E.
 """
 
 import re
@@ -37,6 +38,9 @@ LEXIS_CHANGED: Final = NotSupported(
 )
 PERIOD_ENDED: Final = NotSupported(
     "the budget period ended while this query string ran", hint="Send the rest of it in another query string."
+)
+ODD_ENCODING: Final = NotSupported(
+    "the session's client_encoding is not supported", hint="SET client_encoding = 'UTF8';"
 )
 HIDDEN_SETTING: Final = NotSupported(
     "set_config is not allowed in this statement, because the proxy cannot track its change",
@@ -74,18 +78,15 @@ ADMITTED: Final = {
     "UTF8": "utf-8",
     "SQL_ASCII": "utf-8",  # no conversion: bytes are the twin's own, which is in UTF8
     "EUC_CN": "gb2312",
-    "EUC_JP": "euc_jp",
-    "EUC_JIS_2004": "euc_jis_2004",
-    "EUC_KR": "euc_kr",
     "KOI8R": "koi8-r",
     "KOI8U": "koi8-u",
     **_NUMBERED,
 }
-"""Codecs by the names under which PostgreSQL reports an encoding."""
+"""Codecs that read as PostgreSQL does, by the names under which it reports an encoding."""
 
 _REFUSED: Final = frozenset(
     "big5 win950 windows950 gb18030 gbk win936 windows936 johab sjis mskanji shiftjis win932 windows932 shiftjis2004 "
-    "uhc win949 windows949 muleinternal euctw".split()
+    "uhc win949 windows949 muleinternal euctw eucjp eucjis2004 euckr".split()
 )  # with their other names, as PostgreSQL compares them
 
 
@@ -122,7 +123,7 @@ def is_nested(name: str, statement: Statement, names: PreparedStatements) -> boo
 
 
 def odd_encoding(name: str) -> Refusal:
-    """For an encoding in which a backslash or a quote may be half of a character."""
+    """For one in which a backslash may be half of a character, or which Python reads in another way."""
     return NotSupported(f'client_encoding "{name}" is not supported', hint="SET client_encoding = 'UTF8';")
 
 

@@ -153,7 +153,8 @@ class Extended:
         if portal.startswith(_NOT_THEIRS) or rest[0].startswith(_RESERVED):
             self.refuse(RESERVED_NAME)
             return None
-        prepared = self._names.find_prepared(self._text(rest[0]))
+        name = self._text(rest[0])
+        prepared = self._names.find_prepared(name)
         if prepared is None and self._names.pending:
             return self._bind_later(raw)
         if prepared is None:
@@ -161,7 +162,7 @@ class Extended:
         elif prepared.statement.kind is Kind.VIEW and (refusal := self._view_refusal(prepared)):
             self.refuse(refusal, statement=prepared.statement)
         elif may_be_private(prepared.statement, self._parts.service, self._names):
-            return self._bind_looked(raw, prepared)
+            return self._bind_looked(raw, name, prepared)
         else:
             self._forward_bind(raw, portal, prepared)
         return None
@@ -187,12 +188,16 @@ class Extended:
         undo = self._names.bind(self._text(name), portal)
         self._relay.send(raw, Expected(Bind.kind, then=undo if name else self._relay.unnamed.binding(undo)))
 
-    async def _bind_looked(self, raw: bytes, prepared: Prepared) -> None:
-        await self._relay.quiet()
+    async def _bind_looked(self, raw: bytes, name: str, prepared: Prepared) -> None:
+        try:
+            await self._relay.learn_lexis()  # the encoding of values and labels may have been set in this pipeline
+        except TwinRefusal as error:
+            self._relay.client.write(error.raw)
+            return
         if self._relay.skipping:
             return
         bind = Bind.decode(raw)
-        if self._names.find_prepared(self._text(bind.statement)) is not prepared:
+        if self._names.find_prepared(name) is not prepared:
             self._forward_bind(raw, bind.portal, None)  # its Parse has failed
             return
         private_request = self._asked(bind, prepared)
@@ -329,5 +334,5 @@ class Extended:
         self._relay.sync(raw, Expected(Sync.kind, then=then if ended else None))
 
     def _text(self, name: bytes) -> str:
-        """A name of the client; what its encoding cannot read has no entry, and stays the twin's business."""
-        return name.decode(self._relay.codec, "replace")
+        """A name of the client; what its encoding cannot read stays as different as it was sent."""
+        return name.decode(self._relay.codec, "surrogateescape")

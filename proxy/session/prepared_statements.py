@@ -194,9 +194,10 @@ def _put(kept: dict[str, Kept], name: str, value: Kept | None) -> None:
 
 
 def _cut(name: str) -> str:
-    return (
-        name if len(name) <= _NAME_BYTES and name.isascii() else name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")
-    )
+    """A name as PostgreSQL keeps those of the protocol: it cuts in the middle of characters too."""
+    if len(name) <= _NAME_BYTES and name.isascii():
+        return name
+    return name.encode("utf-8", "surrogateescape")[:_NAME_BYTES].decode("utf-8", "surrogateescape")
 
 
 NO_PORTAL: Final = b"_ng_none"

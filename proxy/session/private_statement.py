@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
-from proxy.session.classify import HIDDEN_SETTING, WITHOUT_VALUES, without_answer
+from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, WITHOUT_VALUES, without_answer
 from proxy.session.errors import moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
@@ -180,6 +180,8 @@ class Private(Accuracy):
         self, private_request: PrivateRequest, *, sync: bool
     ) -> tuple[SessionState, tuple[tuple[int, ...], tuple[Field, ...]] | None]:
         """The moment, and the types of parameters and columns as PostgreSQL itself finds them."""
+        if not self._relay.lexis.is_admitted:
+            raise ODD_ENCODING
         messages: list[Message] = []
         if private_request.around is not None:
             messages += self._describe_original(private_request)

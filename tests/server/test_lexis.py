@@ -35,6 +35,10 @@ ENCODINGS = [
 ]
 SETTINGS = [*((setting, ODD) for setting in STRINGS), *((setting, HALF) for setting in ENCODINGS)]
 
+_READ_OR_NULL = """
+CREATE FUNCTION pg_temp.read(data bytea, encoding name) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN RETURN convert_from(data, encoding); EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$"""
+
 
 def run(text: bytes) -> list[Message]:
     """In the extended protocol, without Sync."""
@@ -102,6 +106,39 @@ async def test_a_text_after_a_statement_of_the_same_pipeline_is_as_from_postgres
     )
 
 
+@pytest.mark.parametrize("between", [[], [Sync()]], ids=["no Sync", "a Sync"])
+async def test_a_private_statement_is_answered_in_the_encoding_that_the_same_pipeline_has_set(
+    stage: Stage, between: list[Message]
+) -> None:
+    """Its text is ASCII, so that its reading is at hand; its values and labels are not."""
+    client = await stage.client()
+    tagged = b"SELECT count(*), $2::text AS tag FROM orders WHERE amount > $1"
+    assert kinds(await client.ask(Parse(b"tagged", tagged), Sync())) == "1Z"
+    bound = Bind(b"", b"tagged", (), (b"1", b"\xe9")), Execute(b"")
+
+    client.send(*run(b"SET client_encoding = LATIN1"), *between, *bound, Sync(), Query(b"SELECT 'the last'"))
+    frames = await _until_the_last(client)
+
+    assert stage.service.requests[-1].parameters == ("1", "é")
+    assert DataRow((b"42", b"\xe9")).encode() in [frame.raw for frame in frames]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [(b"\xe9", b"\xe8"), (62 * b"a" + "é".encode(), 62 * b"a" + "Ł".encode())],
+    ids=["in an encoding that is not yet reported", "cut in a character"],
+)
+async def test_names_are_as_different_as_postgresql_finds_them(stage: Stage, names: tuple[bytes, bytes]) -> None:
+    client = await stage.client()
+    begin = [] if len(names[0]) > 1 else run(b"SET client_encoding = LATIN1")
+    parses = map(Parse, names, (COUNT, b"SELECT count(*) FROM public.orders"))
+
+    frames = await client.ask(*begin, *parses, Bind(b"", names[0]), Execute(b""), Sync())
+
+    assert kinds(frames).endswith("112DCZ")
+    assert stage.service.requests[-1].text == COUNT.decode()
+
+
 async def test_settings_that_cannot_be_asked_end_the_pipeline_as_any_statement_would(stage: Stage) -> None:
     client = await stage.client()
     await client.ask(Query(b"BEGIN; SELECT 1/0"))
@@ -122,10 +159,11 @@ async def test_a_startup_that_changes_where_strings_end_is_heard(stage: Stage) -
     assert kinds(await client.ask(Query(ODD))) == "TDCZ"
 
 
-@pytest.mark.parametrize("encoding", ["SJIS", "GB18030", "BIG5", "GBK", "UHC", "JOHAB", "SHIFT_JIS_2004"])
-async def test_an_encoding_in_which_a_backslash_may_be_half_of_a_character_is_refused(
-    stage: Stage, encoding: str
-) -> None:
+@pytest.mark.parametrize(
+    "encoding",
+    ["SJIS", "GB18030", "BIG5", "GBK", "UHC", "JOHAB", "SHIFT_JIS_2004", "EUC_JP", "EUC_JIS_2004", "EUC_KR"],
+)
+async def test_an_encoding_that_is_not_read_as_postgresql_reads_it_is_refused(stage: Stage, encoding: str) -> None:
     client = await stage.client()
 
     for text in (f"SET client_encoding = '{encoding}'", f"SET NAMES '{encoding}'"):
@@ -133,6 +171,20 @@ async def test_an_encoding_in_which_a_backslash_may_be_half_of_a_character_is_re
         assert errors(await client.ask(*run(text.encode()), Sync()))[0].sqlstate == "0A000"
     begun = await RawClient.connect(stage.proxied, user="ada", database=DATABASE, client_encoding=encoding)
     assert kinds(await begun.rest()) in ("R", "RE")
+
+
+@pytest.mark.parametrize("setting", ENCODINGS)
+async def test_no_private_statement_is_answered_in_an_encoding_that_was_set_unseen(
+    stage: Stage, setting: bytes
+) -> None:
+    client = await stage.client()
+    await client.ask(Parse(b"tagged", b"SELECT count(*), $2::text AS tag FROM orders WHERE amount > $1"), Sync())
+    await client.ask(Query(setting))
+
+    asked = Bind(b"", b"tagged", (), (b"1", b"\x83\x41")), Execute(b""), Sync()
+    for frames in await client.ask(*asked), await client.ask(Query(COUNT)):
+        assert errors(frames)[0].fields["M"] == "the session's client_encoding is not supported"
+    assert stage.service.answered == 0
 
 
 def test_the_encodings_that_are_refused_are_those_of_postgresql_that_are_not_admitted(twin_cluster: Cluster) -> None:
@@ -157,6 +209,21 @@ def test_an_admitted_encoding_is_the_identity_on_ascii(encoding: str) -> None:
         except UnicodeDecodeError:
             continue
         assert [ord(each) for each in text if each < "\x80"] == [byte for byte in data if byte < 0x80]
+
+
+@pytest.mark.parametrize("encoding", [name for name, codec in ADMITTED.items() if codec != "utf-8"])
+def test_an_admitted_encoding_is_read_and_written_as_postgresql_does(twin_cluster: Cluster, encoding: str) -> None:
+    codec = ADMITTED[encoding]
+    seconds = range(0xA1, 0xFF) if encoding.startswith("EUC") else ()
+    data = [bytes((first,)) for first in range(128, 256)]
+    data += [bytes(pair) for pair in itertools.product(range(0xA1, 0xFF), seconds)]
+    letters = [letter for each in data if (letter := each.decode(codec, "ignore"))]
+    with psycopg.connect(twin_cluster.dsn()) as connection:
+        connection.execute(_READ_OR_NULL)
+        read = connection.execute("SELECT pg_temp.read(d, %s) FROM unnest(%s::bytea[]) AS d", [encoding, data])
+        assert [text for (text,) in read] == [each.decode(codec, "ignore") or None for each in data]
+        written = connection.execute("SELECT convert_to(l, %s) FROM unnest(%s::text[]) AS l", [encoding, letters])
+        assert [data for (data,) in written] == [encoded(letter, codec) for letter in letters]
 
 
 @pytest.mark.parametrize("encoding", ADMITTED)
