@@ -22,6 +22,7 @@ Value = Fraction | str | bool
 DAY = 86_400_000_000  # microseconds
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_LONGEST_NUMBER = 4_000  # beyond, Python takes long, or refuses
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _TIMESTAMP = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?\s*(Z|[+-]\d{2}(?::?\d{2})?)?"
@@ -213,7 +214,7 @@ def add_span(local: int, span: Span) -> int | None:
 
 
 def _number(text: str, sql_type: Type) -> Fraction | None:
-    if _NUMBER.fullmatch(text.strip()) is None:
+    if len(text) > _LONGEST_NUMBER or _NUMBER.fullmatch(text.strip()) is None:
         return None
     number = Fraction(text.strip())
     if sql_type.kind == "integer":

@@ -66,3 +66,8 @@ def test_what_is_no_value_is_not_guessed() -> None:
     for text in ("yesterday", "2024-02-30", "31/12/2024", "2024-01-01 25:00", "infinity", "0044-03-15 BC"):
         assert value.find_value(text, TIMESTAMP) is None
     assert value.find_value("1.5", Type("int4")) is None
+
+
+def test_longer_numbers_than_python_reads_are_no_values() -> None:
+    for text in ("9" * 5_000, f"0.{'0' * 5_000}1"):
+        assert value.find_value(text, Type("numeric")) is None
