@@ -191,9 +191,9 @@ def effect_of(statement: Statement, names: PreparedStatements) -> None:
     match statement.kind:
         case Kind.PREPARE if statement.name is not None:
             inside = replace(statement, kind=Kind.QUERY, text=statement.query, start=0, name=None, query="")
-            names.prepare(statement.name, Prepared(inside, is_as_written=False))
+            names.has_prepared(statement.name, Prepared(inside, is_as_written=False))
         case Kind.DEALLOCATE if statement.name is not None:
-            names.prepare(statement.name, None)
+            names.has_prepared(statement.name, None)
         case Kind.DEALLOCATE:
             names.forget_prepared()
         case Kind.DISCARD if statement.name == "all":

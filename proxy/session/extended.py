@@ -25,7 +25,7 @@ from proxy.session.prepared_statements import (
     RESERVED,
     Portal,
     Prepared,
-    Undo,
+    Settle,
     described_as,
     executed,
     in_formats,
@@ -62,9 +62,8 @@ class Extended:
     def refuse(self, refusal: Refusal, name: bytes = _REFUSED, statement: Statement | None = None) -> None:
         """Let the twin fail, and the client read why. A Parse fails under its own name, which it may have to free."""
         edit = in_place_of_refusal(self._parts.report(refusal, statement))
-        self._relay.send(Parse(name, REFUSED_SQL.encode()).encode(), Expected(Parse.kind, edit))
-        if not name:
-            self._names.prepare("", None)
+        settle = None if name else self._names.prepare("", None)
+        self._relay.send(Parse(name, REFUSED_SQL.encode()).encode(), Expected(Parse.kind, edit, then=settle))
 
     # Parse
 
@@ -121,8 +120,8 @@ class Extended:
             self._prepare(raw, name, Prepared(statement, Parse.decode(raw).types))
 
     def _prepare(self, raw: bytes, name: bytes, prepared: Prepared | None) -> None:
-        undo = self._names.prepare(self._text(name), prepared)
-        self._relay.send(raw, Expected(Parse.kind, then=undo))
+        settle = self._names.prepare(self._text(name), prepared)
+        self._relay.send(raw, Expected(Parse.kind, then=settle))
         if not name:
             self._relay.unnamed_parse = raw
 
@@ -135,7 +134,7 @@ class Extended:
         closes = [Close(STATEMENT, _UNREAD)]
         if not name:
             closes.append(Close(STATEMENT, b""))
-            self._names.prepare("", None)
+            self._names.has_prepared("", None)
         try:
             await self._relay.ask(*closes, parse, *closes, sync=False)
         except TwinRefusal as error:
@@ -155,7 +154,7 @@ class Extended:
             return None
         name = self._text(rest[0])
         prepared = self._names.find_prepared(name)
-        if prepared is None and self._names.pending:
+        if prepared is None and self._names.are_changing:
             return self._bind_later(raw)
         if prepared is None:
             self._forward_bind(raw, portal, None)
@@ -185,26 +184,23 @@ class Extended:
         self._send_bind(raw, name, portal)
 
     def _send_bind(self, raw: bytes, name: bytes, portal: Portal | None) -> None:
-        undo = self._names.bind(self._text(name), portal)
-        self._relay.send(raw, Expected(Bind.kind, then=undo if name else self._relay.unnamed.binding(undo)))
+        settle = self._names.bind(self._text(name), portal)
+        self._relay.send(raw, Expected(Bind.kind, then=settle if name else self._relay.unnamed.binding(settle)))
 
     async def _bind_looked(self, raw: bytes, name: str, prepared: Prepared) -> None:
-        try:
-            await self._relay.learn_lexis()  # the encoding of values and labels may have been set in this pipeline
-        except TwinRefusal as error:
-            self._relay.client.write(error.raw)
-            return
+        await self._relay.quiet()
         if self._relay.skipping:
             return
-        bind = Bind.decode(raw)
         if self._names.find_prepared(name) is not prepared:
-            self._forward_bind(raw, bind.portal, None)  # its Parse has failed
+            await self._bind_later(raw)  # its Parse has failed
             return
+        bind = Bind.decode(raw)
         private_request = self._asked(bind, prepared)
         if private_request is None or self._is_bound_to_fail(prepared.statement):
             self._forward_bind(raw, bind.portal, prepared)
             return
         try:
+            await self._relay.learn_lexis()  # the encoding of values and labels may have been set in this pipeline
             answered = await self._parts.private.answer(private_request, sync=False)
             if answered is None:
                 self._forward_bind(raw, bind.portal, prepared)
@@ -302,7 +298,7 @@ class Extended:
         else:
             self._relay.send(instead.encode(), Expected(instead.kind, no_portal))
 
-    def _after(self, portal: Portal) -> Undo | None:
+    def _after(self, portal: Portal) -> Settle | None:
         effect = portal.effect
         if effect is None:
             return None

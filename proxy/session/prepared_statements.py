@@ -5,7 +5,7 @@ What is relayed untouched is not kept here. SQL's PREPARE and the protocol's Par
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from proxy.session.errors import moved, nowhere
 from proxy.session.replies import Edit, Fate, shape
@@ -44,7 +44,7 @@ class Portal:
 
 
 Kept = TypeVar("Kept", Prepared, Portal)
-Undo = Callable[[Fate], None]
+Settle = Callable[[Fate], None]
 
 
 class _Weighed(dict[str, Prepared]):
@@ -65,8 +65,54 @@ class _Weighed(dict[str, Prepared]):
         super().__delitem__(name)
 
 
+class _Named(Generic[Kept]):
+    """What is kept by name, as it will be once all that is on its way to the twin has succeeded."""
+
+    def __init__(self, kept: dict[str, Kept]) -> None:
+        self.kept: dict[str, Kept] = kept
+        self._decided: dict[str, tuple[int, Kept | None]] = {}  # of some names: changes on their way, and what is now
+
+    @property
+    def is_changing(self) -> bool:
+        return bool(self._decided)
+
+    def change(self, name: str, new: Kept | None) -> Settle | None:
+        """Note a change that is on its way; the twin's fate of it is to be told. None: nothing changes."""
+        name = _cut(name)
+        waiting, now = self._decided.get(name, (0, self.kept.get(name)))
+        if new is None and now is None and not waiting:
+            return None
+        self._decided[name] = waiting + 1, now
+        _put(self.kept, name, new)
+
+        def settle(fate: Fate) -> None:
+            waiting, now = self._decided.pop(name)
+            if fate is Fate.DONE:
+                now = new
+            elif fate is Fate.FAILED and not name:  # PostgreSQL drops the old one first
+                now = None
+            if waiting > 1:
+                self._decided[name] = waiting - 1, now
+            else:
+                _put(self.kept, name, now)
+
+        return settle
+
+    def put(self, name: str, value: Kept | None) -> None:
+        """Note what has happened on the twin."""
+        name = _cut(name)
+        if name in self._decided:
+            self._decided[name] = self._decided[name][0], value
+        else:
+            _put(self.kept, name, value)
+
+    def clear(self) -> None:
+        for name in {*self.kept, *self._decided}:
+            self.put(name, None)
+
+
 class PreparedStatements:
-    """The statements and portals of one session, by name. A change that turns out to have failed is undone."""
+    """The statements and portals of one session, by name."""
 
     def __init__(self, share: QuotaShare, most_views: int = 10_000) -> None:
         self._share = share
@@ -74,8 +120,13 @@ class PreparedStatements:
         self.made_views = 0
         self.pending = 0  # statements on their way that may change names when they have run
         self._views: set[str] = set()  # temporary ones that the session may have, or has had
-        self._prepared = _Weighed(share)
-        self._portals: dict[str, Portal] = {}
+        self._prepared: _Named[Prepared] = _Named(_Weighed(share))
+        self._portals: _Named[Portal] = _Named({})
+
+    @property
+    def are_changing(self) -> bool:
+        """Tell whether a name may mean something else to the twin when all has run that is on its way."""
+        return bool(self.pending) or self._prepared.is_changing
 
     @property
     def are_full(self) -> bool:
@@ -98,10 +149,10 @@ class PreparedStatements:
         return name in self._views or len(self._views) > MOST_VIEWS
 
     def find_prepared(self, name: str) -> Prepared | None:
-        return self._prepared.get(_cut(name))
+        return self._prepared.kept.get(_cut(name))
 
     def find_portal(self, name: str) -> Portal | None:
-        return self._portals.get(_cut(name))
+        return self._portals.kept.get(_cut(name))
 
     def would_nest(self, name: str, target: str) -> bool:
         """Return whether an EXECUTE of `target`, prepared as `name`, would be of another one, or another one of it."""
@@ -110,21 +161,24 @@ class PreparedStatements:
             return True
         return any(
             _cut(prepared.statement.name or "") == _cut(name)
-            for prepared in self._prepared.values()
+            for prepared in self._prepared.kept.values()
             if prepared.statement.kind is Kind.EXECUTE
         )
 
-    def prepare(self, name: str, prepared: Prepared | None) -> Undo | None:
-        """A Parse or PREPARE of this name; None for a statement that needs no look."""
-        return _change(self._prepared, _cut(name), prepared)
+    def prepare(self, name: str, prepared: Prepared | None) -> Settle | None:
+        """A Parse of this name, or its Close, is on its way; None for a statement that needs no look."""
+        return self._prepared.change(name, prepared)
 
-    def bind(self, name: str, portal: Portal | None) -> Undo | None:
-        return _change(self._portals, _cut(name), portal)
+    def has_prepared(self, name: str, prepared: Prepared | None) -> None:
+        """PREPARE or DEALLOCATE of this name has run."""
+        self._prepared.put(name, prepared)
+
+    def bind(self, name: str, portal: Portal | None) -> Settle | None:
+        return self._portals.change(name, portal)
 
     def forget_prepared(self) -> None:
         """DEALLOCATE ALL, DISCARD ALL."""
-        for name in list(self._prepared):
-            del self._prepared[name]
+        self._prepared.clear()
 
     def close(self) -> None:
         """The session is gone."""
@@ -132,13 +186,13 @@ class PreparedStatements:
 
     def portals(self) -> dict[str, Portal]:
         """All that are known now."""
-        return dict(self._portals)
+        return dict(self._portals.kept)
 
     def forget_portals(self, ended: dict[str, Portal]) -> None:
         """The transaction of these is over; others may have been bound in the next one already."""
         for name, portal in ended.items():
-            if self._portals.get(name) is portal:
-                del self._portals[name]
+            if self._portals.kept.get(name) is portal:
+                self._portals.put(name, None)
 
 
 class UnnamedPortal:
@@ -160,30 +214,17 @@ class UnnamedPortal:
     def synced(self) -> None:
         self.is_awaited = False
 
-    def binding(self, undo: Undo | None) -> Undo:
-        """A Bind is sent; `undo` is told its fate too."""
+    def binding(self, settle: Settle | None) -> Settle:
+        """A Bind is sent; `settle` is told its fate too."""
         queries, self.is_awaited = self._queries, True
 
         def then(fate: Fate) -> None:
             if fate is Fate.DONE and queries == self._queries:
                 self.is_bound = True
-            if undo is not None:
-                undo(fate)
+            if settle is not None:
+                settle(fate)
 
         return then
-
-
-def _change(kept: dict[str, Kept], name: str, new: Kept | None) -> Undo | None:
-    old = kept.get(name)
-    if new is None and old is None:
-        return None
-    _put(kept, name, new)
-
-    def undo(fate: Fate) -> None:
-        if fate is not Fate.DONE and kept.get(name) is new:
-            _put(kept, name, old)
-
-    return undo
 
 
 def _put(kept: dict[str, Kept], name: str, value: Kept | None) -> None:

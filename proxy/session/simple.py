@@ -52,12 +52,12 @@ class Simple:
         self._parts, self._relay, self._names = parts, parts.relay, parts.names
 
     def query(self, raw: bytes) -> Work | None:
-        self._names.prepare("", None)  # a Query ends the unnamed statement
         reading = self._parts.find_reading(raw[5:-1])
         if reading is None:
             return self._read_and_query(raw)
-        if not self._names.pending and are_plain(reading, self._parts.service, self._names):
-            self._relay.forward(Query.kind, raw)
+        if not self._names.are_changing and are_plain(reading, self._parts.service, self._names):
+            settle = self._names.prepare("", None)  # a Query ends the unnamed statement
+            self._relay.send(raw, Expected(Query.kind, then=settle))
             return None
         return self._query(raw, reading)
 
@@ -85,6 +85,7 @@ class Simple:
         if self._relay.skipping:
             return
         if are_plain(reading, self._parts.service, self._names):
+            self._names.has_prepared("", None)
             self._relay.forward(Query.kind, raw)
             return
         self._relay.send(_CLOSE_UNNAMED, Expected(Close.kind, swallow))  # as a Query does, even one that is no SQL
@@ -275,6 +276,7 @@ class Simple:
         return Statementwise(self._relay.guarded, place, ends_string)
 
     async def _send(self, text: bytes, replies: Statementwise) -> bool:
+        self._names.has_prepared("", None)
         self._relay.send(Query(text).encode(), Expected(Query.kind, replies, ROWS))
         await self._relay.quiet()
         return not replies.has_failed

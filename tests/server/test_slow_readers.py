@@ -102,18 +102,18 @@ def test_what_sessions_prepare_has_a_limit_for_each_analyst_and_in_all() -> None
     ada = [PreparedStatements(room.share("ada")) for _ in range(3)]
     bob = PreparedStatements(room.share("bob"))
 
-    ada[0].prepare("a", statement)
+    ada[0].has_prepared("a", statement)
     assert not ada[0].are_full
-    ada[0].prepare("b", statement)
+    ada[0].has_prepared("b", statement)
     assert ada[0].are_full and not ada[1].are_full
-    ada[1].prepare("a", statement)
+    ada[1].has_prepared("a", statement)
     assert all(names.are_full for names in ada) and not bob.are_full
-    bob.prepare("a", statement)
+    bob.has_prepared("a", statement)
     assert bob.are_full
 
     ada[0].close()
-    ada[0].prepare("c", statement)
+    ada[0].has_prepared("c", statement)
     assert not any(names.are_full for names in (*ada[1:], bob))
     ada[1].forget_prepared()
-    bob.prepare("a", None)
+    bob.has_prepared("a", None)
     assert (room.in_all, dict(room.taken)) == (0, {})
