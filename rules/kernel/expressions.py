@@ -24,7 +24,7 @@ from rules.values.types import TEXT, Type
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     |(?P<text>'(?:[^'{}]|''|\{\{|\}\})*')
-    |(?P<hole>\{(?:[0-9]{1,4}|over)\})
+    |(?P<hole>\{(?:[0-9]{1,5}|over)\})
     |(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*|"(?:left|right|substring|overlay|position|trim)")
     |(?P<cast>::)
@@ -119,7 +119,7 @@ def _filled(template: str, arguments: list[str], over: str = "") -> str:
     except (IndexError, KeyError, ValueError):
         raise Mismatch("a part of this plan lacks an argument") from None
     if len(filled) > LONGEST:
-        raise TooComplex("an expression over protected rows is nested too deeply")
+        raise TooComplex("an expression over protected rows is too long or nested too deeply")
     return filled
 
 
