@@ -201,6 +201,8 @@ class Extended:
             return
         try:
             await self._relay.learn_lexis()  # the encoding of values and labels may have been set in this pipeline
+            if bind.portal and prepared.statement.names_prepared:  # a portal that exists is told before the charge
+                await self._relay.ask(bind, Close(PORTAL, bind.portal), sync=False)
             answered = await self._parts.private.answer(private_request, sync=False)
             if answered is None:
                 self._forward_bind(raw, bind.portal, prepared)
@@ -220,11 +222,13 @@ class Extended:
     def _asked(self, bind: Bind, prepared: Prepared) -> PrivateRequest | None:
         """Return what a Bind asks for; None for EXECUTE of what needs no look."""
         statement = prepared.statement
+        formats = bind.result_formats if statement.kind in (Kind.QUERY, Kind.EXECUTE) else ()
         if statement.names_prepared:
-            return request_of_execute(statement, self._names, self._relay.codec)
+            private_request = request_of_execute(statement, self._names, self._relay.codec)
+            return private_request and replace(private_request, result_formats=formats)
         around = split_around(statement)
         if statement.kind is Kind.QUERY:
-            return PrivateRequest(statement, around, None, bind.statement, bind=bind)
+            return PrivateRequest(statement, around, None, bind.statement, bind=bind, result_formats=formats)
         place = None if around is None else statement.start + len(around.head)
         return PrivateRequest(statement, around, place, types=prepared.types, bind=bind)
 

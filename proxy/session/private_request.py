@@ -46,6 +46,7 @@ class PrivateRequest:
     name: bytes | None = None  # under which the twin has parsed it; None: it has not
     types: tuple[int, ...] = ()  # of its parameters, as far as the client has declared them
     bind: Bind | None = None  # its values in the extended protocol
+    result_formats: tuple[int, ...] = ()  # of a Bind whose columns are those of the query
     arguments: tuple[str, ...] = ()  # its values in EXECUTE, as expressions
     explains: bytes | None = None  # the prepared statement that EXPLAIN EXECUTE names: it knows the types
 

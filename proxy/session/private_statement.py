@@ -42,7 +42,7 @@ from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
 from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
-from rules.sql.statement import EnclosedQuery, Kind, Statement
+from rules.sql.statement import EnclosedQuery, Statement
 from rules.sql.system_views import setting_rows
 
 ORIGINAL: Final = b"_ng_original"
@@ -319,18 +319,19 @@ def _settings_of(private_request: PrivateRequest, moment: SessionState, limits: 
 def _fits(private_request: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
     """Return whether there are as many values as parameters; if not, the twin says so in its own words.
 
-    It would count the formats of columns only after it has looked at privileges, so that is done here.
+    It would look at the formats of columns only after it has looked at privileges, so that is done here.
     """
-    if private_request.bind is None:
-        if types and private_request.statement.generic_plan and private_request.explains is None:
-            raise WITHOUT_VALUES
-        return not types or len(private_request.arguments) == len(
-            types
-        )  # EXECUTE ignores values where there are no parameters
-    formats = len(private_request.bind.result_formats)
-    fits = len(private_request.bind.parameters) == len(types)
-    if fits and private_request.statement.kind is Kind.QUERY and formats not in (0, 1, len(columns)):
-        raise Misfit(f"bind message has {formats} result formats but query has {len(columns)} columns")
+    if private_request.bind is not None:
+        fits = len(private_request.bind.parameters) == len(types)
+    elif types and private_request.statement.generic_plan and private_request.explains is None:
+        raise WITHOUT_VALUES
+    else:  # EXECUTE ignores values where there are no parameters
+        fits = not types or len(private_request.arguments) == len(types)
+    formats = private_request.result_formats
+    if fits and len(formats) not in (0, 1, len(columns)):
+        raise Misfit(f"bind message has {len(formats)} result formats but query has {len(columns)} columns")
+    if fits and (unknown := [code for code in formats if code not in (0, 1)]):
+        raise Misfit(f"unsupported format code: {unknown[0]}")
     return fits
 
 

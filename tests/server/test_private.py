@@ -510,13 +510,32 @@ async def test_a_wrong_bind_is_told_in_postgresqls_words_and_costs_nothing(stage
     assert stage.service.answered == 0
 
 
-async def test_a_portal_that_exists_is_told_before_anything_is_charged(stage: Stage) -> None:
+@pytest.mark.parametrize("formats", [(0, 0, 0), (7,), (1, -1)])
+@pytest.mark.parametrize("text", [MORE_THAN, b"EXECUTE p (1, 'y')"])
+async def test_formats_of_columns_that_do_not_fit_are_refused_before_a_charge(
+    stage: Stage, text: bytes, formats: tuple[int, ...]
+) -> None:
     client = await stage.client()
+    await client.ask(Query(b"PREPARE p AS " + MORE_THAN))
+    values = () if text.startswith(b"EXECUTE") else (b"1", b"y")
 
-    frames = await client.ask(Parse(b"", b"SELECT 1"), Bind(b"p", b""), Parse(b"", COUNT), Bind(b"p", b""), Sync())
+    (error,) = errors(await client.ask(Parse(b"", text), Bind(b"", b"", (), values, formats), Execute(b""), Sync()))
+
+    assert error.sqlstate == "08P01"
+    assert stage.service.answered == 0
+    assert kinds(await client.ask(Query(COUNT))) == "TDCZ"
+
+
+@pytest.mark.parametrize("text", [COUNT, b"EXECUTE a", b"COPY (" + COUNT + b") TO STDOUT"])
+async def test_a_portal_that_exists_is_told_before_anything_is_charged(stage: Stage, text: bytes) -> None:
+    client = await stage.client()
+    await client.ask(Query(b"PREPARE a AS " + COUNT))
+
+    frames = await client.ask(Parse(b"", b"SELECT 1"), Bind(b"p", b""), Parse(b"", text), Bind(b"p", b""), Sync())
 
     assert (kinds(frames), errors(frames)[0].sqlstate) == ("121EZ", "42P03")
     assert stage.service.answered == 0
+    assert kinds(await client.ask(Parse(b"", text), Bind(b"p", b""), Execute(b"p"), Sync())).endswith("CZ")
 
 
 async def test_cursors_and_copies_work_in_the_extended_protocol_too(stage: Stage) -> None:
