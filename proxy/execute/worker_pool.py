@@ -5,7 +5,7 @@ A reading depends on the text alone, so it is remembered: a text that was seen b
 
 import asyncio
 import sys
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from proxy.execute.load_limits import FairSemaphore
 from proxy.execute.pipe import LENGTH, LOADED, MOST_ANSWER_BYTES, PLANNED, QUESTIONS, READ, Load, Question, Read
@@ -89,6 +89,7 @@ class PlannerPool:
         self._rules: bytes | None = None  # as each worker is told them
         self._loaded: dict[Worker, int] = {}
         self._generation = 0
+        self._asking: set[asyncio.Task[Any]] = set()  # asyncio itself holds tasks by weak references
         self._readings: RecentValues[str, Reading] = RecentValues(REMEMBERED)
 
     @classmethod
@@ -119,8 +120,7 @@ class PlannerPool:
         if known is not None:
             return known
         check_text(text)
-        async with self._turns.taken(analyst):
-            reading, size = await self._ask(Read(text), READ)
+        reading, size = await self._in_turn(analyst, Read(text), READ)
         if isinstance(reading, Refusal):
             raise reading
         self._readings.keep(text, reading, size)
@@ -129,8 +129,7 @@ class PlannerPool:
     async def plan(self, request: Request, analyst: str) -> tuple[Plan | NeedsInner, int]:
         """The plan of one private statement, or a refusal; and how many bytes that took in the pipe."""
         check_size(request.text)
-        async with self._turns.taken(analyst):
-            plan, size = await self._ask(request, PLANNED)
+        plan, size = await self._in_turn(analyst, request, PLANNED)
         if isinstance(plan, Refusal):
             raise plan
         return plan, size
@@ -155,6 +154,26 @@ class PlannerPool:
         for worker in tuple(self._workers):
             await worker.kill()
         self._workers.clear()
+
+    async def _in_turn(self, analyst: str, question: Question, answers: Codec[Answer]) -> tuple[Answer, int]:
+        """Who leaves meanwhile leaves the worker to its end, and the turn with it: a new one takes longer to start."""
+        has_begun = False
+
+        async def asked() -> tuple[Answer, int]:
+            nonlocal has_begun
+            async with self._turns.taken(analyst):
+                has_begun = True
+                return await self._ask(question, answers)
+
+        asking = asyncio.create_task(asked())
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            if not has_begun:
+                asking.cancel()
+            raise
 
     async def _ask(self, question: Question, answers: Codec[Answer]) -> tuple[Answer, int]:
         """One question to a free worker. One that did not answer in time or in full is of no use any more."""

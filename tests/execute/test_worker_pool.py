@@ -16,6 +16,7 @@ from rules.refusal import NotSupported, Refusal, TooComplex
 from rules.sql.statement import Kind
 from tests.policy.test_check import CATALOG, policy
 from tests.support import shop as shop_data
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -154,6 +155,23 @@ async def test_a_caller_who_goes_away_leaves_no_answer_for_the_next(pool: Planne
     readings = await asyncio.gather(*(pool.read(f"SELECT {number} AS b", "ada") for number in range(20)))
 
     assert [reading.statements[0].text for reading in readings] == [f"SELECT {number} AS b" for number in range(20)]
+
+
+async def test_a_caller_who_goes_away_ends_no_worker(pool: PlannerPool) -> None:
+    await both_at_work(pool, "before one is left")
+    before = set(pool.processes)
+    tasks = [asyncio.create_task(pool.read(f"{SUM} + {number}", "ada")) for number in range(4)]
+    await until(lambda: pool.busy == 1 and pool.waiting == 3)
+    await asyncio.sleep(0.01)  # the worker has its question
+    for task in tasks:
+        task.cancel()
+
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert all(isinstance(end, asyncio.CancelledError) for end in ends)
+    await until(lambda: pool.waiting == 0)  # who had no turn yet gave it up
+    assert len((await pool.read("SELECT 'next'", "ada")).statements) == 1
+    assert set(pool.processes) == before
 
 
 @pytest.mark.extended
