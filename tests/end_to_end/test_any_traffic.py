@@ -7,11 +7,11 @@ proxy is sent what it refuses, PostgreSQL is sent what fails. So the choreograph
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proxy.session.errors import REFUSED_SQL
-from proxy.wire.backend import ErrorResponse, NoticeResponse
+from proxy.wire.backend import ErrorResponse, NoticeResponse, ParameterStatus, ReadyForQuery
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync, Terminate
 from tests.server.raw import Message, RawClient
@@ -71,6 +71,21 @@ REFUSED = {
 }
 TEXTS = {**{text: text for text in PLAIN}, **PRIVATE, **REFUSED}
 
+STRING_TEXTS = {**{text: text for text in PLAIN if ";" not in text and text != "SELEC"}, **PRIVATE, **REFUSED} | {
+    text: text
+    for text in (
+        "BEGIN ISOLATION LEVEL SERIALIZABLE",
+        "COMMIT AND CHAIN",
+        "COMMIT AND NO CHAIN",
+        "ROLLBACK AND CHAIN",
+        "RELEASE s",
+        "SET LOCAL search_path = other",
+        "DECLARE h CURSOR WITH HOLD FOR SELECT 1/0",
+        "FETCH h",
+    )
+}
+strings = st.lists(st.lists(st.sampled_from(list(STRING_TEXTS)), min_size=2, max_size=6), min_size=1, max_size=3)
+
 texts = st.sampled_from([text.encode() for text in TEXTS])
 statements = st.sampled_from([b"", b"a", b"b"])
 portals = st.sampled_from([b"", b"p", b"c"])
@@ -107,6 +122,40 @@ async def test_no_traffic_tells_the_proxy_from_postgresql(stage: Stage, traffic:
     proxied = await play(await stage.client(**{"noisegate.notices": "off"}), script)
 
     assert [comparable(frame) for frame in proxied] == [comparable(frame) for frame in direct]
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(strings)
+@example([[f"DECLARE h CURSOR WITH HOLD FOR SELECT 1/0; {COUNT}", "FETCH h"]])
+@example([[COUNT, "DECLARE h CURSOR WITH HOLD FOR SELECT 1/0"], ["SELECT 1"]])
+@example([[COUNT, "SELECT 1/0", COUNT], ["SHOW search_path"]])
+@example([["SET search_path = other", COUNT, "BEGIN", "SELECT 1/0"], ["ROLLBACK", COUNT, COUNT]])
+async def test_no_string_of_statements_tells_the_proxy_from_postgresql(stage: Stage, strings: list[list[str]]) -> None:
+    script = [Query("; ".join(pieces).encode()) for pieces in strings]
+    replaced = [Query("; ".join(STRING_TEXTS.get(piece, piece) for piece in pieces).encode()) for pieces in strings]
+
+    direct = await play(await stage.direct_client(), replaced)
+    proxied = await play(await stage.client(**{"noisegate.notices": "off"}), script)
+
+    assert reported(proxied) == reported(direct)
+
+
+def reported(frames: Sequence[Frame]) -> list[tuple[bytes, object]]:
+    """Frames as they compare, where only the last report of a setting before ReadyForQuery counts.
+
+    In a string PostgreSQL reports what all statements together have changed; the proxy does after each.
+    """
+    said: list[tuple[bytes, object]] = []
+    known = {"search_path": '"$user", public'}  # as a session begins
+    for frame in frames:
+        if frame.kind == ParameterStatus.kind:
+            status = ParameterStatus.decode(frame.raw)
+            known[status.name] = status.value
+        else:
+            said.append(comparable(frame))
+        if frame.kind == ReadyForQuery.kind:
+            said.append((b"S", dict(known)))
+    return said
 
 
 def orderly(messages: Sequence[Message]) -> list[Message]:

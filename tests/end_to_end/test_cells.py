@@ -49,6 +49,17 @@ def test_a_part_of_an_answer_is_served_from_it(session: Session) -> None:
     assert spent(session) == before
 
 
+def test_what_follows_an_error_in_a_string_costs_nothing(session: Session) -> None:
+    before = spent(session)
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        session.execute(
+            "SELECT count(*) FROM customers WHERE id < 17; SELECT 1/0; SELECT count(*) FROM orders WHERE id < 17"
+        )
+
+    assert spent(session) == before + 1
+
+
 def test_a_sum_that_is_precise_enough_costs_nothing(session: Session) -> None:
     session.execute("SET noisegate.epsilon = 4")
     cells = session.execute(

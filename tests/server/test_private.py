@@ -373,13 +373,66 @@ async def test_positions_after_an_answer_in_a_string_are_those_of_the_clients_te
     assert error.fields["P"] == str(text.index("nothing") + 1)
 
 
-async def test_a_setting_just_before_a_private_statement_in_a_string_is_refused(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "between",
+    [
+        b"SELECT 1/0",
+        b"SELECT nothing",
+        b"EXECUTE nowhere",
+        b"FETCH nowhere",
+        b"DELETE FROM products",
+        b"DISCARD ALL",
+        b"SAVEPOINT a",
+        b"COMMIT AND CHAIN",
+    ],
+)
+async def test_what_follows_an_error_in_a_string_is_neither_run_nor_charged(stage: Stage, between: bytes) -> None:
     client = await stage.client()
 
-    frames = await client.ask(Query(b"SET timezone = 'UTC'; " + COUNT))
-    assert (kinds(frames), errors(frames)[0].sqlstate) == ("CEZ", "0A000")
+    frames = await client.ask(Query(COUNT + b"; " + between + b"; " + GROUPS + b"; SELECT 2"))
+
+    assert (kinds(frames), state(frames)) == ("TDCEZ", b"I")
+    assert rows(frames) == [(b"42",)]
+    assert stage.service.answered == 1
+
+
+async def test_an_error_takes_back_what_a_string_has_set_before_it(stage: Stage) -> None:
+    client = await stage.client()
+
+    await client.ask(Query(b"SET work_mem = '7MB'; " + COUNT + b"; SELECT 1/0"))
+    assert rows(await client.ask(Query(b"SHOW work_mem"))) == [(b"4MB",)]
+    await client.ask(Query(b"SET work_mem = '7MB'; " + COUNT))
+    assert rows(await client.ask(Query(b"SHOW work_mem"))) == [(b"7MB",)]
+
+
+async def test_a_cursor_that_fails_at_the_end_of_its_string_has_no_tag(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(COUNT + b"; DECLARE c CURSOR WITH HOLD FOR SELECT 1/0"))
+
+    assert (kinds(frames), state(frames)) == ("TDCEZ", b"I")
+
+
+async def test_a_string_has_no_warnings_of_a_transaction_that_it_did_not_begin(stage: Stage) -> None:
+    client = await stage.client(**{"noisegate.notices": "off"})
+
+    frames = await client.ask(Query(COUNT + b"; BEGIN; " + COUNT))
+
+    assert (kinds(frames), state(frames)) == ("TDCCTDCZ", b"T")
+    assert not [frame for frame in frames if frame.kind == NoticeResponse.kind]
+    frames = await client.ask(Query(b"COMMIT; " + COUNT + b"; COMMIT"))
+    (notice,) = [frame for frame in frames if frame.kind == NoticeResponse.kind]
+    assert b"there is no transaction in progress" in notice.raw
+    assert (kinds(frames), state(frames)) == ("CTDCCZ", b"I")
+
+
+async def test_a_setting_just_before_a_private_statement_in_a_string_counts(stage: Stage) -> None:
+    client = await stage.client()
+
+    frames = await client.ask(Query(b"SET timezone = 'Asia/Tokyo'; " + COUNT))
+    assert (kinds(frames), stage.service.requests[-1].time_zone) == ("CTDCZ", "Asia/Tokyo")
     frames = await client.ask(Query(b"BEGIN; SET timezone = 'UTC'; " + COUNT + b"; COMMIT"))
-    assert kinds(frames) == "CCTDCCZ"
+    assert (kinds(frames), stage.service.requests[-1].time_zone) == ("CCTDCCZ", "UTC")
 
 
 # The extended protocol
@@ -578,7 +631,7 @@ async def test_a_route_that_slipped_past_the_planner_is_closed_in_our_words(stag
     assert error.sqlstate == "26000"
     frames = await client.ask(Query(b"PREPARE q AS " + COUNT + b"; EXPLAIN ANALYZE EXECUTE q"))
     (error,) = errors(frames)
-    assert (error.sqlstate, "this kind of statement" in error.fields["M"]) == ("42501", True)
+    assert (error.sqlstate, "EXPLAIN ANALYZE" in error.fields["M"]) == ("0A000", True)
 
 
 async def test_what_one_string_prepares_and_executes_is_answered(stage: Stage) -> None:
