@@ -10,7 +10,7 @@ from rules.catalog import Catalog, Table, TableName
 from rules.kernel.statement import Bounded, Marginals, Tally
 from rules.planner.plan import PublicQuery
 from rules.policy.model import Policy, table_name
-from rules.refusal import BadSetting, CannotRun, Interrupted, Refusal, RulesChanged, Unavailable
+from rules.refusal import BadSetting, CannotRun, Interrupted, NotAllowed, Refusal, RulesChanged, Unavailable
 
 Row = tuple[bytes | None, ...]  # every column as the server wrote its text, in the database's own encoding
 
@@ -63,6 +63,14 @@ class Unplannable(EngineError):
         self.words = words  # the server's own, where they depend on the schema alone; "" elsewhere
 
 
+class NotPermitted(EngineError):
+    """The proxy's role has lost the right to read tables. Nothing was run."""
+
+    def __init__(self, tables: Sequence[TableName]) -> None:
+        super().__init__(cause=Cause(reason_of("42501"), "42501"))
+        self.tables = tuple(tables)
+
+
 class TooCostly(EngineError):
     """The real database's planner expects more work than is allowed. Nothing was run."""
 
@@ -92,6 +100,12 @@ def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
                 if words
                 else "the real database cannot run this statement",
                 hint="Nothing was charged. EXPLAIN shows the inner SQL, which your DBA can run.",
+            )
+        case NotPermitted(tables=tables):
+            named = f"table{'s' * (len(tables) > 1)} {', '.join(map(str, tables))}"
+            return NotAllowed(
+                f"permission denied for {named}: the proxy itself may not read this in the real database",
+                hint="Nothing was charged. Ask your DBA for the GRANT, which noisegate check prints.",
             )
         case TimeoutError():
             return Interrupted("canceling statement due to statement timeout")

@@ -25,13 +25,14 @@ from proxy.log import warn
 from proxy.recent_values import RecentValues
 from rules.catalog import Table, TableName
 from rules.planner.plan import PublicQuery
-from rules.refusal import CannotRun, Interrupted, Refusal, RulesChanged, TooComplex, Unavailable
+from rules.refusal import CannotRun, Interrupted, NotAllowed, Refusal, RulesChanged, TooComplex, Unavailable
 
 Rows = tuple[tuple[str | None, ...], ...]
 
 MOST_SECONDS: Final = 30.0
 _KEPT_SECONDS: Final = 60.0
 _KEPT_BYTES: Final = 16 * 1024 * 1024
+_GRANT: Final = "Nothing was charged. Ask your DBA for the GRANT to public_reader: noisegate grants prints it."
 _HINT: Final = "Nothing was charged. Select fewer rows, or ask your DBA to raise --max-public-rows."
 
 
@@ -86,7 +87,7 @@ class PublicRows:
         except (EngineError, TimeoutError) as error:
             if isinstance(error, SchemaChanged) and self._on_change is not None:
                 self._on_change()
-            raise _refusal(error, seconds) from None
+            raise _refusal(error, query, seconds) from None
 
 
 def _tables(query: PublicQuery, rulebook: Rulebook) -> dict[TableName, Table] | None:
@@ -96,7 +97,7 @@ def _tables(query: PublicQuery, rulebook: Rulebook) -> dict[TableName, Table] | 
     return tables if len(tables) == len(query.tables) else None
 
 
-def _refusal(error: EngineError | TimeoutError, seconds: float) -> Refusal:
+def _refusal(error: EngineError | TimeoutError, query: PublicQuery, seconds: float) -> Refusal:
     """Say why, without a word of the database's."""
     match error:
         case TooPowerful():
@@ -107,6 +108,11 @@ def _refusal(error: EngineError | TimeoutError, seconds: float) -> Refusal:
             return CannotRun("the real database expects too much work for a subquery over public tables", hint=_HINT)
         case StatementFailed(sqlstate="57014") | TimeoutError():
             return Interrupted(f"a subquery over a large public table took longer than {seconds:.0f} s", hint=_HINT)
+        case StatementFailed(sqlstate="42501"):
+            warn("public_reader_away", **error.cause.fields)
+            named = ("table " if len(query.tables) == 1 else "one of the tables ") + ", ".join(map(str, query.tables))
+            words = f"permission denied for {named}: the login for large public tables may not read all of it"
+            return NotAllowed(words, hint=_GRANT)
         case StatementFailed():
             words = "the real database cannot run this subquery over a large public table"
             hint = "Name all columns that are not aggregated in GROUP BY; guard divisions by nullif(x, 0), and casts."

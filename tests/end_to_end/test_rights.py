@@ -60,6 +60,37 @@ def test_a_missing_right_is_an_error_with_the_sql_that_grants_it(guarded: RealDa
     assert command("check", str(rules), database=dsn).returncode == 0
 
 
+def test_a_right_that_is_revoked_while_the_proxy_runs_is_told_with_the_table(
+    guarded: RealDatabase, tmp_path: Path
+) -> None:
+    joined = "SELECT category, count(*) FROM order_items JOIN products ON product_id = products.id GROUP BY 1"
+    with guarded.connect() as owner:
+        owner.execute(
+            "CREATE ROLE stripped LOGIN; GRANT SELECT ON customers, products, orders, order_items TO stripped"
+        )
+        with (
+            noisegate(tmp_path, guarded.cluster.dsn(guarded.name, "stripped"), name="Guarded \\'shop\\'") as running,
+            psycopg.connect(running.dsn(dbname="'Guarded \\'shop\\''"), autocommit=True) as ada,
+        ):
+            before = running.ledger_length()
+            for revoked, tables in (
+                ("SELECT ON products", "table products"),
+                ("SELECT ON orders, order_items", "tables order_items, orders"),
+                ("USAGE ON SCHEMA public", "tables order_items, orders, products"),
+            ):
+                source = "PUBLIC, stripped" if revoked.startswith("USAGE") else "stripped"
+                owner.execute(f"REVOKE {revoked} FROM {source}".encode())
+                try:
+                    with pytest.raises(psycopg.errors.InsufficientPrivilege) as refusal:
+                        ada.execute(joined)
+                finally:
+                    owner.execute(f"GRANT {revoked} TO {source}".encode())
+                assert str(refusal.value.diag.message_primary).startswith(f"permission denied for {tables}: the proxy")
+                assert "noisegate check" in (refusal.value.diag.message_hint or "")
+            assert running.ledger_length() == before
+            assert ada.execute(joined).fetchall()
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -14,8 +14,18 @@ from psycopg import AsyncConnection, AsyncCursor, pq
 from psycopg.sql import Identifier, Literal
 
 from proxy.causes import Cause, cause_of
-from proxy.engines.engine import EngineAway, EngineError, Row, SchemaChanged, TooCostly, UnknownTimeZone, Unplannable
+from proxy.engines.engine import (
+    EngineAway,
+    EngineError,
+    NotPermitted,
+    Row,
+    SchemaChanged,
+    TooCostly,
+    UnknownTimeZone,
+    Unplannable,
+)
 from proxy.engines.postgres.catalog_queries import FINGERPRINTS
+from proxy.engines.postgres.privileges import find_missing
 from rules.catalog import Table, find_codec
 from rules.refusal import can_tell_of_rows
 
@@ -144,12 +154,21 @@ async def _begin(connection: AsyncConnection[Any], opening: Opening, *, prepared
     try:
         cursor = await connection.execute(text + opening.plans())
     except psycopg.Error as error:
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            await _check_rights(connection, opening)
         if not opening.planned or connection.broken or not can_tell_of_rows(error.sqlstate or ""):
             raise
         _read(await connection.execute(f"ROLLBACK; {text}"), opening)
         words = error.diag.message_primary or "" if error.sqlstate in BY_SCHEMA else ""
         raise Unplannable(words, cause=cause_of(error)) from None
     return _read(cursor, opening)
+
+
+async def _check_rights(connection: AsyncConnection[Any], opening: Opening) -> None:
+    """Raise NotPermitted where our role cannot read the tables themselves; which, the catalogs say."""
+    await connection.execute("ROLLBACK")
+    if missing := await find_missing(connection, [table.name for table in opening.tables]):
+        raise NotPermitted(sorted(missing)) from None
 
 
 def _read(cursor: AsyncCursor[Any], opening: Opening) -> str:
