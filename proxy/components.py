@@ -166,6 +166,7 @@ def _sessions(settings: Settings, service: Service, twins: Twins, database: str)
         settings=settings.sessions,
     )
     sessions.closed_tables = lambda: {table.name: reason for table, reason in twins.closed_tables.items()}
+    sessions.twin_changes = twins.changes
     signals = {"cancel": sessions.cancel_backend, "terminate": sessions.terminate_backend}
     twins.hear(lambda name, process_id: signals[name](process_id))
     return sessions

@@ -16,7 +16,7 @@ from proxy.wire.buffer import Frame
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.startup import LoginRefused
 from rules.catalog import written
-from rules.refusal import NotAllowed, Refusal
+from rules.refusal import NotAllowed, Refusal, RulesChanged
 
 Severity = Literal["ERROR", "FATAL"]
 
@@ -29,11 +29,11 @@ _SPELLED: Final = {"ε": "epsilon", "δ": "delta", "±": "+/-", "…": "..."}  #
 _REFUSED: Final = b"\0C42703\0"
 _CRASHED: Final = (b"\0C57P02\0", b"\0Mterminating connection due to unexpected postmaster exit\0")
 _NO_PRIVILEGE: Final = b"\0C42501\0"
+_TORN: Final = (b"\0CXX000\0", b"\0C40P01\0")
 _PROTECTED: Final = re.compile(
     r'permission denied for (?:table|view|materialized view|foreign table|relation) "?(.+?)"?'
 )
-
-
+SCHEMA_CHANGED: Final = RulesChanged("the schema changed while the statement ran", hint="Run it again.")
 SHUTDOWN: Final = ("57P01", "terminating connection due to administrator command")
 LOGIN_TIMEOUT: Final = ("57014", "canceling authentication due to timeout")
 
@@ -136,6 +136,32 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
         f'this kind of statement cannot read table "{match[1]}"',
         hint="Take out FOR UPDATE or FOR SHARE. Aggregates of protected tables are answered in a SELECT of their own.",
     )
+
+
+class TwinChanges:
+    """Tells whether a session's twin has changed meanwhile.
+
+    What PostgreSQL says of its catalogs while another session changes them is no fault of the statement: a cache lookup
+    that failed, an OID without relation, a deadlock.
+    """
+
+    def __init__(self, number: Callable[[], int] = lambda: 0) -> None:
+        self.number = number  # of changes: odd while one is made
+        self._before = number()
+
+    def begin(self) -> None:
+        """A transaction begins now."""
+        self._before = self.number()
+
+    def since(self, number: int) -> bool:
+        """Return whether there was a change since there were so many, or is one now."""
+        return number % 2 == 1 or number != self.number()
+
+    def reworded(self, frame: Frame) -> Frame:
+        """An error of the twin in words by which the client tries again, where a change may have caused it."""
+        if not any(code in frame.raw for code in _TORN) or not self.since(self._before):
+            return frame
+        return Frame(frame.kind, error_response(SCHEMA_CHANGED).encode())
 
 
 def in_place_of_refusal(report: bytes) -> Edit:

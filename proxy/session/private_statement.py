@@ -15,7 +15,7 @@ from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
 from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, WITHOUT_VALUES, without_answer
-from proxy.session.errors import moved, notice_report, nowhere, refusal_report
+from proxy.session.errors import SCHEMA_CHANGED, moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
 from proxy.session.prerequisites import Run
@@ -71,6 +71,7 @@ class Private(Accuracy):
         self._timeout_seconds = timeout_seconds
         self._matched: set[tuple[bytes, tuple[int, ...], tuple[tuple[bytes, int, int], ...]]] = set()
         self._running: asyncio.Task[Any] | None = None
+        self._began = 0  # changes of the twin when the statement began
         self.at_work: AtWork | None = None
         self._synthetic = SyntheticRows(service, analyst)
         self._last: tuple[str, ...] = ()  # the rows of noisegate.last
@@ -182,6 +183,7 @@ class Private(Accuracy):
         """The moment, and the types of parameters and columns as PostgreSQL itself finds them."""
         if not self._relay.lexis.is_admitted:
             raise ODD_ENCODING
+        self._began = self._relay.changes.number()
         messages: list[Message] = []
         if private_request.around is not None:
             messages += self._describe_original(private_request)
@@ -229,19 +231,24 @@ class Private(Accuracy):
             return False
         text = self._encoded(plan.outer_with_parameters())
         arrays = (TEXT_ARRAY_OID,) * (max(_holes(plan), default=plan.parameters) - plan.parameters)
-        mismatch = Mismatch("the proxy and PostgreSQL parse this statement differently, so it was not run")
         messages = [*parse_under(OUTER, text, types + arrays), Describe(STATEMENT, OUTER)]
         try:
             replies = await self._relay.ask(*messages, *([Close(STATEMENT, OUTER)] if sync else ()), sync=sync)
         except TwinRefusal:
+            mismatch = self._mismatch()
             log_refusal(self._analyst, mismatch, fingerprint=plan.fingerprint)
             raise TwinRefusal(refusal_report(mismatch, self._relay.codec)) from None
         if plan.parameters != len(types) or shape(described(replies[2])[1]) != shape(columns):
-            raise mismatch
+            raise self._mismatch()
         if len(self._matched) >= _MOST_MATCHED:
             self._matched.clear()
         self._matched.add(key)
         return not sync
+
+    def _mismatch(self) -> Refusal:
+        if self._relay.changes.since(self._began):
+            return SCHEMA_CHANGED
+        return Mismatch("the proxy and PostgreSQL parse this statement differently, so it was not run")
 
     async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None:
         await self._service.check_affordable(

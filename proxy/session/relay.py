@@ -11,7 +11,7 @@ from typing import Final
 
 from proxy.metrics import RELAYED
 from proxy.session.classify import LexicalSettings
-from proxy.session.errors import fatal, find_denial, is_fatal, refusal_report, tells_of_crash
+from proxy.session.errors import TwinChanges, fatal, find_denial, is_fatal, refusal_report, tells_of_crash
 from proxy.session.interfaces import ClientPort, RelayOwner
 from proxy.session.prepared_statements import UnnamedPortal
 from proxy.session.replies import ENDS, PASSED, Expected, Fate, Message, Replies, TwinLost, TwinRefusal, swallow
@@ -64,10 +64,11 @@ class Relay:
         link: Link,
         client: ClientPort,
         greeting: Greeting,
+        changes: TwinChanges,
         *,
         closed_tables: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        self.link, self.client, self._closed_tables = link, client, closed_tables
+        self.link, self.client, self.changes, self._closed_tables = link, client, changes, closed_tables
         self.owner: RelayOwner | None = None
         self.state = b"I"  # of the transaction, as the last ReadyForQuery said
         self.skipping = False  # after an error, up to the client's next Sync
@@ -113,6 +114,8 @@ class Relay:
             self.busy_since = self._loop.time()
             if self.batch_since is None:
                 self.batch_since = self.busy_since
+            if self.state == b"I":
+                self.changes.begin()
         self._expected.append(expected)
         if expected.kind == Query.kind:
             self.unnamed.queried()
@@ -280,7 +283,7 @@ class Relay:
                 self.has_farewell = True
                 return frame.raw
             case ErrorResponse.kind if first is not None:
-                return self._failed(frame, first)
+                return self._failed(self.changes.reworded(frame), first)
         if first is None:
             return frame.raw
         said = frame.raw if first.edit is None else first.edit(frame)

@@ -11,12 +11,14 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 from proxy.log import warn
 from proxy.session.classify import odd_encoding
+from proxy.session.errors import TwinChanges
 from proxy.session.interfaces import ClientPort, Login, StatementService
 from proxy.session.prepared_statements import PreparedStatements
 from proxy.session.private_statement import Private
@@ -58,6 +60,7 @@ class Sessions:
         self._room = ByteQuota()
         self._by_backend: dict[int, Session] = {}
         self.closed_tables: Callable[[], Mapping[str, str]] = dict  # public ones that the twin has no rows of, and why
+        self.twin_changes: Callable[[str], int] = lambda _: 0  # of an analyst's twin: odd while one is made
         self._left_behind: set[int] = set()  # backends that ran something when their session was closed
 
     async def open(self, login: Login, client: ClientPort) -> Session:
@@ -96,7 +99,8 @@ class Sessions:
             except (OSError, TimeoutError):
                 await self._reset_roles(login.user)
                 break
-            relay = link.receiver = Relay(link, client, greeting, closed_tables=self.closed_tables)
+            changes = TwinChanges(partial(self.twin_changes, login.user))
+            relay = link.receiver = Relay(link, client, greeting, changes, closed_tables=self.closed_tables)
             try:
                 if not await relay.has_own_settings():
                     return relay, greeting

@@ -79,6 +79,7 @@ class Simple:
             self._relay.forward(Query.kind, raw)
             return
         self._relay.send(_CLOSE_UNNAMED, Expected(Close.kind, swallow))  # as a Query does, even one that is no SQL
+        self._names.has_prepared("", None)
         if reading.unreadable:
             await self._unreadable(raw[5:-1])
             return

@@ -35,6 +35,21 @@ WHERE a.backend_type = 'client backend' AND a.usename <> current_user AND EXISTS
 """
 
 
+class ChangeTurns:
+    """Changes of one twin, one after another. `number` is odd while one is made, and a new one when it is done."""
+
+    def __init__(self) -> None:
+        self.number, self._turn = 0, asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        await self._turn.acquire()
+        self.number += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self.number += 1
+        self._turn.release()
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One statement. Where the twin cannot have it, `otherwise` takes its place; None: then the whole change fails."""

@@ -24,7 +24,7 @@ from proxy.twin.public import Copied, RowSource, copy_tables
 from proxy.twin.roles import change_roles, close_tables, default_settings, misnamed
 from proxy.twin.schema import visible
 from proxy.twin.server_programs import ServerPrograms, create_options
-from proxy.twin.steps import Step, apply, quoted
+from proxy.twin.steps import ChangeTurns, Step, apply, quoted
 from proxy.twin.synthetic import SyntheticSchema, drop_synthetic, show_synthetic
 from rules.catalog import Catalog, Table, TableName
 from rules.policy.model import Policy
@@ -69,7 +69,7 @@ class Twin:
         self._policy: Policy | None = None
         self._copied: dict[TableName, Copied] = {}
         self._synthetic: dict[str, SyntheticSchema] = {}
-        self._changing = asyncio.Lock()
+        self.changes = ChangeTurns()
         self._watch: asyncio.Task[None] | None = None
         self.on_signal: Signal | None = None
         """Called with "cancel" or "terminate" and a twin backend's process id, when its own role asked for it."""
@@ -143,22 +143,22 @@ class Twin:
             raise TwinError('the real database has a schema "noisegate", which conflicts with the schema of the proxy')
         if catalog.database != self.database:
             raise TwinError(f'the real database changed from "{self.database}" to "{catalog.database}"')
-        async with self._changing:
+        async with self.changes:
             await self._change(catalog, policy)
 
     async def refresh_public(self) -> None:
         """Copy public tables whose rows have changed."""
-        async with self._changing, await self._connect() as owner:
+        async with self.changes, await self._connect() as owner:
             await self._copy_public(owner)
 
     async def show_synopsis(self, schema: SyntheticSchema) -> None:
         """Put a schema of synthetic rows, or its newer rows, in force."""
-        async with self._changing, await self._connect() as owner:
+        async with self.changes, await self._connect() as owner:
             await self._show(owner, schema, self._synthetic.get(schema.name))
 
     async def drop_synopsis(self, name: str) -> None:
         """Remove a schema of synthetic rows."""
-        async with self._changing, await self._connect() as owner:
+        async with self.changes, await self._connect() as owner:
             await apply(owner, list(drop_synthetic(name)), self._limits.patience_seconds)
             self._synthetic.pop(name, None)
 
@@ -292,7 +292,7 @@ class Twin:
 
     async def _begin_again(self) -> None:
         """A new twin in place of one that is gone: another directory, and no sessions."""
-        async with self._changing:
+        async with self.changes:
             assert self._policy is not None
             policy, self._policy = self._policy, None
             try:

@@ -69,6 +69,11 @@ class Twins:
             return {"shared": self._shared.is_running()}
         return {name: twin.is_running() for name, twin in self._by_analyst.items()}
 
+    def changes(self, analyst: str) -> int:
+        """The number of changes of an analyst's twin, which is odd while one is made."""
+        twin = self._shared or self._by_analyst.get(analyst)
+        return 0 if twin is None else twin.changes.number
+
     @property
     def closed_tables(self) -> Mapping[TableName, str]:
         """Public tables that are not in every twin, and why."""
