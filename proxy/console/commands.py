@@ -14,7 +14,7 @@ from proxy.session.session import Session
 from rules.accounting.store import Grant
 from rules.policy.freeze import Unseen
 from rules.policy.model import Policy
-from rules.refusal import Interrupted, Refusal, Unavailable
+from rules.refusal import Refusal, Unavailable
 
 Rows = Sequence[Sequence[str | None]]
 
@@ -43,9 +43,6 @@ class Console:
     reload: Callable[[], Awaitable[str]]  # why it was not done, or nothing
     refresh: Callable[[], Awaitable[bool]]
 
-    def __post_init__(self) -> None:
-        self._pausing: asyncio.Task[None] | None = None
-
     async def run(self, command: Command, operator: str) -> Rows:
         """Do it for an operator; raises a Refusal that says why it was not done."""
         match command.verb, command.arguments:
@@ -56,7 +53,7 @@ class Console:
             case "REFRESH", _:
                 _check(await self.refresh(), "the database could not be followed; standard error of the proxy says why")
             case "PAUSE", _:
-                await self._pause()
+                await self.vitals.service.gate.close()
             case "RESUME", _:
                 self.vitals.service.gate.open()
             case "KILL", ("ANALYST", name):
@@ -91,22 +88,6 @@ class Console:
                 hint=f"Write at most {budgets.dataset.epsilon:f}. A grant cannot be taken back.",
             )
         await self.vitals.ledger.grant(Grant(self.vitals.clock(), name, epsilon, operator), budgets)
-
-    def stop_waiting(self) -> None:
-        """A cancel: what is paused stays paused, but nobody waits for it."""
-        if self._pausing is not None:
-            self._pausing.cancel()
-
-    async def _pause(self) -> None:
-        self._pausing = asyncio.create_task(self.vitals.service.gate.close())
-        try:
-            await self._pausing
-        except asyncio.CancelledError:
-            if not self._pausing.cancelled():
-                raise
-            raise Interrupted("canceling statement due to user request", hint="It is paused all the same.") from None
-        finally:
-            self._pausing = None
 
     def _sessions(self) -> list[tuple[int, Session]]:
         return self.vitals.sessions.numbered()

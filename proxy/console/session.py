@@ -2,11 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from proxy.console.commands import Console
+from proxy.console.commands import Console, Rows
 from proxy.console.language import Command, commands_of, completions
 from proxy.log import event
 from proxy.session.errors import SHUTDOWN, error_response, fatal
@@ -31,7 +31,7 @@ from proxy.wire.backend import (
 )
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.frontend import STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync, Terminate
-from rules.refusal import NotSupported, Refusal
+from rules.refusal import Interrupted, NotSupported, Refusal
 
 DATABASE: Final = "noisegate"
 _TEXT_OID: Final = 25
@@ -86,6 +86,7 @@ class ConsoleSession:
         )
         key = login.backend_key(_FIRST_ID + secrets.randbelow(_FIRST_ID))
         client.write(reports + key + ReadyForQuery().encode())
+        self._pausing: asyncio.Task[Rows] | None = None
         self._task = asyncio.create_task(self._work())
 
     def frame(self, kind: bytes, raw: bytes) -> None:
@@ -99,7 +100,8 @@ class ConsoleSession:
 
     def cancel(self) -> None:
         """Commands are short, but for PAUSE: what it waits for is waited for no more."""
-        self._console.stop_waiting()
+        if self._pausing is not None:
+            self._pausing.cancel()
 
     def drain(self) -> None:
         self._client.close(fatal(*SHUTDOWN))
@@ -211,7 +213,20 @@ class ConsoleSession:
                 words = completions(*command.arguments)
                 return words, f"SELECT {len(words)}"
         event("console", operator=self._operator, command=" ".join((command.verb, *command.arguments)))
-        return await self._console.run(command, self._operator), command.verb
+        work = self._console.run(command, self._operator)
+        return await (self._cancellable(work) if command.verb == "PAUSE" else work), command.verb
+
+    async def _cancellable(self, work: Coroutine[None, None, Rows]) -> Rows:
+        """Run it until it is done or cancelled; a cancel of this very task says that the operator has gone."""
+        self._pausing = asyncio.create_task(work)
+        try:
+            return await self._pausing
+        except asyncio.CancelledError:
+            if self._task.cancelling():
+                raise
+            raise Interrupted("canceling statement due to user request", hint="It is paused all the same.") from None
+        finally:
+            self._pausing = None
 
 
 def _known(things: Mapping[bytes, Thing], name: bytes) -> Thing:
