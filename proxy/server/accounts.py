@@ -68,9 +68,13 @@ class Account:
     valid_until: datetime | None = None
     networks: tuple[IPv4Network | IPv6Network, ...] | None = None
 
+    def admits(self, host: str) -> bool:
+        """Return whether this name may log in from there."""
+        return self.networks is None or is_within(host, self.networks)
+
     def barred_by(self, attempt: Attempt, now: datetime) -> str:
         """Explain why a right password is not enough; empty if it is."""
-        if self.networks is not None and not is_within(attempt.host, self.networks):
+        if not self.admits(attempt.host):
             return "address"
         if self.valid_until is not None and now >= self.valid_until:
             return "expired"

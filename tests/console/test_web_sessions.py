@@ -65,6 +65,20 @@ def test_a_session_holds_at_the_addresses_of_its_account_alone(shop: RealDatabas
             assert Visitor(visitor.port, visitor.cookie, address=address).get("/me").status == status
 
 
+def test_a_gateway_brings_only_users_who_may_come_from_its_address(shop: RealDatabase, tmp_path: Path) -> None:
+    analysts = f'  ada: {{password: "{OLD}", addresses: [127.0.0.2]}}\n  bob: {{password: "{OLD}"}}\n'
+    gateway = (*PORT, "--console-trusted-header", "X-User", "--console-trusted-from", "127.0.0.0/8")
+    rules = f"{WITHOUT_ANALYSTS}analysts:\n{analysts}"
+    with noisegate(tmp_path, shop.reader_dsn, rules=rules, arguments=gateway) as running:
+        for user, address, place in (
+            ("ada", "127.0.0.1", "/login"),
+            ("ada", "127.0.0.2", "/me"),  # once more, with a cookie
+            ("bob", "127.0.0.1", "/me"),
+        ):
+            visitor = Visitor(port_of(running), headers={"X-User": user}, address=address)
+            assert visitor.get("/me").headers["location"] == place, (user, address)
+
+
 def test_a_password_whose_time_is_over_ends_the_session(shop: RealDatabase, tmp_path: Path) -> None:
     file = tmp_path / "verifiers.txt"
     until = datetime.now(UTC) + timedelta(seconds=20)

@@ -89,12 +89,13 @@ class Door:
         return visit
 
     def find_trusted(self, name: str | None, peer: str) -> Visit | None:
-        """Return who comes through the gateway, which has logged them in."""
+        """Return who comes through the gateway, which has logged them in: from its address, as far as we can tell."""
         if not (self.settings.trusted_header and name) or not self.trusts(peer):
             return None
         visit = self._visit(name)
-        if visit is not None:
-            visit.by_gateway = True
+        if visit is None or not visit.account.admits(peer):
+            return None
+        visit.by_gateway = True
         return visit
 
     def trusts(self, peer: str) -> bool:
