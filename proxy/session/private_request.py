@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from proxy.session.classify import WITHOUT_VALUES
 from proxy.session.errors import moved, nowhere
 from proxy.session.literals import typed_literal
 from proxy.session.prepared_statements import PreparedStatements
@@ -22,7 +23,7 @@ from rules.catalog import TableName
 from rules.functions.function import Styles
 from rules.mechanisms.noised_outputs import Text
 from rules.planner.plan import Plan, PreviewRows, Request, TemporaryView
-from rules.refusal import NotSupported
+from rules.refusal import Misfit, NotSupported
 from rules.sql.session_settings import AnalystSettings
 from rules.sql.statement import EnclosedQuery, Kind, Statement, split_around
 
@@ -49,6 +50,24 @@ class PrivateRequest:
     result_formats: tuple[int, ...] = ()  # of a Bind whose columns are those of the query
     arguments: tuple[str, ...] = ()  # its values in EXECUTE, as expressions
     explains: bytes | None = None  # the prepared statement that EXPLAIN EXECUTE names: it knows the types
+
+    def fits(self, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
+        """Return whether there are as many values as parameters; if not, the twin says so in its own words.
+
+        It would look at the formats of columns only after it has looked at privileges, so that is done here.
+        """
+        if self.bind is not None:
+            fits = len(self.bind.parameters) == len(types)
+        elif types and self.statement.generic_plan and self.explains is None:
+            raise WITHOUT_VALUES
+        else:  # EXECUTE ignores values where there are no parameters
+            fits = not types or len(self.arguments) == len(types)
+        formats = self.result_formats
+        if fits and len(formats) not in (0, 1, len(columns)):
+            raise Misfit(f"bind message has {len(formats)} result formats but query has {len(columns)} columns")
+        if fits and (unknown := [code for code in formats if code not in (0, 1)]):
+            raise Misfit(f"unsupported format code: {unknown[0]}")
+        return fits
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from proxy.execute.service import Answer
 from proxy.metrics import PRIVATE, stage
 from proxy.session.accuracy import Accuracy
-from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, WITHOUT_VALUES, without_answer
+from proxy.session.classify import HIDDEN_SETTING, ODD_ENCODING, without_answer
 from proxy.session.errors import SCHEMA_CHANGED, moved, notice_report, nowhere, refusal_report
 from proxy.session.interfaces import StatementService
 from proxy.session.literals import known_arrays
@@ -39,7 +39,7 @@ from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execut
 from rules.accounting.budgets import PaidIn
 from rules.mechanisms.release_plan import Block
 from rules.planner.plan import NeedsInner, Plan, Request, TemporaryView
-from rules.refusal import Interrupted, Misfit, Mismatch, Refusal
+from rules.refusal import Interrupted, Mismatch, Refusal
 from rules.release.release import Noised
 from rules.sql.session_settings import AnalystSettings, SettingLimits, read_settings
 from rules.sql.statement import EnclosedQuery, Statement
@@ -125,7 +125,7 @@ class Private(Accuracy):
         if private.around is None or signature is None:
             raise without_answer(private.statement, self._find_place(private, moment))
         types, columns = signature
-        if not _fits(private, types, columns):
+        if not private.fits(types, columns):
             return None
         settings = _settings_of(private, moment, self._limits)
         parameters = await self._values.of(private, types, sync=sync)
@@ -321,25 +321,6 @@ def _settings_of(private_request: PrivateRequest, moment: SessionState, limits: 
         raise HIDDEN_SETTING
     moment.check_plain()
     return read_settings(moment.settings, limits)
-
-
-def _fits(private_request: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...]) -> bool:
-    """Return whether there are as many values as parameters; if not, the twin says so in its own words.
-
-    It would look at the formats of columns only after it has looked at privileges, so that is done here.
-    """
-    if private_request.bind is not None:
-        fits = len(private_request.bind.parameters) == len(types)
-    elif types and private_request.statement.generic_plan and private_request.explains is None:
-        raise WITHOUT_VALUES
-    else:  # EXECUTE ignores values where there are no parameters
-        fits = not types or len(private_request.arguments) == len(types)
-    formats = private_request.result_formats
-    if fits and len(formats) not in (0, 1, len(columns)):
-        raise Misfit(f"bind message has {len(formats)} result formats but query has {len(columns)} columns")
-    if fits and (unknown := [code for code in formats if code not in (0, 1)]):
-        raise Misfit(f"unsupported format code: {unknown[0]}")
-    return fits
 
 
 def _holes(plan: Plan) -> list[int]:
