@@ -28,7 +28,7 @@ from rules.planner.key_columns import as_written
 from rules.planner.public_query import closed_table, find_closed
 from rules.planner.results import put_marks
 from rules.planner.tables import Tables, replace_relations, source, tables_in
-from rules.refusal import DividesByZero, Mismatch, UnknownParameter
+from rules.refusal import DividesByZero, Mismatch, NotSupported, Refusal, UnknownParameter
 from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
@@ -91,13 +91,26 @@ def check_outer(tree: Node, tables: Tables, words: AbstractSet[str]) -> None:
     """No protected table may stay in what runs on the twin, whose protected tables are empty, nor a closed one, nor a
     bar, nor what fails whatever the answer is."""
     if tables.are_read(tree):
-        raise Mismatch("a protected table would be left in the outer statement")
+        raise find_argument(tree, tables) or Mismatch("a protected table would be left in the outer statement")
     if (name := find_closed(tree, tables)) is not None:
         raise closed_table(name, "Join it inside of the query that aggregates protected rows.")
     if not words.isdisjoint(BARS):
         check_none_left(tree)
     if not words.isdisjoint(_DIVISIONS):
         _check_divisors(tree)
+
+
+def find_argument(tree: Node, tables: Tables) -> Refusal | None:
+    """The refusal of a function in FROM whose arguments read a protected table: they are no part of any block."""
+    named = sorted((table for body in bodies(tree, "RangeFunction") for table in tables_in(body)), key=str)
+    for schema, name in named:
+        if tables.find_protected(schema, name) is not None:
+            message = "a subquery over protected rows is not supported in the arguments of a function in FROM"
+            hint = (
+                f"Select it beside the function: FROM (SELECT count(*) AS n FROM {name}) AS s, generate_series(1, s.n)"
+            )
+            return NotSupported(message, hint=hint, about=name)
+    return None
 
 
 def _check_divisors(tree: Node) -> None:

@@ -29,7 +29,7 @@ from rules.planner.error_bars import BARS, barred_aggregates
 from rules.planner.explain import explained
 from rules.planner.find_blocks import BlockSite, Leaves, context_of, find_blocks, find_top, leaves_of
 from rules.planner.inner_queries import decorrelate, statement_of
-from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, outer_statement
+from rules.planner.outer import SystemViewHoles, check_outer, check_parameters, find_argument, outer_statement
 from rules.planner.passes.without_data import NOTICES, previews
 from rules.planner.plan import CLOCK_WORDS, MOST_SHAPE, NeedsInner, Plan, Request, reads_clock, telling_zones
 from rules.planner.public_query import find_public_query
@@ -174,7 +174,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
     syntax = lowered(query)
     sites = find_blocks(syntax.query, tables.context)
     if not sites and tables.are_read(tree):
-        raise NotAllowed("the statement would return protected rows", hint=ROW_HINT)
+        raise find_argument(tree, tables) or NotAllowed("the statement would return protected rows", hint=ROW_HINT)
     has_bars = not words.isdisjoint(BARS)
     cuts = [_Cut.of(site, syntax.selects[site.select_index], has_bars=has_bars) for site in sites]
     blocks = _planned(cuts, query, request, tables, kernel)

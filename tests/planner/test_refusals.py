@@ -45,6 +45,13 @@ REFUSED = [
     ("SELECT count(*) FROM orders WHERE amount < 1e131071", "0A000", "out of the supported range"),
     ("SELECT count(*) FROM orders WHERE amount < 1e999999999", "0A000", "out of the supported range"),
     ("SELECT count(*) FROM orders WHERE amount > -1e-99999999999999999999", "0A000", "out of the supported range"),
+    ("SELECT x FROM generate_series(1, (SELECT count(*) FROM orders)) AS x", "0A000", "of a function in FROM"),
+    (
+        "SELECT x FROM products AS a, generate_series(1, (SELECT count(*) FROM orders)) AS x "
+        "WHERE a.id < (SELECT count(*) FROM orders)",
+        "0A000",
+        "of a function in FROM",
+    ),
     ("SELECT count(*) FROM customers WHERE city LIKE 'a!' ESCAPE '!'", "0A000", "single escape character"),
 ]
 
