@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, cast
@@ -13,6 +14,7 @@ from proxy.wire.startup import CancelRequest, StartupMessage
 
 MOST_ROW_BYTES: Final = 1 << 31  # more than PostgreSQL sends; rows are passed on as they come
 MOST_FRAME_BYTES: Final = 16 * 1024 * 1024  # of what is looked at as a whole, unless another limit is set
+CANCEL_SECONDS: Final = 5  # most that a twin may take for a cancel request before its client goes on
 UNSENT_BYTES: Final = 256 * 1024  # so much may wait for a busy twin before the client is held
 AUTHENTICATION: Final = b"R"
 
@@ -86,9 +88,13 @@ class Link(asyncio.Protocol):
             self._transport.resume_reading()
 
     def cancel(self) -> None:
-        """Ask the twin to stop what this connection runs."""
-        if self._cancelling is None or self._cancelling.done():
-            self._cancelling = self._loop.create_task(self._cancel())
+        """Ask the twin to stop what this connection runs, and hold the client until it has done so.
+
+        PostgreSQL may signal a backend twice for one request: the second must not stop the client's next statement.
+        """
+        if self.receiver is not None and (self._cancelling is None or self._cancelling.done()):
+            self.receiver.hold()
+            self._cancelling = self._loop.create_task(self._cancel(self.receiver))
 
     def abort(self) -> None:
         """End the connection at once: what the twin still says is not wanted."""
@@ -113,13 +119,17 @@ class Link(asyncio.Protocol):
         if self._transport is not None and data:
             self._transport.write(data)
 
-    async def _cancel(self) -> None:
+    async def _cancel(self, receiver: Receiver) -> None:
         try:
-            _, writer = await asyncio.open_unix_connection(str(self._socket))
-        except OSError:
-            return  # the twin is gone, and with it what ran
-        writer.write(CancelRequest(self.key.process_id, self.key.secret).encode())
-        writer.close()
+            async with asyncio.timeout(CANCEL_SECONDS):
+                reader, writer = await asyncio.open_unix_connection(str(self._socket))
+                with closing(writer):
+                    writer.write(CancelRequest(self.key.process_id, self.key.secret).encode())
+                    await reader.read()  # PostgreSQL closes the connection once it has signalled
+        except (OSError, TimeoutError):
+            return  # the twin is gone, and with it what ran, or will be found out by its watch
+        finally:
+            receiver.go_on()
 
     # What the event loop says: asyncio.Protocol.
 

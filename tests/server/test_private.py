@@ -1,5 +1,9 @@
 """Private statements meet the session: what a client sees of them, message by message."""
 
+import asyncio
+import os
+import signal
+
 import pytest
 
 from proxy.session.twin_probe import SessionState
@@ -670,6 +674,24 @@ async def test_cancel_stops_what_runs_on_the_twin_and_only_while_it_runs(stage: 
 
     session.cancel()
     assert kinds(await client.ask(Query(b"SELECT pg_sleep(0.1)"))) == "TDCZ"
+
+
+async def test_a_cancel_that_comes_late_does_not_stop_the_next_statement(stage: Stage, twin_cluster: Cluster) -> None:
+    client = await stage.client()
+    (session,) = stage.sessions.all()
+    postmaster = int((twin_cluster.directory / "data" / "postmaster.pid").read_text().split()[0])
+    client.send(Query(b"SELECT pg_sleep(0.3)"))
+    await until(lambda: is_active(twin_cluster.dsn(), "pg_sleep(0.3)"))
+    os.kill(postmaster, signal.SIGSTOP)  # which takes up the request only once the statement is over
+    try:
+        session.cancel()
+        assert kinds(await client.until()) == "TDCZ"
+        client.send(Query(b"SELECT pg_sleep(0.3)"))
+        await asyncio.sleep(0.2)
+    finally:
+        os.kill(postmaster, signal.SIGCONT)
+
+    assert kinds(await client.until()) == "TDCZ"
 
 
 async def test_the_inner_deadline_is_the_clients_own(stage: Stage) -> None:
