@@ -61,7 +61,11 @@ class Extended:
 
     def refuse(self, refusal: Refusal, name: bytes = _REFUSED, statement: Statement | None = None) -> None:
         """Let the twin fail, and the client read why. A Parse fails under its own name, which it may have to free."""
-        edit = in_place_of_refusal(self._parts.report(refusal, statement))
+        report = self._parts.report(refusal, statement)
+        if self._relay.skipping:  # a message of ours has failed: the twin would say nothing more
+            self._relay.client.write(report)
+            return
+        edit = in_place_of_refusal(report)
         settle = None if name else self._names.prepare("", None)
         self._relay.send(Parse(name, REFUSED_SQL.encode()).encode(), Expected(Parse.kind, edit, then=settle))
 

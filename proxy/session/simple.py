@@ -120,11 +120,17 @@ class Simple:
             text = self._outer(answered, statement, replies)
             return await self._send(encoded(text, self._relay.codec), replies)
         except TwinRefusal as error:
-            is_ready = not self._transaction.is_open
-            self._relay.client.write(error.raw + (ReadyForQuery(self._relay.state).encode() if is_ready else b""))
-            return False
+            return self._failed(error.raw)
         except Refusal as refusal:
+            if self._relay.state == FAILED:  # by a message of ours, so the twin would say no more than that
+                return self._failed(self._parts.report(refusal, statement))
             return await self.refuse(refusal, statement, ends_string=ends_string)
+
+    def _failed(self, report: bytes) -> bool:
+        """A message of ours has failed on the twin in place of the statement; the client gets this to read."""
+        is_ready = not self._transaction.is_open
+        self._relay.client.write(report + (ReadyForQuery(self._relay.state).encode() if is_ready else b""))
+        return False
 
     def _asked(self, statement: Statement) -> PrivateRequest | None:
         """Return what a statement asks for; None where the twin may have it."""

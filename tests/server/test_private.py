@@ -17,6 +17,8 @@ from proxy.wire.backend import (
 )
 from proxy.wire.buffer import Frame
 from proxy.wire.frontend import PORTAL, STATEMENT, Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
+from rules.bind.inner_answers import InnerQuery
+from rules.planner.plan import NeedsInner, Request
 from rules.refusal import BudgetSpent
 from tests.server.raw import RawClient, errors, kinds
 from tests.server.stage import Stage
@@ -243,6 +245,28 @@ async def test_an_outer_statement_of_another_shape_is_never_charged(stage: Stage
     assert errors(await client.ask(Query(text)))[0].sqlstate == "XX000"
     assert errors(await client.ask(Parse(b"", text), Bind(b"", b""), Execute(b""), Sync()))[0].sqlstate == "XX000"
     assert stage.service.answered == 0
+
+
+@pytest.mark.parametrize("before", [(), (Query(b"BEGIN"),)], ids=["outside", "in a transaction"])
+async def test_a_refusal_after_an_error_of_our_own_on_the_twin_reaches_the_client(
+    stage: Stage, before: tuple[Query, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def plan(request: Request, analyst: str) -> NeedsInner:
+        return NeedsInner(InnerQuery(), "SELECT around.id")  # of a row that is not there
+
+    monkeypatch.setattr(stage.service, "plan", plan)
+    bound = Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync()
+    for said, messages in (("EZ", (Query(COUNT),)), ("CEZ", (Query(b"SET a.b = 1; " + COUNT),)), ("1EZ", bound)):
+        client = await stage.client()
+        for message in before:
+            await client.ask(message)
+
+        frames = await client.ask(*messages)
+
+        assert (kinds(frames), errors(frames)[0].sqlstate) == (said, "0A000")
+        assert state(frames) == (b"E" if before else b"I")
+        assert kinds(await client.ask(Query(b"ROLLBACK"), Query(b"SELECT 1"))).endswith("CZ")
+        assert kinds(await client.until()) == "TDCZ"
 
 
 async def test_a_text_that_cannot_be_read_never_runs(stage: Stage) -> None:
