@@ -112,14 +112,20 @@ class Prerequisites(ABC):
             whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
             if isinstance(whole, NeedsInner) and whole.inner.use in FREE:
                 return await self._with_answer(whole, place, request, run)
-            if isinstance(whole, Plan):
-                await self._check_affordable(plan, whole, run)
+            if isinstance(whole, NeedsInner):
+                whole = await self._all_planned(place, tried, run)
+            await self._check_affordable(plan, whole, run)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
         known = InnerAnswer(first.inner, names, types, rows, answer.origin)
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
+
+    async def _all_planned(self, place: int | None, request: Request, run: Run) -> Plan:
+        """The plan as EXPLAIN makes it, with the blocks of all that comes first: a refusal costs nothing."""
+        plan, shown, _ = await self._planned(place, replace(request, explains=True), run)
+        return replace(plan, blocks=tuple(block for part in (*shown.firsts, plan) for block in part.blocks))
 
     async def _public_rows(self, query: PublicQuery, width: int, time_zone: str, run: Run) -> Rows:
         """Rows of public tables that the twin does not have."""

@@ -162,6 +162,16 @@ def test_what_is_refused_anyway_is_refused_before_anything_is_paid(
     assert (caught.value.sqlstate, told) == (sqlstate, [])
 
 
+def test_of_two_inner_queries_neither_is_paid_when_the_rest_is_refused(proxy: Noisegate) -> None:
+    bounds = "(SELECT avg(amount) AS low FROM orders) AS a, (SELECT avg(amount) + 9 AS high FROM orders) AS b"
+    before = proxy.ledger_length()
+
+    with psycopg.connect(proxy.dsn(), autocommit=True) as session, pytest.raises(psycopg.Error, match="rows of a prot"):
+        session.execute(f"SELECT o.id FROM orders AS o, {bounds} WHERE o.amount > a.low AND o.amount < b.high")
+
+    assert proxy.ledger_length() == before
+
+
 def test_explain_shows_what_is_answered_first(session: psycopg.Connection, told: list[str]) -> None:
     text = "\n".join(str(row[0]) for row in session.execute(f"EXPLAIN {BUSY}").fetchall())
 
