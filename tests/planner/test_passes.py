@@ -9,9 +9,11 @@ from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.catalog import Routine, TableName
 from rules.planner.find_blocks import context_of, find_blocks
 from rules.planner.inner_queries import decorrelate
+from rules.planner.passes.inline_sources import inline_views
 from rules.planner.plan import Request, TemporaryView
 from rules.planner.rewrite import PASSES, Pass
 from rules.planner.tables import Tables
+from rules.refusal import NotSupported
 from rules.sql.grammar import deparse, parse
 from rules.sql.lower import query_from
 from rules.sql.tree import Node, canonical_tree, copied
@@ -79,3 +81,14 @@ def test_a_pass_makes_another_tree_and_leaves_the_one_it_was_given(tables: Table
     assert given == before
     if deparse(given) == expected:
         assert made is given
+
+
+def test_a_view_that_postgresql_prints_in_no_grammar_is_refused(tables: Tables) -> None:
+    definition = (
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT r.n FROM r) "
+        "CYCLE n SET again TO 'Y'::text DEFAULT 'N'::text USING path SELECT r.n FROM r"
+    )
+    (piece,) = parse("SELECT count(*) FROM walks")
+
+    with pytest.raises(NotSupported, match='"walks" cannot be parsed'):
+        inline_views(piece.tree, replace(tables, temporary=(TemporaryView("public", "walks", definition),)))

@@ -17,7 +17,7 @@ from rules.kernel.render import qualified
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables, replace_relations, source, tables_in
 from rules.policy.model import Policy
-from rules.refusal import TooComplex
+from rules.refusal import NotSupported, TooComplex
 from rules.sql.grammar import Unreadable, parse
 from rules.sql.selects import column_name
 from rules.sql.tree import PLACES, Json, Node, bodies, canonical_tree, copied, holders, items, kind, strings, walk
@@ -72,7 +72,10 @@ def defined(view: Table) -> Node:
     """FROM (the view's query) AS its name. PostgreSQL printed the query with every name in full."""
     assert view.definition is not None
     name = view.name.name.replace('"', '""')
-    return canonical_tree(source(f'({_END.sub("", view.definition)}) AS "{name}"'))
+    try:
+        return canonical_tree(source(f'({_END.sub("", view.definition)}) AS "{name}"'))
+    except Unreadable:  # PostgreSQL prints the marks of CYCLE with casts, which its own grammar does not read
+        raise NotSupported(f'the definition of view "{view.name.name}" cannot be parsed') from None
 
 
 @dataclass(frozen=True, slots=True)
