@@ -232,7 +232,8 @@ class Extended:
             return private_request and replace(private_request, result_formats=formats)
         around = split_around(statement)
         if statement.kind is Kind.QUERY:
-            return PrivateRequest(statement, around, None, bind.statement, bind=bind, result_formats=formats)
+            place = statement.start if prepared.is_as_written else None
+            return PrivateRequest(statement, around, place, bind.statement, bind=bind, result_formats=formats)
         place = None if around is None else statement.start + len(around.head)
         return PrivateRequest(statement, around, place, types=prepared.types, bind=bind)
 

@@ -560,6 +560,19 @@ async def test_a_refusal_in_a_pipeline_skips_to_the_sync(stage: Stage) -> None:
     assert kinds(await client.ask(Parse(b"", COUNT), Bind(b"", b""), Execute(b""), Sync())) == "12DCZ"
 
 
+async def test_a_refusal_at_bind_points_into_the_text_of_the_parse(stage: Stage) -> None:
+    client = await stage.client()
+    text = b" /* \xc3\xa9 */ SELECT note FROM orders"
+
+    (simple,) = errors(await client.ask(Query(text)))
+    (bound,) = errors(await client.ask(Parse(b"s", text), Bind(b"", b"s"), Execute(b""), Sync()))
+    await client.ask(Query(b"PREPARE p AS" + text))
+    (prepared,) = errors(await client.ask(Bind(b"", b"p"), Execute(b""), Sync()))
+
+    assert simple.fields["P"] == bound.fields["P"] == str(text.decode().index("note") + 1)
+    assert "P" not in prepared.fields  # its text was printed anew
+
+
 async def test_flush_instead_of_sync_is_answered_at_once(stage: Stage) -> None:
     client = await stage.client()
 
