@@ -35,18 +35,19 @@ def _check(text: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     if not rules.view or view is None or view.kind != "view":
         return
     path = dotted(("tables", text))
-    missing = sorted(str(name) for name in _tables(view) if policy.find_table(name) is None)
-    if missing:
-        hint = f"name {', '.join(missing)} too: a view is protected as its tables are"
-        yield error(path, f"the view reads {', '.join(missing)}, which the rules file does not name", hint)
-        return
     request = Request(f"SELECT count(*) FROM {qualified(view.name)}", (), delta=policy.statement_delta())
     try:
-        plan(request, policy, catalog)
+        missing = sorted(str(name) for name in _tables(view) if policy.find_table(name) is None)
+        if not missing:
+            plan(request, policy, catalog)
     except UnknownName as refusal:
         yield _unreadable(path, refusal, _hidden_of(view, policy, catalog))
     except Refusal as refusal:
         yield error(path, f"the definition of the view is refused: {refusal.message}", refusal.hint or _HINT)
+    else:
+        if missing:
+            hint = f"name {', '.join(missing)} too: a view is protected as its tables are"
+            yield error(path, f"the view reads {', '.join(missing)}, which the rules file does not name", hint)
 
 
 def _unreadable(path: str, refusal: UnknownName, hidden: Iterable[tuple[TableName, str]]) -> Finding:

@@ -30,6 +30,8 @@ CREATE VIEW largest AS SELECT * FROM sales.large WHERE "How much" > 8;
 CREATE VIEW towns AS SELECT town, count(*) AS people FROM people GROUP BY town;
 CREATE VIEW ranked AS SELECT *, row_number() OVER (ORDER BY amount DESC) AS place FROM sales.orders;
 CREATE VIEW mails AS SELECT id, email FROM people;
+CREATE VIEW walks AS WITH RECURSIVE r(n) AS (SELECT id FROM people UNION ALL SELECT n FROM r)
+    CYCLE n SET again TO 'Y' DEFAULT 'N' USING path SELECT n FROM r;
 CREATE VIEW gossip AS SELECT p.id FROM people AS p JOIN secrets AS s ON s.person = p.id;
 CREATE VIEW "not named" AS SELECT * FROM people;
 CREATE MATERIALIZED VIEW stored AS SELECT * FROM people;
@@ -131,6 +133,7 @@ def test_a_view_opens_nothing(planner: Planner, sql: str, words: str) -> None:
     [
         ("ranked: view", "the definition of the view is refused: a window function over rows of different units"),
         ("mails: view", "the view reads people.email, which the rules hide"),
+        ("walks: view", 'the definition of the view is refused: the definition of view "walks" cannot be parsed'),
         ("gossip: view", "the view reads secrets, which the rules file does not name"),
         ("people2: view", "no such table"),
         ("stored: view", "it is not a view but a materialized view"),
