@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
                     writer.write(CancelRequest(self.key.process_id, self.key.secret).encode())
                     await reader.read()  # PostgreSQL closes the connection once it has signalled
         except (OSError, TimeoutError):
-            return  # the twin is gone, and with it what ran, or will be found out by its watch
+            return  # a twin that is gone runs nothing; one that hangs is asked again when the time is over
         finally:
             receiver.go_on()
 

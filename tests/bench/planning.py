@@ -71,7 +71,7 @@ def main() -> None:
     policy, catalog = tpch.policy(), _catalog()
     known = measured(policy, catalog, {name: _with(sql, "NUMBER AS n") for name, sql in names.items()}, times)
     new = measured(policy, catalog, {name: _with(sql, "1 AS nNUMBER") for name, sql in names.items()}, times)
-    print(f"{'':52}{'as before':>20}{'under new names':>20}")
+    print(f"{'':52}{'another constant':>20}{'another name':>20}")
     print(f"{'':52}{'took':>10}{'own':>10}{'took':>10}{'own':>10}")
     for name, times_known in known.items():
         times_new = new.get(name, Times(float("nan"), float("nan")))
