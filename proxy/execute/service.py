@@ -207,7 +207,9 @@ class Service:
             return None
         return [(question.block, noised) for question, noised in await self._asking.show_again(questions, context)]
 
-    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+    async def check_affordable(
+        self, first: Plan, rest: Sequence[Plan], *, analyst: str, session: str, reuse: bool
+    ) -> None:
         """Refuse a part that has to be paid first, if what is left would not pay for the rest.
 
         A first part that is known already costs nothing, and so may the rest: that shows when it is planned.
@@ -216,7 +218,8 @@ class Service:
         rulebook = context.rulebook
         questions = await self._questions(first.blocks, context, reuse=reuse and bool(rulebook.policy.fresh_for))
         if any(question.mechanisms for question in questions):
-            questions += [nothing_known(block, block_key(block, rulebook)) for block in rest.blocks]
+            blocks = (block for part in rest for block in part.blocks)
+            questions += [nothing_known(block, block_key(block, rulebook)) for block in blocks]
             check_affordable(questions, await self._review(context), context)
 
     def _context(self, analyst: str, session: str, time_zone: str) -> StatementContext:

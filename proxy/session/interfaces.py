@@ -150,7 +150,9 @@ class StatementService(Protocol):
     ) -> Sequence[tuple[Block, Noised]] | None:
         """Find the releases on the analyst's account of all these blocks; None where some would have to be paid."""
 
-    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+    async def check_affordable(
+        self, first: Plan, rest: Sequence[Plan], *, analyst: str, session: str, reuse: bool
+    ) -> None:
         """Check that a part that is paid first leaves enough for the rest."""
 
     async def answer(

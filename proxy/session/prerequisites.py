@@ -6,7 +6,7 @@ noised, and computed there. Its rows come back as text and enter the statement a
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -45,6 +45,15 @@ class Run:
     own: OwnRows  # of the session
 
 
+@dataclass(slots=True)
+class Ahead:
+    """The statement that is asked, and which parts of it are still to be answered, once that is known."""
+
+    place: int | None
+    request: Request
+    parts: Sequence[Plan] = ()
+
+
 class Prerequisites(ABC):
     """Plans statements of one session, and answers what comes first."""
 
@@ -60,7 +69,7 @@ class Prerequisites(ABC):
     async def _compare(self, plan: Plan, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool) -> bool: ...
 
     @abstractmethod
-    async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None: ...
+    async def _check_affordable(self, first: Plan, rest: Sequence[Plan], run: Run) -> None: ...
 
     @abstractmethod
     async def _answer(self, plan: Plan, run: Run) -> Answer: ...
@@ -71,21 +80,26 @@ class Prerequisites(ABC):
     @abstractmethod
     def _encoded(self, text: str) -> bytes: ...
 
-    async def _planned(self, place: int | None, request: Request, run: Run) -> tuple[Plan, Request, tuple[str, ...]]:
+    async def _planned(
+        self, place: int | None, request: Request, run: Run, part_of: Ahead | None = None
+    ) -> tuple[Plan, Request, tuple[str, ...]]:
         """The plan, once all that it needs is known; how it was asked for; what is to be told of the parts before."""
         notices: tuple[str, ...] = ()
         queries, read = 0, 0
+        ahead = part_of or Ahead(place, request)
         while queries <= _MOST_FIRSTS and read <= _MOST_READINGS:
             made = await self._plan(place, request)
             if isinstance(made, Plan):
                 return made, request, notices
             queries, read = (queries, read + 1) if made.inner.use in FREE else (queries + 1, read)
-            request, more_notices = await self._with_answer(made, place, request, run)
+            request, more_notices = await self._with_answer(made, request, run, ahead)
             notices += more_notices
+            if part_of is None:
+                ahead.request = request
         raise TooComplex(f"more than {_MOST_FIRSTS} subqueries would have to run first")
 
     async def _with_answer(
-        self, first: NeedsInner, place: int | None, request: Request, run: Run
+        self, first: NeedsInner, request: Request, run: Run, ahead: Ahead
     ) -> tuple[Request, tuple[str, ...]]:
         """The request with the rows of an inner query, and with what is left to spend."""
         columns = await self._describe_first(first, run)
@@ -98,23 +112,19 @@ class Prerequisites(ABC):
             return replace(request, released=(*request.released, InnerAnswer(first.inner, names, types, rows))), ()
         half = replace(request, epsilon=request.epsilon / 2, delta=request.delta / 2)
         inner_request = replace(half, text=first.text, released=(), firsts=(), explains=first.is_shown, is_inner=True)
-        plan, inner_request, inner_notices = await self._planned(None, inner_request, run)
+        plan, inner_request, inner_notices = await self._planned(None, inner_request, run, ahead)
         rest = half if plan.blocks else request
         if plan.blocks and run.settings.within is not None:
             raise NotSupported(
                 "noisegate.within cannot be promised where one answer is needed for another",
                 hint="RESET noisegate.within, and SET noisegate.epsilon instead.",
             )
+        if plan.blocks and first.is_shown:
+            firsts = (*request.firsts, *inner_request.firsts, plan)
+            released = (*request.released, stand_in(first.inner, names, types))
+            return replace(rest, released=released, firsts=firsts), ()
         if plan.blocks:
-            tried = replace(rest, released=(*request.released, stand_in(first.inner, names, types)))
-            if first.is_shown:
-                return replace(tried, firsts=(*request.firsts, *inner_request.firsts, plan)), ()
-            whole = await self._plan(place, tried)  # what is refused anyway is refused before anything is paid
-            if isinstance(whole, NeedsInner) and whole.inner.use in FREE:
-                return await self._with_answer(whole, place, request, run)
-            if isinstance(whole, NeedsInner):
-                whole = await self._all_planned(place, tried, run)
-            await self._check_affordable(plan, whole, run)
+            await self._look_ahead(plan, run, ahead)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
@@ -122,10 +132,13 @@ class Prerequisites(ABC):
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
-    async def _all_planned(self, place: int | None, request: Request, run: Run) -> Plan:
-        """The plan as EXPLAIN makes it, with the blocks of all that comes first: a refusal costs nothing."""
-        plan, shown, _ = await self._planned(place, replace(request, explains=True), run)
-        return replace(plan, blocks=tuple(block for part in (*shown.firsts, plan) for block in part.blocks))
+    async def _look_ahead(self, first: Plan, run: Run, ahead: Ahead) -> None:
+        """Before a part is paid: plan all others as EXPLAIN does, so that what is refused anyway costs nothing."""
+        if not ahead.parts:
+            whole, shown, _ = await self._planned(ahead.place, replace(ahead.request, explains=True), run)
+            ahead.parts = (*shown.firsts, whole)
+        ahead.parts = ahead.parts[1:]
+        await self._check_affordable(first, ahead.parts, run)
 
     async def _public_rows(self, query: PublicQuery, width: int, time_zone: str, run: Run) -> Rows:
         """Rows of public tables that the twin does not have."""

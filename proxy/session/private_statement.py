@@ -250,7 +250,7 @@ class Private(Accuracy):
             return SCHEMA_CHANGED
         return Mismatch("the proxy and PostgreSQL parse this statement differently, so it was not run")
 
-    async def _check_affordable(self, first: Plan, rest: Plan, run: Run) -> None:
+    async def _check_affordable(self, first: Plan, rest: Sequence[Plan], run: Run) -> None:
         await self._service.check_affordable(
             first, rest, analyst=self._analyst, session=self._session, reuse=run.settings.reuse
         )

@@ -12,6 +12,7 @@ from tests.support.running import Noisegate, noisegate
 from tests.support.shop import RULES
 
 BUSY = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)"
+NESTED = "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders WHERE amount > (SELECT avg(amount) FROM orders))"
 TOP = "(SELECT city, count(*) AS n FROM customers GROUP BY city ORDER BY n DESC LIMIT 2)"
 
 
@@ -88,8 +89,9 @@ def test_nothing_is_paid_for_an_inner_query_when_the_rest_cannot_be_paid(shop: R
         noisegate(tmp_path, shop.reader_dsn, rules=rules) as running,
         psycopg.connect(running.dsn(), autocommit=True) as session,
     ):
-        with pytest.raises(psycopg.errors.Error, match="would exceed your privacy budget") as refused:
-            session.execute(BUSY)
+        for sql in (NESTED, BUSY):
+            with pytest.raises(psycopg.errors.Error, match="would exceed your privacy budget") as refused:
+                session.execute(sql)
         untouched = session.execute(left).fetchone()
         session.execute("SET noisegate.epsilon = 0.8")
         session.execute(BUSY)
@@ -162,12 +164,22 @@ def test_what_is_refused_anyway_is_refused_before_anything_is_paid(
     assert (caught.value.sqlstate, told) == (sqlstate, [])
 
 
-def test_of_two_inner_queries_neither_is_paid_when_the_rest_is_refused(proxy: Noisegate) -> None:
-    bounds = "(SELECT avg(amount) AS low FROM orders) AS a, (SELECT avg(amount) + 9 AS high FROM orders) AS b"
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT o.id FROM orders AS o, (SELECT avg(amount) AS low FROM orders) AS a, "
+        "(SELECT avg(amount) + 9 AS high FROM orders) AS b WHERE o.amount > a.low AND o.amount < b.high",
+        "SELECT o.id FROM orders AS o WHERE o.amount > "
+        "(SELECT avg(amount) FROM orders WHERE amount > (SELECT avg(amount) FROM orders WHERE id < 7001))",
+    ],
+    ids=["beside each other", "one inside the other"],
+)
+def test_of_two_inner_queries_neither_is_paid_when_the_rest_is_refused(proxy: Noisegate, sql: str) -> None:
     before = proxy.ledger_length()
 
-    with psycopg.connect(proxy.dsn(), autocommit=True) as session, pytest.raises(psycopg.Error, match="rows of a prot"):
-        session.execute(f"SELECT o.id FROM orders AS o, {bounds} WHERE o.amount > a.low AND o.amount < b.high")
+    words = "rows of a protected table cannot be returned"
+    with psycopg.connect(proxy.dsn(), autocommit=True) as session, pytest.raises(psycopg.Error, match=words):
+        session.execute(sql)
 
     assert proxy.ledger_length() == before
 

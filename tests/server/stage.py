@@ -147,7 +147,9 @@ class FewStatements:
     async def find_released(self, blocks: Sequence[Block], *, analyst: str, session: str, time_zone: str) -> None:
         """Nothing is kept."""
 
-    async def check_affordable(self, first: Plan, rest: Plan, *, analyst: str, session: str, reuse: bool) -> None:
+    async def check_affordable(
+        self, first: Plan, rest: Sequence[Plan], *, analyst: str, session: str, reuse: bool
+    ) -> None:
         """Nothing costs anything here."""
 
     async def answer(
