@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Generic, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -33,6 +32,7 @@ from proxy.plain_shapes import (
     set_of,
     tuple_of,
 )
+from rules.frozen import getter
 
 Value = TypeVar("Value")
 
@@ -126,7 +126,7 @@ class _Compiler:
         given = [field for field in dataclasses.fields(kind) if field.init]
         names, defaults = [field.name for field in given], [field.default for field in given]
         needed = max((place for place, default in enumerate(defaults, 1) if default is dataclasses.MISSING), default=0)
-        fields_of = _getter(names)
+        fields_of = getter(names)
         encoders: list[Encode] = []
         decoders: list[Decode] = []
 
@@ -225,11 +225,6 @@ def _is_closed(data: bytes) -> bool:
     """Return whether lists that are too deep to be read end as often as they begin."""
     plain = _QUOTED.sub(b"", data)
     return plain.count(b"[") == plain.count(b"]")
-
-
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what gets these attributes; attrgetter gives a tuple from two on."""
-    return attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _alternative(value: Any, encoders: Mapping[type, object]) -> type:

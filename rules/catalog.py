@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from rules.frozen import frozen
+
 SERVERS = range(13, 19)  # the major versions of PostgreSQL that `python -m tests.versions` runs before the proxy
 
 TableKind = Literal["table", "partitioned", "partition", "view", "materialized view", "foreign table"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeName:
     """A type as PostgreSQL prints it, and what it is underneath its domains."""
 
@@ -34,7 +36,7 @@ class TypeName:
         return ((self.modifier - 4) & 0x7FF ^ 0x400) - 0x400  # numeric.c: the scale has 11 bits and a sign
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     name: str
     type: TypeName
@@ -48,7 +50,7 @@ class Column:
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A primary key, unique constraint or unique index on plain columns."""
 
@@ -59,7 +61,7 @@ class Key:
     proves: bool = True  # valid, ready, enforced now, not partial, default operator class, NULLs distinct or not null
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignKey:
     name: str
     columns: tuple[str, ...]
@@ -69,7 +71,7 @@ class ForeignKey:
     definition: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     name: str
     definition: str  # pg_get_constraintdef
@@ -77,7 +79,7 @@ class Check:
     proves: bool = True  # validated and enforced
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index:
     """An index that is no constraint's: it proves nothing here, and tools list it."""
 
@@ -96,7 +98,7 @@ class TableName:
         return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """The nodes on which Citus keeps a table: its rows by a column's value, all of it on each node, or all on one."""
 
@@ -105,7 +107,7 @@ class Distribution:
     colocation: int = 0  # tables of one group keep rows of one value on one node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     name: TableName
     kind: TableKind
@@ -134,14 +136,14 @@ class Table:
         return not self.has_children and any(key.proves and names.issuperset(key.columns) for key in self.keys)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnumType:
     name: TableName
     labels: tuple[str, ...]
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DomainType:
     name: TableName
     type: TypeName
@@ -151,7 +153,7 @@ class DomainType:
     comment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Routine:
     """A function or procedure of the schema."""
 
@@ -164,13 +166,13 @@ class Routine:
     is_overloaded: bool = False  # some schema has another function of this name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collation:
     name: TableName
     deterministic: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatabaseLocale:
     """By what a database sorts texts, and folds their case."""
 
@@ -180,7 +182,7 @@ class DatabaseLocale:
     locale: str = ""  # of ICU or PostgreSQL's own
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalog:
     database: str
     version: int  # server_version_num

@@ -9,10 +9,10 @@ valid for adaptive parameters are used (Rogers, Roth, Ullman and Vadhan 2016; Fe
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 
+from rules.frozen import frozen
 from rules.mechanisms.cost import UPWARD, Mechanism
 
 _UP = Context(prec=32, rounding=ROUND_CEILING)
@@ -21,7 +21,7 @@ _SLACK = Decimal("1e-20")  # ln rounds to the nearest digit, whatever the contex
 _JUST_BELOW = Decimal(1) - _SLACK  # so does sqrt
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """The sums that an account has paid in one period."""
 
@@ -41,7 +41,7 @@ class Totals:
         return Totals(epsilon, delta, rho, pure)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """An (ε, δ) that the totals of a period may not pass. Half of δ is the conversion's, fixed once and for all."""
 

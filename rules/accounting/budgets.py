@@ -1,13 +1,14 @@
 """Check charges against budgets: the budgets of the rules, the period of a moment, the words of the refusal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from rules.accounting.accountant import Limit, Totals, fits, grantable, largest_rho, loss
+from rules.frozen import frozen, replace
 from rules.mechanisms.cost import price
 from rules.policy.model import Analyst, Policy
 from rules.policy.synopses import account_name
@@ -23,7 +24,7 @@ LABELS: dict[Per, str] = {"ever": "ever", "day": "day:%Y-%m-%d", "week": "week:%
 PHRASES: dict[Per, str] = {"ever": "", "day": " today", "week": " this week", "month": " this month"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budgets:
     """The limits of the dataset and of each analyst, and when they are new again."""
 
@@ -120,7 +121,7 @@ def span_of(period: str, budgets: Budgets) -> tuple[datetime, datetime] | None:
     return datetime.combine(first, time.min, zone), datetime.combine(following, time.min, zone)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """The totals of an account before a charge, and with it."""
 

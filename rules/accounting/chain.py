@@ -15,6 +15,7 @@ from typing import Any
 
 from rules.accounting.accountant import Totals
 from rules.accounting.store import BudgetRequest, Charge, Grant, KeptBounds
+from rules.frozen import frozen
 from rules.mechanisms.cost import Mechanism
 
 DATASET = "dataset"
@@ -38,7 +39,7 @@ def account_of_role(role: str) -> str:
     return f"role:{role}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sight:
     """A release shown again that the analyst, or the analyst's role, had not paid for in this period."""
 
@@ -161,7 +162,7 @@ def seal(previous: str, entry: str) -> str:
     return hashlib.sha256(f"{previous}\n{entry}".encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closed:
     """The beginning of a chain as one sum: what follows from all entries up to one, which need not be kept."""
 
@@ -203,7 +204,7 @@ def closed_by(fields: Fields) -> Closed:
     return Closed(*numbers, accounts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """A sum in the middle of the chain, of which nothing is deleted: an opening adds up what follows it.
 

@@ -1,13 +1,13 @@
 """Say what a home of the ledger must do. `proxy.ledger` has the homes; one test suite holds for all of them."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Protocol
 
 from rules.accounting.accountant import Limit, Totals
 from rules.accounting.budgets import Budgets
+from rules.frozen import frozen
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Text
 from rules.refusal import Unavailable
@@ -27,7 +27,7 @@ class LedgerError(Unavailable):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Promise:
     """The ε that has kept an error which an analyst asked for (noisegate.within), and what was told of it."""
 
@@ -35,7 +35,7 @@ class Promise:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charge:
     """Note what one statement is about to reveal; durable before it runs."""
 
@@ -51,7 +51,7 @@ class Charge:
     shape: str = ""  # that text, with a ? for each constant
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grant:
     """Note what an operator gives an analyst to spend besides, in the running period and within the budget of all."""
 
@@ -63,7 +63,7 @@ class Grant:
     answer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BudgetRequest:
     """Note what an analyst asks for: so much ε more in the running period, and why."""
 
@@ -71,7 +71,7 @@ class BudgetRequest:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptBounds:
     """Keep what a private look has found of a column, as texts, and for which ε."""
 
@@ -86,7 +86,7 @@ class KeptBounds:
 RequestState = Literal["open", "granted", "refused", "lapsed"]  # lapsed: its period is over
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FiledRequest:
     """A request as the ledger keeps it, and what became of it."""
 
@@ -101,7 +101,7 @@ class FiledRequest:
     operator: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """One noised measure, kept so that it can be shown again: groups as text, integers as they were noised."""
 
@@ -112,7 +112,7 @@ class Release:
     values: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleaseQuery:
     """A measure over an equal block, with at least this ε, over this list of groups (None: over any)."""
 
@@ -123,7 +123,7 @@ class ReleaseQuery:
     charges: frozenset[int] | None = None  # of which one has to be, if others alone have paid for it (None: of any)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeptRelease:
     """A release as the ledger keeps it."""
 
@@ -136,7 +136,7 @@ class KeptRelease:
     is_lasting: bool = False  # it is of a cube, and on the analyst's account of this period or an earlier one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServableReleases:
     """Hold what may serve a measure."""
 
@@ -144,7 +144,7 @@ class ServableReleases:
     other: KeptRelease | None = None  # the cheapest of those that others paid for, with at least the ε asked for
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Balance:
     """Hold what is spent in the running period, and what may be."""
 
@@ -161,7 +161,7 @@ Whose = Literal["yours", "role", "shared"]
 Balances = tuple[Balance, Balance, Balance | None]  # the analyst's, the dataset's, the role's
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receipt:
     """A charge that is on disk."""
 
@@ -185,7 +185,7 @@ class Receipt:
         return not self.charge
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AccountState:
     """One account in the running period."""
 
@@ -194,7 +194,7 @@ class AccountState:
     lifetime: Decimal  # Σε of all periods
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stop:
     """A fault after which nothing is run for an analyst."""
 
@@ -207,7 +207,7 @@ class Stop:
 State = Literal["settled", "charged", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastCharge:
     """Show what one statement of an analyst's has cost, and what became of it."""
 
@@ -226,7 +226,7 @@ class PastCharge:
     shape: str = ""  # that text, with a ? for each constant
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerReview:
     """Show what one analyst may know of the ledger, at one moment: both accounts, and the charges on the own one."""
 

@@ -5,11 +5,11 @@ what is shown of their noised sums.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from rules.bind.expression import Binding
+from rules.frozen import frozen, replace
 from rules.functions.comparison import is_null
 from rules.kernel.blocks import BlockValue
 from rules.kernel.keys import Bins, Listed
@@ -21,7 +21,7 @@ from rules.values.expression import TRUE, Apply, Constant, Expression, all_of
 from rules.values.types import SpanForm, Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pick:
     """One of a list of candidates, chosen by how many rows lie where: each row's candidate by its number, from 0."""
 
@@ -32,7 +32,7 @@ class Pick:
     end: End | None = None  # or an end of the error bar around any of these
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Typical:
     """One of a list of candidates, chosen by how many blocks of units say a value below and above it."""
 
@@ -47,7 +47,7 @@ Selection = Pick | Typical
 Contribution = Measure | Selection
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipe:
     """The measures of an aggregate, and its output once they have numbers."""
 

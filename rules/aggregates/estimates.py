@@ -5,7 +5,6 @@ was released. Its law is that of all reports: conditions on the randomized colum
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
@@ -24,6 +23,7 @@ from rules.algebra.nodes import (
     scans_in,
 )
 from rules.bind.expression import Binding
+from rules.frozen import frozen
 from rules.functions.coerce import typed
 from rules.functions.comparison import compare
 from rules.kernel.keys import Bins, Listed
@@ -42,7 +42,7 @@ _HINT = "Write the column, and the value that is asked for: noisegate.estimate(m
 _WHOLE = "An estimate undoes the chance in all reports. Conditions on other columns are answered."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _EstimateCall:
     """The randomized column of an estimate, and what is asked of it."""
 

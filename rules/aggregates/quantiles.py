@@ -4,7 +4,6 @@ The candidates follow from the bounds, never from the data: every value that the
 bins where these are too many. Which candidate each row has is a number, counted as one more key of the block.
 """
 
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,6 +11,7 @@ from rules.aggregates.contributions import Pick, Recipe, value_where, where
 from rules.aggregates.sums import clip
 from rules.bind.expression import Binding
 from rules.bind.unit_aggregates import share_of
+from rules.frozen import frozen, replace
 from rules.functions.guard import as_passed, as_value
 from rules.kernel.keys import Bins, Listed
 from rules.kernel.summand import Lattice, Summand
@@ -32,7 +32,7 @@ _DAY_HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Candidates:
     """Bins over the bounds, and the values that each of them stands for."""
 

@@ -1,6 +1,5 @@
 """Aggregates as sums of integers: `avg(x), sum(x), count(*)` need three of them, and equal ones are one."""
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -20,6 +19,7 @@ from rules.algebra.nodes import Facts
 from rules.algebra.rows_per_unit import is_share
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_typical
+from rules.frozen import replace
 from rules.functions.datetime.intervals import part_of_span, shown_by
 from rules.functions.guard import as_value
 from rules.kernel import measures as k

@@ -8,7 +8,7 @@ a lattice here, sums of integers and of their products are numeric, and what is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -17,6 +17,7 @@ from rules.aggregates.quantiles import fraction_of, ordered
 from rules.aggregates.sums import OF_ONE, OF_TWO, clip_widely
 from rules.bind.expression import Binding
 from rules.bind.walk_syntax import is_plain_aggregate
+from rules.frozen import replace
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_value, short
 from rules.kernel.blocks import (

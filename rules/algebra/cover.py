@@ -7,9 +7,10 @@ the public tables alone. Whether it is complete is a matter of meaning: the kern
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from rules.algebra.nodes import Filter, Gathered, Join, Node, PerUnit, Project, Scan, SemiJoin, Windowed
+from rules.frozen import frozen, replace
 from rules.values.expression import Apply, Column, Constant, Expression, columns_in, conjuncts, ids_in
 from rules.values.types import have_one_equality
 
@@ -21,7 +22,7 @@ _PASSING = frozenset(("clamp", "within"))
 _FINE_PATTERN = re.compile(r"HH|MI|SS|MS|US|FF|AM|PM|A\.M|P\.M|TZ|OF|J", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cover:
     """Public rows that cover the rows of a relation, and the expressions they are computed from."""
 
@@ -38,7 +39,7 @@ class Cover:
             yield from partner.cover.scans()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partner:
     """Rows that an outer join may have found: public ones that meet the condition, or NULLs."""
 

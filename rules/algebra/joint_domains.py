@@ -5,9 +5,9 @@ groups of nobody.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from rules.algebra.nodes import Filter, Gathered, Join, KnownRows, Node, Project, SemiJoin, Windowed
+from rules.frozen import frozen, replace
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts
 from rules.values.value import Span, Value
 
@@ -15,7 +15,7 @@ _PLAIN = frozenset(("boolean", "integer", "date", "text", "enum"))  # one value 
 Cells = tuple[Value | Span | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joint:
     """Columns, and all rows that they can form."""
 

@@ -7,10 +7,10 @@ the best. Without this every city would be a group, most of them of nobody.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from rules.algebra.nodes import Facts, Filter, Gathered, Join, Node, Project, SemiJoin, Windowed
+from rules.frozen import frozen, replace
 from rules.values import domain
 from rules.values.domain import Domain, Range, Values
 from rules.values.expression import Apply, Column, Constant, Expression, columns_in, conjuncts
@@ -23,7 +23,7 @@ _WHOLE_DOUBLES = 2**53  # below this every whole number is a double of its own
 # What gives its first argument, or NULL.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Implied:
     """An implication: where one of these columns is not NULL, that column equals one that has these values."""
 

@@ -5,14 +5,14 @@ together, so that no node exists whose facts were not derived.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from rules.catalog import TableName
+from rules.frozen import frozen
 from rules.values.expression import Column, Constant, Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """The column that tells whose row it is. Rows of a table without a primary key have no identity (None)."""
 
@@ -20,7 +20,7 @@ class Unit:
     column: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """The most rows that one unit can have: by a unique key that holds now, and by the rules."""
 
@@ -28,7 +28,7 @@ class Rows:
     cap: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A column that refers to a row of another protected table, which says whose row this is."""
 
@@ -37,7 +37,7 @@ class Step:
     target_column: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """Facts that hold of all rows of a node, whatever the data."""
 
@@ -64,7 +64,7 @@ class Facts:
         return self.aliases.union(own)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan:
     """The rows of a table. A unit that is no column of its own has a number, and no name."""
 
@@ -75,7 +75,7 @@ class Scan:
     drops_null_units: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownRows:
     """Public rows that are known before anything is asked: what was released earlier."""
 
@@ -83,14 +83,14 @@ class KnownRows:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     source: "Node"
     condition: Expression
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Project:
     """The source's columns, and computed ones."""
 
@@ -102,7 +102,7 @@ class Project:
 JoinKind = Literal["inner", "left", "right", "full"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join:
     kind: JoinKind
     left: "Node"
@@ -113,7 +113,7 @@ class Join:
     tied: bool = False  # whether the equality of units was added to what is asked
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SemiJoin:
     """The source's rows for which a row of the other relation exists, or none does; with a mark all, and which."""
 
@@ -126,7 +126,7 @@ class SemiJoin:
     tied: bool = False  # as of a join
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate:
     """A function of the rows of one unit and key; its template is ours, with {over} where OVER goes."""
 
@@ -134,7 +134,7 @@ class Aggregate:
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PerUnit:
     """One row for each unit and keys, with exact aggregates of that unit's own rows."""
 
@@ -144,7 +144,7 @@ class PerUnit:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """One key of an ORDER BY."""
 
@@ -153,7 +153,7 @@ class Order:
     nulls_first: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The rows of a unit that lie together, and their order."""
 
@@ -161,7 +161,7 @@ class Window:
     order: tuple[Order, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WindowCall:
     """A window function of its unit's rows, and its frame."""
 
@@ -169,7 +169,7 @@ class WindowCall:
     frame: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gathered:
     """The source's rows, each with aggregates of the rows of the other relation that a condition ties to it."""
 
@@ -180,7 +180,7 @@ class Gathered:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Windowed:
     """The source's columns, and ones computed over a window of each unit's rows."""
 
@@ -190,7 +190,7 @@ class Windowed:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Union:
     """UNION ALL: the branches' columns, place by place, under numbers of its own."""
 

@@ -1,8 +1,7 @@
 """Bound the rows that a unit has: of joins, of a unique key whose columns have few values; and what they add up to."""
 
-from dataclasses import replace
-
 from rules.algebra.nodes import Facts, JoinKind, Rows
+from rules.frozen import replace
 from rules.values import domain
 from rules.values.domain import Values
 from rules.values.expression import Apply, Column, Constant, Expression, conjuncts, ids_in

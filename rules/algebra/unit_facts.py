@@ -5,7 +5,6 @@ number is believed: `proved` comes from unique keys alone.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import islice, pairwise
 
 from rules.algebra.narrow import narrowed, refined
@@ -28,6 +27,7 @@ from rules.algebra.outer_public_rows import after_filter, after_join, check_comp
 from rules.algebra.plain_conditions import plain_condition
 from rules.algebra.rows_per_unit import fewer, is_share, joined_rows, sum_of
 from rules.algebra.same_unit import CROSS_UNIT_HINT, check_linked, equalities, tied
+from rules.frozen import replace
 from rules.refusal import NotAllowed, NotSupported
 from rules.values.domain import ANYTHING, TRUTHS, Domain
 from rules.values.expression import TRUE, Apply, Column, Constant, Expression, conjuncts, ids_in

@@ -3,11 +3,10 @@
 Both are rendered with the unit in front of their keys, whether or not these are known to tell it.
 """
 
-from dataclasses import dataclass, replace
-
 from rules.algebra.nodes import Aggregate, Facts, Node, PerUnit, Rows, Window, WindowCall, Windowed
 from rules.algebra.outer_public_rows import check_whole
 from rules.algebra.unit_facts import tells_unit
+from rules.frozen import frozen, replace
 from rules.refusal import NotSupported
 from rules.values.expression import Column, Expression, ids_in
 
@@ -67,7 +66,7 @@ def _carried(facts: Facts, plain: dict[int, int]) -> frozenset[frozenset[int]]:
     return frozenset(frozenset(plain[number] for number in key) for key in kept)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Computed:
     """A window function and its column: whether it numbers the rows of its partition, whether all rows have it."""
 

@@ -7,7 +7,6 @@ PostgreSQL reads. `known_or_needed` turns that into a value; the rest of the pla
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -15,6 +14,7 @@ from rules.bind.inner_answers import InnerQuery, Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import aggregates, conjuncts, has_window, is_aggregate, parts
 from rules.catalog import TableName
+from rules.frozen import frozen
 from rules.functions.function import Needed, UnreadLiterals
 from rules.refusal import NotSupported
 from rules.sql import syntax as s
@@ -25,7 +25,7 @@ CORRELATED_HINT = (
 PLACE_HINT = "Move the subquery to WHERE, to ON of an inner join, or to the select list of a subquery in FROM."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Correlated:
     """A block for each row of a query around it: one block grouped by what it depends on says the same."""
 
@@ -93,7 +93,7 @@ def _clauses(query: s.Select) -> tuple[object, ...]:
     return (query.items, query.where, query.group_by, query.having, query.order_by)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Inside:
     """The names that the inner query's own FROM brings."""
 

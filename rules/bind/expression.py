@@ -1,7 +1,7 @@
 """Expressions of the analyst's text as typed expressions of the registry."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from rules.bind import in_subquery
@@ -9,6 +9,7 @@ from rules.bind.correlated_subquery import check_alone, links_of, of_nothing, ou
 from rules.bind.inner_answers import Links
 from rules.bind.scope import PlannerContext
 from rules.bind.walk_syntax import word_of
+from rules.frozen import frozen
 from rules.functions import arrays, comparison, conditional
 from rules.functions.casts import cast
 from rules.functions.coerce import folded, literal, literals, number, typed
@@ -27,7 +28,7 @@ _MOST_COMPARED = 100  # items of an array that are compared one by one
 _LONG_CHAIN = 48  # alternatives: fewer keep the shape in which they were written, and so the keys of what was released
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binding:
     """The names of one place and the columns that they mean."""
 

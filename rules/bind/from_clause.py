@@ -1,7 +1,6 @@
 """FROM as a relation: tables by name, subqueries, and joins whose units are proved the same."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rules.algebra.nodes import JoinKind, Node
 from rules.algebra.same_unit import always_finds
@@ -12,6 +11,7 @@ from rules.bind.scope import Names, Scope, UnknownName, merge, single
 from rules.bind.state import BindState, BoundSource, Ctes, Outer
 from rules.bind.table import scan, with_generated_bounds, with_public_bounds
 from rules.catalog import TableName
+from rules.frozen import frozen
 from rules.functions.comparison import compare
 from rules.functions.conditional import coalesce
 from rules.functions.function import EvalContext
@@ -23,13 +23,13 @@ from rules.values.types import find_common
 RELEASED_HINT = "Aggregate the protected table in a subquery first, then join the two results."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Leaf:
     node: Node
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pair:
     kind: JoinKind
     left: "Tree"

@@ -1,14 +1,13 @@
 """The keys of GROUP BY, DISTINCT and DISTINCT ON, with numbers and names of the select list resolved."""
 
-from dataclasses import dataclass
-
 from rules.bind.scope import Scope
 from rules.bind.walk_syntax import column_name, unnumbered
+from rules.frozen import frozen
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundKey:
     """A grouping expression with ordinals and aliases resolved, and where it stands."""
 

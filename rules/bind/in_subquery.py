@@ -5,9 +5,9 @@ ALL is NOT … ANY by the opposite sign. So each is made of two tests that are n
 and whether a row does not make it false.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from rules.frozen import frozen
 from rules.functions import comparison
 from rules.functions.function import EvalContext
 from rules.functions.registry import operate
@@ -18,7 +18,7 @@ from rules.values.expression import FALSE, Column, Constant, Expression, Literal
 MOST_COMPARED = 500  # rows of an answer that are compared one by one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Members:
     """The values that are looked for, and the sign."""
 

@@ -7,12 +7,12 @@ they are constants, as if the analyst had written them.
 """
 
 import re
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Literal
 
 from rules.catalog import Catalog, EnumType, TableName
+from rules.frozen import frozen, replace
 from rules.functions.coerce import literal
 from rules.functions.function import EvalContext, LiteralText, Needed
 from rules.refusal import NotSupported
@@ -41,7 +41,7 @@ _EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicColumn:
     """A column of a public table, and what its values are read as."""
 
@@ -50,7 +50,7 @@ class PublicColumn:
     type: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InnerQuery:
     """A query inside a statement, and what is asked of it."""
 
@@ -66,7 +66,7 @@ class InnerQuery:
     rewritten: int = 0  # how many subqueries had become queries in FROM when the SELECTs were numbered
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InnerAnswer:
     """The rows of an inner query in canonical text, as the twin computed them from what was released."""
 

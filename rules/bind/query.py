@@ -4,7 +4,6 @@ A block is an aggregate over protected rows whose keys do not tell the unit. Eve
 everything below one is a relation whose every row belongs to one unit.
 """
 
-from dataclasses import replace
 from itertools import chain
 
 from rules.algebra.nodes import Node
@@ -25,6 +24,7 @@ from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import above, aggregates, column_name, first_table, has_window, made_of, subqueries, windows
 from rules.bind.where import bind_where, laterals_last, split_laterals
 from rules.bind.windows import first_of_each, with_windows
+from rules.frozen import replace
 from rules.functions.function import Needed
 from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s

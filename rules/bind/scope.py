@@ -1,13 +1,14 @@
 """Names of the analyst's text and the columns that they mean, as PostgreSQL resolves them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from rules.bind.inner_answers import InnerAnswer, Links, Use, constants, find_released, readings, value
 from rules.bind.walk_syntax import unnumbered
 from rules.catalog import Catalog, TableName
+from rules.frozen import frozen, replace
 from rules.functions.function import PLAIN, EvalContext, Styles
 from rules.policy.model import Policy
 from rules.refusal import NotAllowed, NotSupported
@@ -88,7 +89,7 @@ class PlannerContext:
         return min((table for table in tables if table in unread), key=str, default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One item of FROM: a table or subquery under its name."""
 
@@ -97,7 +98,7 @@ class Entry:
     schema: str | None = None  # of a table without alias, which may be named with it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """The items of FROM, the columns that USING made one of two, and the subqueries that became columns."""
 

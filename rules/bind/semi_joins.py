@@ -3,8 +3,6 @@
 x IN (SELECT y …) is EXISTS (… WHERE y = x), which a NULL among the y cannot empty.
 """
 
-from dataclasses import dataclass, replace
-
 from rules.algebra.nodes import Node
 from rules.algebra.same_unit import are_linked
 from rules.algebra.unit_facts import filtered, projected, semi_joined
@@ -15,6 +13,7 @@ from rules.bind.state import BindState, BoundSource
 from rules.bind.subquery_shape import (
     Test,
 )
+from rules.frozen import frozen, replace
 from rules.functions.comparison import either, negation
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
@@ -29,7 +28,7 @@ from rules.values.expression import (
 from rules.values.types import BOOLEAN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inside:
     """The rows of a subquery, and the conditions that tie them to the row around it."""
 
@@ -37,7 +36,7 @@ class Inside:
     linking: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TestKind:
     """The form of a test: for rows that pass or fail it, choosing rows or marking them."""
 

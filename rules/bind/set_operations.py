@@ -1,7 +1,6 @@
 """UNION ALL of rows of units, place by place under common types; and sets of rows that show their units."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
 from rules.algebra.nodes import Node
@@ -9,6 +8,7 @@ from rules.algebra.unit_facts import projected, semi_joined, united
 from rules.algebra.within_unit import per_unit
 from rules.bind.scope import single
 from rules.bind.state import BoundSource
+from rules.frozen import replace
 from rules.functions.casts import cast_to
 from rules.functions.comparison import compare, distinct_from
 from rules.functions.function import EvalContext

@@ -7,13 +7,14 @@ from rules.algebra.nodes import Node
 from rules.bind.expression import Binding, Leaf
 from rules.bind.group_by import BoundKey
 from rules.bind.scope import PlannerContext, Scope
+from rules.frozen import frozen
 from rules.refusal import TooComplex
 from rules.sql import syntax as s
 
 MOST_COLUMNS = 20_000  # of all relations of one statement: CTEs are bound at every use
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundSource:
     """Rows, and the names under which an analyst knows their columns."""
 
@@ -21,19 +22,19 @@ class BoundSource:
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outer:
     """A query that the twin computes: from released answers, public tables and functions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ctes:
     """The CTEs that a query sees, each with those that it sees itself."""
 
     known: Mapping[str, tuple[s.Cte, "Ctes"]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundBlock:
     """A private block as it was found: its SELECT, its rows, and its keys."""
 

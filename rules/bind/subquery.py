@@ -4,7 +4,6 @@ A subquery of the same unit's rows becomes a column: EXISTS and IN a mark, a sca
 unique key, or by the groups of the unit.
 """
 
-from dataclasses import replace
 from fractions import Fraction
 
 from rules.algebra.nodes import Aggregate, Node
@@ -41,6 +40,7 @@ from rules.bind.subquery_shape import (
 from rules.bind.unit_aggregates import unit_aggregate
 from rules.bind.walk_syntax import aggregates, first_table, parts
 from rules.bind.windows import first_of_each
+from rules.frozen import replace
 from rules.functions.comparison import compare
 from rules.refusal import NotSupported, pointing_at
 from rules.sql import syntax as s

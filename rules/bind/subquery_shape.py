@@ -1,11 +1,10 @@
 """Take subqueries apart as they are written: rows, aggregates, conditions, tests, and the meaning of their names."""
 
-from dataclasses import replace
-
 from rules.algebra.rows_per_unit import MOST_ROWS
 from rules.bind.expression import Leaf
 from rules.bind.scope import Scope
 from rules.bind.walk_syntax import aggregates, conjuncts, has_window, parts
+from rules.frozen import replace
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import Column, Operand

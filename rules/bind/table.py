@@ -4,7 +4,6 @@ PostgreSQL computes stored generated columns from their row, so their bounds fol
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -18,6 +17,7 @@ from rules.bind.inner_answers import InnerQuery, PublicColumn
 from rules.bind.scope import Names, PlannerContext
 from rules.bind.walk_syntax import parts
 from rules.catalog import Catalog, Table
+from rules.frozen import frozen, replace
 from rules.functions.function import Needed
 from rules.kernel.ground import follow
 from rules.policy.model import Policy, TableRules, UnitStep
@@ -33,7 +33,7 @@ from rules.values.value import find_value
 Fresh = Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Known:
     """A scan from some number on, with what it was made of: nothing else has the identity of that."""
 

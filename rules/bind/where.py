@@ -3,7 +3,6 @@
 A LATERAL item is rows of the same unit, the first of them, or what they add up to.
 """
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from rules.algebra.nodes import Node
@@ -24,6 +23,7 @@ from rules.bind.subquery import (
 )
 from rules.bind.subquery_shape import has_subquery, is_more, sorted_conditions
 from rules.bind.walk_syntax import aggregates, column_name, parts
+from rules.frozen import frozen, replace
 from rules.refusal import NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import all_of
@@ -31,7 +31,7 @@ from rules.values.expression import all_of
 _TRUE = s.Constant("boolean", "true")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lateral:
     """One LATERAL item of FROM, and whether rows without a partner stay."""
 

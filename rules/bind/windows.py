@@ -10,7 +10,6 @@ years 1 to 9999 that the sum is a moment too; others are NULL, as they are in al
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from rules.algebra.nodes import Aggregate, Facts, Node, Order, Window, WindowCall
@@ -18,6 +17,7 @@ from rules.algebra.unit_facts import filtered, tells_unit
 from rules.algebra.within_unit import Computed, windowed
 from rules.bind.expression import Binding
 from rules.bind.unit_aggregates import KNOWN, unit_aggregate
+from rules.frozen import frozen, replace
 from rules.functions.casts import real
 from rules.functions.coerce import typed
 from rules.functions.comparison import compare
@@ -45,7 +45,7 @@ _NEAREST = Fraction(1, 10**300)  # and the inverse of the furthest: what is a do
 _FURTHEST = Span(12 * 2_000)  # of an offset: the years 1 to 9999 have room for it on both sides
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """Its text as the inner statement has it, and its parts: $ is an offset."""
 
@@ -69,7 +69,7 @@ class Frame:
         return "$" in self.start + self.end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """The place where a window function is computed."""
 

@@ -5,16 +5,16 @@ can. The facts of each function are known by its name, and read by everything el
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from rules.frozen import frozen
 from rules.refusal import NotSupported
 from rules.values.expression import Expression, Operand
 from rules.values.types import Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Styles:
     """The styles in which the session writes and reads dates and intervals."""
 
@@ -25,7 +25,7 @@ class Styles:
 PLAIN = Styles()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiteralText:
     """A literal as PostgreSQL itself reads it, in canonical text; None where it cannot."""
 
@@ -34,7 +34,7 @@ class LiteralText:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EvalContext:
     """All that an expression depends on besides its columns. In a key, declared values are enforced on texts too."""
 
@@ -48,7 +48,7 @@ class EvalContext:
     encoding: str = "UTF8"  # of the texts there
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnreadLiterals:
     """Literals that PostgreSQL must read before the planner can go on, and the type that they are read as."""
 
@@ -69,7 +69,7 @@ Maker = Callable[[Operands, EvalContext], Expression]
 NamedMaker = Callable[[str, Operands, EvalContext], Expression]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """One function of PostgreSQL over protected rows: it fails on no row, whatever values its arguments have."""
 

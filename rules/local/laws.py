@@ -9,12 +9,13 @@ import hashlib
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 import opendp.prelude as dp
+
+from rules.frozen import frozen
 
 dp.enable_features("contrib")
 
@@ -22,7 +23,7 @@ MOST_EPSILON = Decimal(30)
 MOST_HASHES, MOST_WIDTH = 1024, 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Law:
     """With chance p a report matches a value that is held, with chance q one that is not. Its loss is at most ε."""
 

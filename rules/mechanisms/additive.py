@@ -6,7 +6,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import ClassVar, Final, Self
 
 import opendp.prelude as dp
 
+from rules.frozen import frozen, replace
 from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_top, price
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import INTEGERS, calibrated, check_parameters, loss
@@ -82,7 +82,7 @@ class AdditiveNoise(ABC):
     def scale_words(self, most: str) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaplaceNoise(AdditiveNoise):
     """Discrete Laplace noise for a vector that moves by at most so much in L1: ε-private."""
 
@@ -161,7 +161,7 @@ def _make_laplace(scale: float) -> dp.Measurement:
     return dp.m.make_laplace(INTEGERS, dp.l1_distance(T="i64"), scale=scale)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GaussianNoise(AdditiveNoise):
     """Discrete Gaussian noise for a vector whose distance in L2 has at most this square: ε²/2-zCDP."""
 

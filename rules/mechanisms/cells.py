@@ -7,10 +7,10 @@ the releases whose cells it is made of, whatever else they held.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
+from rules.frozen import frozen, replace
 from rules.values.types import Type
 from rules.values.value import Value
 
@@ -34,7 +34,7 @@ PARTS: Final[Mapping[Field, tuple[Field, ...]]] = {  # of which each is made
 _FIELDS: Final[Mapping[str, Field]] = {get_arg: get_arg for get_arg in get_args(Field)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """Say which values a key has in the rows: those listed, or all between two ends; and whether NULL is one."""
 
@@ -132,7 +132,7 @@ def _value(plain: Json) -> Value:
     raise ValueError("no value")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finer:
     """A key whose values tell that of another one: the day of a month."""
 
@@ -140,7 +140,7 @@ class Finer:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """Say what a key is of a moment: of which column, and how that is cut. Keys of one column tell coarser ones."""
 
@@ -153,7 +153,7 @@ class Clock:
         return self.column == other.column and self.field in PARTS[other.field]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """A key by whose labels the value of a column is told: of a moment this much."""
 
@@ -162,7 +162,7 @@ class Way:
     field: Field | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """A column of a table: the values that it was evaluated for, which of a moment are days."""
 
@@ -172,7 +172,7 @@ class Axis:
     span: Span = WHOLE  # which values such rows have
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """A condition, or a key, as a function of columns with few values: it was evaluated for each combination of them.
 
@@ -183,7 +183,7 @@ class Table:
     rows: tuple[tuple[tuple[str | None, ...], str | None], ...]  # the label of a key; where a condition is true
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellKey:
     """A key of cells: what it is called, and which of its values the block has."""
 
@@ -196,7 +196,7 @@ class CellKey:
     table: Table | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Test:
     """A condition on a column, as one on the values of a key."""
 
@@ -206,7 +206,7 @@ class Test:
     field: Field | None = None  # the condition is on this of a value of the key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """A block as sums of cells of a relation with less conditions: what each of these is on keys of the cells."""
 
@@ -215,7 +215,7 @@ class View:
     tables: tuple[Table, ...] = ()  # of conditions that are left out besides
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Halves:
     """Two measures that tell a sum: it is half of the centred sum and of `middle` times the count."""
 
@@ -224,7 +224,7 @@ class Halves:
     middle: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cells:
     """Say how the groups of a block are cells, and of which cells they may be sums."""
 
@@ -258,7 +258,7 @@ def _key_plain(key: CellKey) -> Json:
     return [*plains, clock.column, clock.field, clock.type.base] if clock is not None else plains
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleasedKey:
     """A key of released cells: its name, whether its list is complete, and which of its values the rows have."""
 
@@ -278,7 +278,7 @@ class ReleasedKey:
         raise ValueError("no key")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleasedCells:
     """Hold what a release says of its cells."""
 

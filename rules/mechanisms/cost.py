@@ -1,11 +1,11 @@
 """Price releases: count each draw of noise as the accountant does, and split a statement's ε among its measures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Self
 
+from rules.frozen import frozen
 from rules.mechanisms.release_plan import Ladder, Top
 
 # Sums of costs: more digits than a thousand million charges of 1e-30 need, and what is still cut is rounded up.
@@ -26,7 +26,7 @@ def price(number: Decimal) -> str:
     return f"{_SIX.plus(number).normalize():f}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mechanism:
     """One draw as the accountant sees it: (ε, δ) and zCDP's ρ."""
 

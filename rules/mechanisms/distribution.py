@@ -6,13 +6,14 @@ Only margins and error bars are computed from it, in floats: what is private is 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Self
 
 import numpy as np
+
+from rules.frozen import frozen, replace
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -23,7 +24,7 @@ _SLOPES = 256  # that are tried in a bound of sums
 _STEPS = 2048
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """Of a sum of independent draws: Laplace ones, by their scales and how many there are of each, and a normal part.
 

@@ -17,12 +17,12 @@ scores get Gumbel noise of one scale s, and the k largest are taken: as k expone
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
 from statistics import NormalDist
 from typing import Final, assert_never
 
+from rules.frozen import frozen
 from rules.kernel.blocks import MOST_BLOCKS
 from rules.mechanisms.additive import NOISES
 from rules.mechanisms.cost import price
@@ -139,7 +139,7 @@ def is_better(count: int, listed: int, groups: int, kind: NoiseKind) -> bool:
     return noise.reach(groups, groups) >= _BETTER * chosen / float(_SHARE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockNeed:
     """The blocks that an answer needs, from its ε and how many values units that go together may replace."""
 

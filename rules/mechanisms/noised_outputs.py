@@ -4,12 +4,12 @@ Only noise is in a margin. What clamping, truncation and thresholds take away is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from rules.frozen import frozen
 from rules.mechanisms.distribution import Distribution
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # groups × replicates
@@ -18,7 +18,7 @@ Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]  # groups × replicat
 Text = str | None  # a value as PostgreSQL prints it; None is NULL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count:
     """A count: the measure itself, not below zero where a select item shows it bare."""
 
@@ -27,7 +27,7 @@ class Count:
     adds_up: bool = False  # counts of rows: those of groups are parts of that of all
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sum:
     """(measure) · step, printed with exactly `digits` after the point."""
 
@@ -37,7 +37,7 @@ class Sum:
     adds_up: bool = False  # nothing that is summed is below zero, nor any sum
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Average:
     """The mean of a clamped column from centred halves: mid + (halves / 2 · step) / count, within [low, high]."""
 
@@ -50,7 +50,7 @@ class Average:
     least: Fraction | None = None  # where a mean is known to be no less, though the bounds lie around zero
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CentredSum:
     """A sum from centred halves and the count, where the block has that count anyway: less noise than a sum alone."""
 
@@ -62,7 +62,7 @@ class CentredSum:
     adds_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """An integer measure and what one of it stands for."""
 
@@ -70,7 +70,7 @@ class Moment:
     unit: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """A clamped column by its moments around the middle of its bounds: Σ(x − mid) and Σ(x − mid)²."""
 
@@ -80,7 +80,7 @@ class Spread:
     high: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistic:
     """PostgreSQL's statistic of this name, from moments: of x alone, or of (y, x) over the rows that have both."""
 
@@ -92,7 +92,7 @@ class Statistic:
     products: Moment | None = None  # Σ(x − mid)(y − mid)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ends:
     """The ends of a choice's error bar: choices too, each with the outermost value of every candidate."""
 
@@ -102,7 +102,7 @@ class Ends:
     highest: tuple[Text, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """The chosen candidate, in these words."""
 
@@ -111,7 +111,7 @@ class Chosen:
     ends: Ends | None = None  # where error bars are asked of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChosenList:
     """Several choices as one array, as percentile_cont of an array of fractions gives them."""
 
@@ -119,7 +119,7 @@ class ChosenList:
     candidates: tuple[Text, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """The units that hold a value, from reports that match: (hits − q·reports)/(p − q). Or a mean of one bit each.
 

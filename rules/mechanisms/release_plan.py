@@ -5,12 +5,12 @@ Made by the planner from the statement, the rules and the catalog alone, never f
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, product
 from typing import Final, Literal
 
+from rules.frozen import frozen, replace
 from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement, TallyStatement
 from rules.mechanisms.cells import Cells
@@ -25,7 +25,7 @@ _MOST_CELLS: Final = 8_000_000  # of labels and ordinals: few bytes can name man
 _MISSED: Final = 20  # one in so many choices leaves out a group that is further above the last one than is told
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ladder:
     """Bounds of what one unit adds over all groups, of which one is chosen privately (`release.bound_ladder`)."""
 
@@ -53,7 +53,7 @@ class Ladder:
         return f"{number.numerator:,}" if number.denominator == 1 else f"{float(number):,.6g}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """Say what may be cut of a unit, by the rules and the query."""
 
@@ -66,7 +66,7 @@ class Cut:
         return f"{self.most:,} {what} of a unit ({self.by})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measure:
     """One integer column of the inner statement, over all groups: one vector, one draw of noise.
 
@@ -97,14 +97,14 @@ class Measure:
         return self.sensitivity * self.factor if self.at_most_one else self.sensitivity**2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantile:
     """The candidate that this fraction of the rows lies below."""
 
     fraction: Fraction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FromEnd:
     """The candidate of the row at this place, counted from the smallest or the largest: what stands for min and max.
 
@@ -116,7 +116,7 @@ class FromEnd:
     largest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MostFrequent:
     """The candidate with the most rows."""
 
@@ -124,7 +124,7 @@ class MostFrequent:
 Target = Quantile | FromEnd | MostFrequent
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """An end of a choice's error bar: so far beside the choice's target as the bar needs for this level."""
 
@@ -133,7 +133,7 @@ class End:
     reach: int | None = None  # how far beside, where that does not follow from the noise of the choice alone
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One of a list of candidates in each group, chosen by the exponential mechanism from a histogram over them.
 
@@ -154,7 +154,7 @@ class Choice:
     blocks: int | None = None  # of units, whose values are counted in place of rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Top:
     """So many groups of a list, those with the largest noised numbers of the block's only measure."""
 
@@ -182,7 +182,7 @@ def gumbel_scale(top: Top, *, group_size: int) -> float:
     return top.count * sensitivity / epsilon if top.is_pure else math.sqrt(top.count) * sensitivity / (2 * epsilon)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyColumn:
     """One grouping column of an answer."""
 
@@ -193,7 +193,7 @@ class KeyColumn:
     labels: tuple[Text, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicGroups:
     """Groups known from the query and the rules; all are answered, in this order. () without GROUP BY: one group.
 
@@ -213,7 +213,7 @@ class PublicGroups:
             raise ValueError("two groups of a list cannot have the same ordinals: one row would move both")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupLists:
     """Lists of labels, each with a value for each of its keys."""
 
@@ -234,7 +234,7 @@ class GroupLists:
         return GroupProduct(rows, tuple(product(*(range(len(labels)) for labels in self.lists))), self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupProduct(PublicGroups):
     """All combinations of some lists: as these it crosses from process to process, in less than a tenth of the size."""
 
@@ -244,7 +244,7 @@ class GroupProduct(PublicGroups):
         """Each combination is there once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrivateGroups:
     """Groups found in the data: those whose noisy number of units reaches a threshold.
 
@@ -262,7 +262,7 @@ Groups = PublicGroups | GroupProduct | PrivateGroups
 BarEnd = Literal["margin", "low", "high"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bar:
     """An error bar around an output by itself: where it ends. Of one around more, all replicates of each output."""
 
@@ -270,7 +270,7 @@ class Bar:
     end: BarEnd | None = None  # the replicate that the margin reaches to, or the lowest or highest of the bar
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeastUnits:
     """By the rules: a number of a group is not shown where the noised units that it is about are less."""
 
@@ -278,7 +278,7 @@ class LeastUnits:
     units: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """One private aggregate: an inner statement whose rows are keys and then measures (as int8).
 

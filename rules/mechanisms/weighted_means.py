@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from rules.frozen import frozen
 from rules.mechanisms.additive import AdditiveNoise
 from rules.mechanisms.distribution import Distribution
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoisedMeasure:
     """One release of a measure: its noised numbers by group, and the noise in them."""
 
@@ -37,7 +37,7 @@ def combined(readings: Sequence[NoisedMeasure]) -> tuple[tuple[int, ...], Distri
     return tuple(_nearest(sum(map(int.__mul__, row, weights)), whole) for row in numbers), law
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HalvedNoise:
     """The noise in a sum that is told by its centred sum and its count: half of that sum and of `middle` counts.
 
@@ -74,7 +74,7 @@ class HalvedNoise:
         return _nearest(centred + self.middle * count, 2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummedCells:
     """Numbers that are sums of so many released ones: of each group one, or None where none is known."""
 

@@ -6,10 +6,10 @@ are put.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from rules.frozen import frozen
 from rules.mechanisms.release_plan import Block
 from rules.planner.find_blocks import BlockSite, Leaves
 from rules.planner.key_columns import named_below
@@ -24,7 +24,7 @@ _OWN: Final = re.compile(r"[kmrsx][0-9]+")  # columns of the arrays
 _MONTH: Final = 2_629_800  # seconds of a twelfth of the year that extract(epoch FROM …) counts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrays:
     """The columns of one block's answer, and the number of the first."""
 
@@ -32,7 +32,7 @@ class Arrays:
     first_column: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """One block in the text, or one for each of its grouping sets, which have equal outputs."""
 
@@ -51,7 +51,7 @@ class Place:
         return self.arrays[0].block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Naming:
     """The names of the arrays' columns in the statement around them.
 

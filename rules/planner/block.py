@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from rules.aggregates.contributions import Contribution, Recipe, Selection
@@ -16,6 +15,7 @@ from rules.bind.scope import PlannerContext
 from rules.bind.table import demand_bounds
 from rules.bind.walk_syntax import is_estimate, is_typical
 from rules.catalog import find_codec, find_missing
+from rules.frozen import replace
 from rules.kernel.measures import DistinctMeasure, Sum, Units
 from rules.kernel.replay import Kernel
 from rules.mechanisms.release_plan import (

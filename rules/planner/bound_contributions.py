@@ -4,13 +4,13 @@ The statements of the kernel that keep to it are made here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
 from rules.aggregates.contributions import Contribution, Pick, Selection, Typical
 from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
+from rules.frozen import frozen, replace
 from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockStatement
 from rules.kernel.bounded import GroupLadder, Ladder, RowLadder, Statement, SumLadder, TallyStatement
 from rules.kernel.forms import Form
@@ -28,7 +28,7 @@ from rules.values.expression import Expression, ids_in
 _DEFAULT_GROUPS = 1  # of a unit that are counted where the groups are found: others cost more than they add
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cap:
     """The number of rows of a unit that are counted."""
 
@@ -37,7 +37,7 @@ class Cap:
     is_declared: bool = True  # or else it is only the most among which one is chosen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounding:
     """The caps of a block, which the kernel enforces."""
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -10,6 +9,7 @@ from typing import Final
 
 from rules.aggregates.contributions import Contribution
 from rules.bind.scope import PlannerContext
+from rules.frozen import frozen, replace
 from rules.functions.casts import cast_to
 from rules.functions.datetime.extraction import extract
 from rules.functions.datetime.truncation import date_trunc, truncate
@@ -37,7 +37,7 @@ _NUMBERS_OF: Final[tuple[Field, ...]] = ("of year", "of quarter", "of month", "o
 _HOURS: Final = 3 * DAY // 24
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _TimeKey:
     """A moment that is cut to its day, week, month …: what that is called, and its type."""
 
@@ -74,7 +74,7 @@ def _halves(part: Contribution, centred: Sequence[Contribution] | None, names: C
     return Halves(names.part(halves), names.part(count), halves.summand.lattice.low + halves.summand.lattice.high)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Maker:
     keyed: Keyed
     names: CanonicalNames

@@ -5,7 +5,6 @@ bent; the groups that it is in, where units are counted; and what it adds to one
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -13,6 +12,7 @@ from functools import partial
 from rules.aggregates.contributions import Contribution, Recipe, Typical
 from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
+from rules.frozen import frozen, replace
 from rules.kernel.measures import Sum, Units
 from rules.mechanisms.noised_outputs import Sum as SumOutput
 from rules.mechanisms.release_plan import Ladder
@@ -36,7 +36,7 @@ def weight_of_ladder(groups: int | None, least: Fraction) -> Fraction:
     return least * 3 / 7 if groups < 4 else least / 9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Auto:
     """The bounds that are to be chosen."""
 
@@ -101,7 +101,7 @@ def _total(recipe: Recipe) -> Sum | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shares:
     """All that the ladders of a block depend on besides its bounding: it is known without the data."""
 

@@ -1,7 +1,6 @@
 """Tell what an analyst may do with each column, by the rules and the catalog: the planner's own passes are asked."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
 from typing import Literal
@@ -16,6 +15,7 @@ from rules.bind.scope import PlannerContext, single
 from rules.bind.state import BoundSource
 from rules.bind.table import scan
 from rules.catalog import Catalog, Table
+from rules.frozen import frozen, replace
 from rules.functions.function import Needed
 from rules.functions.guard import as_value
 from rules.mechanisms.noised_outputs import Text
@@ -37,7 +37,7 @@ from rules.values.value import text_of
 Source = Literal["rules", "catalog"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """The bounds of values, be they enforced or proved."""
 
@@ -47,7 +47,7 @@ class Bounds:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowsOfUnit:
     """The number of rows of a unit that are counted."""
 
@@ -55,7 +55,7 @@ class RowsOfUnit:
     source: Source | Literal["choice"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnFacts:
     table: Table
     column: real.Column

@@ -4,12 +4,12 @@ Every recipe follows from the rules and the catalog alone. One that the planner 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import groupby
 
 from rules.catalog import Catalog, Table, TableName
+from rules.frozen import frozen
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
@@ -23,7 +23,7 @@ from rules.sql.tree import walk
 _TIMES = ("date", "timestamp", "timestamptz")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CookbookEntry:
     """One statement, for what it is good, and how far noise moves its numbers at the default ε."""
 
@@ -34,7 +34,7 @@ class CookbookEntry:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chapter:
     """The recipes of one table."""
 

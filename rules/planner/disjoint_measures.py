@@ -8,10 +8,10 @@ both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from rules.aggregates.contributions import Contribution
+from rules.frozen import frozen
 from rules.kernel.measures import Case, Count, Sum, Values
 from rules.values.expression import TRUE, Apply, Constant, Expression, all_of, conjuncts
 from rules.values.value import Value
@@ -19,7 +19,7 @@ from rules.values.value import Value
 Vector = tuple[Contribution, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pivots:
     """For each vector of several measures the conditions of its cases, and which case each measure is."""
 
@@ -33,7 +33,7 @@ _PLAIN = (*_ORDERED, "boolean", "text", "enum")  # text whose collation has othe
 _BLURRED = {"bpchar", "name"}  # trailing blanks do not count, long names are cut
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """The place that a condition gives an expression: one of some values, or between two bounds; or NULL."""
 

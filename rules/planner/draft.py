@@ -7,7 +7,6 @@ a part of an answer of a few outputs is mostly asked for at the same share by it
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -17,6 +16,7 @@ from math import isqrt
 from rules.aggregates.contributions import Contribution, Pick, Recipe, Typical
 from rules.algebra.nodes import Facts, Node, scans_in
 from rules.bind.scope import PlannerContext
+from rules.frozen import frozen, replace
 from rules.kernel.keys import Key
 from rules.kernel.measures import Units
 from rules.kernel.replay import Kernel
@@ -63,7 +63,7 @@ from rules.release.sensitivity import enforced
 from rules.sql import syntax as s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockAggregates:
     """The different aggregates of a block, and which of them have error bars."""
 
@@ -71,7 +71,7 @@ class BlockAggregates:
     bars: tuple[Bar, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """All of a block but its ε: what is asked, how it is bounded, and by which weights ε is to be shared."""
 

@@ -5,13 +5,13 @@ errors are those that EXPLAIN tells.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import groupby
 
 from rules.catalog import Catalog, Table
+from rules.frozen import frozen
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
@@ -25,7 +25,7 @@ from rules.policy.model import Policy, TableRules, table_name
 from rules.refusal import Refusal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedError:
     """One kind of statement, and the margin of its numbers at each ε."""
 
@@ -35,7 +35,7 @@ class ExpectedError:
     at_most: bool  # bounds are chosen, and the chosen ones may be lower
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableUse:
     """The uses of one table: what may be asked of it."""
 
@@ -51,7 +51,7 @@ _FACTORS = (Decimal("0.25"), Decimal(1), Decimal(4))
 _MOST_ROWS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoisePoint:
     """A bound, and how far noise moves what it bounds in most answers."""
 
@@ -79,7 +79,7 @@ def expected_errors(policy: Policy, catalog: Catalog, epsilons: Sequence[Decimal
             yield TableUse(table, False, tuple(expected_errors), tuple(_not_covered(columns, policy)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorPlanner:
     """Plans a statement at each ε."""
 

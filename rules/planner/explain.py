@@ -8,9 +8,9 @@ then for each block what is served again) is filled in when it is answered. The 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
+from rules.frozen import replace
 from rules.kernel.replay import Kernel
 from rules.mechanisms.additive import laws_of, noise_of
 from rules.mechanisms.cost import price

@@ -5,7 +5,7 @@ its groups.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from rules.algebra.nodes import Node as AlgebraNode
@@ -15,6 +15,7 @@ from rules.bind.scope import ROW_HINT, PlannerContext, RowsSelected
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
 from rules.bind.walk_syntax import first_table
 from rules.catalog import Catalog
+from rules.frozen import frozen, replace
 from rules.planner.plan import Request
 from rules.policy.model import Policy
 from rules.sql.lower import expression_from
@@ -26,7 +27,7 @@ from rules.sql.syntax import Expression, Query
 from rules.sql.tree import PLACES, TREES, Json, Node, holders, items, kind, strings, walk
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupKey:
     """One grouping expression, and where its text stands."""
 
@@ -35,7 +36,7 @@ class GroupKey:
     element: int | None = None  # otherwise: which element of GROUP BY it is
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockSite:
     """One SELECT that aggregates protected rows over all units."""
 

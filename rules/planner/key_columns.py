@@ -5,9 +5,9 @@ expression have, so the key has them again.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from rules.bind.scope import Scope
+from rules.frozen import frozen
 from rules.planner.find_blocks import ABOVE, BlockSite, Leaves
 from rules.sql.grammar import deparse_expression, parse
 from rules.sql.tree import Json, Node, items, kind, strings, walk
@@ -29,7 +29,7 @@ def as_written(column: Json, key: Json, site: BlockSite) -> Json:
     return {"TypeCast": {**cast, "arg": column, "location": -1}}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sized:
     """A type with its length or precision, if it has one; a domain is another type than the one below it."""
 
@@ -37,7 +37,7 @@ class _Sized:
     domain: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Columns:
     scope: Scope
     types: Mapping[int, Type]

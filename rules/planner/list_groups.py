@@ -7,7 +7,7 @@ advice: the kernel counts no row that is not of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, pairwise
 
 from rules.algebra.cover import Cover, cover_of, equal_columns, is_of_days, is_over, types_of
@@ -15,6 +15,7 @@ from rules.algebra.nodes import Node, Scan
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
 from rules.bind.table import scan
+from rules.frozen import replace
 from rules.functions.function import Needed
 from rules.planner.public_rows import ListedRows, Piece, PublicTables, every_day, groups_sql, listed
 from rules.planner.select_partitions import Item, KeyPart, item_of, own_part

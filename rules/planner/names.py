@@ -1,12 +1,12 @@
 """Canonical texts of blocks and measures: what is equal has equal ones, whatever its spelling and its statement."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 
 from rules.aggregates.contributions import Contribution, Pick, Typical
 from rules.algebra.nodes import Filter, Node, scans_in
 from rules.catalog import Catalog
+from rules.frozen import frozen, replace
 from rules.kernel.blocks import BlockAggregate, BlockDistinct, BlockMoment, BlockPlace, BlockRows, BlockValue
 from rules.kernel.expressions import expression_sql
 from rules.kernel.keys import Bins, Listed
@@ -25,7 +25,7 @@ from rules.values.expression import Constant, Expression
 _VERSION = 2  # of what is measured: units beyond a cap are scaled, which earlier releases did not do
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CanonicalNames:
     """Canonical texts: equal blocks have equal ones, and so have equal measures of them."""
 
@@ -142,7 +142,7 @@ class CanonicalNames:
         return expression_name(written, self.columns, self.zone)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Core:
     """The rows below the outermost conditions, without the parents that each of them has one of."""
 

@@ -5,9 +5,9 @@ rows count as in any other, for the same ε.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rules.bind.scope import PlannerContext
+from rules.frozen import frozen
 from rules.functions.comparison import both
 from rules.functions.conditional import case
 from rules.mechanisms.noised_outputs import Text
@@ -20,7 +20,7 @@ from rules.values.types import TEXT
 LABEL = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Other:
     """A key with one more group."""
 

@@ -5,17 +5,17 @@ serves questions about the other. That is about truth alone: what runs has its j
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rules.algebra.nodes import Join, Node, Scan
 from rules.algebra.same_unit import always_finds
 from rules.catalog import Catalog
+from rules.frozen import frozen
 from rules.kernel.expressions import quoted_name
 from rules.kernel.render import qualified
 from rules.values.expression import Apply, Column, conjuncts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WithoutParents:
     """Rows without the parents that were joined, and the names of their columns: by which columns they are found."""
 

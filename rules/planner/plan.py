@@ -5,7 +5,7 @@ worker and travels to the session as plain frozen values.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from decimal import Decimal
 from functools import wraps
 from typing import Concatenate, Final, ParamSpec
@@ -13,6 +13,7 @@ from typing import Concatenate, Final, ParamSpec
 from rules.accounting.store import BudgetRequest
 from rules.bind.inner_answers import InnerAnswer, InnerQuery
 from rules.catalog import TableName
+from rules.frozen import frozen, replace
 from rules.functions.function import PLAIN, Styles
 from rules.mechanisms.additive import mechanisms_of
 from rules.mechanisms.noised_outputs import (
@@ -30,7 +31,7 @@ from rules.values.time_zones import ZoneUse, noting_zones
 MOST_SHAPE: Final = 2_000  # characters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Blocks to answer, and the outer statement over their columns.
 
@@ -77,7 +78,7 @@ class Plan:
         return "".join(part if isinstance(part, str) else f"${part}" for part in self.outer)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicQuery:
     """A query over public tables alone, for the real database: the twin does not hold the rows of all of them."""
 
@@ -88,7 +89,7 @@ class PublicQuery:
     date_order: str = "MDY"  # in which it writes dates
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeedsInner:
     """An inner query that must be answered before its statement can be planned: protected rows meet its rows."""
 
@@ -99,7 +100,7 @@ class NeedsInner:
     depends_on_time: bool = False  # the statement's clock stands inside: another time needs another one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemporaryView:
     """A temporary view of the session, and its query as PostgreSQL prints it, with the names of tables in full."""
 
@@ -108,7 +109,7 @@ class TemporaryView:
     definition: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreviewRows:
     """Synthetic rows of a protected table, which the twin has and the analyst who asks may read."""
 
@@ -118,7 +119,7 @@ class PreviewRows:
     order: tuple[str, ...]  # by which they come
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """Everything that a plan depends on besides the rules and the catalog."""
 

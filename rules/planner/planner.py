@@ -5,7 +5,7 @@ text → PostgreSQL's tree → canonical text → syntax → blocks → inner st
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
@@ -14,6 +14,7 @@ from rules.bind.correlated_subquery import Correlated, known_or_needed
 from rules.bind.inner_answers import InnerQuery, renumbered
 from rules.bind.scope import ROW_HINT
 from rules.catalog import Catalog
+from rules.frozen import frozen, replace
 from rules.functions.function import UnreadLiterals
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
@@ -81,7 +82,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Planned:
     """Tells whether a statement of a hint is answered, in the session that asked."""
 

@@ -5,12 +5,12 @@ the planner knows (declared values, days between bounds) stand beside the public
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from rules.algebra.cover import types_of
 from rules.algebra.nodes import Scan
 from rules.catalog import TableName
+from rules.frozen import frozen
 from rules.kernel.expressions import expression_sql, quoted_name, quoted_text
 from rules.kernel.render import qualified
 from rules.values import domain
@@ -24,7 +24,7 @@ _LONGEST_LIST = 20_000  # characters
 _NOON = "interval '12 hours'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PublicTables:
     """Rows of public tables that meet each other; optional: or NULLs in place of all of them."""
 
@@ -59,7 +59,7 @@ class PublicTables:
         return [(place, number) for place, scan in enumerate(self.scans) for number, _ in scan.names]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedRows:
     """The values that an expression or a column can have, as the planner knows them."""
 

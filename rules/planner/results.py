@@ -7,9 +7,9 @@ sub-select, around which stands nothing but its columns. Which numbers are marke
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from rules.frozen import frozen
 from rules.mechanisms.noised_outputs import CentredSum, Count, Output, Sum
 from rules.mechanisms.release_plan import Block
 from rules.planner.error_bars import bar_name
@@ -29,7 +29,7 @@ _CALLS: Final[Mapping[str, Operator]] = {"abs": "abs", "sqrt": "sqrt"}
 _ROUNDING: Final = frozenset(("round", "trunc", "floor", "ceil", "ceiling"))  # noise is far more than they move
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnsweredSelect:
     """A SELECT that a block answers."""
 
@@ -44,7 +44,7 @@ _WHOLE = "_ngm"  # the statement inside
 _UNMARKED = "noisegate.mark: nothing is marked: the outermost SELECT does not group protected rows itself, in one set"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marked:
     """The items of a select list that are marked, each with the number of its array."""
 

@@ -5,9 +5,9 @@
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final
 
+from rules.frozen import frozen
 from rules.planner.error_bars import BARS
 from rules.planner.passes.count_matched import count_matched
 from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
@@ -40,7 +40,7 @@ NEEDED: Final[Mapping[Pass, frozenset[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rewritten:
     """A tree, all words in it, and the passes that changed it."""
 

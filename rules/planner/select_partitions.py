@@ -6,7 +6,6 @@ keys need a threshold and δ.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import prod
@@ -19,6 +18,7 @@ from rules.bind.expression import Binding
 from rules.bind.from_clause import names_leaf
 from rules.bind.scope import PlannerContext
 from rules.bind.state import BoundSource
+from rules.frozen import frozen, replace
 from rules.functions.comparison import both, compare, either, in_list, is_null
 from rules.functions.function import EvalContext
 from rules.functions.guard import constant
@@ -41,7 +41,7 @@ _MOST_TRIED = 1_000_000  # combinations, of which few may be possible
 _FEW = 100  # values of a listed key beside keys that are found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keyed:
     """A relation whose rows all lie in groups that may be answered, and the keys that say in which."""
 
@@ -52,7 +52,7 @@ class Keyed:
     others: tuple[Other, ...] = ()  # keys with one more group
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listing:
     """Groups that are known without the data, and the kernel's keys, whose ordinals stand for them."""
 
@@ -149,7 +149,7 @@ def _key_type(key: Expression) -> str:
     return key.type.sql if isinstance(key, Column) or key.type.name else key.type.plain().sql
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyPart:
     """Keys that go together, by their places, and every combination of values that they have."""
 

@@ -1,10 +1,10 @@
 """The tables that a statement names: as its search path resolves them, and with other rows put in their place."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rules.bind.scope import PlannerContext
 from rules.catalog import Table, TableName
+from rules.frozen import frozen
 from rules.planner.plan import PreviewRows, TemporaryView
 from rules.refusal import NotSupported
 from rules.sql.grammar import parse
@@ -14,7 +14,7 @@ from rules.twin_types import TEXT, is_on_twin, usable_types
 Columns = tuple[tuple[str, str], ...]  # name and type
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tables:
     """Tables by the names that a statement gives them."""
 

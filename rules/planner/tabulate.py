@@ -4,7 +4,6 @@ The twin evaluates them over lists of its own, as it does to list groups: no pro
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import prod
@@ -15,6 +14,7 @@ from rules.algebra.narrow import narrowed
 from rules.algebra.nodes import Node, scans_in
 from rules.bind.inner_answers import InnerQuery
 from rules.bind.scope import PlannerContext
+from rules.frozen import frozen, replace
 from rules.functions.function import Needed
 from rules.mechanisms.cells import Axis, Span, Table, Way
 from rules.planner.public_rows import ListedRows, every_day, groups_sql, listed
@@ -36,7 +36,7 @@ _TIMES: Final = ("date", "timestamp", "timestamptz")
 Ways = Callable[[Column], tuple[Way, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tabulation:
     """The columns of a block that cubes have, and how releases tell their values."""
 

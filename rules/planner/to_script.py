@@ -4,9 +4,8 @@ Equalities of columns that unique keys share are told apart from the rest of a c
 which of them rows are of one unit.
 """
 
-from dataclasses import replace
-
 from rules.algebra import nodes as n
+from rules.frozen import replace
 from rules.kernel import script as k
 from rules.kernel.keys import Bins, Found, Key, Listed
 from rules.kernel.measures import Count, Distinct, DistinctSum, DistinctValues, Measure, Products, Sum, Units, Values

@@ -6,9 +6,9 @@ tables away, or nowhere at all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName
+from rules.frozen import frozen, replace
 from rules.policy.column_kind import GENERIC, are_joinable, column_words, key_names, personal_columns, stands_in
 from rules.policy.finding import Finding, error, nearest, note, warning
 from rules.policy.model import Policy, TableRules, table_name
@@ -16,7 +16,7 @@ from rules.policy.model import Policy, TableRules, table_name
 _DULL = ("_at", "_on", "_id")  # ends of names that say nothing of what a table is about
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """One thing that speaks against a public table. Where its rows are protected ones, no words can outweigh it."""
 
@@ -24,7 +24,7 @@ class Reason:
     same_rows: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pointer:
     """A column by which rows are found: of a protected table, and how others call it."""
 

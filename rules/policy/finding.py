@@ -1,10 +1,11 @@
 """Findings about rules: how much each matters, where it stands in the file, and what would be right."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final
+
+from rules.frozen import frozen
 
 _MANY_ALIKE: Final = 4  # warnings, of which one line tells
 _MOST_LISTED: Final = 8
@@ -16,7 +17,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     severity: Severity
     path: str  # in the rules file: tables.orders.unit

@@ -5,12 +5,12 @@ names the columns that were seen, with their types, and the texts of views.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import yaml
 from pydantic import ValidationError
 
 from rules.catalog import Catalog, Table, TableName
+from rules.frozen import frozen
 from rules.policy.finding import Finding, warning
 from rules.policy.logins import Model
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
@@ -39,7 +39,7 @@ class Seen(Model):
     others: tuple[str, ...] = ()  # tables of the database that they did not name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unseen:
     """Something that is not as it was seen, and is hidden for that."""
 

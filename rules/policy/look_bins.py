@@ -5,12 +5,12 @@ are, and what is made of the noised counts is post-processing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Final, Literal
 
 from rules.catalog import Column, Table, TableName
+from rules.frozen import frozen
 from rules.policy.column_kind import kind_of
 from rules.policy.model import Bound, Policy
 
@@ -24,7 +24,7 @@ _SHARE: Final = 0.05  # of units that may have more rows than a cap that is prop
 Kind = Literal["rows", "numbers", "years", "values"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnLook:
     """One question about a table, or one of its columns."""
 
@@ -35,7 +35,7 @@ class ColumnLook:
     edges: tuple[Decimal, ...] = ()  # of the bins of numbers: the n-th bin ends below the n-th edge
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LookResult:
     """The findings of a look; nothing where noise hides all."""
 

@@ -1,7 +1,6 @@
 """The rules file as a model: strict, frozen, closed unless opened."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Final, Literal, Self
@@ -10,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BeforeValidator, Field, model_validator
 
 from rules.catalog import Column, TableName
+from rules.frozen import frozen
 from rules.policy.logins import Duration, LoginRules, Logins, Model, parse_duration
 from rules.policy.rule_values import Delta, EngineSettings, Epsilon, Randomized
 from rules.policy.synopses import CubeRules, Synopsis, SynopsisRules
@@ -33,7 +33,7 @@ class MistakeAt(ValueError):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnitStep:
     """Say how a row names its unit: by its own column, or through a foreign key to a row of another protected table."""
 

@@ -6,12 +6,13 @@ comes out is read again and compared with what was meant: a text that cannot be 
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import yaml
+
+from rules.frozen import frozen
 
 Path = tuple[str | int, ...]
 Tree = dict[str, "Tree"] | list["Tree"] | str | int | bool | Decimal | date | None
@@ -22,7 +23,7 @@ MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[-+]\d
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One thing wrong with a rules file, and what would be right."""
 

@@ -4,11 +4,11 @@ What the catalog proves is used, what it cannot know is asked of the DBA.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 
 from rules.catalog import Catalog, ForeignKey, Table, TableName
+from rules.frozen import frozen
 from rules.policy.column_kind import personal_columns
 from rules.policy.exposure import Exposure, keys_with_partitions
 from rules.policy.freeze import Seen, find_unseen
@@ -39,7 +39,7 @@ analysts:
 ROWS = "auto up to 100"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """The way in which the rows of a table name their unit, and why."""
 
@@ -107,7 +107,7 @@ def find_ways(catalog: Catalog, unit_table: TableName, key: str) -> dict[TableNa
     return ways
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RulesDraft:
     """A draft of rules: the tables that lead to the units, and what leads to these."""
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from rules.frozen import frozen
 from rules.policy.logins import Model
 from rules.policy.rule_values import Epsilon
 
@@ -19,7 +19,7 @@ _WORDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed:
     """A column of a synopsis as it is written: of the table itself, of one that it refers to, or a number of rows."""
 

@@ -17,12 +17,12 @@ One unit moves X by 0 to 64, so discrete Laplace noise of scale 64/Îµ makes it Î
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
 
+from rules.frozen import frozen, replace
 from rules.kernel.bounded import PARTS, RowLadder, TallyStatement
 from rules.mechanisms.additive import LaplaceNoise
 from rules.mechanisms.draw import Noise, add
@@ -63,7 +63,7 @@ def _round_numbers() -> Iterator[int]:
         power *= 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noisy:
     """A measure whose bound is to be chosen: by how much its noise grows with it."""
 

@@ -5,12 +5,12 @@ many values of a column, as a month has days. Where they do not agree nothing is
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import product
 from typing import Final
 
+from rules.frozen import frozen
 from rules.functions.datetime.truncation import truncate
 from rules.mechanisms.cells import Axis, Field, ReleasedCells, Table, Way
 from rules.values import value
@@ -83,7 +83,7 @@ def value_of_local(local: int, to: Type, zone: str) -> Fraction | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableReading:
     """Reads tables by the keys that a release has."""
 

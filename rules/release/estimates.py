@@ -8,12 +8,12 @@ is zero in what is released and follows a normal law in replicates; and one for 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from rules.frozen import replace
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import Estimate, Matrix, Output
 from rules.mechanisms.release_plan import Block

@@ -8,12 +8,12 @@ no other unbiased sum of the released numbers has less variance. All of it is po
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from rules.frozen import frozen
 from rules.mechanisms.additive import AdditiveNoise
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.weighted_means import HalvedNoise
@@ -32,7 +32,7 @@ _SURE_DIGITS: Final = 6  # of a solution, far above what is left of it
 _DIGITS: Final = 10  # of weights that are taken for equal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """One release: which of its cells each atom is in, the numbers of all its cells, and the noise in each."""
 
@@ -49,7 +49,7 @@ class Observation:
         return np.array([single / count if count else 0.0 for count in counts], dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agreed:
     """The numbers of a question's groups, the law of the noise in each, and the coarser groups within which they add
     up, as by group the place of the coarser one: the coarsest first.
@@ -95,7 +95,7 @@ class _Unsolved(Exception):
     """A system takes too many steps."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _System:
     observed: tuple[tuple[Observation, Vector], ...]  # with the precisions of their numbers
     wanted: Places

@@ -11,13 +11,14 @@ without asking for it.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Literal
 
 import numpy as np
 
+from rules.frozen import frozen, replace
 from rules.mechanisms.exponential_choice import scale_of
 from rules.mechanisms.noised_outputs import (
     Average,
@@ -40,21 +41,21 @@ from rules.release.replicates import known_laws, noise_by_laws, places_by_laws
 Operator = Literal["+", "-", "*", "/", "nullif", "coalesce", "greatest", "least", "abs", "sqrt"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """One of the block's outputs."""
 
     output: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     """A constant, in a double: a margin needs no more."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operation:
     """An operator or function over formulas."""
 
@@ -65,7 +66,7 @@ class Operation:
 Formula = Value | Number | Operation
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """A column of an answer that has noise."""
 
@@ -129,7 +130,7 @@ _TOGETHER = 256  # groups that are computed at once
 _STATISTICS = {"corr": "correlations", "stddev": "deviations", "var": "variances", "covar": "covariances"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Margin:
     """The margin of one column: the least and the widest of its groups, or nothing where none can be told."""
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from rules.frozen import frozen
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import (
     Average,
@@ -29,7 +30,7 @@ from rules.release.release import Noised, is_about_few, shown_cells
 from rules.release.replicates import Laws, known_laws, places_by_laws
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """A column of an answer whose numbers are marked."""
 

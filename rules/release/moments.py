@@ -6,12 +6,12 @@ Each statistic is one formula, of exact fractions for what is shown and of doubl
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from rules.frozen import frozen
 from rules.mechanisms.noised_outputs import Matrix, Moment, Spread, Statistic
 
 N = TypeVar("N", Fraction, Matrix)
@@ -19,7 +19,7 @@ N = TypeVar("N", Fraction, Matrix)
 _FINE: Final = 2.0**20  # how many widths from zero bounds may lie, so that a double tells where between them a value is
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnMoments(Generic[N]):
     """Mean and population variance of a column."""
 
@@ -27,7 +27,7 @@ class ColumnMoments(Generic[N]):
     variance: N
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moments(Generic[N]):
     """All that statistics are computed from. Of one column alone, y is x."""
 
@@ -38,7 +38,7 @@ class Moments(Generic[N]):
     explained: N  # the share of y's variance that x explains, at most 1; 1 where y does not vary
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """A number that is the root of a fraction, with a sign: exact until its digits are printed."""
 
@@ -50,7 +50,7 @@ class _Of(Protocol):
     def __call__(self, moments: Moments[N], /) -> N: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formula:
     """One statistic, and where it is NULL: with fewer rows, or where one of these columns does not vary."""
 

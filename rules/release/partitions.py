@@ -6,13 +6,13 @@ releases that do not divide just the rows that are asked for are left out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import Final
 
 import numpy as np
 
+from rules.frozen import frozen
 from rules.mechanisms.cells import WHOLE, Cells, Clock, ReleasedCells, ReleasedKey, Span, View
 from rules.release.cell_labels import Group, Label, coarser
 from rules.release.cells import passing, tests_of
@@ -22,7 +22,7 @@ Places = np.ndarray[tuple[int], np.dtype[np.int64]]  # by atom the cell that it 
 MOST_ATOMS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """The cells of a release that lie within the rows that are asked for, by the labels of their keys."""
 
@@ -87,7 +87,7 @@ def _spans_all(key: ReleasedKey, rows: Mapping[str, Span]) -> bool:
     return rows.get(key.name, WHOLE).is_within(key.span)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Atoms:
     """The atoms that partitions have in common."""
 
@@ -110,7 +110,7 @@ def common_atoms(parts: Sequence[Partition], zone: str, *, most: int = MOST_ATOM
     return Atoms(places, joined.is_regular(clocks))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Joined:
     """A natural join: rows of labels by the names of keys."""
 

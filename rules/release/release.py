@@ -7,9 +7,10 @@ database returned shows in nothing but the numbers, and these are noised.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from itertools import chain
 
+from rules.frozen import frozen, replace
 from rules.mechanisms.additive import noise_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.draw import Noise, add, in_whole
@@ -28,7 +29,7 @@ UTF8 = "utf-8"
 _INTEGER = re.compile(rb"-?[0-9]{1,19}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noised:
     """The noised integers of a block: its groups, and by measure one number for each of them."""
 

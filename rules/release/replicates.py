@@ -8,12 +8,12 @@ has the same bars for ever, and they cost nothing.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
 import numpy as np
 
+from rules.frozen import frozen
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Matrix, Output, Sum, Text
 from rules.mechanisms.release_plan import Bar, BarEnd, Block
@@ -127,7 +127,7 @@ def _upper_shares(number: int) -> list[float]:
     return [(2 * place + 1) / (2 * number) for place in range(number // 2, number)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Part:
     """Some groups whose numbers are sums of equally many cells, with the noise of each replicate."""
 

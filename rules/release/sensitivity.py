@@ -5,9 +5,9 @@ takes sensitivities, factors and vectors from what it got.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
+from rules.frozen import replace
 from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import GroupLadder, RowLadder, SumLadder
 from rules.kernel.measures import MOST_SENSITIVE, Sum

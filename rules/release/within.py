@@ -8,9 +8,9 @@ that of the noise which is drawn then. Both are charged as they come.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
+from rules.frozen import frozen
 from rules.mechanisms.additive import laws_of
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.noised_outputs import (
@@ -41,7 +41,7 @@ _THREE = Context(prec=3, rounding=ROUND_CEILING)
 _HINT = "RESET noisegate.within, and SET noisegate.epsilon instead."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Demand:
     """An output whose error is to be inside."""
 
@@ -49,7 +49,7 @@ class Demand:
     output: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """The most that noise may move an output: of a mean in a group of so many rows."""
 
@@ -58,7 +58,7 @@ class Need:
     rows: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Needs:
     """The needs of the next release, and for how many of the numbers it is promised then."""
 

@@ -1,9 +1,9 @@
 """A text as PostgreSQL's grammar reads it: its statements, their kinds, and the tables that they name."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
+from rules.frozen import replace
 from rules.refusal import TooComplex
 from rules.sql.forbidden import refusal_by_kind
 from rules.sql.grammar import Piece, Unreadable, deparse, deparse_expression, names_of, parse_kept

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Final, Literal
 
+from rules.frozen import frozen
 from rules.refusal import BadSetting, UnknownSetting
 
 MarkKind = Literal["off", "on", "cell", "rows"]
@@ -46,7 +46,7 @@ _PREVIEWS: Final[dict[str, PreviewKind]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingLimits:
     """The limits that the rules set for one statement."""
 
@@ -59,7 +59,7 @@ class SettingLimits:
     hides_few: bool = False  # whether no number is shown about few units
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Within:
     """The most that noise may move an answer: by so much, or by this share of it."""
 
@@ -68,7 +68,7 @@ class Within:
     text: str  # as it was SET
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnalystSettings:
     """The settings that a session asks for."""
 

@@ -6,10 +6,10 @@ the query inside is planned alone, and the text around it stays as it is.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
+from rules.frozen import frozen
 from rules.refusal import Refusal
 
 
@@ -31,7 +31,7 @@ class Kind(StrEnum):
     FORBIDDEN = "forbidden"  # refused by kind: `refusal` says why
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelationName:
     """A table as written, CTE names left out. `position` counts characters from 1 in the statement's text."""
 
@@ -40,7 +40,7 @@ class RelationName:
     position: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """One statement of what the client sent."""
 
@@ -69,7 +69,7 @@ class Statement:
         return self.kind is Kind.EXECUTE or (self.kind is Kind.EXPLAIN and self.name is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """All that one text holds; `unreadable` when PostgreSQL's grammar cannot read it (the twin is asked)."""
 
@@ -89,7 +89,7 @@ _TOKEN: Final = re.compile(
 _EDGE: Final = re.compile(r"/\*|\*/")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnclosedQuery:
     """A statement as head + query + tail."""
 

@@ -7,23 +7,25 @@ Operators keep PostgreSQL's own names ("+", "and", "is null", "like", "is distin
 PostgreSQL resolves ("date_trunc", "extract", "timezone" for AT TIME ZONE), lower case.
 """
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Final, Literal
 
+from rules.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Name:
     """A column reference of one to three parts, folded as PostgreSQL folds it."""
 
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Star:
     qualifier: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A literal; the text of a string is its value, without quotes."""
 
@@ -31,31 +33,31 @@ class Constant:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast:
     argument: "Expression"
     type: str  # as PostgreSQL prints it: "numeric(10,2)", "timestamp with time zone", "text[]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     name: str
     arguments: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderItem:
     expression: "Expression"
     descending: bool = False
     nulls_first: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """An OVER clause, named windows inlined; `frame` is its text, "" for the default, with $ for each offset."""
 
@@ -65,7 +67,7 @@ class Window:
     offsets: tuple["Expression", ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A function or aggregate, with everything that may stand around its arguments."""
 
@@ -80,7 +82,7 @@ class Call:
     over: Window | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """CASE; the simple form `CASE x WHEN v` is kept as such by its operand."""
 
@@ -89,14 +91,14 @@ class Case:
     default: "Expression | None"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InList:
     argument: "Expression"
     items: tuple["Expression", ...]
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InQuery:
     """`x IN (SELECT …)`, which is `x = ANY (SELECT …)`, and ANY by another sign.
 
@@ -109,22 +111,22 @@ class InQuery:
     sign: str = "="
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exists:
     query: "Query"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarQuery:
     query: "Query"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     items: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantified:
     """`x = ANY (array)`, `x <> ALL (array)`."""
 
@@ -140,7 +142,7 @@ Expression = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TableSource:
     name: str
     schema: str | None = None
@@ -148,7 +150,7 @@ class TableSource:
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuerySource:
     query: "Query"
     alias: str | None
@@ -156,14 +158,14 @@ class QuerySource:
     lateral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionSource:
     call: Call
     alias: str | None = None
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Join:
     kind: Literal["inner", "left", "right", "full", "cross"]
     left: "Source"
@@ -176,7 +178,7 @@ class Join:
 Source = TableSource | QuerySource | FunctionSource | Join
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """One entry of a select list."""
 
@@ -184,21 +186,21 @@ class Item:
     alias: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GroupingSets:
     """ROLLUP, CUBE and GROUPING SETS, spelled out as the sets that they stand for."""
 
     sets: tuple[tuple[Expression, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cte:
     name: str
     query: "Query"
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """One SELECT. `index` numbers the SELECTs of a statement in the order of their text, from 0."""
 
@@ -218,7 +220,7 @@ class Select:
     recursive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetOperation:
     kind: Literal["union", "intersect", "except"]
     all: bool
@@ -231,7 +233,7 @@ class SetOperation:
     recursive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     rows: tuple[tuple[Expression, ...], ...]
 

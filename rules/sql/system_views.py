@@ -6,9 +6,9 @@ composite type reads. The comments are what `\\d+` shows, so they say what a col
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from rules.frozen import frozen
 from rules.sql.session_settings import (
     CONFIDENCE,
     LEAST_CONFIDENCE,
@@ -26,14 +26,14 @@ _ESCAPED: Final = re.compile(r'(["\\])')
 Cell = str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemViewColumn:
     name: str
     type: str
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemView:
     """One of them."""
 
@@ -46,7 +46,7 @@ class SystemView:
         return f"{SCHEMA}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Setting:
     name: str
     meaning: str

@@ -5,7 +5,6 @@ taken from data.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
@@ -13,6 +12,7 @@ from typing import Literal
 
 from rules.aggregates.sums import find_lattice
 from rules.catalog import Table
+from rules.frozen import frozen
 from rules.kernel.marginals import ColumnBins, EdgeBins, LabelBins
 from rules.kernel.summand import Lattice, Summand
 from rules.planner.to_script import bare
@@ -33,7 +33,7 @@ _BY_VALUE = ("text", "enum", "boolean", "uuid")
 _TIMES = ("date", "timestamp", "timestamptz")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binned:
     """A column in bins: `kept` are the database's numbers of those that a row can be in, `shown` what they become."""
 

@@ -5,11 +5,11 @@ kernel bounds it, its cells stand in the ledger, and questions that are sums of 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
 
 from rules.catalog import Catalog, Table, TableName
+from rules.frozen import frozen
 from rules.kernel.expressions import quoted_name
 from rules.kernel.ground import Ground
 from rules.kernel.render import qualified
@@ -31,7 +31,7 @@ MOST_SETS = 100
 _ONE = Decimal(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeySet:
     """Some keys of a cube, and the statement that counts and sums by them."""
 
@@ -50,7 +50,7 @@ class KeySet:
         return len(groups.rows)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CubePlan:
     """All sets of a cube, each on its share of the price."""
 
@@ -89,7 +89,7 @@ def plan_cube(name: str, policy: Policy, catalog: Catalog, kernel: Kernel | None
     return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Maker:
     policy: Policy
     catalog: Catalog

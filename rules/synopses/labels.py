@@ -5,11 +5,11 @@ units alone. So the bins of a column do, and the counts over them are one more r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from rules.accounting.store import Release
 from rules.catalog import Catalog
+from rules.frozen import frozen, replace
 from rules.kernel.expressions import quoted_name
 from rules.kernel.render import qualified
 from rules.kernel.replay import Kernel
@@ -30,7 +30,7 @@ from rules.synopses.shares import price_of_counts, price_of_synopsis, share_of_l
 _MARK = "label"  # in a release: a label of a column, among the marginals
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LabelSearch:
     """The statement that finds the labels of one column."""
 

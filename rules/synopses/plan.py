@@ -5,11 +5,11 @@ Made of the rules and the catalog alone. What cannot be measured is refused here
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, prod
 
 from rules.catalog import Catalog, Table, TableName
+from rules.frozen import frozen
 from rules.kernel.ground import Ground
 from rules.kernel.marginals import Counted, MarginalsStatement
 from rules.kernel.relations import build
@@ -29,7 +29,7 @@ _PLACEHOLDERS = tuple(map(str, range(MOST_LABELS)))
 _DEPTH = 3  # a table, its rows' rows, and theirs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedColumn:
     """A listed column."""
 
@@ -40,7 +40,7 @@ class PlannedColumn:
     is_open: bool = False  # its labels are found in the data; until then others stand for them
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedLink:
     """Say which planned table the rows of a table refer to, by which of its columns, and what they have in common."""
 
@@ -52,7 +52,7 @@ class PlannedLink:
     most: int  # rows of one row there
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedPartner:
     """A public table that the rows of a table refer to: the column, its target, and which columns are bins there."""
 
@@ -62,7 +62,7 @@ class PlannedPartner:
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedTable:
     """One table of a synopsis."""
 
@@ -80,7 +80,7 @@ class PlannedTable:
         return prod(self.columns[place].binned.count for place in marginal.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SynopsisPlan:
     """All tables, parents first; `reads` are the tables whose rows are looked at."""
 

@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 
 from rules.accounting.store import Release
+from rules.frozen import frozen
 from rules.kernel.statement import Marginal, Marginals
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import Noise, add
@@ -22,7 +22,7 @@ from rules.synthesis import model
 Rows = Sequence[tuple[bytes | None, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Labels:
     """The labels of open columns, and what they and the counts cost together."""
 
@@ -30,7 +30,7 @@ class Labels:
     by_column: Mapping[Origin, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """The exact counts of one table: for each marginal those of its cells, in order."""
 

@@ -12,10 +12,10 @@ N is the noised number of rows, so the shares are a function of what is released
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 
 from rules.accounting.accountant import Limit, largest_rho
+from rules.frozen import frozen, replace
 from rules.kernel.statement import Marginal
 from rules.mechanisms.additive import NOISES, AdditiveNoise, kind_paid
 from rules.mechanisms.cost import Mechanism
@@ -28,7 +28,7 @@ _DOWN = Context(prec=12, rounding=ROUND_FLOOR)
 _JUST_BELOW = Decimal("0.999999999")  # so that rounded shares never add up to more than the whole
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weighed:
     """A marginal, how many cells of it are released, and how many rows its table has."""
 

@@ -8,9 +8,9 @@ refers to any row, all alike likely.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from rules.catalog import Catalog, Column, ForeignKey, Table, TableName, TypeName
+from rules.frozen import frozen, replace
 from rules.kernel.expressions import quoted_name
 from rules.kernel.render import qualified
 from rules.synopses.plan import PlannedColumn, PlannedPartner, PlannedTable, SynopsisPlan
@@ -35,7 +35,7 @@ def links_of(plan: SynopsisPlan) -> tuple[tuple[str, TableName, str] | None, ...
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownPartner:
     """A column that refers to public rows, and how the rows of the fit and public ones are told to be alike."""
 
@@ -68,7 +68,7 @@ def _bin_of(column: PlannedColumn) -> str:
     return f"array_position(ARRAY[{kept}]::integer[], ({number})::integer) - 1"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownReference:
     """A column that refers to another synthetic table, and what tells to which of its rows."""
 

@@ -7,10 +7,10 @@ its rows to the nearest class that has some.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from rules.frozen import replace
 from rules.synthesis.fit_marginals import consistent, fit_rows
 from rules.synthesis.model import (
     Between,

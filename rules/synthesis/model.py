@@ -1,26 +1,27 @@
 """The synthesizer's input and output: noised marginals, and rows as numbers of bins."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rules.frozen import frozen
 from rules.values.types import Type
 
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Label:
     """A bin of one value, as PostgreSQL reads it; None is NULL."""
 
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Between:
     """A bin of the whole numbers from low to high, in these steps; the value is one of them times the step."""
 
@@ -35,7 +36,7 @@ class Between:
             raise ValueError("a bin must have a value")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lost:
     """A bin whose rows cannot be shown: the column can hold no value that stands for it."""
 
@@ -43,7 +44,7 @@ class Lost:
 Bin = Label | Between | Lost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column of the fit."""
 
@@ -52,7 +53,7 @@ class Column:
     shown_as: str | None = None  # which column of the synthetic table it is; None: only the fit knows of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Marginal:
     """Noised counts over some columns, by their places."""
 
@@ -66,7 +67,7 @@ class Marginal:
         return int(self.counts.size)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parent:
     """The table that a table's rows refer to, by their places in the fit."""
 
@@ -77,7 +78,7 @@ class Parent:
     column: str  # of the synthetic table, by which it refers to the parent's key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyPart:
     """A column of a primary key, which is made up: numbers from 1 on, the parent's key, or a place beside it."""
 
@@ -85,7 +86,7 @@ class KeyPart:
     kind: Literal["number", "text", "uuid", "parent", "place"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """One table to be fitted. The first marginal has no column: it is the number of rows."""
 
@@ -96,7 +97,7 @@ class Table:
     keys: tuple[KeyPart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The most work that a fit may be."""
 
@@ -104,7 +105,7 @@ class Limits:
     seconds: float = 300.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """Everything that a fit depends on."""
 
@@ -113,7 +114,7 @@ class Job:
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PairReport:
     """The distance of the synthetic rows from the real ones, in one marginal."""
 
@@ -127,7 +128,7 @@ class PairReport:
     residual: float  # distance from the noised counts themselves
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FittedTable:
     """Rows as numbers of bins, and which row of the parent each refers to."""
 
@@ -136,7 +137,7 @@ class FittedTable:
     moved: int = 0  # rows that no parent of their class was left for
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitted:
     """All tables, in the order of the job."""
 

@@ -5,16 +5,16 @@ very instant (timestamptz_trunc). So hours that come twice are two instants, hou
 clock is moved by half an hour an hour may begin before the change that made it.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from rules.frozen import frozen
 from rules.values.time_zones import note_use
 from rules.values.value import DAY, to_local
 
 _MOST_DAYS = 5_000  # that are looked at one by one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """Instants from first to last, between which a clock runs evenly, so far ahead of UTC."""
 

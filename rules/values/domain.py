@@ -5,16 +5,16 @@ condition that stands in the statement, or a clamp that we put there. A declared
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import chain
 from math import gcd, lcm
 
+from rules.frozen import frozen
 from rules.values.value import Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """Numbers, dates or timestamps from low to high; None is no bound, and lets infinities in. NaN may be in any."""
 
@@ -27,14 +27,14 @@ class Range:
         return self.low is not None and self.high is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """One of these, in their order."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anything:
     """No more is known than the type says."""
 

@@ -6,14 +6,14 @@ of an expression, and costs meaning at most where it is wrong. A number that was
 guards of `functions.guard` leave these out); a column can be NaN whatever its type says.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from rules.frozen import frozen
 from rules.values.types import Type, integer_range
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sure:
     """Bounds of all values but NULL and NaN, and how many digits stand behind the point at most. None: nothing is sure.
 

@@ -9,16 +9,17 @@ alone.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from fractions import Fraction
 
+from rules.frozen import frozen, replace
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
 from rules.values.enforced import UNSURE, Sure, between, of_type
 from rules.values.types import BOOLEAN, Type
 from rules.values.value import Span, Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column of a relation, known by its number: names belong to the analyst's text, numbers to the tree."""
 
@@ -36,7 +37,7 @@ class Column:
         return of_type(self.type)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A typed constant with its canonical text; None is NULL."""
 
@@ -65,7 +66,7 @@ class Constant:
         return Sure(self.value, self.value, digits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """An operation of the registry: `sql` is a template of our own with {0}, {1}, … for its arguments."""
 
@@ -88,7 +89,7 @@ class Apply:
         return sure if by_type.digits is None else replace(sure, digits=by_type.digits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal:
     """A string in the analyst's text whose type is still open (PostgreSQL's "unknown")."""
 

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from rules.frozen import frozen
+
 SECOND = 1_000_000  # microseconds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ZoneUse:
     """A zone, how it was named, and the seconds since 1970 between which our table of it was used."""
 

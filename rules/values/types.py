@@ -4,11 +4,12 @@ A type that is not known here has the kind "other": its values can be counted an
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from rules.catalog import Column, TypeName
+from rules.frozen import replace
 
 Kind = Literal[
     "boolean", "integer", "numeric", "float", "date", "timestamp", "timestamptz", "interval", "time", "text", "enum",

@@ -6,7 +6,6 @@ bounds of all of them are compared and moved by the same arithmetic.
 
 import re
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +13,7 @@ from functools import lru_cache
 from struct import pack, unpack
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rules.frozen import frozen
 from rules.values.time_zones import note_use
 from rules.values.types import Type, integer_range
 
@@ -31,7 +31,7 @@ _LARGEST_REAL = 34 * Fraction(10) ** 37
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A constant interval."""
 

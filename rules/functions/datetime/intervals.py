@@ -3,10 +3,10 @@
 date_trunc('hour', x) + interval '5 minutes' * floor(extract(minute FROM x) / 5)
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from rules.frozen import frozen
 from rules.functions.casts import cast_to
 from rules.functions.coerce import typed
 from rules.functions.function import EvalContext
@@ -97,7 +97,7 @@ def moved_by_times(expression: Expression, span: Expression, name: str, setting:
     return Apply("shift", f"({{0}} {name} {{1}})", (start, span), start.type.plain(), image, nullable, held)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _By:
     """The least and the most by which a moment is moved, in microseconds."""
 

@@ -7,8 +7,8 @@ empty and no anchor is repeated, for these are what its compiler is slow with.
 """
 
 import re
-from dataclasses import dataclass
 
+from rules.frozen import frozen
 from rules.refusal import NotSupported
 
 LONGEST_PATTERN = 200
@@ -22,7 +22,7 @@ _WORDS, _ANCHORS = frozenset("dswDSW"), frozenset("mMyYAZ")
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternShape:
     """Facts about a part of a pattern."""
 

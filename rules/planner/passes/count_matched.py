@@ -5,9 +5,8 @@ count(DISTINCT p.id) FROM products AS p, items AS i WHERE i.product_id = p.id; w
 all rows, which are public. IN and, over a column that is never NULL, NOT IN say the same.
 """
 
-from dataclasses import dataclass, replace
-
 from rules.catalog import Column, Table
+from rules.frozen import frozen, replace
 from rules.planner.tables import Tables, tables_in
 from rules.sql.grammar import deparse, deparse_expression, parse
 from rules.sql.tree import Json, Node, bodies, copied, holders, items, kind, strings, walk
@@ -34,7 +33,7 @@ def count_matched(tree: Node, tables: Tables) -> Node:
     return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Matched:
     source: Json  # the public table
     key: str  # a unique column of it, as text
@@ -124,7 +123,7 @@ def _matched(
     return _Matched(source, _quoted(*key), rest, tuple(partners), written, negated, _quoted(name))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Read:
     """A table, and what a query calls it."""
 

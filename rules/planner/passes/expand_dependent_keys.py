@@ -5,15 +5,15 @@ first for it is known to mean the second; here it is written out, so that the re
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rules.catalog import Table
+from rules.frozen import frozen
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
 from rules.sql.tree import Json, Node, holders, items, kind, strings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Item:
     """A table in FROM, under its name there."""
 

@@ -9,10 +9,10 @@ and a list of VALUES likewise: one kind of item less. A function that reads the 
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rules.catalog import Catalog, Routine, Table, TableName
+from rules.frozen import frozen
 from rules.kernel.render import qualified
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables, replace_relations, source, tables_in
@@ -78,7 +78,7 @@ def defined(view: Table) -> Node:
         raise NotSupported(f'the definition of view "{view.name.name}" cannot be parsed') from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Inline:
     """A function as an expression over its parameters."""
 

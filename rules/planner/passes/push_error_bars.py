@@ -6,8 +6,8 @@ is written out, and where that cannot be done the bar stays where it is, to be r
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from rules.frozen import frozen
 from rules.planner.error_bars import argument_of, bar_name
 from rules.planner.find_blocks import is_aggregate
 from rules.planner.tables import Tables
@@ -18,7 +18,7 @@ _MOST = 100  # moves of bars, each by one level
 _NAME = "_ngbar"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """A subquery or CTE in FROM: its SELECT, the names of its columns, and every SELECT that reads it."""
 

@@ -9,9 +9,9 @@ a refusal. Names and constants are put in by their numbers (`template`), and pas
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from rules.frozen import frozen
 from rules.refusal import NotSupported
 from rules.sql.deparse import print_query
 from rules.sql.grammar import Unreadable, parse, trees_without_places
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lowered:
     """The syntax of a query's tree, and the SELECTs of that tree by their numbers in the syntax."""
 
@@ -65,7 +65,7 @@ def expressions_from(nodes: Sequence[Json]) -> tuple[Expression, ...]:
     return tuple(item.expression for item in select.items)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Structure:
     """What was read of a text without names and constants, and templates of the statements that have it."""
 

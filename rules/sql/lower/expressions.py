@@ -3,13 +3,13 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import SqlglotError
 
+from rules.frozen import replace
 from rules.refusal import NotSupported, Refusal, TooComplex
 from rules.sql import syntax as s
 from rules.sql.normalize import RESERVED

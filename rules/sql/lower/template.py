@@ -1,9 +1,9 @@
 """The syntax of statements of one structure: read once, and filled with the names and constants of each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from rules.frozen import frozen, replace
 from rules.sql import syntax as s
 from rules.sql.normalize import RESERVED
 
@@ -47,7 +47,7 @@ def _name(written: object, names: Mapping[str, str]) -> object:
     return names.get(written, written) if isinstance(written, str) else written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """A query with stand-ins for its constants, and its nodes that hold any of them, by identity."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
+from rules.frozen import frozen
 from rules.refusal import NotSupported
 from rules.sql.normalize.expressions import NormalExpressions
 from rules.sql.normalize.lifted import Lifted
@@ -12,7 +13,7 @@ from rules.sql.syntax import Constant
 from rules.sql.tree import Json, Node, items, kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spelled:
     """A query's tree in its one spelling."""
 

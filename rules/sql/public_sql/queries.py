@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rules.catalog import TableName
+from rules.frozen import frozen
 from rules.sql.normalize.to_text import quoted
 from rules.sql.public_sql.expressions import PublicExpressions, check_keys, unknown
 from rules.sql.tree import Json, Node, items, kind, strings
@@ -23,7 +24,7 @@ _CLAUSES = (
 _SETS = {"GROUPING_SET_SIMPLE": "", "GROUPING_SET_ROLLUP": "ROLLUP ", "GROUPING_SET_CUBE": "CUBE "}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadableTable:
     """A public table, and the columns of it that a query may see."""
 
@@ -31,7 +32,7 @@ class ReadableTable:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Printed:
     """A query for the real database, and whose names it relies on."""
 
