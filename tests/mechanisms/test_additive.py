@@ -1,12 +1,13 @@
 """Laws of noise: the rules file names those of the table, and the table alone says what there is to know of one."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Self, get_args
 
 import pytest
 
+from rules.frozen import frozen
 from rules.mechanisms.additive import (
     NOISES,
     GaussianNoise,
@@ -45,7 +46,7 @@ def test_a_price_tells_its_law(kind: NoiseKind) -> None:
     assert kind_paid(paid) == kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WideNoise(LaplaceNoise):
     """A law that no module but this one knows: twice the noise for the price."""
 
