@@ -9,6 +9,7 @@ other. Where the width is so large that squares would not stay exact, q is put o
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from rules.aggregates.contributions import Recipe, is_always_there, where
@@ -123,6 +124,7 @@ def _unclamped(expression: Expression) -> Expression:
     return expression
 
 
+@lru_cache(maxsize=1024)
 def find_lattice(low: Fraction, high: Fraction, step: Fraction | None, rows: int, *, binary: bool) -> Lattice | None:
     """A lattice on which `rows` rows of a unit stay in range, or None when no multiple of the step fits the bounds.
 
@@ -138,6 +140,7 @@ def find_lattice(low: Fraction, high: Fraction, step: Fraction | None, rows: int
     return Lattice(chosen, first, last) if first <= last else None
 
 
+@lru_cache(maxsize=1024)
 def digits_of(lattice: Lattice) -> int:
     """Digits after the point that every multiple of the step has at most."""
     digits = 0

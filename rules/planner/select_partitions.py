@@ -5,10 +5,13 @@ whole numbers and dates between bounds, and what is computed from them) are list
 keys need a threshold and δ.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import prod
+from typing import Final
 
 from rules.algebra.joint_domains import Joint
 from rules.algebra.narrow import refined
@@ -282,16 +285,26 @@ def _possible(groups: list[_Member], keys: list[Expression], joint: Joint) -> li
 
 def _items(key: Expression, limit: int, time_zone: str) -> tuple[Item, ...] | None:
     """The values of a key with their texts."""
-    items = domain.items_of(key.domain, limit)
-    if items is None:
+    number = domain.number_of_items(key.domain, limit)
+    if number is None:
         return None
-    if key.type.kind == "float" and not all(map(_is_short, items)):  # others may not even fit in a double
+    printed = _printed if number <= _MOST_KEPT else _printed.__wrapped__
+    items = printed(key.domain, _shown_as(key), time_zone)
+    return None if items is None else (*items, *_NULL) if key.nullable else items
+
+
+@lru_cache(maxsize=64)
+def _printed(known: domain.Domain, shown: Type, time_zone: str) -> tuple[Item, ...] | None:
+    """All values of a domain with their texts, None where we cannot tell one: days and months are grouped by again."""
+    items = domain.items_of(known, sys.maxsize) or ()
+    if shown.kind == "float" and not all(map(_is_short, items)):  # others may not even fit in a double
         return None
-    shown = _shown_as(key)
     texts = [text_of(item, shown, time_zone) for item in items]
-    if None in texts:
-        return None
-    return (*zip(items, texts, strict=True), *([(None, None)] if key.nullable else []))
+    return None if None in texts else tuple(zip(items, texts, strict=True))
+
+
+_MOST_KEPT = 2_000  # values of a list that is kept
+_NULL: Final[tuple[Item, ...]] = ((None, None),)
 
 
 def item_of(item: Value, key: Expression, time_zone: str) -> Item | None:

@@ -74,6 +74,10 @@ def range_of(domain: Domain) -> Range:
 
 def common_step(numbers: Iterable[Fraction | None]) -> Fraction | None:
     """The largest step of which all are multiples; None when one has no step."""
+    numbers = tuple(numbers)
+    if numbers and numbers.count(numbers[0]) == len(numbers):  # as mostly; the rest takes its time
+        (first, *_) = numbers
+        return None if first is None else abs(first) or ONE
     step = Fraction(0)
     for number in numbers:
         if number is None:
@@ -90,15 +94,21 @@ def items_of(domain: Domain, limit: int) -> tuple[Value, ...] | None:
         case Values(items=items):
             return items if len(items) <= limit else None
         case Range(low=Fraction() as low, high=Fraction() as high, step=Fraction() as step):
-            first, last = -(-low // step), high // step
+            first, last = _multiples(low, high, step)
             if last - first + 1 > limit:
                 return None
             if step.denominator == 1:  # whole numbers, which are made sooner than they are multiplied
-                whole = step.numerator
-                return tuple([Fraction(number) for number in range(first * whole, last * whole + 1, whole)])
+                return tuple([Fraction(number * step.numerator) for number in range(first, last + 1)])
             return tuple([step * number for number in range(first, last + 1)])
         case _:
             return None
+
+
+def _multiples(low: Fraction, high: Fraction, step: Fraction) -> tuple[int, int]:
+    """The first and the last multiple of a step from low to high, by integers, which divide sooner than fractions."""
+    of_low = low.denominator * step.numerator
+    of_high = high.denominator * step.numerator
+    return -(-low.numerator * step.denominator // of_low), high.numerator * step.denominator // of_high
 
 
 def number_of_items(domain: Domain, limit: int) -> int | None:
@@ -107,7 +117,8 @@ def number_of_items(domain: Domain, limit: int) -> int | None:
         case Values(items=items):
             number = len(items)
         case Range(low=Fraction() as low, high=Fraction() as high, step=Fraction() as step):
-            number = max(0, high // step - -(-low // step) + 1)
+            first, last = _multiples(low, high, step)
+            number = max(0, last - first + 1)
         case _:
             return None
     return number if number <= limit else None
