@@ -53,7 +53,7 @@ class Console:
             case "REFRESH", _:
                 _check(await self.refresh(), "the database could not be followed; standard error of the proxy says why")
             case "PAUSE", _:
-                await self.vitals.service.gate.close()
+                _check(await self.vitals.service.gate.close(), "RESUME ended the pause before all statements had ended")
             case "RESUME", _:
                 self.vitals.service.gate.open()
             case "KILL", ("ANALYST", name):

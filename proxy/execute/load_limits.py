@@ -111,10 +111,9 @@ class Gate:
     """Open at first."""
 
     def __init__(self) -> None:
-        self._open, self._empty = asyncio.Event(), asyncio.Event()
+        self._open, self._empty_or_open = asyncio.Event(), asyncio.Event()
         self._inside = 0
         self._open.set()
-        self._empty.set()
 
     @property
     def is_closed(self) -> bool:
@@ -122,11 +121,15 @@ class Gate:
 
     def open(self) -> None:
         self._open.set()
+        self._empty_or_open.set()
 
-    async def close(self) -> None:
-        """Let nobody in any more, and wait until nobody is inside."""
+    async def close(self) -> bool:
+        """Let nobody in any more, and wait until nobody is inside; False where it was opened again before."""
         self._open.clear()
-        await self._empty.wait()
+        self._empty_or_open.clear()
+        if self._inside:
+            await self._empty_or_open.wait()
+        return self.is_closed
 
     @asynccontextmanager
     async def passed(self, deadline: float) -> AsyncIterator[None]:
@@ -138,13 +141,12 @@ class Gate:
         except TimeoutError:
             raise Interrupted("canceling statement due to statement timeout") from None
         self._inside += 1
-        self._empty.clear()
         try:
             yield
         finally:
             self._inside -= 1
             if not self._inside:
-                self._empty.set()
+                self._empty_or_open.set()
 
 
 class OneAtATime:

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from proxy.console.commands import Console
+from proxy.console.commands import Console, NotDone
 from proxy.console.session import ConsoleSession
 from proxy.console.vitals import Vitals
 from proxy.execute.load_limits import Gate
@@ -89,3 +89,16 @@ async def test_a_cancel_is_for_the_pause_of_its_own_session(office: Office) -> N
         assert kinds(await first.ask(Query(b"SHOW UNSEEN"))) == "TCZ"
         office.sessions[0].cancel()  # it waits for nothing now
     assert kinds(await second.until()) == "CZ"
+
+
+async def test_resume_ends_the_pause_of_another_operator(office: Office) -> None:
+    first, second = await office.operator(), await office.operator()
+    async with office.gate.passed(asyncio.get_running_loop().time() + 60):
+        first.send(PAUSE)
+        await until(lambda: office.gate.is_closed)
+
+        assert kinds(await second.ask(Query(b"RESUME"))) == "CZ"
+
+        frames = await first.until()
+        assert (kinds(frames), errors(frames)[0].sqlstate) == ("EZ", NotDone.sqlstate)
+    assert not office.gate.is_closed
