@@ -300,7 +300,7 @@ class PrivateExecution:
         block, groups, group_size = question.block, question.groups, context.rulebook.policy.group_size
         if groups is not None and not draws:
             return Noised(groups, {})
-        statement = context.rulebook.kernel.bounded(block.statement)
+        statement = context.rulebook.kernel.bounded(question.statement)
         with failures_of(statement.sql):
             rows: Sequence[Row] = await snapshot.run(statement)
             pooled, measures = partial(self.beside.run, context.analyst), len(block.measures)

@@ -114,10 +114,17 @@ class Question:
             statements = (kernel.tally(report_statement(self.block)), *statements)
         return (kernel.tally(self.block.tally), *statements) if self.fresh_ladders and self.block.tally else statements
 
+    @property
+    def statement(self) -> Statement:
+        """The block's own statement. Of groups that were found before it leaves out none."""
+        if self.groups is None or not isinstance(self.block.groups, PrivateGroups):
+            return self.block.statement
+        return replace(self.block.statement, is_list_known=True)
+
     def _asked(self) -> Iterator[Statement | BlockStatement]:
         """The block's own statement, unless all that is summed is known, and those of quantiles."""
         if self.groups is None or any(self._is_summed(index) for index in self.fresh):
-            yield self.block.statement
+            yield self.statement
         for index in self.fresh:
             if isinstance(choice := self.block.measures[index], Choice):
                 yield choice.statement

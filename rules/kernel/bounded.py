@@ -35,6 +35,8 @@ class Statement:
 
     Where a key is found, units are counted for a threshold: the first Units that is asked for, or one more measure.
     Not so for groups that another statement found. `form` is advice; whatever cannot have it gets one that it can.
+    Groups in which no unit is counted stay away, unless the list is known that the groups are looked up in: there such
+    a group has rows of units that count elsewhere, and whether these come must not depend on one unit more.
     """
 
     rows: Script
@@ -45,6 +47,7 @@ class Statement:
     pivots: Pivots = ()
     form: Form | None = None
     finds_groups: bool = True
+    is_list_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def bounded(relation: Relation, statement: Statement) -> Bounded:
         Frame(source, caps, tuple(distance.factor for distance in distances)),
         form,
         candidates=rows.candidates() if form == "candidates" else None,
-        threshold=threshold.measure if threshold else None,
+        threshold=threshold.measure if threshold and not statement.is_list_known else None,
     )
     return Bounded(sql, tuple(map(column_of, keys)), _vectors(measures, distances), threshold, SEAL)
 

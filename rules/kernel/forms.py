@@ -177,7 +177,8 @@ def _pairs(frame: Frame, terms: Sequence[Term]) -> tuple[Steps, str]:
     Found groups may then be let out by a threshold over that count. A group is a candidate if the count is at least 1.
     Without one unit, all others keep their groups, for rn looks at one unit alone. So at most K' candidates are there
     because of it, and it is the only unit counted in them. Given that the noise lets none of these pass, both databases
-    answer over the same groups, in which rows move by at most m·M.
+    answer over the same groups, in which rows move by at most m·M. Over a list that is known no noise decides: its
+    groups come whoever counts in them.
     """
     steps = [("pairs", per_pair(frame, terms, frame.source.once))]
     measured = _measured(frame, terms)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rules.kernel.bounded import PARTS
 from rules.mechanisms.release_plan import Block, Choice, Measure, PrivateGroups
@@ -14,10 +15,11 @@ Histogram = Counter[tuple[object, ...]]
 
 def broken_claims(lab: Lab, block: Block, leave: str) -> list[str]:
     """What a block claims of one unit and its rows deny, when the script takes this unit away."""
-    whole = all_numbers(lab, block)
+    whole, listed = all_numbers(lab, block), _over_list(lab, block)
     with left_out(lab, leave):
-        without = all_numbers(lab, block)
-    return list(_broken(block, whole, without))
+        without, listed_without = all_numbers(lab, block), _over_list(lab, block)
+    over_list = (f"over a list that is known: {found}" for found in overmoved(block, listed, listed_without))
+    return [*_broken(block, whole, without), *over_list]
 
 
 def broken_choices(lab: Lab, block: Block, leave: str) -> list[str]:
@@ -55,6 +57,13 @@ def all_numbers(lab: Lab, block: Block) -> tuple[Exact, list[Histogram]]:
     """All numbers of a block, and the histograms that its choices look at."""
     choices = [measure for measure in block.measures if isinstance(measure, Choice)]
     return lab.exact(block), [_histogram(lab, choice) for choice in choices]
+
+
+def _over_list(lab: Lab, block: Block) -> Exact:
+    """All groups that there are, as a list of them that was released before would have them; of listed ones nothing."""
+    if not isinstance(block.groups, PrivateGroups):
+        return {}
+    return lab.exact(replace(block, statement=replace(block.statement, is_list_known=True)))
 
 
 def _histogram(lab: Lab, choice: Choice) -> Histogram:

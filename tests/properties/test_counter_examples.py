@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from proxy.execute.question import Question
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.refusal import Refusal
 from tests.properties.conftest import MakeLab
-from tests.properties.moved import broken_claims, told_by_place
+from tests.properties.moved import broken_claims, left_out, told_by_place
+from tests.properties.planning import Exact, overmoved
 from tests.support import lab as tables
 
 PEOPLE = "unit: people.id\ntables:\n  people: {unit: id}\n"
@@ -415,3 +417,37 @@ def test_shares_of_epsilon_are_those_of_the_question_whatever_rows_there_are(mak
         plans.append(lab.plan(sql, Case("", "", rules, "", "").policy))
 
     assert plans[0] == plans[1] == plans[2]
+
+
+def test_a_list_that_is_known_has_all_rows_of_its_groups_whoever_counts_in_them(make_lab: MakeLab) -> None:
+    """A unit counts in one of the groups that are found. The last one that counts in a group of a list that was
+    released before takes only its own rows away, not those of all others, who count elsewhere."""
+    lab = make_lab(
+        """
+        CREATE TABLE people (id integer PRIMARY KEY); CREATE TABLE visits (person_id integer, note text);
+        INSERT INTO people SELECT generate_series(1, 12);
+        INSERT INTO visits SELECT id, note FROM people, (VALUES ('a'), ('b')) AS n (note)
+        """
+    )
+    policy = Case("", "", VISITS, "", "").policy
+    (block,) = lab.plan("SELECT note, count(*) FROM visits GROUP BY note", policy).blocks
+    groups = (("a",), ("b",))
+    (statement,) = Question(block, "", groups).statements(lab.kernel)
+
+    def over_list() -> Exact:
+        found = {row[:1]: row[1:] for row in lab.connection.execute(statement.sql.encode()).fetchall()}
+        return {group: found.get(group, (0,) * len(block.measures)) for group in groups}
+
+    counts_in_a = []
+    for person in range(1, 13):
+        with left_out(lab, f"DELETE FROM visits WHERE person_id <> {person}"):
+            counts_in_a += [person] if ("a",) in lab.exact(block) else []
+    last, *others = counts_in_a
+    lab.connection.execute("DELETE FROM public.visits WHERE person_id = ANY (%s)", [others])
+
+    whole = over_list()
+    with left_out(lab, f"DELETE FROM visits WHERE person_id = {last}"):
+        without = over_list()
+
+    assert 0 < len(others) < 11
+    assert not overmoved(block, whole, without), statement.sql
