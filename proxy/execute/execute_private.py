@@ -6,6 +6,7 @@ failure is one constant refusal.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -99,7 +100,8 @@ class PrivateExecution:
 
     async def keep(self, questions: Sequence[Question], context: StatementContext) -> None:
         """Answer all questions for one charge, from one snapshot, for whoever may see them later."""
-        receipt, drawn = await self.draw(questions, context)
+        async with AsyncExitStack() as place:
+            receipt, drawn = await self.draw(questions, context, place)
         await self._settle(receipt, drawn, context, reuse=False)
 
     async def see_again(self, questions: Sequence[Question], context: StatementContext, balances: Balances) -> Receipt:
@@ -119,14 +121,20 @@ class PrivateExecution:
             check_size(question.block.bars, len(noised.groups), question.block.level)
         return [await self._completed(question, noised, context) for question, noised in drawn]
 
-    async def draw(self, questions: Sequence[Question], context: StatementContext) -> tuple[Receipt, list[Answered]]:
-        """Charge, ask the database all questions in one snapshot, and noise what it says."""
+    async def draw(
+        self, questions: Sequence[Question], context: StatementContext, place: AsyncExitStack
+    ) -> tuple[Receipt, list[Answered]]:
+        """Charge, ask the database all questions in one snapshot, and noise what it says.
+
+        Whoever closes `place` gives the turn at the database back; the charge of the next one in line tells when.
+        """
         receipt: Receipt | None = None
         clock, kernel = asyncio.get_running_loop().time, context.rulebook.kernel
         statements = [statement for question in questions for statement in question.statements(kernel)]
         self.costs.check(context.analyst, statements, clock())
         try:
-            async with asyncio.timeout_at(context.deadline), self.turns.taken(context.analyst):
+            async with asyncio.timeout_at(context.deadline):
+                await place.enter_async_context(self.turns.taken(context.analyst))
                 began = clock()
                 async with self.engine.snapshot(
                     time_zone=context.time_zone,

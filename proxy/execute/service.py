@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -252,11 +253,10 @@ class Service:
         async with self._in_flight.taken(keys, context.deadline):
             questions, balances = await self._known(plan.blocks, context, reuse=reuse)
             if any(question.is_fresh for question in questions):
-                async with self.gate.passed(context.deadline):
+                async with self.gate.passed(context.deadline), AsyncExitStack() as place:
                     receipt, drawn = await on_grid(
-                        context.rulebook.policy.pad_to,
-                        context.deadline,
-                        lambda end: self._asking.draw(questions, replace(context, deadline=end)),
+                        *(context.rulebook.policy.pad_to, context.deadline),
+                        lambda end: self._asking.draw(questions, replace(context, deadline=end), place),
                     )
                     answered = await self._asking.settle(receipt, drawn, context, reuse=reuse, known_at=reading.now)
                 shown = await self._shown(plan, answered, context)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -61,7 +62,8 @@ async def test_what_a_period_has_paid_for_is_not_shown_beside_an_answer_of_the_n
 
     monkeypatch.setattr(desk.noise, "draw", waited)
     context = StatementContext("ada", "s", desk.service.rulebook, "UTC", asyncio.get_running_loop().time() + 20)
-    receipt, drawn = await desk.service._asking.draw([question], context)
+    async with AsyncExitStack() as place:
+        receipt, drawn = await desk.service._asking.draw([question], context, place)
     [(answered, _)] = await desk.service._asking.settle(receipt, drawn, context, reuse=True, known_at=before)
 
     assert len(answered.relatives.kept) == numbers

@@ -12,6 +12,7 @@ import pytest
 
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
+from proxy.settings import LoadLimits
 from rules.accounting.budgets import period_of
 from rules.accounting.store import LedgerError
 from rules.mechanisms.draw import OpenDPNoise
@@ -741,6 +742,23 @@ async def test_nothing_tells_before_the_grid_that_an_answer_is_there(desk: Desk)
     assert await told() == (["charged"], False)
     await asking
     assert await told() == (["settled"], True)
+
+
+async def test_whose_turn_is_next_does_not_tell_before_the_grid_that_a_statement_is_done(desk: Desk) -> None:
+    """Another session of the analyst could watch noisegate.ledger, which has the charge of the next one in line."""
+    desk.service = desk.open(desk.policy.model_copy(update={"pad_to": timedelta(seconds=2)}))
+    most = LoadLimits().most_per_analyst
+
+    async def charged() -> int:
+        review = await desk.ledger.review("ada", desk.service.rulebook.budgets, desk.now, most_charges=2 * most)
+        return len(review.charges)
+
+    blocks = [block_of(UNITS, canonical=f"{number}") for number in range(most + 1)]
+    asking = asyncio.gather(*(desk.ask(block) for block in blocks))
+    await asyncio.sleep(1)  # they take some milliseconds
+    assert await charged() == most
+    await asking
+    assert await charged() == most + 1
 
 
 async def test_a_limit_before_the_first_point_is_refused_and_costs_nothing(desk: Desk) -> None:
