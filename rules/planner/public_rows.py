@@ -115,7 +115,8 @@ def groups_sql(
     where += [_one_of(names_of[number], values, pieces, number) for number, values in chosen.items()]
     shown = ", ".join(f"{expression_sql(key, names_of)} AS k{place}" for place, key in enumerate(keys))
     test = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT DISTINCT {shown} FROM {' CROSS JOIN '.join(sources)}{test} LIMIT {limit}"
+    rows = f" FROM {' CROSS JOIN '.join(sources)}" if sources else ""  # constants need none
+    return f"SELECT DISTINCT {shown}{rows}{test} LIMIT {limit}"
 
 
 def _one_of(name: str, among: Values, pieces: Sequence[Piece], number: int) -> str:

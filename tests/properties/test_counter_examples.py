@@ -363,6 +363,14 @@ def test_one_unit_moves_nothing_further_than_is_claimed(make_lab: MakeLab, case:
         assert not broken_claims(lab, block, case.leave), lab.sql(block.statement)
 
 
+def test_a_key_that_is_computed_of_constants_is_a_group_of_its_own(make_lab: MakeLab) -> None:
+    lab = make_lab("CREATE TABLE people (id integer PRIMARY KEY, vip boolean); INSERT INTO people VALUES (5, true)")
+    sql = "SELECT vip, extract(isodow FROM date '2024-01-01'), count(*) FROM people GROUP BY 1, 2 ORDER BY 1"
+    made = lab.plan(sql, Case("", "", PEOPLE, "", "").policy)
+
+    assert lab.run(lab.outer(made), made).fetchall() == [(False, 1, 0), (True, 1, 1), (None, 1, 0)]
+
+
 UNITED = """
 CREATE TABLE people (id numeric(4,1) PRIMARY KEY);
 CREATE TABLE visits (person_id numeric(6,2), kind text, late boolean, one numeric(4,2), two numeric(4,2));
