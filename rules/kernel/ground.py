@@ -25,6 +25,7 @@ class Hop:
     column: str  # of the row before
     target: TableName
     target_column: str
+    is_plain: bool  # as that of a table: the key of the target says nothing of children that are attached later
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> Un
                 f'table "{table.name}" references "{step.target}" by another type, so a row could belong to two units, '
                 "or to none"
             )
-        hops.append(Hop(step.column, step.target, step.target_column))
+        hops.append(Hop(step.column, step.target, step.target_column, is_plain(target)))
         step = rules.unit_step()
         column = _find_column(target, step.column)
         nullable = nullable or not column.not_null
@@ -130,10 +131,15 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
         table.name,
         {column.name: type_of(column) for column in table.columns if column.generated != "v"},
         frozenset(column.name for column in table.columns if is_collated(column)),
-        table.kind == "table" and not table.has_children,
+        is_plain(table),
         keys,
         _unit(table, rules, policy, catalog),
     )
+
+
+def is_plain(table: Table) -> bool:
+    """Return whether all rows of a table are its own."""
+    return table.kind == "table" and not table.has_children
 
 
 def _unit(table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> UnitPath | RowAsUnit | None:

@@ -24,7 +24,7 @@ from rules.kernel.expressions import (
     identity,
     quoted_name,
 )
-from rules.kernel.ground import RowAsUnit, UnitPath
+from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
 from rules.kernel.relations import Relation, are_linked
 from rules.refusal import Mismatch
 from rules.values.expression import TRUE, Column, Constant, Expression, ids_in
@@ -101,8 +101,7 @@ class Renderer:
         table = relation.table
         assert table is not None
         alias = self._alias()
-        only = "ONLY " if table.is_plain else ""
-        source = f"{only}{qualified(script.table)} AS {alias}"
+        source = f"{_rows_of(table)}{qualified(script.table)} AS {alias}"
         names = {
             number: _read(relation.types[number], f"{alias}.{quoted_name(name)}", is_collated=name in table.collated)
             for number, name in script.columns
@@ -115,7 +114,7 @@ class Renderer:
                 for hop in hops:
                     following = self._alias()
                     link = f"{following}.{quoted_name(hop.target_column)} = {alias}.{quoted_name(hop.column)}"
-                    source = f"{source} JOIN {qualified(hop.target)} AS {following} ON {link}"
+                    source = f"{source} JOIN {_rows_of(hop)}{qualified(hop.target)} AS {following} ON {link}"
                     alias = following
                 own = f"{alias}.{quoted_name(path.column)}"
                 names[unit] = canonical(path.type, _read(path.type, own), is_column=True)
@@ -279,6 +278,11 @@ class Renderer:
                 items.append(f"{canonical(kind, sql) if number == unit else sql} AS {self._called(number)}")
             parts.append(f"SELECT {', '.join(items)} {inner.clause()}")
         return self._sub_select(" UNION ALL ".join(parts), [number for number, _, _ in columns])
+
+
+def _rows_of(table: GroundTable | Hop) -> str:
+    """Without rows of children, where keys were proved of a table that had none."""
+    return "ONLY " if table.is_plain else ""
 
 
 def _read(kind: Type, sql: str, *, is_collated: bool = False) -> str:

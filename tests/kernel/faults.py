@@ -12,7 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from rules.functions.math import arithmetic
-from rules.kernel import blocks, bounded, expressions, forms, ground, keys, relations, rows, source, summand
+from rules.kernel import blocks, bounded, expressions, forms, ground, keys, relations, render, rows, source, summand
 from rules.kernel import measures as distances
 from rules.kernel.render import Renderer
 
@@ -82,7 +82,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "one row of a unit in all groups": (
         (relations._per_unit, "is_single = all(number in same for number, _ in script.keys)", "is_single = True"),
     ),
-    "the children of a table with a key": ((Renderer._scan, '"ONLY " if table.is_plain else ""', '""'),),
+    "the children of a table with a key": ((render._rows_of, '"ONLY " if table.is_plain else ""', '""'),),
     # Templates.
     "templates as they come": ((expressions.expression_sql, "check_template(template)", "None"),),
     "columns that are computed when they are read": ((ground.ground_table, 'if column.generated != "v"', "if True"),),

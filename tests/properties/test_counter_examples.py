@@ -459,3 +459,22 @@ def test_a_list_that_is_known_has_all_rows_of_its_groups_whoever_counts_in_them(
 
     assert 0 < len(others) < 11
     assert not overmoved(block, whole, without), statement.sql
+
+
+def test_a_child_that_is_attached_to_a_table_on_the_way_to_the_unit_gives_no_row_two_units(make_lab: MakeLab) -> None:
+    """After the proofs were read: which children a table has is seen as it is, and not as it was in the snapshot."""
+    lab = make_lab(
+        """
+        CREATE TABLE people (id integer PRIMARY KEY); INSERT INTO people VALUES (5), (6);
+        CREATE TABLE visits (id integer PRIMARY KEY, person_id integer); INSERT INTO visits VALUES (1, 5);
+        CREATE TABLE items (visit_id integer); INSERT INTO items VALUES (1);
+        CREATE TABLE older (id integer NOT NULL, person_id integer); INSERT INTO older VALUES (1, 6)
+        """
+    )
+    rules = f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 1}}\n"
+    (block,) = lab.plan("SELECT count(*) FROM items", Case("", "", rules, "", "").policy).blocks
+
+    lab.connection.execute("ALTER TABLE public.older INHERIT public.visits")
+
+    leave = "DELETE FROM items WHERE visit_id IN (SELECT id FROM ONLY visits WHERE person_id = 5)"
+    assert not broken_claims(lab, block, f"{leave}; {LEAVE}"), lab.sql(block.statement)
