@@ -56,7 +56,7 @@ class Relatives:
         return tuple(
             number
             for index, relatives in self.by_measure.items()
-            for number in (-1 - index, *(r.kept.id for r in relatives))
+            for number in (-1 - index, *(n for r in relatives for n in (r.kept.id, r.kept.charge)))
         )
 
     def agreed(

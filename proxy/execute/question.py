@@ -1,6 +1,6 @@
 """One block of a statement: what is known of its answer, what must be drawn anew, and both put together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -163,12 +163,12 @@ class Question:
     @property
     def sources(self) -> tuple[int, ...]:
         """Of which releases it is made, and which are of which measure."""
-        bounds = (number for index, kept in self.known_bounds.items() for number in (-1 - index, kept.id))
-        report = () if self.known_report is None else (0, self.known_report.id)
+        bounds = (number for index, kept in self.known_bounds.items() for number in (-1 - index, *_named([kept])))
+        report = () if self.known_report is None else (0, *_named([self.known_report]))
         return (
             *report,
             *bounds,
-            *(n for index, releases in self.known.items() for n in (-1 - index, *(k.id for k in releases))),
+            *(n for index, releases in self.known.items() for n in (-1 - index, *_named(releases))),
             *(n for index, cells in self.cells.items() for n in (-1 - index, *_numbers(cells))),
             *self.relatives.sources,
         )
@@ -298,7 +298,12 @@ class Question:
 
 
 def _numbers(cells: Sequence[CellReading]) -> Iterator[int]:
-    return (kept.id for cell in cells for kept in cell.kept)
+    return (number for cell in cells for number in _named(cell.kept))
+
+
+def _named(kept: Iterable[KeptRelease]) -> Iterator[int]:
+    """Name releases by their charges too: the number of one that the ledger has lost is given again."""
+    return (number for each in kept for number in (each.id, each.charge))
 
 
 def nothing_known(block: Block, key: str) -> Question:

@@ -12,6 +12,7 @@ import pytest
 
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
+from proxy.ledger.connection import Connection
 from proxy.settings import LoadLimits
 from rules.accounting.budgets import period_of
 from rules.accounting.store import LedgerError
@@ -446,6 +447,26 @@ async def test_what_is_shown_again_is_made_of_the_same_releases_by_the_same_bloc
     mean = await desk.ask(block)
     assert first.columns != mean.columns != fresh.columns
     assert (await desk.ask(block)).columns == mean.columns
+
+
+async def test_what_is_remembered_of_releases_that_the_ledger_has_lost_is_not_shown_for_those_that_have_their_numbers(
+    desk: Desk,
+) -> None:
+    """What was kept without waiting for the disk may be gone when the ledger's home comes back, and the proxy be there
+    all the time. Its numbers are given again."""
+    block = block_of(UNITS)
+    first = await desk.ask(block)
+    await desk.ask(block)  # so that it is remembered
+
+    def lose(connection: Connection) -> None:
+        for deleted in ("seen", "releases", "entries WHERE kind = 'settle'"):
+            connection.execute(f"DELETE FROM {deleted}")
+
+    await desk.ledger._batches.run(lose, durable=False)
+    desk.noise.constant = 5
+    other = await desk.ask(block, analyst="bob")
+
+    assert (await desk.ask(block)).columns == other.columns != first.columns
 
 
 async def test_an_answer_is_given_whole_again_until_the_ledger_or_the_clock_says_something_else(
