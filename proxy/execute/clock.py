@@ -7,17 +7,19 @@ change of our clock. The moments are of the zones and the statement, never of a 
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, date, datetime
 
 from proxy.engines.engine import Engine, EngineError, StatementFailed, UnknownTimeZone
 from proxy.log import warn
 from rules.catalog import Catalog
 from rules.policy.model import Policy, table_name
-from rules.refusal import NotSupported, Unavailable
+from rules.refusal import Interrupted, NotSupported, Unavailable
 from rules.values import value
 from rules.values.time_zones import SECOND, ZoneUse
 
 Clock = Callable[[], datetime]
+Turn = Callable[[], AbstractAsyncContextManager[None]]  # at the real database
 _DAY = 86_400  # seconds
 _HELD_SECONDS = 3600  # a server gets new tables while we run
 _FAR = (datetime(1850, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))  # before all clocks; after all tables
@@ -38,8 +40,8 @@ class Zones:
         self._engine = engine
         self._same: dict[tuple[str, bool], tuple[int, int, float]] = {}  # from second, to second, until
 
-    async def check(self, uses: Iterable[ZoneUse], deadline: float) -> None:
-        """Refuse a statement with a zone that runs differently there."""
+    async def check(self, uses: Iterable[ZoneUse], deadline: float, turn: Turn = nullcontext) -> None:
+        """Refuse a statement with a zone that runs differently there. A look takes a connection, so it has a turn."""
         for use in uses:
             first, last = _whole_years(use.first, use.last)
             now = asyncio.get_running_loop().time()
@@ -48,13 +50,20 @@ class Zones:
                 continue
             if known is not None:
                 first, last = min(first, known[0]), max(last, known[1])
-            if not await self._is_same(use, first, last, deadline - now):
+            if not await self._is_same_in_turn(use, first, last, deadline, turn):
                 warn("zone_differs", place=use.name)
                 raise NotSupported(
                     f"the proxy and the real database have different rules for the time zone '{use.name[:60]}'",
                     hint=f"Ask your DBA to install the same release of tzdata on both, or {_way_out(use)}.",
                 )
             self._same[use.name, use.by_name] = first, last, now + _HELD_SECONDS
+
+    async def _is_same_in_turn(self, use: ZoneUse, first: int, last: int, deadline: float, turn: Turn) -> bool:
+        try:
+            async with asyncio.timeout_at(deadline), turn():
+                return await self._is_same(use, first, last, deadline - asyncio.get_running_loop().time())
+        except TimeoutError:
+            raise Interrupted("canceling statement due to statement timeout") from None
 
     async def _is_same(self, use: ZoneUse, first: int, last: int, timeout_seconds: float) -> bool:
         seconds = await asyncio.to_thread(_moments, use.name, first, last)

@@ -242,7 +242,7 @@ class Service:
         """The blocks' answers; what has none is free."""
         if not plan.blocks:
             return Answer((), plan.notices)
-        await self._zones.check(plan.zones, context.deadline)
+        await self._zones.check(plan.zones, context.deadline, lambda: self._turns.taken(context.analyst))
         return await self._answer(plan, context, reuse=reuse)
 
     async def _answer(self, plan: Plan, context: StatementContext, *, reuse: bool) -> Answer:

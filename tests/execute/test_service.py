@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -34,6 +34,7 @@ from rules.refusal import (
     Unavailable,
 )
 from rules.sql.statement import Kind, RelationName, Statement
+from rules.values.time_zones import ZoneUse
 from tests.conftest import RealDatabase
 from tests.execute.desk import Desk
 from tests.execute.plans import FAULTY, FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
@@ -780,6 +781,31 @@ async def test_whose_turn_is_next_does_not_tell_before_the_grid_that_a_statement
     assert await charged() == most
     await asking
     assert await charged() == most + 1
+
+
+async def test_a_look_at_a_time_zone_has_a_turn_too_and_does_not_begin_before_the_grid(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a connection, which is free as soon as a statement is done; what follows begins after it."""
+    desk.service = desk.open(desk.policy.model_copy(update={"pad_to": timedelta(seconds=2)}))
+    most, looked = LoadLimits().most_per_analyst, list[float]()
+    genuine, start = desk.engine.clock_offsets, time.monotonic()
+
+    async def look(
+        zones: Sequence[str], seconds: Sequence[int], *, by_name: bool, timeout_seconds: float
+    ) -> Mapping[str, list[int]]:
+        looked.append(time.monotonic() - start)
+        return await genuine(zones, seconds, by_name=by_name, timeout_seconds=timeout_seconds)
+
+    monkeypatch.setattr(desk.engine, "clock_offsets", look)
+    others = asyncio.gather(*(desk.ask(block_of(UNITS, canonical=f"{number}")) for number in range(most)))
+    await asyncio.sleep(0.5)
+    plan = replace(plan_of(block_of(UNITS)), zones=(ZoneUse("Asia/Tokyo", by_name=True, first=0, last=1),))
+    await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=20)
+    await others
+
+    assert len(looked) == 1
+    assert looked[0] >= 2
 
 
 async def test_a_limit_before_the_first_point_is_refused_and_costs_nothing(desk: Desk) -> None:
