@@ -104,15 +104,19 @@ def word_of(expression: s.Expression) -> str:
 
 def above(keys: tuple[s.Expression, ...], *trees: object) -> Iterator[object]:
     """Yield what is computed from a block's keys and aggregates: these themselves are left out."""
-    for part in trees:
-        if part in keys or is_aggregate(part):
-            continue
-        if isinstance(part, tuple):
-            yield from above(keys, *part)
-        elif isinstance(part, _QUERIES) or type(part) not in s.FIELDS:
-            yield part
-        else:
-            yield from above(keys, *(getattr(part, name) for name in s.FIELDS[type(part)]))
+    return _above(keys, tuple(unnumbered(key) for key in keys if any(subqueries(key))), trees)
+
+
+def _above(keys: tuple[s.Expression, ...], with_queries: tuple[s.Expression, ...], tree: object) -> Iterator[object]:
+    if tree in keys or is_aggregate(tree):
+        return
+    if isinstance(tree, tuple):
+        for part in tree:
+            yield from _above(keys, with_queries, part)
+    elif isinstance(tree, _QUERIES) or type(tree) not in s.FIELDS:
+        yield tree
+    elif not with_queries or _unnumbered(tree) not in with_queries:
+        yield from _above(keys, with_queries, tuple(getattr(tree, name) for name in s.FIELDS[type(tree)]))
 
 
 def has_window(*trees: object) -> bool:

@@ -13,7 +13,7 @@ from rules.algebra.nodes import scans_in
 from rules.bind.query import bind_query
 from rules.bind.scope import ROW_HINT, PlannerContext, RowsSelected
 from rules.bind.state import BindState, BoundSource, Ctes, FoundBlock, Outer
-from rules.bind.walk_syntax import first_table
+from rules.bind.walk_syntax import first_table, unnumbered
 from rules.catalog import Catalog
 from rules.frozen import frozen, replace
 from rules.planner.plan import Request
@@ -251,7 +251,8 @@ def _key_node(body: Node, key: GroupKey, *, in_sets: bool) -> Json:
         return target_value(body, key.item)
     columns = group_columns(body)
     if in_sets:
-        return next(node for node in columns if expression_from(node) == key.expression)
+        wanted = unnumbered(key.expression)
+        return next(node for node in columns if unnumbered(expression_from(node)) == wanted)
     assert key.element is not None, "a key comes from a select item or from an element of GROUP BY"
     return columns[key.element]
 

@@ -111,6 +111,26 @@ def test_an_answer_enters_as_if_the_analyst_had_written_it(
     )
 
 
+_OF_CITY = "(SELECT count(*) FROM orders AS o JOIN customers AS k ON k.id = o.customer_id WHERE k.city = c.city)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT {_OF_CITY} AS orders, count(*) FROM customers AS c GROUP BY {_OF_CITY}",
+        f"SELECT {_OF_CITY} + 1, is_vip, count(*) FROM customers AS c GROUP BY {_OF_CITY}, is_vip",
+        f"SELECT {_OF_CITY}, count(*) FROM customers AS c GROUP BY ROLLUP ({_OF_CITY}, is_vip)",
+        f"SELECT count(*) FROM customers AS c GROUP BY GROUPING SETS (({_OF_CITY}), ())",
+    ],
+)
+def test_a_subquery_that_is_a_key_is_one_wherever_it_stands(planner: Planner, sql: str) -> None:
+    """Its SELECT has another number in each place."""
+    made = planned(planner, sql, ("city", "count"), ("text", "bigint"), (("Berlin", "7"), ("Lyon", "9")))
+
+    assert [len(block.keys) for block in made.blocks] == [1 + ("is_vip" in sql)]
+    assert "SELECT count" not in made.outer_with_parameters()
+
+
 def test_a_guessed_constant_is_another_question_than_an_answer(planner: Planner) -> None:
     """Else the age of an answer would tell what others were given."""
     inner = first(planner, "SELECT count(*) FROM orders WHERE amount > (SELECT avg(amount) FROM orders)").inner
