@@ -38,20 +38,19 @@ def links_of(query: s.Query, context: PlannerContext) -> Links:
     if not isinstance(query, s.Select):
         return ()
     inside = _Inside.of(query, context)
-    if not any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
+    if not (outside := inside.find_lacking(_clauses(query))):
         return ()
     links = tuple(link for conjunct in conjuncts(query.where) if (link := inside.link(conjunct)) is not None)
     linking = [condition for condition, _ in links]
     rest = [conjunct for conjunct in conjuncts(query.where) if conjunct not in linking]
     others = (query.items, query.group_by, query.having, query.order_by, rest)
-    depends = any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(tuple(others)))
+    depends = inside.find_lacking(others)
     if links and not depends and not _is_one_aggregate(query):
         hint = "Compare a count instead: (SELECT count(*) … WHERE a = outer.a) > 0, whose result includes noise."
         raise NotSupported("a correlated subquery over protected rows must select a single aggregate", hint=hint)
     if not links or depends:
-        raise NotSupported(
-            "a correlated subquery over protected rows can refer to the outer query only by =", hint=CORRELATED_HINT
-        )
+        message = "a correlated subquery over protected rows can refer to the outer query only by ="
+        raise NotSupported(message, hint=CORRELATED_HINT, about=depends or outside)
     return links
 
 
@@ -60,8 +59,8 @@ def check_alone(query: s.Query, context: PlannerContext) -> None:
     if not isinstance(query, s.Select):
         return
     inside = _Inside.of(query, context)
-    if any(isinstance(part, s.Name) and inside.lacks(part) for part in parts(_clauses(query))):
-        raise NotSupported("a correlated subquery is not supported in this clause", hint=PLACE_HINT)
+    if outside := inside.find_lacking(_clauses(query)):
+        raise NotSupported("a correlated subquery is not supported in this clause", hint=PLACE_HINT, about=outside)
 
 
 def outside_of(links: Links) -> tuple[s.Expression, ...]:
@@ -116,6 +115,11 @@ class _Inside:
         if qualifier:
             return qualifier[-1] not in self.tables
         return self.columns is not None and last not in self.columns
+
+    def find_lacking(self, clauses: tuple[object, ...]) -> str:
+        """The first name that means something outside; empty where there is none."""
+        names = (part for part in parts(clauses) if isinstance(part, s.Name) and self.lacks(part))
+        return ".".join(next(names, s.Name(())).parts)
 
     def link(self, condition: s.Expression) -> tuple[s.Expression, bool] | None:
         match condition:

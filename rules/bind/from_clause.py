@@ -79,7 +79,8 @@ def _bind_subquery(state: BindState, source: s.QuerySource, ctes: Ctes) -> Tree 
         if not source.lateral:
             raise
         hint = "Move it behind all outer joins, with a comma or LEFT JOIN … ON true, and its conditions to WHERE."
-        raise NotSupported("LATERAL is not supported at this position over protected rows", hint=hint) from None
+        message = "LATERAL is not supported at this position over protected rows"
+        raise NotSupported(message, hint=hint, about="LATERAL") from None
 
 
 def _named(bound: BoundSource | Outer, name: str | None, columns: tuple[str, ...]) -> Tree | Outer:

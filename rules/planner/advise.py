@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 
 from rules.aggregates.recipes import ValuesCollected
 from rules.algebra.same_unit import CROSS_UNIT_HINT
-from rules.bind.scope import RowsSelected
+from rules.bind.correlated_subquery import CORRELATED_HINT, PLACE_HINT
+from rules.bind.scope import RowsSelected, UnknownName
 from rules.catalog import Table
 from rules.policy.model import Policy
-from rules.refusal import NotAllowed, Refusal
+from rules.refusal import NotAllowed, NotSupported, Refusal
 from rules.sql.grammar import deparse
 from rules.sql.limits import tokens
 from rules.sql.tree import Json, Node, items, kind, strings, walk
@@ -98,29 +99,86 @@ def find_position(refusal: Refusal, tree: Node, text: str) -> int | None:
         25
     """
     quoted = QUOTED.search(refusal.message)
-    for name in (quoted[1].removesuffix("(…)").rpartition(".")[2] if quoted else "", refusal.about):
-        places = [place for node in walk(tree) if (place := _place(node, name)) is not None] if name else []
+    named = tuple(quoted[1].removesuffix("(…)").split(".")) if quoted else ()
+    for parts in (named, named[-1:], (refusal.about,)):
+        places = [place for node in walk(tree) if (place := _place(node, parts)) is not None] if any(parts) else []
         if places:
-            return len(text.encode()[: min(places)].decode("utf-8", "replace")) + 1
+            return _characters(text, min(places))
     words = [start for word, start in tokens(text) if word.upper() == refusal.about] if refusal.about else []
     return words[0] + 1 if len(words) == 1 else None
 
 
-def _place(node: Node, name: str) -> int | None:
-    """The byte where a function, a column, a table or a constant of this name begins."""
+def _characters(text: str, place: int) -> int:
+    """A byte of the text as the number of a character, from 1."""
+    return len(text.encode()[:place].decode("utf-8", "replace")) + 1
+
+
+def _place(node: Node, parts: tuple[str, ...]) -> int | None:
+    """The byte where a function, a column, a table or a constant begins whose name ends so."""
     location = node.get("location", 0)
-    return location if name in _names(node) and isinstance(location, int) and location >= 0 else None
+    is_it = any(name[-len(parts) :] == parts for name in _names(node))
+    return location if is_it and isinstance(location, int) and location >= 0 else None
 
 
-def _names(node: Node) -> tuple[Json, ...]:
-    """Return what a node that has a place in the text is called."""
+def _names(node: Node) -> tuple[tuple[Json, ...], ...]:
+    """Return what a node that has a place in the text is called, each name with what stands before it."""
     whole = strings(node.get("funcname")) or strings(node.get("fields"))
     if whole:
-        return whole[-1:]
+        return (whole,)
     alias, constant = node.get("alias"), node.get("sval")
     if "relname" in node:
-        return node["relname"], alias.get("aliasname") if isinstance(alias, dict) else None
-    return (constant.get("sval"),) if isinstance(constant, dict) else ()
+        aliased = alias.get("aliasname") if isinstance(alias, dict) else None
+        return (node.get("schemaname"), node["relname"]), (aliased,)
+    return ((constant.get("sval"),),) if isinstance(constant, dict) else ()
+
+
+def with_outer_columns(refusal: Refusal, statement: Node, text: str) -> Refusal:
+    """The refusal of a column in a subquery that belongs to a query around it: it says so, and points at the column.
+
+    PostgreSQL has read the statement before: the column is there.
+    """
+    quoted = QUOTED.search(refusal.message)
+    is_unknown = isinstance(refusal, UnknownName) and quoted is not None
+    named = quoted[1] if is_unknown and quoted else refusal.about if refusal.hint in _OF_CORRELATED else ""
+    place = _find_outer(statement, tuple(named.split(".")), frozenset(), frozenset()) if named else None
+    if place is None:
+        return refusal
+    refusal.position = refusal.position or _characters(text, place)
+    if not is_unknown:
+        return refusal
+    message = f'column "{named}" of the outer query is not supported at this place in a subquery'
+    return NotSupported(message, hint=CORRELATED_HINT, position=refusal.position)
+
+
+_OF_CORRELATED = (CORRELATED_HINT, PLACE_HINT)
+
+
+def _find_outer(node: Json, column: tuple[str, ...], around: frozenset[str], own: frozenset[str]) -> int | None:
+    """The byte of a column in a query with these items of FROM that is of one of those around it."""
+    if isinstance(node, list):
+        return next((at for child in node if (at := _find_outer(child, column, around, own)) is not None), None)
+    if not isinstance(node, dict):
+        return None
+    name, body = kind(node)
+    if name == "ColumnRef":
+        is_it = strings(body.get("fields")) == column and bool(around) and around.issuperset(column[-2:-1])
+        return _place(body, column) if is_it else None
+    if name == "SelectStmt":
+        within = frozenset(item for source in items(body, "fromClause") for item in _items_of_from(source))
+        return _find_outer(list(body.values()), column, around | own, within)
+    return _find_outer(list(node.values()), column, around, own)
+
+
+def _items_of_from(source: Json) -> Iterator[str]:
+    """The names by which columns of an item of FROM may be called."""
+    name, body = kind(source)
+    if name == "JoinExpr":
+        yield from _items_of_from(body.get("larg"))
+        yield from _items_of_from(body.get("rarg"))
+    alias = body.get("alias")
+    named = alias.get("aliasname") if isinstance(alias, dict) else body.get("relname")
+    if isinstance(named, str):
+        yield named
 
 
 FindTable = Callable[[str | None, str], Table | None]

@@ -20,7 +20,7 @@ from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.mechanisms.cost import share
 from rules.mechanisms.release_plan import Bar, BarEnd, Block, PrivateGroups
-from rules.planner.advise import advised, find_position, with_unit_columns
+from rules.planner.advise import advised, find_position, with_outer_columns, with_unit_columns
 from rules.planner.arrays import Arrays, Place
 from rules.planner.block import check_encoding, draft_block
 from rules.planner.budget_request import request_plan
@@ -75,6 +75,7 @@ def plan(request: Request, policy: Policy, catalog: Catalog, kernel: Kernel | No
         made = _plan_tree(canonical_tree(piece.tree), piece.words, request, policy, catalog, kernel)
         return made if isinstance(made, NeedsInner) else _named(made, request, piece.tree)
     except Refusal as refusal:
+        refusal = with_outer_columns(refusal, piece.tree, request.text)
         refusal = with_unit_columns(refusal, piece.tree, policy, Tables(context_of(request, policy, catalog)).find)
         refusal.position = refusal.position or find_position(refusal, piece.tree, request.text)
         raise advised(

@@ -149,3 +149,27 @@ def test_rows_on_another_server_are_read_with_protected_ones_only_where_the_rule
         "unit: customer_id", "unit: customer_id\n    foreign: trusted"
     )
     assert abroad.plan(sql).blocks
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "SELECT count(c.city) FROM customers AS c JOIN orders AS o ON o.customer_id = c.id WHERE ¦o.city = 'Berlin'",
+        "SELECT p.id, (SELECT count(*) FROM order_items AS i WHERE i.product_id > ¦p.id) FROM products AS p",
+        "SELECT p.id FROM products AS p WHERE p.price > (SELECT avg(o.amount + ¦p.price) FROM orders AS o)",
+        "SELECT (SELECT sum(quantity * ¦price) FROM order_items WHERE product_id = p.id), price FROM products AS p",
+        "SELECT p.id, n FROM products AS p, ¦LATERAL (SELECT count(*) FROM orders WHERE amount > p.id) AS t(n)",
+    ],
+)
+def test_a_refusal_points_at_what_it_is_about(planner: Planner, marked: str) -> None:
+    assert planner.refusal(marked.replace("¦", "")).position == marked.index("¦") + 1
+
+
+def test_a_column_of_a_query_around_a_subquery_is_told_as_such(planner: Planner) -> None:
+    sql = "SELECT id, (SELECT count(*) FROM orders JOIN order_items ON order_id = orders.id AND product_id = p.id) AS n"
+
+    refusal = planner.refusal(f"{sql} FROM products AS p")
+
+    assert (refusal.sqlstate, refusal.position) == ("0A000", sql.index("p.id") + 1)
+    assert refusal.message.startswith('column "p.id" of the outer query is not supported')
+    assert "CTE" in refusal.hint
