@@ -13,6 +13,7 @@ from rules.planner.passes.count_matched import count_matched
 from rules.planner.passes.expand_dependent_keys import expand_dependent_keys
 from rules.planner.passes.inline_sources import inline_functions, inline_views, wrap_sources
 from rules.planner.passes.push_error_bars import push_error_bars
+from rules.planner.passes.select_from_values import select_from_values
 from rules.planner.passes.without_data import empty_queries, previews
 from rules.planner.tables import Tables
 from rules.sql.tree import Node, words_in
@@ -26,6 +27,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     previews,
     count_matched,
     wrap_sources,
+    select_from_values,
     push_error_bars,
     expand_dependent_keys,
 )
@@ -35,6 +37,7 @@ NEEDED: Final[Mapping[Pass, frozenset[str]]] = {
     inline_functions: frozenset(("FuncCall",)),
     count_matched: frozenset(("SubLink",)),
     wrap_sources: frozenset(("RangeFunction", "valuesLists")),
+    select_from_values: frozenset(("valuesLists",)),
     push_error_bars: frozenset(BARS),
     expand_dependent_keys: frozenset(("groupClause",)),
 }
