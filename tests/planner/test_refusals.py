@@ -38,6 +38,7 @@ REFUSED = [
     ("SELECT count(*) FROM customers WHERE md5(name) < 'a'", "0A000", '"md5"'),
     ("SELECT count(*) FROM customers WHERE name::interval > '1 day'", "0A000", "could fail"),
     ("SELECT count(*) FROM customers WHERE pg_sleep(1) IS NULL", "0A000", '"pg_sleep"'),
+    ("SELECT to_char(id, '9G999'), count(*) FROM orders GROUP BY 1", "0A000", "to_char of a number"),
     ("SELECT count(*) FROM customers WHERE random() < 0.5", "0A000", '"random"'),
     ("SELECT count(*) FROM products FULL JOIN order_items ON product_id = id", "42501", "FULL JOIN"),
     ("SELECT count(*) FROM customers EXCEPT SELECT id FROM customers", "0A000", ""),

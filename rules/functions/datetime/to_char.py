@@ -60,7 +60,11 @@ _EXAMPLE = "to_timestamp('2025-01-31 13:45:00', 'YYYY-MM-DD HH24:MI:SS')"
 )
 def to_char(operands: Operands, setting: EvalContext) -> Expression:
     """to_char(moment, 'pattern') with a constant pattern."""
-    argument = moment(operands[0], setting)
+    written = typed(operands[0], setting, TIMESTAMPTZ)
+    if written.type.is_number:
+        hint = "Apply it to an aggregate, as in to_char(sum(x), '9G999'), or cast the number to text."
+        raise NotSupported("to_char of a number is not supported over protected rows", hint=hint)
+    argument = moment(written, setting)
     pattern = typed(operands[1], setting, TEXT)
     if not isinstance(pattern, Constant) or pattern.text is None or len(pattern.text) > 100:
         raise NotSupported("to_char needs a constant pattern of at most 100 characters")
