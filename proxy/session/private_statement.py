@@ -22,6 +22,7 @@ from proxy.session.prerequisites import Run
 from proxy.session.private_request import Answered, Parameters, ParameterValues, PrivateRequest, request_of
 from proxy.session.progress import progress_shown
 from proxy.session.recent_refusals import log_refusal
+from proxy.session.rehearsal import Rehearsal
 from proxy.session.relay import Relay
 from proxy.session.replies import Message, TwinRefusal, described, encoded, parse_under, shape
 from proxy.session.twin_probe import (
@@ -73,7 +74,7 @@ class Private(Accuracy):
         self._running: asyncio.Task[Any] | None = None
         self._began = 0  # changes of the twin when the statement began
         self.at_work: AtWork | None = None
-        self._synthetic = SyntheticRows(service, analyst)
+        self._synthetic, self._rehearsal = SyntheticRows(service, analyst), Rehearsal(relay, self._values)
         self._last: tuple[str, ...] = ()  # the rows of noisegate.last
         self._paid_in: PaidIn | None = None  # the answers that this and cursors on the twin may hold
 
@@ -128,6 +129,7 @@ class Private(Accuracy):
         if not private.fits(types, columns):
             return None
         settings = _settings_of(private, moment, self._limits)
+        await self._rehearsal.of(private, columns, sync=sync)
         parameters = await self._values.of(private, types, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
         request = self._request(private.statement, private.around, moment, settings, parameters, views)
