@@ -235,7 +235,8 @@ def finds_one(sql_type: Type, target: Type) -> bool:
     if sql_type.is_time and target.is_time:
         return sql_type.kind != "timestamptz" or target.kind == "timestamptz"
     if sql_type.kind == target.kind == "text":
-        return True
+        # PostgreSQL makes a varchar a character(n), whose blanks do not count, but a character(n) a text
+        return (sql_type.base, target.base) != ("bpchar", "varchar")
     return (sql_type.base, sql_type.name) == (target.base, target.name)
 
 

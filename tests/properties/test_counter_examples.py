@@ -344,6 +344,34 @@ CASES = (
             ("integer", "numeric", "(1), (1), (1), (2), (NULL)", ""),
         )
     ),
+    *(
+        Case(
+            f"a way to a unit by {child} = {parent}, with blanks",
+            f"""
+            CREATE TABLE people (id integer PRIMARY KEY);
+            CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
+            CREATE TABLE items (visit_id {child});
+            INSERT INTO people VALUES (5), (6);
+            INSERT INTO visits VALUES ('a', 5), ('b', 6), ('a ', 6) ON CONFLICT DO NOTHING;
+            INSERT INTO items VALUES ('a'), ('a '), ('a'), ('b')
+            """,
+            f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
+            "SELECT count(*) FROM items",
+            "DELETE FROM items USING visits AS v WHERE v.id = visit_id AND v.person_id = 5; "
+            "DELETE FROM visits WHERE person_id = 5; DELETE FROM people WHERE id = 5",
+            refusal,
+        )
+        for child, parent, refusal in (
+            ("character(3)", "varchar(3)", "belong to two units"),  # is compared as character(n)
+            ("bpchar", "varchar", "belong to two units"),
+            ("character(3)", "text", ""),
+            ("character(3)", "name", ""),
+            ("character(3)", "character(5)", ""),
+            ("varchar(3)", "character(3)", ""),
+            ("text", "character(3)", ""),
+            ("text", "varchar(3)", ""),
+        )
+    ),
 )  # fmt: skip
 
 
