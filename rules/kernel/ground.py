@@ -26,6 +26,7 @@ class Hop:
     target: TableName
     target_column: str
     is_plain: bool  # as that of a table: the key of the target says nothing of children that are attached later
+    may_clash: bool  # the columns have collations of their own, between which PostgreSQL does not choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class UnitPath:
     type: Type
     nullable: bool
     is_unique: bool  # a unit has one row at most
+    is_collated: bool  # the column may have a collation of its own
 
 
 def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> UnitPath:
@@ -52,12 +54,13 @@ def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> Un
             raise NotAllowed(
                 f'column "{step.target}.{step.target_column}" is not unique, so a row could belong to two units'
             )
-        if not finds_one(type_of(column), type_of(_find_column(target, step.target_column))):
+        found = _find_column(target, step.target_column)
+        if not finds_one(type_of(column), type_of(found)):
             raise NotAllowed(
                 f'table "{table.name}" references "{step.target}" by another type, so a row could belong to two units, '
                 "or to none"
             )
-        hops.append(Hop(step.column, step.target, step.target_column, is_plain(target)))
+        hops.append(Hop(step.column, step.target, step.target_column, is_plain(target), _may_clash(column, found)))
         step = rules.unit_step()
         column = _find_column(target, step.column)
         nullable = nullable or not column.not_null
@@ -66,7 +69,13 @@ def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> Un
         raise NotAllowed(
             f'the unit column of table "{table.name}" has a type whose equal values can differ in their text'
         )
-    return UnitPath(tuple(hops), column.name, type_of(column), nullable, unique)
+    return UnitPath(tuple(hops), column.name, type_of(column), nullable, unique, is_collated(column))
+
+
+def _may_clash(one: Column, other: Column) -> bool:
+    """Return whether comparing two columns may fail for their collations, which it does once there are rows."""
+    own = all(is_collated(column) or column.type.base == "name" for column in (one, other))
+    return own and (one.collation != other.collation or (one.collation is None and one.type != other.type))
 
 
 def _find_column(table: Table, name: str) -> Column:

@@ -113,11 +113,13 @@ class Renderer:
             case UnitPath(hops=hops) as path if unit is not None and not (hops and unit not in used):
                 for hop in hops:
                     following = self._alias()
-                    link = f"{following}.{quoted_name(hop.target_column)} = {alias}.{quoted_name(hop.column)}"
+                    by = ' COLLATE "default"' if hop.may_clash else ""  # which one makes no difference to equality
+                    link = f"{following}.{quoted_name(hop.target_column)}{by} = {alias}.{quoted_name(hop.column)}{by}"
                     source = f"{source} JOIN {_rows_of(hop)}{qualified(hop.target)} AS {following} ON {link}"
                     alias = following
                 own = f"{alias}.{quoted_name(path.column)}"
-                names[unit] = canonical(path.type, _read(path.type, own), is_column=True)
+                read = _read(path.type, own, is_collated=path.is_collated)
+                names[unit] = canonical(path.type, read, is_column=True)
                 return From(source, names, (f"{own} IS NOT NULL",) if path.nullable else ())
         return From(source, names)
 
@@ -295,7 +297,7 @@ def _read(kind: Type, sql: str, *, is_collated: bool = False) -> str:
 def _told_apart(key: Iterable[str]) -> str:
     """The values of a key as one text, each told with its length, so that different ones never read the same."""
     parts = (f"char_length(({column})::text) || ':' || ({column})::text" for column in key)
-    return f"({' || '.join(parts)})"
+    return f'({" || ".join(parts)}) COLLATE "C"'  # each column may have a collation of its own
 
 
 def _units(*relations: Relation) -> frozenset[int]:

@@ -51,7 +51,7 @@ OF_ROWS: dict[str, tuple[Edit, ...]] = {
     "the parent's key cast to the child's type": (
         (
             Renderer._scan,
-            "{quoted_name(hop.target_column)} = {alias}",
+            "{quoted_name(hop.target_column)}{by} = {alias}",
             "{quoted_name(hop.target_column)}::integer = {alias}",
         ),
     ),

@@ -506,3 +506,61 @@ def test_a_child_that_is_attached_to_a_table_on_the_way_to_the_unit_gives_no_row
 
     leave = "DELETE FROM items WHERE visit_id IN (SELECT id FROM ONLY visits WHERE person_id = 5)"
     assert not broken_claims(lab, block, f"{leave}; {LEAVE}"), lab.sql(block.statement)
+
+
+COLLATED = """
+CREATE DOMAIN code AS text COLLATE "C";
+CREATE TABLE people (id text COLLATE "POSIX" PRIMARY KEY); INSERT INTO people VALUES ('5'), ('6');
+CREATE TABLE visits (id {key} PRIMARY KEY, person_id text COLLATE "C");
+INSERT INTO visits VALUES ('a', '5'), ('b', '6');
+CREATE TABLE items (visit_id {visit_id}, n integer); INSERT INTO items VALUES ('a', 1), ('a', 2), ('b', 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "visit_id"),
+    [
+        ('text COLLATE "C"', 'text COLLATE "POSIX"'),
+        ('varchar(3) COLLATE "POSIX"', 'text COLLATE "C"'),
+        ("code", 'text COLLATE "POSIX"'),
+        ("name", 'text COLLATE "POSIX"'),
+        ('text COLLATE "C"', 'text COLLATE "C"'),
+        ("text", 'text COLLATE "C"'),
+    ],
+)
+def test_units_and_the_way_to_them_may_have_a_collation_in_each_table(
+    make_lab: MakeLab, key: str, visit_id: str
+) -> None:
+    """PostgreSQL fails of two that differ once it compares two values: whether it does tells whether there are rows."""
+    lab = make_lab(COLLATED.format(key=key, visit_id=visit_id))
+    rules = f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n"
+    for rows, count in (
+        ("items", 3),
+        ("people AS p JOIN visits AS v ON v.person_id = p.id", 2),
+        ("people AS p LEFT JOIN visits AS v ON v.person_id = p.id", 2),
+        ("people AS p FULL JOIN visits AS v ON v.person_id = p.id", 2),
+        ("people AS p WHERE EXISTS (SELECT FROM visits AS v WHERE v.person_id = p.id)", 2),
+        ("people AS p WHERE p.id NOT IN (SELECT person_id FROM visits)", 0),
+        ("(SELECT id FROM people INTERSECT SELECT person_id FROM visits) AS u", 2),
+        ("(SELECT id FROM people UNION ALL SELECT person_id FROM visits) AS u JOIN people AS p ON p.id = u.id", 4),
+        ("people AS p JOIN visits AS v ON p.id = v.person_id JOIN items AS i ON i.visit_id = v.id", 3),
+    ):
+        if key == "name" and "items AS i" in rows:
+            continue  # which is not joined with a text
+        plan = lab.plan(f"SELECT count(*) FROM {rows}", Case("", "", rules, "", "").policy, rows_per_unit=2)
+
+        assert lab.run(lab.outer(plan), plan).fetchall() == [(count,)], rows
+
+
+def test_columns_of_a_key_that_tells_rows_apart_may_have_a_collation_each(make_lab: MakeLab) -> None:
+    lab = make_lab(
+        """
+        CREATE TABLE visits (one text COLLATE "C", two text COLLATE "POSIX", three text, PRIMARY KEY (one, two));
+        INSERT INTO visits VALUES ('a', 'b', 'c'), ('a', 'c', 'c')
+        """
+    )
+    policy = Case("", "", "unit: row\ntables:\n  visits: {}\n", "", "").policy
+    sql = "SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY one, two ORDER BY three) AS n FROM visits) AS v"
+    plan = lab.plan(f"{sql} WHERE n = 1", policy)
+
+    assert lab.run(lab.outer(plan), plan).fetchall() == [(2,)]
