@@ -233,7 +233,7 @@ def finds_one(sql_type: Type, target: Type) -> bool:
     if sql_type.is_number and target.is_number:
         return sql_type.kind in ("integer", "float") if target.kind == "float" else sql_type.kind != "float"
     if sql_type.is_time and target.is_time:
-        return sql_type.kind != "timestamptz" or target.kind == "timestamptz"
+        return (sql_type.kind == "timestamptz") == (target.kind == "timestamptz")  # else the session's zone decides
     if sql_type.kind == target.kind == "text":
         # PostgreSQL makes a varchar a character(n), whose blanks do not count, but a character(n) a text
         return (sql_type.base, target.base) != ("bpchar", "varchar")

@@ -372,6 +372,32 @@ CASES = (
             ("text", "varchar(3)", ""),
         )
     ),
+    *(
+        Case(
+            f"a way to a unit by {child} = {parent}, which is another moment by another clock",
+            f"""
+            CREATE TABLE people (id integer PRIMARY KEY);
+            CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
+            CREATE TABLE items (visit_id {child});
+            INSERT INTO people VALUES (5), (6);
+            INSERT INTO visits VALUES ('2024-01-01 00:00+01', 5), ('2024-01-02 00:00+01', 6);
+            INSERT INTO items VALUES ('2024-01-01'), ('2024-01-02')
+            """,
+            f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
+            "SELECT count(*) FROM items",
+            "DELETE FROM items WHERE visit_id = '2024-01-01'; DELETE FROM visits WHERE person_id = 5; "
+            "DELETE FROM people WHERE id = 5",
+            refusal,
+        )
+        for child, parent, refusal in (
+            ("date", "timestamptz", "belong to two units"),
+            ("timestamp", "timestamptz", "belong to two units"),
+            ("timestamptz", "timestamp", "belong to two units"),
+            ("timestamptz", "timestamptz", ""),
+            ("date", "timestamp", ""),
+            ("timestamp", "date", ""),
+        )
+    ),
 )  # fmt: skip
 
 
