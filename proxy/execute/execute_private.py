@@ -28,21 +28,16 @@ from proxy.execute.chosen_bounds import choose_bounds, list_groups
 from proxy.execute.clock import Clock
 from proxy.execute.known_releases import Relatives
 from proxy.execute.load_limits import ComputePool, CostLimits, FairSemaphore
-from proxy.execute.question import Question
+from proxy.execute.question import Question, tables_of
 from proxy.execute.rulebook import StatementContext
 from proxy.execute.synopses import lasting
 from proxy.metrics import OPENED, stage
 from rules.accounting.accountant import Totals
 from rules.accounting.budgets import period_of
 from rules.accounting.store import Balances, Charge, LedgerStore, Receipt
-from rules.catalog import Table
 from rules.mechanisms.draw import Noise
 from rules.mechanisms.release_plan import Choice, PrivateGroups
-from rules.refusal import (
-    AnalystStopped,
-    Mismatch,
-    TooComplex,
-)
+from rules.refusal import AnalystStopped, TooComplex
 from rules.release.bound_ladder import draw_climb, draw_report, release_report, report_statement
 from rules.release.release import Draws, Noised, draw, release, release_choice, release_found, release_top
 from rules.release.replicates import check_size
@@ -89,9 +84,8 @@ class PrivateExecution:
         account when this was looked for (`known_at`) is on none of a period that has begun since: it is left out.
         """
         drawn = await self._settle(receipt, drawn, context, reuse=reuse)
-        budgets = context.rulebook.budgets
-        if period_of(known_at, budgets) != period_of(self.clock(), budgets):
-            drawn = [(replace(question, relatives=Relatives()), noised) for question, noised in drawn]
+        if self._has_ended(known_at, context):
+            drawn = [(_without_relatives(question), noised) for question, noised in drawn]
         if reuse and len(drawn) > 1:  # each may tell of the others
             drawn = [
                 (await with_others(question, self.ledger, context, self.clock()), noised) for question, noised in drawn
@@ -104,11 +98,24 @@ class PrivateExecution:
             receipt, drawn = await self.draw(questions, context, place)
         await self._settle(receipt, drawn, context, reuse=False)
 
-    async def see_again(self, questions: Sequence[Question], context: StatementContext, balances: Balances) -> Receipt:
-        """Charge what this analyst sees for the first time, where nothing need be asked."""
+    async def see_again(
+        self, questions: Sequence[Question], context: StatementContext, balances: Balances | None, *, known_at: datetime
+    ) -> tuple[Receipt, Sequence[Question]]:
+        """Charge what this analyst sees for the first time in the running period, where nothing need be asked.
+
+        The questions come without what is charged to nobody and was paid for in a period that has ended meanwhile.
+        """
+        if self._has_ended(known_at, context):
+            return await self._charge(questions, context), list(map(_without_relatives, questions))
         if all(kept.paid for question in questions for kept in question.kept):
-            return Receipt(0, Totals(), *balances)
-        return await self._charge(questions, context)
+            budgets = context.rulebook.budgets
+            left = balances or await self.ledger.balances(context.analyst, budgets, self.clock())
+            return Receipt(0, Totals(), *left), questions
+        return await self._charge(questions, context), questions
+
+    def _has_ended(self, known_at: datetime, context: StatementContext) -> bool:
+        budgets = context.rulebook.budgets
+        return period_of(known_at, budgets) != period_of(self.clock(), budgets)
 
     async def show_again(self, questions: Sequence[Question], context: StatementContext) -> list[Answered]:
         """Put together what was released before."""
@@ -139,7 +146,7 @@ class PrivateExecution:
                 async with self.engine.snapshot(
                     time_zone=context.time_zone,
                     timeout_seconds=context.deadline - began,
-                    tables=_tables(questions, context),
+                    tables=tables_of(questions, context),
                     statements=statements,
                 ) as snapshot:
                     OPENED.observe(clock() - began)
@@ -192,7 +199,7 @@ class PrivateExecution:
             statement=context.statement,
             shape=context.shape,
             unit=context.rulebook.policy.unit,
-            tables=tuple(str(table.name) for table in _tables(questions, context)),
+            tables=tuple(str(table.name) for table in tables_of(questions, context)),
             mechanisms=tuple(mechanism for question in questions for mechanism in question.mechanisms),
             sights=tuple(kept.id for question in questions for kept in question.kept if not kept.is_lasting),
         )
@@ -327,13 +334,8 @@ class PrivateExecution:
         )
 
 
-def _tables(questions: Sequence[Question], context: StatementContext) -> tuple[Table, ...]:
-    """The tables that are read, as they were when the statement was planned."""
-    names = {name for question in questions for name in question.block.tables}
-    known = {str(table.name): table for table in context.rulebook.catalog.tables}
-    if not names <= known.keys():
-        raise Mismatch("the plan reads a table that the catalog does not have")
-    return tuple(known[name] for name in sorted(names))
+def _without_relatives(question: Question) -> Question:
+    return replace(question, relatives=Relatives())
 
 
 def _check_size(drawn: Sequence[Noised], limit: int) -> None:

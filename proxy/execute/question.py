@@ -14,6 +14,7 @@ from proxy.execute.released_cells import (
 )
 from proxy.execute.rulebook import StatementContext
 from rules.accounting.store import KeptRelease, Release
+from rules.catalog import Table
 from rules.kernel.blocks import BlockStatement
 from rules.kernel.bounded import Statement
 from rules.kernel.replay import Kernel
@@ -23,6 +24,7 @@ from rules.mechanisms.cost import Mechanism, mechanism_of_ladder, mechanism_of_t
 from rules.mechanisms.distribution import Distribution
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, PrivateGroups, Top
 from rules.mechanisms.weighted_means import NoisedMeasure, SummedCells, combined, combined_by_group
+from rules.refusal import Mismatch
 from rules.release.bound_ladder import report_name, report_statement
 from rules.release.keys import Group
 from rules.release.least_squares import Agreed
@@ -309,6 +311,15 @@ def _named(kept: Iterable[KeptRelease]) -> Iterator[int]:
 def nothing_known(block: Block, key: str) -> Question:
     """A block to ask anew."""
     return Question(block, key, known_groups(block))
+
+
+def tables_of(questions: Sequence[Question], context: StatementContext) -> tuple[Table, ...]:
+    """The tables that are read, as they were when the statement was planned."""
+    names = {name for question in questions for name in question.block.tables}
+    known = {str(table.name): table for table in context.rulebook.catalog.tables}
+    if not names <= known.keys():
+        raise Mismatch("the plan reads a table that the catalog does not have")
+    return tuple(known[name] for name in sorted(names))
 
 
 def top_key(top: Top) -> str:

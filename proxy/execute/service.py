@@ -261,8 +261,8 @@ class Service:
                     answered = await self._asking.settle(receipt, drawn, context, reuse=reuse, known_at=reading.now)
                 shown = await self._shown(plan, answered, context)
             else:
-                receipt = await self._asking.see_again(questions, context, balances or await self._balances(context))
-                shown = await self._shown_again(plan, questions, context)
+                receipt, seen = await self._asking.see_again(questions, context, balances, known_at=reading.now)
+                shown = await self._shown_again(plan, seen, context)
         fresh = sum(len(question.fresh) for question in questions)
         reused = sum(len(question.known) for question in questions)
         audit.answered(context, receipt, fresh=fresh, reused=reused)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -520,6 +521,26 @@ async def test_an_answer_is_not_given_again_in_a_new_period_before_it_is_paid_th
         desk.now += timedelta(days=1)
 
     assert spent == [(1, 1), (1, 1)]
+
+
+async def test_an_answer_that_is_looked_for_while_a_period_ends_is_paid_in_the_next(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks many questions at once decides when the ledger is read for the last of them."""
+    monthly = desk.policy.model_copy(update={"budget": desk.policy.budget.model_copy(update={"per": "month"})})
+    desk.service = desk.open(monthly)
+    await desk.ask(block_of(UNITS))
+    genuine = desk.ledger.find_releases
+
+    async def found(*wanted: Any, **about: Any) -> Any:
+        kept = await genuine(*wanted, **about)
+        desk.now += timedelta(days=20)
+        return kept
+
+    monkeypatch.setattr(desk.ledger, "find_releases", found)
+    await desk.ask(block_of(UNITS))
+
+    assert await desk.spent() == (1, 1)
 
 
 async def test_the_own_page_shows_answers_of_the_running_period_and_role_alone(desk: Desk) -> None:
