@@ -150,11 +150,7 @@ class PrivateExecution:
                     statements=statements,
                 ) as snapshot:
                     OPENED.observe(clock() - began)
-                    # Drawing looks at nothing, so it need not wait for the disk.
-                    charged, draws = await asyncio.gather(
-                        self._charge(questions, context), self._draw(questions, context)
-                    )
-                    receipt = charged
+                    receipt, draws = await self._charge_and_draw(questions, context)
                     with stage("database"):
                         drawn = await self._look(questions, draws, snapshot, context)
         except Exception as error:  # after the charge whatever it is
@@ -207,6 +203,12 @@ class PrivateExecution:
             receipt = await self.ledger.charge(charge, context.rulebook.budgets)
         self.alerts.note(context.analyst, receipt, context.rulebook.budgets.role_of(context.analyst))
         return receipt
+
+    async def _charge_and_draw(
+        self, questions: Sequence[Question], context: StatementContext
+    ) -> tuple[Receipt, list[DrawnBefore]]:
+        """Drawing looks at nothing, so it need not wait for the disk."""
+        return await asyncio.gather(self._charge(questions, context), self._draw(questions, context))
 
     async def _draw(self, questions: Sequence[Question], context: StatementContext) -> list[DrawnBefore]:
         """Draw for the lists of groups that are known before the database is asked, or else for choices of bounds."""
