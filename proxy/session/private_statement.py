@@ -129,8 +129,7 @@ class Private(Accuracy):
         if not private.fits(types, columns):
             return None
         settings = _settings_of(private, moment, self._limits)
-        await self._rehearsal.of(private, columns, sync=sync)
-        parameters = await self._values.of(private, types, sync=sync)
+        parameters = await self._parameters(private, types, columns, sync=sync)
         run = Run(parameters, settings, self._end(moment, since), sync, partial(self._own_rows, moment))
         request = self._request(private.statement, private.around, moment, settings, parameters, views)
         wants_notices = settings.notices and moment.setting("client_min_messages") not in QUIET
@@ -146,6 +145,13 @@ class Private(Accuracy):
         PRIVATE.observe(asyncio.get_running_loop().time() - since)
         texts = await known_arrays(answer.columns)
         return Answered(plan, private.around, columns, parameters, texts, notices, is_parsed)
+
+    async def _parameters(
+        self, private: PrivateRequest, types: tuple[int, ...], columns: tuple[Field, ...], *, sync: bool
+    ) -> Parameters:
+        """The values of a statement that the twin would take."""
+        await self._rehearsal.of(private, columns, sync=sync)
+        return await self._values.of(private, types, sync=sync)
 
     def _own_rows(self, moment: SessionState) -> dict[str, tuple[str, ...]]:
         """The rows of system views that are this session's own."""
