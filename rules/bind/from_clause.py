@@ -20,6 +20,7 @@ from rules.sql import syntax as s
 from rules.values.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
 from rules.values.types import find_common
 
+_ITEMS_HINT = "Count the rows that have an item, as in count(*) FILTER (WHERE 'x' = ANY (array_column))."
 RELEASED_HINT = "Aggregate the protected table in a subquery first, then join the two results."
 
 
@@ -124,6 +125,10 @@ def bind_answered(state: BindState, source: s.Source | None, ctes: Ctes) -> Tree
             return _released(state, cte.query, source.alias or name, source.columns or cte.columns)
         case s.Join(left=left, right=right):
             return _joined(state, source, _public_side(state, left, ctes), _public_side(state, right, ctes))
+        case s.FunctionSource(call=call):
+            message = f'the function "{call.name}" of columns of protected rows is not supported in FROM'
+            hint = _ITEMS_HINT if call.name == "unnest" else "Use it in the select list or in WHERE."
+            raise NotSupported(message, hint=hint)
     about = source.name if isinstance(source, s.TableSource) else ""
     if isinstance(source, s.TableSource) and _is_synthetic(state, source):
         hint = "Aggregate each, and join the answers."

@@ -12,6 +12,7 @@ from rules.values.domain import Domain
 from rules.values.enforced import Sure, between
 from rules.values.expression import FALSE, Apply, Constant, Expression, Operand
 from rules.values.types import INT4, TEXT, Type
+from rules.values.value import Span
 
 
 def case(branches: tuple[tuple[Operand, Operand], ...], default: Operand, setting: EvalContext) -> Expression:
@@ -89,7 +90,11 @@ def nullif(operands: Operands, setting: EvalContext) -> Expression:
     greatest(i4, i8, 0) | greatest(t, vc) | greatest(tm, ts::time) | greatest(ts, tz)
     """,
 )
-@function_of_name("least", arguments=(1, 100), examples="least(n, f8) | least(i4, 5)")
+@function_of_name(
+    "least",
+    arguments=(1, 100),
+    examples="least(n, f8) | least(i4, 5) | least(ts - tz, '30 days', interval '1 year -2 days')",
+)
 def extreme(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """greatest(…) or least(…), which leave NULLs out: a clamp by the analyst narrows what a sum can be."""
     arguments, common = alike(operands, setting, name.upper())
@@ -110,16 +115,30 @@ def _extreme_sure(name: str, expressions: tuple[Expression, ...]) -> Sure:
 
 def _extreme_image(name: str, expressions: tuple[Expression, ...]) -> Domain:
     """Return where an argument may be NULL the others alone decide, so then only their hull is known on that side."""
-    if not expressions[0].type.is_number and not expressions[0].type.is_time:
+    is_span = expressions[0].type.kind == "interval"
+    if not is_span and not expressions[0].type.is_number and not expressions[0].type.is_time:
         return _image(expressions)
     present = [each for each in expressions if not isinstance(each, Constant) or each.text is not None]
     present = present or [expressions[0]]
-    image = interval_arithmetic.hull(*(domain.range_of(argument.domain) for argument in present))
-    for held in (domain.range_of(each.domain) for each in present if not each.nullable):
-        limit = domain.Range(None, held.high) if name == "least" else domain.Range(held.low, None)
+    image = interval_arithmetic.hull(*map(_range, present))
+    for held in (_range(each) for each in present if not each.nullable):
+        bound, sign = (held.high, 1) if name == "least" else (held.low, -1)
+        if is_span and bound is not None:  # compared, a year has 360 days
+            bound += sign * abs(bound) * _LONGER_YEAR
+        limit = domain.Range(None, bound) if name == "least" else domain.Range(bound, None)
         narrowed = domain.range_of(domain.intersect(image, limit))
         image = domain.Range(narrowed.low, narrowed.high, image.step)
     return image
+
+
+def _range(expression: Expression) -> domain.Range:
+    """The bounds of a number or a moment, or of how long an interval is."""
+    if isinstance(expression, Constant) and isinstance(expression.value, Span):
+        return domain.Range(expression.value.length, expression.value.length)
+    return domain.range_of(expression.domain)
+
+
+_LONGER_YEAR = Fraction(1461, 1440) - 1  # 365.25 days to 360
 
 
 @function_of_name("num_nulls", arguments=(1, 100), examples="num_nulls(b, d) > 0")

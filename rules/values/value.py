@@ -42,6 +42,13 @@ class Span:
     def negated(self) -> "Span":
         return Span(-self.months, -self.days, -self.microseconds)
 
+    @property
+    def length(self) -> Fraction:
+        """Microseconds as extract(epoch) counts them: 365.25 days a year, 30 days each month beyond."""
+        years = abs(self.months) // 12 * (1 if self.months > 0 else -1)
+        days = years * Fraction(1461, 4) + (self.months - 12 * years) * 30 + self.days
+        return days * DAY + self.microseconds
+
     def __str__(self) -> str:
         """As every server reads it: before PostgreSQL 15 a field above 2^31, as of microseconds, was an error."""
         seconds, microseconds = divmod(abs(self.microseconds), 1_000_000)

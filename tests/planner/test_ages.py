@@ -3,11 +3,13 @@
 from fractions import Fraction
 
 import psycopg
+import pytest
 
+from rules.functions.coerce import find_span
 from rules.mechanisms.noised_outputs import Average
 from tests.planner.planned import Planner
 
-YEAR = 31_557_600  # seconds
+DAY, YEAR = 86_400, 31_557_600  # seconds
 
 
 def test_an_average_age_is_bounded_by_the_moments_that_it_lies_between(planner: Planner) -> None:
@@ -16,6 +18,26 @@ def test_an_average_age_is_bounded_by_the_moments_that_it_lies_between(planner: 
     assert isinstance(output, Average)
     assert 11 * YEAR < output.low < 12.5 * YEAR
     assert 105 * YEAR <= output.high < 105.2 * YEAR
+
+
+def test_an_interval_that_is_clamped_is_averaged_within_the_clamp(planner: Planner) -> None:
+    """But for the 5.25 days by which a year is longer than twelve months when it is measured."""
+    waited = "ordered_at - timestamptz '2025-01-01'"
+    (output,) = planner.block(f"SELECT avg(greatest(least({waited}, '30 days'), '-1 day')) FROM orders").outputs
+
+    assert isinstance(output, Average)
+    assert -1.02 * DAY < output.low <= -DAY
+    assert 30 * DAY <= output.high < 30.5 * DAY
+
+
+@pytest.mark.parametrize("text", ["25 months -3 days 4 hours", "-13 months", "11 months 40 days", "-2 days 00:00:01"])
+def test_an_interval_is_as_long_as_postgresql_has_it(planner: Planner, text: str) -> None:
+    with psycopg.connect(planner.dsn) as connection:
+        row = connection.execute(f"SELECT extract(epoch FROM interval '{text}')").fetchone()
+
+    span = find_span(text)
+    assert row is not None and span is not None
+    assert span.length == 1_000_000 * Fraction(row[0])
 
 
 def test_an_age_is_at_most_ten_days_and_a_forty_thousandth_off_the_time_between(planner: Planner) -> None:

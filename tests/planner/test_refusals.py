@@ -159,6 +159,7 @@ def test_rows_on_another_server_are_read_with_protected_ones_only_where_the_rule
         "SELECT p.id, (SELECT count(*) FROM order_items AS i WHERE i.product_id > ¦p.id) FROM products AS p",
         "SELECT p.id FROM products AS p WHERE p.price > (SELECT avg(o.amount + ¦p.price) FROM orders AS o)",
         "SELECT (SELECT sum(quantity * ¦price) FROM order_items WHERE product_id = p.id), price FROM products AS p",
+        "SELECT t, count(*) FROM orders, ¦unnest(string_to_array(note, ' ')) AS t GROUP BY 1",
         "SELECT p.id, n FROM products AS p, ¦LATERAL (SELECT count(*) FROM orders WHERE amount > p.id) AS t(n)",
     ],
 )
