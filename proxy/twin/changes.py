@@ -67,6 +67,7 @@ def find_changes(old: Catalog, new: Catalog) -> SchemaChange:
         *_add_constraints(before, after, kept),
         *links.add(),
         *_drop_schemas(old, new),
+        *_set_search_path(old, new),
     )
     if old == new:
         return SchemaChange((), frozenset())
@@ -130,6 +131,15 @@ def _create_schemas(old: Catalog, new: Catalog) -> Iterator[Step]:
         if comment != before.get(name):
             yield ddl.comment_on_schema(name, comment)
         yield Step(f"GRANT USAGE ON SCHEMA {quoted(name)} TO PUBLIC")
+
+
+def _set_search_path(old: Catalog, new: Catalog) -> Iterator[Step]:
+    """For sessions to come, as in the real database."""
+    if new.search_path != old.search_path:
+        path = (
+            f"SET search_path = {', '.join(map(quoted, new.search_path))}" if new.search_path else "RESET search_path"
+        )
+        yield Step(f"ALTER DATABASE {quoted(new.database)} {path}")
 
 
 def _drop_schemas(old: Catalog, new: Catalog) -> Iterator[Step]:

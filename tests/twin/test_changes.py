@@ -65,9 +65,11 @@ ALTER TABLE products ADD COLUMN weight int DEFAULT double(4) CHECK (double(weigh
     "DROP VIEW totals; CREATE MATERIALIZED VIEW totals AS SELECT customer_id, sum(amount) FROM orders GROUP BY 1",
     "CREATE INDEX by_sum ON totals (sum)",
     "DROP MATERIALIZED VIEW totals; CREATE VIEW totals AS SELECT customer_id, sum(amount) FROM orders GROUP BY 1",
+    'ALTER DATABASE followed SET search_path = "$user", sales, nowhere, "Elsewhere, far", public',
     "ALTER DOMAIN sales.cents ADD CHECK (VALUE < 1000)",
     "CREATE TABLE extra (id serial PRIMARY KEY, kind text DEFAULT 'a\\b''c'); INSERT INTO extra VALUES (1, 'x')",
     "DROP TABLE extra; DROP VIEW totals; DROP SCHEMA sales CASCADE",
+    "ALTER DATABASE followed RESET search_path",
     "DROP FUNCTION of; DROP TABLE parted, order_items, orders, products, customers; DROP TYPE status, segment",
 ]
 LIMITS = TwinLimits(public_rows=100, patience_seconds=1.5)
@@ -103,6 +105,7 @@ class Follower:
             routine for routine in wanted.routines if routine.definition
         }
         assert {schema for schema in found.schemas if schema[0] != "noisegate"} == set(wanted.schemas)
+        assert found.search_path == wanted.search_path
 
     async def oids(self) -> dict[str, int]:
         async with await AsyncConnection.connect(self.twin.dsn("noisegate_owner"), autocommit=True) as owner:
@@ -148,7 +151,8 @@ async def first(real_cluster: Cluster) -> AsyncIterator[Follower]:
 def begin(real: RealDatabase) -> None:
     """The shop's tables, as they were first, and a few products."""
     with real.connect() as connection:
-        connection.execute("DROP SCHEMA IF EXISTS public, sales, noisegate CASCADE; CREATE SCHEMA public")
+        connection.execute("DROP SCHEMA IF EXISTS public, sales, odd, noisegate CASCADE; CREATE SCHEMA public")
+        connection.execute("ALTER DATABASE followed RESET search_path; SET search_path = public")
         connection.execute(shop_data.SCHEMA)
         connection.execute("INSERT INTO products SELECT n, 'x', 'y', n FROM generate_series(1, 30) AS n")
         connection.execute(shop_data.GRANTS)
@@ -169,6 +173,18 @@ async def test_the_twin_follows_every_change_of_the_schema(follower: Follower) -
         await follower.follow()
         await follower.looks_right()
     assert follower.twin.shown.tables == ()
+
+
+async def test_sessions_begin_with_the_search_path_of_the_real_database(follower: Follower) -> None:
+    """Schemas that the rules do not name are left out: they do not exist for analysts."""
+    follower.change("""CREATE SCHEMA sales; CREATE SCHEMA odd; CREATE TABLE sales.deals (customer int)""")
+    follower.change("""ALTER DATABASE followed SET search_path = "$user", sales, odd, public""")
+    await follower.follow()
+
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        shown = await (await ada.execute("SHOW search_path")).fetchone()
+        assert shown == ('"$user", sales, public',)
+        await ada.execute("SET search_path = public; RESET search_path; SELECT 'deals'::regclass")
 
 
 async def test_what_is_not_changed_keeps_its_oid_and_open_sessions_go_on(follower: Follower) -> None:

@@ -4,9 +4,11 @@ One read-only transaction over the catalogs. What a proof may rest on is decided
 flags as they stand now; here rows only become values.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from psycopg import AsyncConnection
@@ -57,10 +59,7 @@ class CatalogType:
 
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
     """The catalog as one snapshot shows it; the connection must be in a transaction with an empty search_path."""
-
-    async def ask(sql: str) -> Rows:
-        return await (await connection.execute(sql)).fetchall()
-
+    ask = partial(_rows, connection)
     ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
     ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
     ((is_citus,),) = await ask(queries.IS_CITUS)
@@ -94,7 +93,20 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         routines=tuple(_routine(*row) for row in await ask(queries.routines(version))),
         locale=DatabaseLocale(*(await ask(queries.locale(version)))[0]),
         is_citus=is_citus,
+        search_path=tuple(name for (path,) in await ask(queries.SEARCH_PATH) for name in _names_of(path)),
     )
+
+
+async def _rows(connection: AsyncConnection[Any], sql: str) -> Rows:
+    return await (await connection.execute(sql)).fetchall()
+
+
+def _names_of(path: str) -> list[str]:
+    """The schemas of a search path as it is stored: names in quotes where they need them."""
+    return [quoted.replace('""', '"') or plain for quoted, plain in _NAME.findall(path)]
+
+
+_NAME = re.compile(r'"((?:[^"]|"")+)"|([^,"\s]+)')
 
 
 def _place(connection: AsyncConnection[Any]) -> str:
