@@ -87,7 +87,9 @@ def _unit(policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     text, _, column = policy.unit.rpartition(".")
     table = catalog.find_table(table_name(text)) if text else None
     if table is None or table.find_column(column) is None:
-        yield error("unit", f'"{policy.unit}" is not a column of the database', 'write it as "customers.id", or "row"')
+        columns = [f"{table.name}.{column.name}" for table in catalog.tables for column in table.columns]
+        hint = nearest(policy.unit, columns) or 'write it as "customers.id", or "row"'
+        yield error("unit", f'"{policy.unit}" is not a column of the database', hint)
     elif not policy.is_protected(table.name):
         yield error("unit", f"{table.name} holds the units, so the rules must protect it")
     elif not table.is_unique((column,)):

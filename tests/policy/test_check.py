@@ -73,6 +73,8 @@ def test_a_sound_policy_has_no_error_and_no_warning() -> None:
         ("  orders:", "  order:", 'tables.order: no such table in the database (did you mean "orders"?)'),
         ("{amount:", "{amuont:", 'orders has no such column (did you mean "amount"?)'),
         ("unit: customer_id", "unit: customer", 'orders has no column "customer"'),
+        ("unit: customers.id", "unit: customer.id", 'a column of the database (did you mean "customers.id"?)'),
+        ("unit: customers.id", "unit: people", 'a column of the database (write it as "customers.id", or "row")'),
         ("unit: customers.id", "unit: customers.city", "unit: customers.city is not proved unique"),
         ("[Berlin]", "[7]", "7 is not text"),
         ("{amount: {lower: 0, upper: 9}}", "{status: {values: [lost]}}", '"lost" is not a label of public.status'),
