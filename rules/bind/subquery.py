@@ -42,7 +42,7 @@ from rules.bind.walk_syntax import aggregates, first_table, parts
 from rules.bind.windows import first_of_each
 from rules.frozen import replace
 from rules.functions.comparison import compare
-from rules.refusal import NotSupported, pointing_at
+from rules.refusal import NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values import domain
 from rules.values.expression import (
@@ -202,6 +202,9 @@ def first_rows(state: BindState, inside: Inside, query: s.Select) -> BoundSource
     keys = tuple(link[0] for link in links if link is not None)
     if len(keys) < len(links):  # the first of those that pass a condition is another than the first of all
         raise NotSupported("a correlated subquery with LIMIT can refer to the outer query only by =", hint=FIRST_HINT)
+    if not tells_unit(rows.node.facts, keys):
+        message = "a correlated subquery with LIMIT over rows of different units would return single protected rows"
+        raise NotAllowed(message, hint=FIRST_HINT, about="LIMIT")
     order = tuple(
         replace(order_item, expression=output_of(order_item.expression, query)) for order_item in query.order_by
     )

@@ -53,6 +53,12 @@ REFUSED = [
         "0A000",
         "of a function in FROM",
     ),
+    (
+        "SELECT count(*) FROM customers AS c "
+        "WHERE (SELECT amount FROM orders WHERE status::text = c.city ORDER BY ordered_at LIMIT 1) > 3",
+        "42501",
+        "a correlated subquery with LIMIT over rows of different units",
+    ),
     ("SELECT count(*) FROM customers WHERE city LIKE 'a!' ESCAPE '!'", "0A000", "single escape character"),
 ]
 
