@@ -3,7 +3,8 @@
 A query for rows, or for a group of each customer, becomes a count of them; one that collects names becomes a count of
 each name. A statement is put into a hint only if it can be planned. A refusal points at what it quotes, or else at what
 it is about: names are looked for in PostgreSQL's tree of the text, SQL words among its tokens. The first place of a
-name is taken; a word that stands there more than once points nowhere.
+name is taken, of a column the first in the call that the refusal is about; a word that stands there more than once
+points nowhere.
 """
 
 import re
@@ -100,8 +101,11 @@ def find_position(refusal: Refusal, tree: Node, text: str) -> int | None:
     """
     quoted = QUOTED.search(refusal.message)
     named = tuple(quoted[1].removesuffix("(…)").split(".")) if quoted else ()
-    for parts in (named, named[-1:], (refusal.about,)):
-        places = [place for node in walk(tree) if (place := _place(node, parts)) is not None] if any(parts) else []
+    calls = [node for node in walk(tree) if strings(node.get("funcname"))[-1:] == (refusal.about,)]
+    tries = [(parts, roots) for parts in (named, named[-1:]) for roots in (calls, [tree])]
+    for parts, inside in (*tries, ((refusal.about,), [tree])):
+        nodes = (node for root in inside for node in walk(root)) if any(parts) else iter(())
+        places = [place for node in nodes if (place := _place(node, parts)) is not None]
         if places:
             return _characters(text, min(places))
     words = [start for word, start in tokens(text) if word.upper() == refusal.about] if refusal.about else []

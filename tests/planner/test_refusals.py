@@ -89,6 +89,24 @@ def test_what_a_hint_says_works(planner: Planner, sql: str, mended: str) -> None
     assert planner.plan(mended).blocks
 
 
+@pytest.mark.parametrize(
+    ("sql", "pointed"),
+    [
+        ("SELECT count(c.id), sum(o.id) FROM customers AS c JOIN orders AS o ON o.customer_id = c.id", "o.id)"),
+        (
+            "SELECT count(*) FROM customers AS c "
+            "WHERE (SELECT amount FROM orders WHERE status::text = c.city ORDER BY ordered_at LIMIT 1) > 3",
+            "LIMIT 1",
+        ),
+    ],
+)
+def test_a_refusal_points_at_the_column_in_the_call_that_it_is_about(planner: Planner, sql: str, pointed: str) -> None:
+    position = planner.refusal(sql).position
+
+    assert position is not None
+    assert sql[position - 1 :].startswith(pointed)
+
+
 @pytest.fixture(scope="module")
 def older(shop: RealDatabase) -> Planner:
     """A planner that knows of the real database what one of another release would say."""
