@@ -33,6 +33,9 @@ _TORN: Final = (b"\0CXX000\0", b"\0C40P01\0")
 _PROTECTED: Final = re.compile(
     r'permission denied for (?:table|view|materialized view|foreign table|relation) "?(.+?)"?'
 )
+_CLOSED_BY_POSTGRESQL: Final = re.compile(
+    "permission denied for (?:table sql_parts|view (?:transforms|_pg_(?:foreign_[a-z_]+|user_mappings)))"
+)  # those of information_schema that nobody but a superuser may read
 SCHEMA_CHANGED: Final = RulesChanged("the schema changed while the statement ran", hint="Run it again.")
 SHUTDOWN: Final = ("57P01", "terminating connection due to administrator command")
 LOGIN_TIMEOUT: Final = ("57014", "canceling authentication due to timeout")
@@ -123,8 +126,9 @@ def find_denial(raw: bytes, closed: Mapping[str, str]) -> Refusal | None:
     """
     if _NO_PRIVILEGE not in raw:
         return None
-    match = _PROTECTED.fullmatch(ErrorResponse.decode(raw).fields.get("M", ""))
-    if match is None or match[1].startswith("pg_"):
+    said = ErrorResponse.decode(raw).fields.get("M", "")
+    match = _PROTECTED.fullmatch(said)
+    if match is None or match[1].startswith("pg_") or _CLOSED_BY_POSTGRESQL.fullmatch(said):
         return None
     if match[1] in closed:
         return NotAllowed(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.errors import error_response, fatal
+from proxy.session.errors import error_response, fatal, find_denial
 from proxy.wire.backend import ErrorResponse
 from proxy.wire.codec import ProtocolViolation
 from proxy.wire.startup import LoginRefused
@@ -43,6 +43,31 @@ def test_an_unknown_exception_says_nothing_of_itself(text: str) -> None:
         fields = error_response(error).fields
 
     assert fields == error_response(ValueError()).fields
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "table pg_authid",
+        "table sql_parts",
+        "view transforms",
+        "view _pg_foreign_data_wrappers",
+        "view _pg_foreign_servers",
+        "view _pg_user_mappings",
+    ],
+)
+def test_what_postgresql_itself_closes_is_told_in_its_own_words(name: str) -> None:
+    said = error_response(NotAllowed(f"permission denied for {name}"))
+
+    assert find_denial(said.encode(), {}) is None
+
+
+@pytest.mark.parametrize("name", ["table orders", "table transforms", "view sql_parts"])
+def test_a_protected_table_that_the_twin_closes_is_told_in_ours(name: str) -> None:
+    refusal = find_denial(error_response(NotAllowed(f"permission denied for {name}")).encode(), {})
+
+    assert refusal is not None
+    assert "FOR UPDATE" in refusal.hint
 
 
 @given(message=st.text(), hint=st.text())
