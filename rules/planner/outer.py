@@ -117,9 +117,15 @@ def _check_divisors(tree: Node) -> None:
     """Refuse what the twin would fail to compute of every answer, before the answer is paid."""
     for body in bodies(tree, "A_Expr"):
         operator = strings(body.get("name"))[-1]
-        if operator in _DIVISIONS and _is_zero(body.get("rexpr")):
+        if operator in _DIVISIONS and _is_zero(body.get("rexpr")) and not _is_null(body.get("lexpr")):
             hint = "Nothing was charged. Where a divisor may be 0, nullif(divisor, 0) makes the result NULL."
             raise DividesByZero("division by zero", hint=hint, about=operator)
+
+
+def _is_null(node: Json) -> bool:
+    """Return whether it is NULL as written, be it cast or not: PostgreSQL divides it by anything."""
+    name, body = kind(node)
+    return _is_null(body.get("arg")) if name == "TypeCast" else body.get("isnull") is True
 
 
 def _is_zero(node: Json) -> bool:

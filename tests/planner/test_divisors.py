@@ -27,6 +27,8 @@ def test_a_constant_zero_below_an_answer_is_refused(planner: Planner, text: str)
         "SELECT amount % 0, count(*) FROM orders GROUP BY 1",
         "SELECT 0 / count(*), count(*) / 0.001, count(*) / 10, count(*) * 0 FROM customers",
         "SELECT count(*) / nullif(0, 0) FROM customers",
+        "SELECT NULL / 0, NULL::int % 0, count(*) FROM customers",
+        "SELECT count(*) FROM orders WHERE amount > NULL / 0 OR amount / NULL > 1",
     ],
 )
 def test_rows_have_null_there_and_other_divisors_are_as_they_are(planner: Planner, text: str) -> None:

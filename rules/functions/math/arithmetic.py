@@ -14,7 +14,7 @@ from rules.refusal import NotSupported
 from rules.values import domain, enforced, interval_arithmetic
 from rules.values.domain import Domain, Range, Values
 from rules.values.enforced import Sure
-from rules.values.expression import Apply, Constant, Expression, Operand
+from rules.values.expression import Apply, Constant, Expression, Operand, null_of
 from rules.values.types import FLOAT8, NUMERIC, Type, integer_range, wider_number
 
 Image = Callable[[Range, Range], Range]
@@ -73,10 +73,17 @@ def absolute(expression: Expression) -> Expression:
 def _numbers(name: str, left: Operand, right: Operand, setting: EvalContext) -> tuple[Expression, Expression]:
     first = typed(left, setting, right.type if isinstance(right, Apply | Constant) else _type_of(right))
     second = typed(right, setting, first.type)
+    first, second = _null_as(second, first), _null_as(first, second)
     for argument in (first, second):
         if not argument.type.is_number:
             raise _no_operator(name, first.type, second.type)
     return as_value(first, setting), as_value(second, setting)
+
+
+def _null_as(other: Expression, argument: Expression) -> Expression:
+    """NULL without a cast has the type of the other operand."""
+    is_open = isinstance(argument, Constant) and argument.type.kind == "unknown" and argument.text is None
+    return null_of(other.type.plain()) if is_open else argument
 
 
 def _type_of(operand: Operand) -> Type:
