@@ -9,6 +9,11 @@ from rules.sql.tree import Node, kind, strings, walk
 
 READ_ONLY_HINT = "Noisegate is read-only. Use SELECT with aggregates such as count, sum and avg."
 
+LOCK_HINT = (
+    "A SELECT takes the locks that it needs. pg_dump, which locks tables, cannot read them here; \\d of psql and "
+    "information_schema show the schema."
+)
+
 WRITES = {
     "InsertStmt": "INSERT",
     "UpdateStmt": "UPDATE",
@@ -114,7 +119,8 @@ def _by_statement(name: str, body: Node) -> Refusal | None:
     if name in WRITES:
         return _write(WRITES[name])
     if name in RUNS_CODE:
-        return NotAllowed(f"permission denied for {RUNS_CODE[name]}", hint=READ_ONLY_HINT, about=RUNS_CODE[name])
+        hint = LOCK_HINT if name == "LockStmt" else READ_ONLY_HINT
+        return NotAllowed(f"permission denied for {RUNS_CODE[name]}", hint=hint, about=RUNS_CODE[name])
     if name == "CopyStmt":
         return _copy(body)
     if name == "TransactionStmt" and "PREPARE" in str(body.get("kind", "")):

@@ -7,6 +7,16 @@ from rules.sql.grammar import parse
 from rules.sql.tree import bodies
 
 
+def test_a_lock_is_refused_with_what_shows_the_schema() -> None:
+    (piece,) = parse("LOCK TABLE orders IN ACCESS SHARE MODE")
+
+    refusal = refusal_by_kind(piece, [])
+
+    assert refusal is not None
+    assert (refusal.sqlstate, refusal.message) == ("42501", "permission denied for LOCK TABLE")
+    assert "information_schema" in refusal.hint
+
+
 @pytest.mark.parametrize(
     ("sql", "called"),
     [
