@@ -299,7 +299,7 @@ def _constant(constant: s.Constant) -> Operand:
 def _refusal(expression: s.Expression) -> NotSupported | NotAllowed:
     match expression:
         case s.Star():
-            return NotAllowed("* is not allowed in this clause over protected rows")
+            return NotAllowed("* is not allowed in this clause over protected rows", hint="Count rows with count(*).")
         case s.Array():
-            return NotSupported("arrays are not supported over protected rows")
+            return NotSupported("arrays are not supported over protected rows", hint="Name their elements one by one.")
     return NotSupported("this expression is not supported over protected rows")

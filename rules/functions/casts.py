@@ -25,7 +25,8 @@ def cast(operand: Operand, written: str, setting: EvalContext) -> Expression:
     """`operand::written`."""
     target = find_type(written)
     if target is None:
-        raise NotSupported(f"a cast to {written} is not supported over protected rows")
+        hint = "Cast to a type such as text or numeric, or cast the aggregated result."
+        raise NotSupported(f"a cast to {written} is not supported over protected rows", hint=hint)
     return cast_to(operand, target, setting)
 
 

@@ -82,6 +82,9 @@ def test_groups_that_only_the_data_know_are_refused_without_delta(planner: Plann
         ("SELECT bool_or(is_vip) FROM customers", "SELECT count(*) FILTER (WHERE is_vip) FROM customers"),
         ("SELECT count(*) FROM (SELECT * FROM orders LIMIT 10) AS t", "SELECT count(*) FROM orders LIMIT 10"),
         ("SELECT * FROM customers", "SELECT count(*) FROM customers"),
+        ("SELECT count(o.*) FROM orders AS o", "SELECT count(*) FROM orders AS o"),
+        ("SELECT count(*) FROM orders WHERE amount::money IS NULL", "SELECT sum(amount)::money FROM orders"),
+        ("SELECT ARRAY[city], count(*) FROM customers GROUP BY 1", "SELECT city, count(*) FROM customers GROUP BY 1"),
     ],
 )
 def test_what_a_hint_says_works(planner: Planner, sql: str, mended: str) -> None:
