@@ -116,7 +116,7 @@ def draft_block(
     keys, columns = found_keys(keyed, context.time_zone) if listing is None else (listing.keys, keyed.columns)
     keyed = replace(keyed, columns=columns)
     names = CanonicalNames.of(keyed, relation, counted, context.time_zone, kernel, context.catalog)
-    cuts = find_cuts(cap, bounding, parts, groups)
+    cuts = find_cuts(node, cap, bounding, parts, groups)
     drafted = keyed, rows, names, tuple(map(bare_key, keys)), public, recipes, parts, bounding, request.confidence
     in_one = is_single or all(ids_in(key) <= node.facts.determined for key in keyed.keys)
     adds_up = not site.sets or _adds_up(parts, aggregates, in_one_group=in_one)

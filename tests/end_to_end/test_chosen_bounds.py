@@ -244,6 +244,15 @@ def test_a_lower_bound_of_what_is_cut_can_be_bought(session: Session) -> None:
     assert session.notice("no row is cut") and not session.notice("were cut")
 
 
+def test_no_row_is_cut_is_not_said_where_totals_of_a_unit_are_clamped(session: Session) -> None:
+    session.ask("SELECT avg(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) AS t")
+    assert session.notice(r"what is beyond 40 rows of a unit \(the rules' cap\)")
+    session.ask("SELECT avg(n) FROM (SELECT customer_id, sum(amount) AS n FROM orders GROUP BY customer_id) AS t")
+    assert session.notice(r"what is beyond 40 rows of a unit \(the rules' cap\)")
+    session.ask("SELECT count(*) FROM (SELECT customer_id FROM orders GROUP BY customer_id HAVING count(*) > 1) AS t")
+    assert session.notice("no row is cut")
+
+
 def test_the_rules_file_leaves_bounds_to_a_choice_and_a_session_may_not_want_it(
     shop: RealDatabase, tmp_path: Path
 ) -> None:
