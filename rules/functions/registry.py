@@ -11,7 +11,7 @@ from rules.functions.math import numbers, transcendental
 from rules.functions.math.arithmetic import arithmetic, negative
 from rules.functions.text import patterns, pieces, strings
 from rules.refusal import NotSupported
-from rules.values.expression import Expression, Operand
+from rules.values.expression import Expression, Literal, Operand
 from rules.values.types import FLOAT8
 
 __all__ = ("CLOCKS", "FAMILIES", "FUNCTIONS", "OPERATORS", "call", "operate")
@@ -109,7 +109,7 @@ def _binary(name: str, first: Operand, second: Operand, setting: EvalContext) ->
         return arrays.meets(name, first, second)
     if name in numbers.SIGNS:
         return numbers.combined(name, first, second, setting)
-    if name in json.SIGNS:
+    if name in json.SIGNS and not any(map(_is_range, (first, second))):
         return json.part(name, first, second, setting)
     if name == "^":
         return transcendental.power((first, second), setting)
@@ -121,6 +121,10 @@ def _binary(name: str, first: Operand, second: Operand, setting: EvalContext) ->
         of_spans = None if by_span is None else by_span(first, second, setting)
         return of_times or of_spans or arithmetic(name, first, second, setting)
     raise _no_operator(name)
+
+
+def _is_range(operand: Operand) -> bool:
+    return not isinstance(operand, Literal) and operand.type.kind == "other" and operand.type.name.endswith("range")
 
 
 def _no_operator(name: str) -> NotSupported:

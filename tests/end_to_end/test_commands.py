@@ -126,6 +126,7 @@ def test_check_warns_of_a_role_that_may_too_much(shop: RealDatabase, rules_path:
     done = command("check", str(rules_path), database=shop.dsn)
 
     assert "superuser" in done.stdout
+    assert "noisegate grants --role noisegate_reader prints the SQL" in done.stdout
 
 
 def test_commands_that_let_nobody_in_need_no_verifier(shop: RealDatabase, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ FROM unnest(%s::text[], %s::text[]) AS t (schema, name)
 JOIN pg_namespace n ON n.nspname = t.schema JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.name
 """
 MOST_REVOKED = 20  # tables in one line
-ADVICE = "give the proxy a role of its own: noisegate grants prints the SQL"
+ADVICE = "give the proxy a role of its own: noisegate grants --role noisegate_reader prints the SQL"
 
 
 async def find_risks(connection: AsyncConnection[Any], named: Sequence[TableName] = ()) -> list[str]:

@@ -22,7 +22,9 @@ _MOST_JOINED = 10_000
 def text(operand: Operand, setting: EvalContext) -> Expression:
     argument = as_value(typed(operand, setting, TEXT), setting)
     if argument.type.kind != "text":
-        raise NotSupported(f"the argument must be of type text, not {argument.type.sql}", hint="Cast it: x::text.")
+        is_range = argument.type.kind == "other" and argument.type.name.endswith("range")
+        hint = "Ask your DBA for columns with the two ends." if is_range else "Cast it: x::text."
+        raise NotSupported(f"the argument must be of type text, not {argument.type.sql}", hint=hint)
     return short(argument)
 
 

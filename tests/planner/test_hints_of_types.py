@@ -1,0 +1,46 @@
+"""A hint fits the type of the column that a refusal is about."""
+
+from dataclasses import replace
+
+import pytest
+
+from rules.catalog import Catalog, Column, Table, TypeName
+from tests.planner.planned import Planner
+
+BASES = {"jsonb": "jsonb", "text[]": "array"}
+
+
+@pytest.fixture(scope="module")
+def wide(planner: Planner) -> Planner:
+    """The shop, with a document, an array and a range for each customer."""
+    made = Planner(planner.dsn)
+    kinds = {"profile": "jsonb", "allergies": "text[]", "stay": "daterange"}
+    columns = tuple(
+        Column(name, TypeName(kind, BASES.get(kind, "other"), name=kind), -1, not_null=False)
+        for name, kind in kinds.items()
+    )
+    made.catalog = _with(made.catalog, columns)
+    return made
+
+
+def _with(catalog: Catalog, columns: tuple[Column, ...]) -> Catalog:
+    def widened(table: Table) -> Table:
+        return replace(table, columns=(*table.columns, *columns)) if table.name.name == "customers" else table
+
+    return replace(catalog, tables=tuple(map(widened, catalog.tables)))
+
+
+@pytest.mark.parametrize("number", ["(profile->>'children')::int", "cardinality(allergies)"])
+def test_a_document_or_an_array_has_no_bounds_in_the_rules(wide: Planner, number: str) -> None:
+    hint = wide.refusal(f"SELECT avg({number}) FROM customers").hint
+
+    assert hint == "Clamp the number that is made of it: avg(least(greatest(…, 0), 100))."
+    assert wide.block(f"SELECT avg(least(greatest({number}, 0), 100)) FROM customers").measures
+
+
+def test_a_range_is_no_document_and_no_text(wide: Planner) -> None:
+    contains = wide.refusal("SELECT count(*) FROM customers WHERE stay @> date '2024-03-01'")
+    upper = wide.refusal("SELECT count(*) FROM customers WHERE upper(stay) > '2024-03-01'")
+
+    assert "jsonb" not in contains.message + contains.hint and '"@>"' in contains.message
+    assert upper.hint == "Ask your DBA for columns with the two ends."
