@@ -91,7 +91,8 @@ def refusal_before_charge(error: EngineError | TimeoutError) -> Refusal:
     """Say to an analyst why his statement was not run. After the charge a failure is always the same."""
     match error:
         case SchemaChanged():
-            return RulesChanged("the schema changed while the statement was planned", hint="Run it again.")
+            hint = "Run it again. If that does not help, ask your DBA whether the rules still fit (noisegate check)."
+            return RulesChanged("the schema changed while the statement was planned", hint=hint)
         case UnknownTimeZone():
             return BadSetting("the real database does not have this time zone", hint="SET TimeZone = 'UTC'.")
         case Unplannable(words=words):
