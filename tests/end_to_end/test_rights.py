@@ -41,6 +41,28 @@ def test_the_role_that_is_printed_can_do_all_that_is_needed_and_nothing_more(
         assert ada.execute("SELECT count(*), (SELECT count(*) FROM products) FROM orders").fetchone()
 
 
+@pytest.mark.parametrize("made", ["SUPERUSER", ""])
+def test_a_superuser_and_an_owner_of_tables_are_not_made_the_proxys_role(
+    guarded: RealDatabase, tmp_path: Path, made: str
+) -> None:
+    """They would lose what they may do: the variable of the database names whoever ran check last."""
+    role = f"boss_{made.lower()}"
+    printed = command("grants", str(shop_data.rules_file(tmp_path)), database=guarded.cluster.dsn(guarded.name, role))
+    with guarded.connect() as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN CREATEDB {made}")
+        owner.execute(f"CREATE TABLE of_{role} (); ALTER TABLE of_{role} OWNER TO {role}")
+
+    with guarded.connect() as owner:
+        with pytest.raises(psycopg.errors.RaiseException, match="needs a role of its own") as refused:
+            owner.execute(printed.stdout.encode())
+        owner.rollback()
+        rights = "SELECT rolcreatedb, rolconfig FROM pg_roles WHERE rolname = %s"
+        assert owner.execute(rights, [role]).fetchone() == (True, None)
+    assert refused.value.diag.message_hint == "noisegate grants --role noisegate_reader prints its SQL."
+    with guarded.connect() as owner:
+        owner.execute(f"DROP TABLE of_{role}; DROP ROLE {role}")
+
+
 def test_a_missing_right_is_an_error_with_the_sql_that_grants_it(guarded: RealDatabase, tmp_path: Path) -> None:
     rules = shop_data.rules_file(tmp_path)
     with guarded.connect() as owner:

@@ -121,10 +121,18 @@ def grants_of(policy: Policy, database: str, role: str, verifier: str = "") -> s
     password = f" PASSWORD {Literal(verifier).as_string()}" if verifier else ""
     remark = "" if verifier else f"-- Then give it a password, in psql:  \\password {name}\n"
     made = Literal(f"CREATE ROLE {name} LOGIN").as_string()
+    refused = Literal(f"{name} is a superuser or owns tables: the proxy needs a role of its own").as_string()
     return f"""\
 -- The proxy's role: it reads the tables that the rules name, and does nothing else. It can be run again.
 -- Run it in the database {database}, as a superuser or as the owner of the tables with CREATEROLE.
-DO $noisegate$ BEGIN EXECUTE {made}; EXCEPTION WHEN duplicate_object THEN NULL; END $noisegate$;
+BEGIN;
+DO $noisegate$ BEGIN
+    IF EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = {Literal(role).as_string()}
+               AND (r.rolsuper OR EXISTS (SELECT FROM pg_class AS c WHERE c.relowner = r.oid))) THEN
+        RAISE EXCEPTION USING MESSAGE = {refused}, HINT = 'noisegate grants --role noisegate_reader prints its SQL.';
+    END IF;
+    EXECUTE {made};
+EXCEPTION WHEN duplicate_object THEN NULL; END $noisegate$;
 ALTER ROLE {name} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS{password};
 {remark}ALTER ROLE {name} SET default_transaction_read_only = on;
 GRANT CONNECT ON DATABASE {Identifier(database).as_string()} TO {name};
@@ -132,5 +140,6 @@ GRANT USAGE ON SCHEMA {", ".join(schemas)} TO {name};
 GRANT SELECT ON
     {listed}
     TO {name};
+COMMIT;
 -- Where tables have row security (noisegate check says so):  ALTER ROLE {name} BYPASSRLS;
 """
