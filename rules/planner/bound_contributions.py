@@ -114,7 +114,9 @@ def _multiplied(rows: int, fan_out: int | None, *, is_declared: bool) -> tuple[C
         return Cap(min(rows * fan_out, MOST_ROWS), "", is_declared=False), ()
     if not is_declared:
         return Cap(MOST_ROWS, "", is_declared=False), ()
-    if fan_out is None or fan_out == 1:
+    if fan_out == 1:
+        return Cap(rows, "the rules' cap"), ()
+    if fan_out is None:
         notice = f"a join multiplies rows: at most {rows} rows of each unit are counted"
         return Cap(rows, "the rules' cap"), (notice,)
     words = f"the rules' cap of {rows:,}, times the {fan_out:,} public rows that one row meets at most"

@@ -32,7 +32,8 @@ from rules.planner.public_query import NO_READER
 from rules.planner.public_rows import PublicTables
 from rules.refusal import NotAllowed, TooComplex
 from rules.sql.limits import check_size
-from rules.values.expression import Apply, Column, Expression, ids_in
+from rules.values import domain
+from rules.values.expression import Apply, Column, Expression, conjuncts, ids_in
 from rules.values.types import have_one_equality
 
 MOST_PUBLIC_ROWS = 100_000  # that one row may meet: as many as a public table has in the twin, if nobody allows more
@@ -44,20 +45,23 @@ def find_fan_out(node: Node, context: PlannerContext) -> int | None:
     Raises Needed where the twin has to be asked.
     """
     conditions, product = cover_of(node).conditions, 1
-    for public, protected in _public_sides(node):
-        partners = most_partners(public, protected, conditions, context)
+    for public, protected, tie in _public_sides(node):
+        partners = most_partners(public, protected, (*conditions, *conjuncts(tie)), context)
         if partners is None:
             return None
         product *= partners
     return product
 
 
-def _public_sides(node: Node) -> Iterator[tuple[Node, Node]]:
-    """The public relations that rows of units are joined with, one by one, and what they are joined with."""
+def _public_sides(node: Node) -> Iterator[tuple[Node, Node, Expression]]:
+    """The public relations that rows of units are joined with, one by one, what they are joined with, and by what.
+
+    An outer join's condition is none of all its rows, but it holds of every two rows that meet.
+    """
     match node:
-        case Join(left=left, right=right) if (left.facts.unit is None) != (right.facts.unit is None):
+        case Join(left=left, right=right, condition=tie) if (left.facts.unit is None) != (right.facts.unit is None):
             public, protected = (left, right) if left.facts.unit is None else (right, left)
-            yield public, protected
+            yield public, protected, tie
             yield from _public_sides(protected)
         case Join(left=left, right=right):
             yield from chain(_public_sides(left), _public_sides(right))
@@ -80,7 +84,8 @@ def most_partners(
     if any(key <= fixed for key in public.facts.keys):
         return 1
     if isinstance(public, KnownRows):
-        return _most_alike(public, fixed)
+        computed = [each for condition in conditions for each in _computed(condition, numbers, known)]
+        return min([_most_alike(public, fixed), *(_most_with_one_image(public, each) for each in computed)])
     if own.partners or own.computed or not own.public or not _is_whole(public):
         return None
     if context.find_unread(scan.table for scan in own.public) is not None:
@@ -133,6 +138,16 @@ def _most_alike(known: KnownRows, fixed: set[int]) -> int:
     return max(alike.values(), default=1)
 
 
+def _most_with_one_image(known: KnownRows, computed: Expression) -> int:
+    """The most rows with one value of an expression: all that its values do not tell apart may have the same."""
+    places = [place for place, column in enumerate(known.facts.columns) if column.id in ids_in(computed)]
+    values = Counter(tuple(row[place].text for place in places) for row in known.rows)
+    images = domain.number_of_items(computed.domain, len(values))
+    if images is None or not images:
+        return len(known.rows)
+    return max(values.values(), default=1) * (len(values) - images + 1)
+
+
 def _is_whole(node: Node) -> bool:
     """Return whether a relation is nothing but rows of tables that meet, and conditions of them."""
     match node:
@@ -152,6 +167,15 @@ def _equated(condition: Expression, own: set[int], known: set[int]) -> Iterator[
             for column, other in ((one, two), (two, one)):
                 if isinstance(column, Column) and column.id in own and ids_in(other) <= known:
                     yield from (column.id,) if have_one_equality(column.type, other.type) else ()
+
+
+def _computed(condition: Expression, own: set[int], known: set[int]) -> Iterator[Expression]:
+    """What is computed of own columns and equal to something computed of known ones."""
+    match condition:
+        case Apply(name="=", arguments=(one, two)) if have_one_equality(one.type, two.type):
+            for made, other in ((one, two), (two, one)):
+                if ids_in(made) and ids_in(made) <= own and ids_in(other) <= known:
+                    yield made
 
 
 def _count_sql(own: Cover, conditions: tuple[Expression, ...], fixed: set[int], *, on_real: bool) -> str:
@@ -186,8 +210,8 @@ def _rows_of_one(node: Node, conditions: tuple[Expression, ...], context: Planne
         case PerUnit(source=source):
             return _rows_of_one(source, cover_of(source).conditions, context)
         case Join(left=left, right=right):
-            sides = ((left, right), (right, left))
-            return _checked(prod(_factor(side, other, conditions, context) for side, other in sides))
+            sides, tied = ((left, right), (right, left)), (*conditions, *conjuncts(node.condition))
+            return _checked(prod(_factor(side, other, tied, context) for side, other in sides))
         case SemiJoin(source=source, other=other) | Gathered(source=source, other=other):
             rows = _rows_of_one(source, conditions, context)
             _checked(rows * _rows_to_search(source, other, node.condition, context))

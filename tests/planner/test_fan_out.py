@@ -1,14 +1,20 @@
+# ruff: noqa: E501  (a statement a line)
 """Joins with public tables multiply rows, and the cap with them: as often as public rows meet one, which is exact."""
 
 from collections.abc import Iterator
 from fractions import Fraction
 
+import psycopg
 import pytest
 
+from rules.bind.inner_answers import InnerAnswer
 from rules.mechanisms.release_plan import Block
+from rules.planner.plan import NeedsInner, Plan
+from rules.planner.planner import plan
 from rules.refusal import TooComplex
 from tests.conftest import RealDatabase, make_shop
 from tests.planner.planned import Planner
+from tests.planner.test_prerequisites import request
 from tests.support.shop import LOYAL
 
 TEN, FOURTEEN = 10, 14  # products of a category, and below 20
@@ -46,6 +52,45 @@ def test_a_cap_is_as_many_times_what_is_declared(planner: Planner, source: str, 
 
     assert block.statement.rows_per_unit == rows
     assert [cut.most for cut in block.cuts] == [rows]
+
+
+DAYS = "generate_series(date '2025-12-01', date '2025-12-31', interval '1 day') AS day"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        (
+            f"SELECT day, count(d) FROM {DAYS} LEFT JOIN (SELECT ordered_at::date AS d FROM orders) AS o ON d = day::date",
+            1,
+        ),
+        (f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at::date = day::date AND amount > 5", 1),
+        (f"SELECT day, count(id) FROM orders RIGHT JOIN {DAYS} ON date_trunc('day', ordered_at) = day", 1),
+        (f"SELECT day, count(id) FROM {DAYS} JOIN orders ON ordered_at::date = day::date", 1),
+        (f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at >= day", 31),
+        (f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON amount < 9 AND day::date = '2025-12-03'", 1),
+        (
+            f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at::date = greatest(day::date, '2025-12-03')",
+            3,
+        ),
+    ],
+)
+def test_a_row_meets_one_day_of_a_calendar(planner: Planner, sql: str, rows: int) -> None:
+    """Whether the days are compared as they are or as dates: different moments make as many different dates."""
+    known: list[InnerAnswer] = []
+    with psycopg.connect(planner.dsn) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        while isinstance(made := _made(planner, f"{sql} GROUP BY day", known), NeedsInner):
+            days = connection.execute(f"SELECT day::text FROM ({made.text}) AS q(day)").fetchall()
+            known.append(InnerAnswer(made.inner, ("day",), ("timestamp with time zone",), tuple(days)))
+
+    (block,) = made.blocks
+    assert block.statement.rows_per_unit == 40 * rows
+    assert not any("a join multiplies rows" in notice for notice in made.notices)
+
+
+def _made(planner: Planner, sql: str, known: list[InnerAnswer]) -> Plan | NeedsInner:
+    return plan(request(sql, *known), planner.policy, planner.catalog)
 
 
 @pytest.mark.parametrize(
