@@ -141,6 +141,8 @@ ORDER BY c.oid, a.attnum
 
 # A key proves only what its own operators compare: the type's default equality, under the column's collation. Where a
 # type has an operator class of its own, that of another type with its bytes (text_ops for citext) has another equality.
+# A DEFERRABLE key is held by a trigger, which session_replication_role = replica, as logical replication has it, and
+# DISABLE TRIGGER ALL switch off: doubles stay, and the index is valid all the same.
 BASE_TYPE = """(WITH RECURSIVE under (oid, kind, below) AS (
             SELECT t.oid, t.typtype, t.typbasetype FROM pg_type t WHERE t.oid = a.atttypid
             UNION ALL SELECT t.oid, t.typtype, t.typbasetype FROM under u JOIN pg_type t ON t.oid = u.below
@@ -148,7 +150,7 @@ BASE_TYPE = """(WITH RECURSIVE under (oid, kind, below) AS (
         SELECT u.oid FROM under u WHERE u.kind <> 'd')"""
 KEYS = f"""
 SELECT c.oid, ic.relname, k.names, x.indisprimary, o.oid IS NOT NULL,
-       x.indisvalid AND x.indisready AND x.indislive AND x.indpred IS NULL AND k.by_default
+       x.indisvalid AND x.indisready AND x.indislive AND x.indimmediate AND x.indpred IS NULL AND k.by_default
 FROM pg_index x
 JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_class ic ON ic.oid = x.indexrelid JOIN pg_am m ON m.oid = ic.relam
@@ -241,13 +243,15 @@ def _names(numbers: str, table: str) -> str:
         JOIN pg_attribute a ON a.attrelid = {table} AND a.attnum = i.number)"""
 
 
-# Any change of what proofs rest on gives its catalog row a new xmin. A label more is a row more by a key with an enum.
+# Any change of what proofs rest on gives its catalog row a new xmin, but for flags of an index, which PostgreSQL 13
+# overwrites in place. A label more is a row more by a key with an enum.
 FINGERPRINTS = f"""
 SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relrowsecurity, {HAS_CHILDREN}, {FOREIGN},
     (SELECT string_agg(e.oid || ':' || e.xmin::text, ',' ORDER BY e.oid) FROM pg_enum e),
     (SELECT string_agg(a.attnum || ':' || a.xmin::text, ',' ORDER BY a.attnum)
      FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
-    (SELECT string_agg(x.indexrelid || ':' || x.xmin::text, ',' ORDER BY x.indexrelid)
+    (SELECT string_agg(concat_ws(':', x.indexrelid, x.xmin, x.indisvalid, x.indisready, x.indislive), ','
+                       ORDER BY x.indexrelid)
      FROM pg_index x WHERE x.indrelid = c.oid),
     (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid)
      FROM pg_constraint o WHERE o.conrelid = c.oid),
