@@ -48,7 +48,10 @@ class EngineTooOld(EngineError):
 
 
 class SchemaChanged(EngineError):
-    """A table is no longer what the plan took for proved: the catalog has to be read again. Nothing was run."""
+    """A table is no longer what the plan took for proved: the catalog has to be read again.
+
+    Before the charge nothing was run. After it a table got a partition or a unique index meanwhile: no row is used.
+    """
 
 
 class UnknownTimeZone(EngineError):
@@ -127,7 +130,8 @@ class Snapshot(Protocol):
     async def run(self, statement: Bounded | Marginals | Tally) -> Sequence[Row]:
         """Run one statement of the kernel, and nothing else.
 
-        Raises StatementFailed where it failed, and another EngineError on a loss.
+        Raises StatementFailed where it failed, SchemaChanged where it may have been planned by a partition or a unique
+        index that the snapshot does not have, and another EngineError on a loss.
         """
 
     async def read_public(self, sql: str) -> Sequence[Row]:

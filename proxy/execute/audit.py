@@ -14,13 +14,13 @@ from typing import Final
 
 from proxy import log
 from proxy.causes import Cause, cause_of, ledger_cause
-from proxy.engines.engine import EngineError, StatementFailed
+from proxy.engines.engine import EngineError, SchemaChanged, StatementFailed
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import StatementContext
 from proxy.log import warn
 from proxy.metrics import ANSWERS, BUDGET_ALERTS, DATABASE_FAILURES, FAULTS, LEDGER_FAILURES
 from rules.accounting.store import Balance, FiledRequest, LedgerError, LedgerStore, Receipt
-from rules.refusal import InnerFailure, can_tell_of_rows
+from rules.refusal import InnerFailure, Refusal, RulesChanged, can_tell_of_rows
 
 LEVELS: Final = (50, 80, 100)
 _ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
@@ -149,9 +149,10 @@ class Faults:
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def note(self, receipt: Receipt, context: StatementContext, error: Exception) -> InnerFailure:
+    async def note(self, receipt: Receipt, context: StatementContext, error: Exception) -> Refusal:
         """Keep one, and return what the analyst is told of it: the same words whatever happened.
 
+        But for a schema that changed meanwhile, which follows from what the DBA does and from no row.
         Who cancels, or leaves, at this very moment is stopped all the same.
         """
         sql, reason = (error.sql, error.reason) if isinstance(error, FailedStatement) else ("", error)
@@ -166,7 +167,7 @@ class Faults:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.shield(task)
-        return inner_failure()
+        return _schema_changed() if isinstance(reason, SchemaChanged) else inner_failure()
 
     async def write(self, analyst: str) -> None:
         """Bring into the ledger what it did not take when it happened: nothing is charged before."""
@@ -192,6 +193,8 @@ def _classify(reason: Exception) -> tuple[str, bool]:
     match reason:
         case StatementFailed(sqlstate=sqlstate):
             return sqlstate[:2], can_tell_of_rows(sqlstate)
+        case SchemaChanged():
+            return "schema", False
         case EngineError():
             return "connection", False
         case TimeoutError():
@@ -201,5 +204,12 @@ def _classify(reason: Exception) -> tuple[str, bool]:
 
 
 def inner_failure() -> InnerFailure:
-    """The one refusal after a charge."""
+    """The one refusal after a charge of whatever rows can have caused."""
     return InnerFailure("the statement failed after it was charged", hint="Its ε is spent.")
+
+
+def _schema_changed() -> RulesChanged:
+    return RulesChanged(
+        "a table got a partition or a unique index while the statement ran",
+        hint="Its ε is spent. Run it again: it is charged anew.",
+    )

@@ -254,6 +254,74 @@ async def test_what_proofs_rest_on_is_read_again_in_the_snapshot_of_the_rows(
             owner.execute("DROP TABLE proofs, proofs_parts CASCADE; DROP FOREIGN DATA WRAPPER IF EXISTS proofs CASCADE")
 
 
+TWINS = "SELECT count(*), count(DISTINCT id) FROM public.twins"
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+@pytest.mark.parametrize(("parent", "low"), [("twins", 20), ("twins_high", 30)])
+async def test_rows_of_a_partition_that_was_attached_after_the_proofs_are_not_used(
+    engine: PostgresEngine, own_shop: RealDatabase, parent: str, low: int, is_planned: bool
+) -> None:
+    """ATTACH waits for no reader, and is seen by old snapshots: in theirs the rows may break the key of the table."""
+    made = """
+        CREATE TABLE twins (id int PRIMARY KEY) PARTITION BY RANGE (id);
+        CREATE TABLE twins_low PARTITION OF twins FOR VALUES FROM (0) TO (10);
+        CREATE TABLE twins_high PARTITION OF twins FOR VALUES FROM (30) TO (40) PARTITION BY RANGE (id);
+        CREATE TABLE late (id int NOT NULL);
+        INSERT INTO twins SELECT generate_series(0, 9); INSERT INTO late SELECT generate_series(0, 9);
+        GRANT SELECT ON twins, late TO noisegate_reader
+    """
+    with own_shop.connect() as owner:
+        owner.execute(made)
+        try:
+            planned = [table for table in (await engine.catalog()).tables if table.name.name == "twins"]
+            counted = written(TWINS)
+            async with engine.snapshot(
+                time_zone="UTC", timeout_seconds=10, tables=planned, statements=[counted] if is_planned else []
+            ) as snapshot:
+                assert await snapshot.run(counted) == [(b"10", b"10")]
+                owner.execute(f"UPDATE late SET id = id + {low}".encode())
+                attach = f"ALTER TABLE {parent} ATTACH PARTITION late FOR VALUES FROM ({low}) TO ({low + 10})"
+                owner.execute(attach.encode())
+                with pytest.raises(SchemaChanged):
+                    await snapshot.run(counted)
+            planned = [table for table in (await engine.catalog()).tables if table.name.name == "twins"]
+            async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=planned) as snapshot:
+                assert await snapshot.run(counted) == [(b"20", b"20")]
+        finally:
+            owner.execute("DROP TABLE IF EXISTS twins, late CASCADE")
+
+
+DOUBLES = "SELECT count(*) FROM public.doubles AS a JOIN public.doubles AS b ON a.id = b.id"
+
+
+@pytest.mark.parametrize(("made", "fails"), [("CREATE UNIQUE INDEX", True), ("CREATE INDEX", False)])
+async def test_what_was_planned_by_a_unique_index_that_is_newer_than_the_rows_is_not_used(
+    engine: PostgresEngine, own_shop: RealDatabase, made: str, *, fails: bool
+) -> None:
+    """PostgreSQL joins by it as if older rows were unique too, and CREATE INDEX waits for no reader."""
+    with own_shop.connect() as owner:
+        owner.execute("CREATE TABLE doubles (id int NOT NULL, n int); GRANT SELECT ON doubles TO noisegate_reader")
+        try:
+            owner.execute("INSERT INTO doubles SELECT id, n FROM generate_series(1, 9) id, generate_series(1, 3) n")
+            planned = [table for table in (await engine.catalog()).tables if table.name.name == "doubles"]
+            counted = written(DOUBLES)
+            async with engine.snapshot(
+                time_zone="UTC", timeout_seconds=10, tables=planned, statements=[counted]
+            ) as snapshot:
+                assert await snapshot.run(counted) == [(b"81",)]
+                owner.execute("DELETE FROM doubles WHERE n > 1")
+                owner.execute(f"{made} ON doubles (id)".encode())
+                if fails:
+                    with pytest.raises(SchemaChanged):
+                        await snapshot.run(counted)
+                        await snapshot.run(counted)
+                else:
+                    assert [await snapshot.run(counted) for _ in range(2)] == [[(b"81",)]] * 2
+        finally:
+            owner.execute("DROP TABLE doubles")
+
+
 async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
     engine: PostgresEngine, own_shop: RealDatabase
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from proxy.engines.postgres.opening import Opening
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
 from proxy.ledger.connection import Connection
@@ -124,6 +125,19 @@ async def test_whatever_fails_after_the_charge_is_the_same_refusal_and_is_paid(d
     assert str(caught.value) == "the statement failed after it was charged"
     assert (caught.value.detail, caught.value.__cause__) == ("", None)
     assert await desk.spent() == (1, 1)
+
+
+async def test_a_table_that_changes_meanwhile_is_told_as_a_change_of_the_schema_and_stops_nobody(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Opening, "rechecking", lambda _: "; SELECT true")
+    with pytest.raises(RulesChanged) as caught:
+        await desk.ask(block_of(UNITS))
+
+    assert (caught.value.message, caught.value.sqlstate) == (
+        "a table got a partition or a unique index while the statement ran", "40001"
+    )  # fmt: skip
+    assert (await desk.spent(), await desk.ledger.stops()) == ((1, 1), ())
 
 
 @pytest.mark.parametrize(

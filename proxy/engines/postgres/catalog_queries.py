@@ -264,3 +264,25 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 """
 
 ALL_FINGERPRINTS = f"{FINGERPRINTS} WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OURS}"
+
+
+def newer_than_snapshot(tables: str) -> str:
+    """Ask whether planning saw a partition or a unique index that these tables have got since the snapshot.
+
+    Neither waits for readers, and both are seen as they are now. A partition that is attached is read, with rows that
+    it had when the snapshot was taken, and these need not keep the key that was proved. By a unique index the planner
+    leaves joins and GROUP BY keys out, while the snapshot has the doubles that were deleted before it was made.
+
+    pg_partition_tree and pg_get_indexdef see the latest catalogs, pg_inherits and pg_class are read as the snapshot has
+    them. Our lock on each index that planning looked at is held to the end. What is gone breaks nothing; a partition
+    cannot come and go meanwhile, for leaving waits for readers.
+    """
+    return f"""
+WITH RECURSIVE known (oid) AS (
+    SELECT unnest({tables})::oid UNION SELECT i.inhrelid FROM known k JOIN pg_inherits i ON i.inhparent = k.oid)
+SELECT EXISTS (SELECT FROM unnest({tables}) AS r (oid), pg_partition_tree(r.oid) t
+               WHERE t.relid NOT IN (SELECT k.oid FROM known k))
+    OR EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'relation' AND l.pid = pg_backend_pid()
+               AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = l.relation)
+               AND pg_get_indexdef(l.relation) LIKE 'CREATE UNIQUE %')
+"""

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, pq
-from psycopg.sql import Identifier, Literal
+from psycopg.sql import Literal
 
 from proxy.causes import Cause, cause_of
 from proxy.engines.engine import (
@@ -24,9 +24,10 @@ from proxy.engines.engine import (
     UnknownTimeZone,
     Unplannable,
 )
-from proxy.engines.postgres.catalog_queries import FINGERPRINTS
+from proxy.engines.postgres.catalog_queries import FINGERPRINTS, newer_than_snapshot
 from proxy.engines.postgres.privileges import find_missing
 from rules.catalog import Table, find_codec
+from rules.kernel.render import qualified
 from rules.refusal import can_tell_of_rows
 
 PINNED = {
@@ -100,9 +101,8 @@ class Opening:
         ]
         parts += [f"SET LOCAL {name} = {Literal(value).as_string()}" for name, value in self.settings]
         if self.tables:
-            names = [Identifier(table.name.schema, table.name.name).as_string() for table in self.tables]
-            array = f"ARRAY[{', '.join(f'{Literal(name).as_string()}::regclass' for name in names)}]"
-            parts.append(f"LOCK TABLE {', '.join(names)} IN ACCESS SHARE MODE")
+            array = _by_oid(self.tables)
+            parts.append(f"LOCK TABLE {', '.join(qualified(table.name) for table in self.tables)} IN ACCESS SHARE MODE")
             parts.append(f"EXECUTE noisegate_proofs ({array})" if prepared else PROOFS.replace("$1", array))
         parts.append("SET LOCAL plan_cache_mode = 'force_custom_plan'")
         if self.reads_rows:
@@ -121,9 +121,26 @@ class Opening:
         name = self.planned.get(sql)
         return sql if name is None else f"EXECUTE {name} /* {NOT_SHOWN.sub('?', sql[:SHOWN])} */"
 
+    def rechecking(self) -> str:
+        """Return what is asked after each statement: whether it was planned by what the proofs have not seen."""
+        return f"; {newer_than_snapshot(_by_oid(self.tables))}" if self.tables else ""
+
     def ending(self) -> str:
         """Leave nothing behind: a plan outlives its transaction."""
         return "; ".join(["ROLLBACK", *(f"DEALLOCATE {name}" for name in self.planned.values())])
+
+
+def _by_oid(tables: Sequence[Table]) -> str:
+    return f"ARRAY[{', '.join(f'{_literal(qualified(table.name))}::regclass' for table in tables)}]"
+
+
+def _literal(text: str) -> str:
+    """Write a constant that is read alike before and after standard_conforming_strings is set.
+
+    Not by libpq, which quotes in the encoding of the connection that it looked at last, whichever that was.
+    """
+    quoted = text.replace("'", "''")
+    return f" E'{quoted.replace(chr(92), chr(92) * 2)}'" if chr(92) in text else f"'{quoted}'"
 
 
 async def begin(connection: AsyncConnection[Any], opening: Opening, *, prepared: bool) -> Begun:

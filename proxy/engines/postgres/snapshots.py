@@ -61,23 +61,30 @@ class PostgresSnapshot:
     async def run(self, statement: Bounded | Marginals | Tally) -> Sequence[Row]:
         if type(statement) not in (Bounded, Marginals, Tally):
             raise EngineError(cause=Cause("not_of_the_kernel"))
-        return await self._execute(statement.sql)
+        rows, *after = await self._execute(self._opening.running(statement.sql) + self._opening.rechecking())
+        if after and after[0] != [(b"f",)]:
+            raise SchemaChanged
+        return rows
 
     async def read_public(self, sql: str) -> Sequence[Row]:
         """Read rows of a public table, for the twin's copy of it."""
-        return await self._execute(sql)
+        (rows,) = await self._execute(sql)
+        return rows
 
-    async def _execute(self, sql: str) -> Sequence[Row]:
+    async def _execute(self, sql: str) -> Sequence[Sequence[Row]]:
         if self._cancelled:
             raise EngineError(cause=CANCELLED)
         try:
             async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
-                cursor = await self._connection.execute(written(self._opening.running(sql), self._codec))
+                cursor = await self._connection.execute(written(sql, self._codec))
         except psycopg.Error as error:
             raise _failure(error, self._connection) from None
         except (OSError, TimeoutError, UnicodeEncodeError) as error:
             raise EngineError(cause=cause_of(error)) from None
-        return rows_of(cursor.pgresult)
+        results = [rows_of(cursor.pgresult)]
+        while cursor.nextset():
+            results.append(rows_of(cursor.pgresult))
+        return results
 
     async def cancel(self) -> None:
         self._cancelled = True
