@@ -48,6 +48,18 @@ class Column:
     collation: str | None = None  # qualified, when it is not the type's own
     deterministic: bool = True  # of its collation
     comment: str | None = None
+    pending: bool = False  # of a unique index, with a NOT NULL that is NOT VALID
+
+    @property
+    def unreadable(self) -> str:
+        """Return why the column does not exist for the kernel, or "".
+
+        VALIDATE CONSTRAINT waits for no reader. From then on PostgreSQL takes a column of a unique index for a key,
+        and leaves the others out of GROUP BY, though an older snapshot has NULLs there: units would fall into one.
+        """
+        if self.generated == "v":
+            return "is a virtual generated column, which can fail on a row"
+        return "has a unique index and a NOT NULL that is NOT VALID" if self.pending else ""
 
 
 @frozen

@@ -75,7 +75,7 @@ def scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fres
 def _scan(table: Table, rules: TableRules, policy: Policy, catalog: Catalog, fresh: Fresh) -> tuple[Scan, Names]:
     _check_foreign(table, rules)
     _check_view(table, rules)
-    stored = [column for column in table.columns if column.generated != "v"]  # to compute one as it is read can fail
+    stored = [column for column in table.columns if not column.unreadable]
     columns = tuple(column_of(column, table, rules, fresh()) for column in stored)
     own = zip(columns, stored, strict=True)
     shown = tuple((column.name, column.id) for column, real_one in own if not rules.hides(real_one))

@@ -138,7 +138,7 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
     keys = () if table.has_children else tuple(frozenset(key.columns) for key in table.keys if key.proves)
     return GroundTable(
         table.name,
-        {column.name: type_of(column) for column in table.columns if column.generated != "v"},
+        {column.name: type_of(column) for column in table.columns if not column.unreadable},
         frozenset(column.name for column in table.columns if is_collated(column)),
         is_plain(table),
         keys,

@@ -145,9 +145,13 @@ def _reading(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
     elif rules.foreign is not None:
         yield warning(f"{path}.foreign", "none of its rows are on another server, so this has no effect")
     for column in table.columns:
-        if column.generated == "v" and not rules.columns.get(column.name, ColumnRules()).hidden:
-            words = f'"{column.name}" is a virtual generated column, which can fail on a row'
-            yield warning(path, f"{words}: it does not exist for analysts", "make it STORED")
+        if column.unreadable and not rules.columns.get(column.name, ColumnRules()).hidden:
+            words = f'"{column.name}" {column.unreadable}'
+            yield warning(path, f"{words}: it does not exist for analysts", _mended(column))
+
+
+def _mended(column: Column) -> str:
+    return "VALIDATE its constraint" if column.pending else "make it STORED"
 
 
 def _auto(path: str, rules: TableRules) -> Iterator[Finding]:
@@ -184,8 +188,8 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
         names = sorted(column.name for column in table.columns)
         yield error(here, f'{table.name} has no column "{step.column}"', nearest(step.column, names))
         return
-    if column.generated == "v":
-        yield error(here, f'"{step.column}" is a virtual generated column, which can fail on a row', "make it STORED")
+    if column.unreadable:
+        yield error(here, f'"{step.column}" {column.unreadable}', _mended(column))
     if rules.columns.get(step.column, ColumnRules()).hidden:
         yield note(here, "the unit column is hidden: analysts cannot join by it or count it")
     if not column.not_null:

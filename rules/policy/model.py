@@ -126,7 +126,7 @@ class TableRules(Model):
     def hides(self, column: Column) -> bool:
         """Tell whether a column does not exist for analysts: by its rules, or since reading it may fail on some row."""
         column_rules = self.columns.get(column.name)
-        return (column_rules is not None and column_rules.hidden) or (column.generated == "v" and not self.public)
+        return (column_rules is not None and column_rules.hidden) or (bool(column.unreadable) and not self.public)
 
     def unit_step(self) -> UnitStep:
         """The first step from a row to its unit; the target table's own rules say the next."""

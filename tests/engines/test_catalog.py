@@ -79,6 +79,8 @@ ONLY_18 = """
 ALTER TABLE unsound ADD CONSTRAINT unenforced_key FOREIGN KEY (a) REFERENCES target NOT ENFORCED;
 ALTER TABLE unsound ADD CONSTRAINT unenforced_check CHECK (b > 0) NOT ENFORCED;
 ALTER TABLE unsound ADD CONSTRAINT unvalidated_null NOT NULL c NOT VALID;
+CREATE TABLE late_nulls (a int UNIQUE, b int);
+ALTER TABLE late_nulls ADD CONSTRAINT late_a NOT NULL a NOT VALID, ADD CONSTRAINT late_b NOT NULL b NOT VALID;
 CREATE TABLE temporal (a int4range, during daterange, PRIMARY KEY (a, during WITHOUT OVERLAPS));
 CREATE TABLE computed (a int, b int GENERATED ALWAYS AS (a + 1) VIRTUAL);
 """
@@ -170,6 +172,12 @@ def test_a_key_by_another_types_equality_proves_nothing(catalog: Catalog) -> Non
     assert {key.name[-1]: key.proves for key in table(catalog, "shouts").keys} == {
         "a": True, "b": False, "c": True, "d": False
     }  # fmt: skip
+
+
+def test_a_key_whose_nulls_may_be_ruled_out_while_a_statement_runs_cannot_be_read(catalog: Catalog) -> None:
+    if catalog.version >= 180000:
+        assert [bool(found.unreadable) for found in table(catalog, "late_nulls").columns] == [True, False]
+        assert not any(found.unreadable for found in table(catalog, "plain").columns)
 
 
 def test_inheritance_takes_all_proofs_of_the_parent_away(catalog: Catalog) -> None:
