@@ -91,6 +91,20 @@ async def test_values_come_as_canonical_text_whatever_the_roles_settings_are(
     assert moment == (b"2024-07-01 14:00:00+02",)
 
 
+async def test_the_catalog_is_the_same_whatever_the_roles_settings_are(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    known = await engine.catalog()
+    with own_shop.connect() as connection:
+        connection.execute("ALTER ROLE noisegate_reader SET quote_all_identifiers = on")
+        try:
+            other = PostgresEngine(own_shop.reader_dsn)
+            assert (await other.catalog()).tables == known.tables
+            await other.close()
+        finally:
+            connection.execute("ALTER ROLE noisegate_reader RESET ALL")
+
+
 async def test_all_statements_of_a_snapshot_see_the_same_rows(engine: PostgresEngine, own_shop: RealDatabase) -> None:
     count = "SELECT count(*) FROM public.products"
     async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:

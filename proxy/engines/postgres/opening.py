@@ -37,6 +37,8 @@ PINNED = {
     "standard_conforming_strings": "on",
     "escape_string_warning": "off",
     "transform_null_equals": "off",
+    "array_nulls": "on",
+    "quote_all_identifiers": "off",  # in texts of the catalog, which are compared
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
     "extra_float_digits": "1",
