@@ -84,14 +84,20 @@ class Exposure:
         known = {table.name, *(table.name for table in below)}
         return [table, *below, *(table for name, table in above.items() if name not in known)]
 
-    def find_link(self, table: Table) -> tuple[str, Pointer] | None:
-        """A column that seems to hold the key of a protected table although no foreign key says so, and that key."""
+    def find_links(self, table: Table) -> Iterator[tuple[str, Pointer]]:
+        """Columns that seem to hold a column of a protected table although no foreign key proves it, and that one.
+
+        A foreign key that proves nothing, as rows of inheritance children do not follow it, is surer than any name.
+        """
+        for key in table.foreign_keys:
+            target = self._catalog.find_table(key.target) if key.target in self._protected else None
+            found = None if target is None or len(key.columns) > 1 else target.find_column(key.target_columns[0])
+            if target is not None and found is not None:
+                yield key.columns[0], Pointer.to(target, found)
         for pointer in self._pointers:
-            if pointer.table.is_unique((pointer.column.name,)):
-                for column in table.columns:
-                    if column.type.base != "array" and pointer.is_meant_by(column, table):
-                        return column.name, pointer
-        return None
+            for column in table.columns:
+                if column.type.base != "array" and pointer.is_meant_by(column, table):
+                    yield column.name, pointer
 
     def _below(self, table: Table) -> list[Table]:
         tables: dict[TableName, Table] = {}

@@ -143,11 +143,8 @@ class RulesDraft:
     def _left_out(self, name: str, table: Table) -> Iterator[str]:
         """Nothing is given away unless the DBA says so; where anything speaks against it, it is not even proposed."""
         reasons, personal = self.exposure.reasons(table.name), personal_columns(table.columns, table)
-        link = self.exposure.find_link(table) if table.kind in ("table", "partitioned") else None
-        if link is not None and link[1].table.name in self.ways:
-            column, key = link
-            target = f"{key.table.name}.{key.column.name}"
-            unit = column if key.table.name == self.unit_table else f"{column} -> {target}"
+        if (found := self._find_unit(table)) is not None:
+            unit, column, target = found
             why = f"IF {column} is {target}: no valid foreign key says so"
             yield f"  # {name}: {{unit: {unit}, rows_per_unit: {ROWS}}}     # {why}{remark(table)}\n"
         elif reasons:
@@ -157,6 +154,17 @@ class RulesDraft:
         else:
             why = "IF nothing in it is about people: no key and no column name points to any"
             yield f"  # {name}: public     # {why}{remark(table)}\n"
+
+    def _find_unit(self, table: Table) -> tuple[str, str, str] | None:
+        """The unit that a table seems to have, its column, and what this seems to hold: the key of the units rather."""
+        indirect = None
+        for column, pointer in self.exposure.find_links(table) if table.kind in ("table", "partitioned") else ():
+            way, target = self.ways.get(pointer.table.name), f"{pointer.table.name}.{pointer.column.name}"
+            if way is not None and way.unit == pointer.column.name:
+                return column, column, f"{self.unit_table}.{self.ways[self.unit_table].unit}"
+            if way is not None and indirect is None and pointer.table.is_unique((pointer.column.name,)):
+                indirect = f"{column} -> {target}", column, target
+        return indirect
 
     def _is_view_of_protected(self, view: Table) -> bool:
         """Return whether a view reads protected tables alone, by other views too."""

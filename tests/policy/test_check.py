@@ -155,6 +155,24 @@ def test_a_table_that_there_is_not_is_no_table_without_a_key() -> None:
         suggest_rules(CATALOG, TableName("public", "custmers"))
 
 
+def test_a_draft_leads_to_the_units_rather_than_to_a_table_that_not_all_of_them_have() -> None:
+    to_customers = (ForeignKey("fk", ("customer_id",), CUSTOMERS.name, ("id",)),)
+    badges = table("badges", column("customer_id"), keys=(Key("k", ("customer_id",)),), foreign_keys=to_customers)
+    contacts = replace(table("contacts", column("customer_id")), has_children=True)
+    catalog = replace(CATALOG, tables=(badges, contacts, *CATALOG.tables))
+
+    draft = suggest_rules(catalog, CUSTOMERS.name)
+
+    assert "# contacts: {unit: customer_id, " in draft and "# IF customer_id is customers.id: " in draft
+
+
+def test_a_draft_proposes_a_foreign_key_that_proves_nothing_whatever_its_name() -> None:
+    key = ForeignKey("fk", ("buyer",), CUSTOMERS.name, ("id",), proves=False)
+    catalog = replace(CATALOG, tables=(*CATALOG.tables, table("visits", column("buyer"), foreign_keys=(key,))))
+
+    assert "# visits: {unit: buyer, " in suggest_rules(catalog, CUSTOMERS.name)
+
+
 def test_a_draft_has_no_bounds_for_names_of_rows() -> None:
     text = suggest_rules(CATALOG, CUSTOMERS.name)
 
