@@ -8,7 +8,7 @@ from math import exp
 
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
-from rules.policy.column_kind import kind_of, misfit
+from rules.policy.column_kind import are_joinable, kind_of, misfit
 from rules.policy.exposure import TRUSTED, check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
@@ -197,6 +197,7 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
     if step.target is not None:
         yield from _step(here, table, step.column, step.target, step.target_column, policy, catalog)
     else:
+        yield from _other_type(here, column, policy.unit, catalog)
         yield from _other_key(here, table, step.column, policy, catalog)
         if not (table.is_unique((step.column,)) or rules.rows_per_unit):
             words = "rows_per_unit is not given: the most rows of a unit that count are chosen privately for each query"
@@ -212,6 +213,16 @@ def _other_unit(here: str, table: Table, rules: TableRules, policy: Policy, cata
         if above is not None and above.unit is not None and above.unit_step() != rules.unit_step():
             words = f"its rows are rows of {ancestor.name} too, and have another unit there"
             yield error(here, words, f'write "{above.unit}", as {ancestor.name} has it')
+
+
+def _other_type(here: str, column: Column, of: str, catalog: Catalog) -> Iterator[Finding]:
+    """An amount is nobody's number."""
+    text, _, name = of.rpartition(".")
+    table = catalog.find_table(table_name(text)) if text else None
+    found = None if table is None else table.find_column(name)
+    if found is not None and not are_joinable(column.type, found.type):
+        words = f'"{column.name}" is of type {column.type.sql} and {of} of type {found.type.sql}'
+        yield warning(here, f"{words}: if it holds something else, no unit is protected by it")
 
 
 def _other_key(here: str, table: Table, column: str, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
@@ -237,6 +248,8 @@ def _step(
         yield error(here, f"{target} is on the path to the unit, so the rules must protect it too")
     if not parent.is_unique((target_column,)):
         yield error(here, f"{target}.{target_column} is not proved unique, so a row could have two units")
+    if (own := table.find_column(column)) is not None:
+        yield from _other_type(here, own, f"{target}.{target_column}", catalog)
     keys = (key for key in keys_with_partitions(table, catalog) if key.columns == (column,) and key.target == target)
     if not any(key.proves for key in keys):
         yield warning(here, f"no valid foreign key from {column} to {target}: rows that refer to none are not counted")

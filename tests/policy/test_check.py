@@ -274,6 +274,20 @@ def test_public_rows_on_another_server_are_not_read_together_with_protected_ones
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("unit: customer_id,", "unit: status,", '"status" is of type public.status and customers.id of type integer'),
+        ("order_id -> orders.id", "order_id -> orders.status", "integer and orders.status of type public.status"),
+    ],
+)
+def test_a_unit_of_another_type_is_warned_of(old: str, new: str, words: str) -> None:
+    said = [finding.message for finding in check_policy(policy(RULES.replace(old, new)), CATALOG)]
+
+    assert any(words in message and "no unit is protected by it" in message for message in said)
+    assert not any("no unit is protected" in finding.message for finding in check_policy(policy(), CATALOG))
+
+
+@pytest.mark.parametrize(
     ("budget", "severity", "path", "words"),
     [
         ("budget: {epsilon: 20, delta: 0.1}", "error", "budget.delta", "of 10 people one may be given out whole"),
