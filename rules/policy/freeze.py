@@ -162,13 +162,13 @@ def _unseen(text: str, rules: TableRules, catalog: Catalog, seen: Seen) -> Itera
     if table is None:
         return
     if before is None:
-        yield Unseen(text, "", "appeared, or was named by the rules,")
+        yield Unseen(text, "", "appeared or was named by the rules")
     elif before.kind != table.kind:
         yield Unseen(text, "", f"became a {table.kind} (it was a {before.kind})")
     elif before.definition != _definition(table, catalog):
         yield Unseen(text, "", "got another text as a view")
     elif more := set(_children(table, catalog)) - set(before.children or ()):
-        yield Unseen(text, "", f"got the rows of {', '.join(sorted(more))}, which inherits from it,")
+        yield Unseen(text, "", f"got the rows of {', '.join(sorted(more))} by inheritance")
     else:
         for column in table.columns:
             known, named = before.columns.get(column.name), rules.columns.get(column.name)

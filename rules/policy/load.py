@@ -39,6 +39,7 @@ WORDS = {
     "dict_type": "must be a list of keys, each on a line of its own",
     "model_type": "must be a list of keys, each on a line of its own",
     "tuple_type": "must be a list, as [a, b, c]",
+    "too_short": "must have at least one entry",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -140,6 +141,8 @@ def _problem(details: ErrorDetails, source: Source) -> Problem:
     path = _in_file((*details["loc"], *(cause.path if isinstance(cause, MistakeAt) else ())), source)
     if path[-1:] == ("rows_per_unit",) and kind in WORDS:
         return Problem(source.line(path), dotted(path), f'{WORDS[kind]}, or "auto up to 200"')
+    if path[-2:-1] == ("values",) and path != details["loc"]:
+        return Problem(source.line(path), dotted(path), "must be a text, a number, a date or true or false")
     if path[-1:] in (("lower",), ("upper",)) and path != details["loc"]:  # each alternative complains
         return Problem(source.line(path), dotted(path), "must be a number, or a date or a time, as 2027-01-31")
     if kind == "model_type" and (bare := _bare_words(path)):

@@ -146,3 +146,11 @@ def test_what_a_changed_schema_needs_is_drafted() -> None:
         "no valid foreign key says so",
     ]
     assert "visits" not in suggest_changes(policy(), later, see(policy(), later))
+
+
+def test_rows_that_a_table_got_by_inheritance_are_told_in_one_sentence() -> None:
+    child = replace(Table(TableName("public", "late"), "table", ORDERS.columns), parents=(ORDERS.name,))
+
+    (unseen,) = find_unseen(policy(), changed(child), see(policy(), CATALOG))
+
+    assert (unseen.place, unseen.change) == ("orders", "got the rows of late by inheritance")

@@ -196,6 +196,16 @@ def test_a_bound_of_the_wrong_kind_is_told_once() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [("[]", ": must have at least one entry"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
+)
+def test_a_list_of_values_without_one_is_told_once(values: str, complaint: str) -> None:
+    said = complaints(GOOD.replace("lower: 0, upper: 500.50", f"values: {values}"))
+
+    assert said == f"rules.yaml:14: tables.shop.orders.columns.amount.values{complaint}"
+
+
 def test_a_bound_that_cannot_be_read_is_not_missing() -> None:
     said = complaints(GOOD.replace("lower: 1920-01-01", "lower: 1920-02-31"))
 
