@@ -101,6 +101,8 @@ def _unbounded(expression: Expression, name: str) -> NotAllowed:
     if columns and columns[0].type.is_time:
         instead = f"select a range: WHERE {written} >= '2024-01-01' AND {written} < '2025-01-01'"
     hint = f"Ask your DBA to set lower and upper in the rules file, or {instead}."
+    if columns and columns[0].type.kind == "interval":
+        hint = f"Clamp it, as in least(greatest({written}, interval '0'), interval '100 days')."
     if columns and columns[0].type.kind == "other":
         hint = f"Clamp the number that is made of it: {name}(least(greatest(…, 0), 100))."
     return NotAllowed(f"{what}, so one row could change {name} by any amount", hint=hint)

@@ -140,6 +140,8 @@ def _read(text: str, sql_type: Type, setting: EvalContext) -> str:
 def unreadable(text: str, sql_type: Type) -> NotSupported:
     example = _EXAMPLES.get(sql_type.kind)
     hint = f"Write it as {example}." if example else ""
+    if sql_type.is_number and text.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        hint = "Choose the finite numbers by a comparison instead: x < 1e9 leaves out NaN and infinity."
     return NotSupported(f"'{text[:60]}' is not a supported literal of type {sql_type.sql}", hint=hint)
 
 

@@ -7,14 +7,16 @@ import pytest
 from rules.catalog import Catalog, Column, Table, TypeName
 from tests.planner.planned import Planner
 
-BASES = {"jsonb": "jsonb", "text[]": "array"}
+BASES = {"jsonb": "jsonb", "text[]": "array", "interval": "interval", "float8": "float8"}
 
 
 @pytest.fixture(scope="module")
 def wide(planner: Planner) -> Planner:
-    """The shop, with a document, an array and a range for each customer."""
+    """The shop, with columns of more types for each customer."""
     made = Planner(planner.dsn)
-    kinds = {"profile": "jsonb", "allergies": "text[]", "stay": "daterange"}
+    kinds = {
+        "profile": "jsonb", "allergies": "text[]", "stay": "daterange", "waited": "interval", "height": "float8",
+    }  # fmt: skip
     columns = tuple(
         Column(name, TypeName(kind, BASES.get(kind, "other"), name=kind), -1, not_null=False)
         for name, kind in kinds.items()
@@ -44,3 +46,20 @@ def test_a_range_is_no_document_and_no_text(wide: Planner) -> None:
 
     assert "jsonb" not in contains.message + contains.hint and '"@>"' in contains.message
     assert upper.hint == "Ask your DBA for columns with the two ends."
+
+
+@pytest.mark.parametrize("number", ["waited", "extract(epoch FROM waited) / 60"])
+def test_an_interval_is_clamped_by_intervals(wide: Planner, number: str) -> None:
+    hint = wide.refusal(f"SELECT avg({number}) FROM customers").hint
+
+    assert hint == "Clamp it, as in least(greatest(waited, interval '0'), interval '100 days')."
+    clamped = number.replace("waited", "least(greatest(waited, interval '0'), interval '100 days')")
+    assert wide.block(f"SELECT avg({clamped}) FROM customers").measures
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity"])
+def test_what_is_no_finite_number_is_left_out_by_a_comparison(wide: Planner, text: str) -> None:
+    hint = wide.refusal(f"SELECT count(*) FROM customers WHERE height = '{text}'").hint
+
+    assert hint == "Choose the finite numbers by a comparison instead: x < 1e9 leaves out NaN and infinity."
+    assert wide.block("SELECT count(*) FROM customers WHERE height < 1e9").measures
