@@ -68,6 +68,7 @@ def find_changes(old: Catalog, new: Catalog) -> SchemaChange:
         *links.add(),
         *_drop_schemas(old, new),
         *_set_search_path(old, new),
+        *_set_time_zone(old, new),
     )
     if old == new:
         return SchemaChange((), frozenset())
@@ -140,6 +141,14 @@ def _set_search_path(old: Catalog, new: Catalog) -> Iterator[Step]:
             f"SET search_path = {', '.join(map(quoted, new.search_path))}" if new.search_path else "RESET search_path"
         )
         yield Step(f"ALTER DATABASE {quoted(new.database)} {path}")
+
+
+def _set_time_zone(old: Catalog, new: Catalog) -> Iterator[Step]:
+    """For sessions to come, as in the real database, if the twin has this zone; else they begin with UTC."""
+    if new.session_time_zone != old.session_time_zone:
+        altered, zone = f"ALTER DATABASE {quoted(new.database)}", new.session_time_zone
+        kept = f"{altered} RESET TimeZone"
+        yield Step(kept if zone is None else f"{altered} SET TimeZone = {literal(zone)}", otherwise=kept)
 
 
 def _drop_schemas(old: Catalog, new: Catalog) -> Iterator[Step]:

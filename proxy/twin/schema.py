@@ -50,6 +50,7 @@ def visible(catalog: Catalog, policy: Policy) -> Catalog:
         schemas=tuple(schema for schema in catalog.schemas if schema[0] in schemas),
         routines=tuple(shown_routine(routine) for routine in catalog.routines if routine.name.schema in schemas),
         search_path=tuple(name for name in catalog.search_path if name in {*schemas, "$user", "pg_catalog"}),
+        session_time_zone=catalog.session_time_zone,
     )
 
 

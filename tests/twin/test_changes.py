@@ -69,7 +69,9 @@ ALTER TABLE products ADD COLUMN weight int DEFAULT double(4) CHECK (double(weigh
     "ALTER DOMAIN sales.cents ADD CHECK (VALUE < 1000)",
     "CREATE TABLE extra (id serial PRIMARY KEY, kind text DEFAULT 'a\\b''c'); INSERT INTO extra VALUES (1, 'x')",
     "DROP TABLE extra; DROP VIEW totals; DROP SCHEMA sales CASCADE",
+    "ALTER DATABASE followed SET TimeZone = 'Europe/Berlin'",
     "ALTER DATABASE followed RESET search_path",
+    "ALTER DATABASE followed RESET TimeZone",
     "DROP FUNCTION of; DROP TABLE parted, order_items, orders, products, customers; DROP TYPE status, segment",
 ]
 LIMITS = TwinLimits(public_rows=100, patience_seconds=1.5)
@@ -106,6 +108,7 @@ class Follower:
         }
         assert {schema for schema in found.schemas if schema[0] != "noisegate"} == set(wanted.schemas)
         assert found.search_path == wanted.search_path
+        assert found.session_time_zone == wanted.session_time_zone
 
     async def oids(self) -> dict[str, int]:
         async with await AsyncConnection.connect(self.twin.dsn("noisegate_owner"), autocommit=True) as owner:
@@ -152,7 +155,8 @@ def begin(real: RealDatabase) -> None:
     """The shop's tables, as they were first, and a few products."""
     with real.connect() as connection:
         connection.execute("DROP SCHEMA IF EXISTS public, sales, odd, noisegate CASCADE; CREATE SCHEMA public")
-        connection.execute("ALTER DATABASE followed RESET search_path; SET search_path = public")
+        connection.execute("ALTER DATABASE followed RESET search_path; ALTER DATABASE followed RESET TimeZone")
+        connection.execute("SET search_path = public")
         connection.execute(shop_data.SCHEMA)
         connection.execute("INSERT INTO products SELECT n, 'x', 'y', n FROM generate_series(1, 30) AS n")
         connection.execute(shop_data.GRANTS)
@@ -185,6 +189,19 @@ async def test_sessions_begin_with_the_search_path_of_the_real_database(follower
         shown = await (await ada.execute("SHOW search_path")).fetchone()
         assert shown == ('"$user", sales, public',)
         await ada.execute("SET search_path = public; RESET search_path; SELECT 'deals'::regclass")
+
+
+async def test_sessions_begin_with_the_time_zone_of_the_real_database(follower: Follower) -> None:
+    """By another clock than that of the database, days and months would be others than its own users count."""
+    follower.change("ALTER DATABASE followed SET TimeZone = 'Europe/Berlin'")
+    await follower.follow()
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        assert await (await ada.execute("SHOW TimeZone")).fetchone() == ("Europe/Berlin",)
+
+    follower.change("ALTER DATABASE followed RESET TimeZone")
+    await follower.follow()
+    async with await AsyncConnection.connect(follower.twin.dsn("ada"), autocommit=True) as ada:
+        assert await (await ada.execute("SHOW TimeZone")).fetchone() == ("UTC",)
 
 
 async def test_what_is_not_changed_keeps_its_oid_and_open_sessions_go_on(follower: Follower) -> None:

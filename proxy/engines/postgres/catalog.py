@@ -59,7 +59,7 @@ class CatalogType:
 
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
     """The catalog as one snapshot shows it; the connection must be in a transaction with an empty search_path."""
-    ask = partial(_rows, connection)
+    ask, setting = partial(_rows, connection), partial(_setting, connection)
     ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
     ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
     ((is_citus,),) = await ask(queries.IS_CITUS)
@@ -93,12 +93,17 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         routines=tuple(_routine(*row) for row in await ask(queries.routines(version))),
         locale=DatabaseLocale(*(await ask(queries.locale(version)))[0]),
         is_citus=is_citus,
-        search_path=tuple(name for (path,) in await ask(queries.SEARCH_PATH) for name in _names_of(path)),
+        search_path=tuple(name for path in await setting("search_path") for name in _names_of(path)),
+        session_time_zone=next(iter(await setting("TimeZone")), None),
     )
 
 
 async def _rows(connection: AsyncConnection[Any], sql: str) -> Rows:
     return await (await connection.execute(sql)).fetchall()
+
+
+async def _setting(connection: AsyncConnection[Any], name: str) -> list[str]:
+    return [value for (value,) in await _rows(connection, queries.setting_of_database(name))]
 
 
 def _names_of(path: str) -> list[str]:

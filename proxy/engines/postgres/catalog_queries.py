@@ -39,11 +39,15 @@ FROM pg_catalog.pg_dist_partition p LEFT JOIN pg_attribute a
     ON a.attrelid = p.logicalrelid AND a.attnum = substring(p.partkey FROM ':varattno ([0-9]+)')::int2
 """
 
-SEARCH_PATH = """
-SELECT substr(setting, length('search_path=') + 1)
+
+def setting_of_database(name: str) -> str:
+    """Of ALTER DATABASE … SET, as PostgreSQL keeps it."""
+    return f"""
+SELECT substr(setting, length('{name}=') + 1)
 FROM pg_db_role_setting AS s JOIN pg_database AS d ON d.oid = s.setdatabase, unnest(s.setconfig) AS setting
-WHERE d.datname = current_database() AND s.setrole = 0 AND starts_with(setting, 'search_path=')
+WHERE d.datname = current_database() AND s.setrole = 0 AND starts_with(setting, '{name}=')
 """
+
 
 EXTENSIONS = "SELECT extname FROM pg_extension ORDER BY 1"
 
