@@ -61,6 +61,11 @@ class Column:
             return "is a virtual generated column, which can fail on a row"
         return "has a unique index and a NOT NULL that is NOT VALID" if self.pending else ""
 
+    @property
+    def made_readable(self) -> str:
+        """Say what the DBA can do about it."""
+        return "VALIDATE its constraint" if self.pending else "make it STORED"
+
 
 @frozen
 class Key:

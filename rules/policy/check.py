@@ -147,11 +147,7 @@ def _reading(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
     for column in table.columns:
         if column.unreadable and not rules.columns.get(column.name, ColumnRules()).hidden:
             words = f'"{column.name}" {column.unreadable}'
-            yield warning(path, f"{words}: it does not exist for analysts", _mended(column))
-
-
-def _mended(column: Column) -> str:
-    return "VALIDATE its constraint" if column.pending else "make it STORED"
+            yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
 
 
 def _auto(path: str, rules: TableRules) -> Iterator[Finding]:
@@ -189,7 +185,7 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
         yield error(here, f'{table.name} has no column "{step.column}"', nearest(step.column, names))
         return
     if column.unreadable:
-        yield error(here, f'"{step.column}" {column.unreadable}', _mended(column))
+        yield error(here, f'"{step.column}" {column.unreadable}', column.made_readable)
     if rules.columns.get(step.column, ColumnRules()).hidden:
         yield note(here, "the unit column is hidden: analysts cannot join by it or count it")
     if not column.not_null:
