@@ -39,7 +39,7 @@ WORDS = {
     "dict_type": "must be a list of keys, each on a line of its own",
     "model_type": "must be a list of keys, each on a line of its own",
     "tuple_type": "must be a list, as [a, b, c]",
-    "too_short": "must have at least one entry",
+    "too_short": "must be a list of at least {min_length}",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -149,7 +149,8 @@ def _problem(details: ErrorDetails, source: Source) -> Problem:
         must = f"must be {' or '.join(bare)}, or a list of keys, each on a line of its own"
         close = get_close_matches(str(details["input"]), bare, n=1)
         return Problem(source.line(path), dotted(path), must, f'did you mean "{close[0]}"?' if close else "")
-    message = WORDS.get(kind) or str(cause or "") or details["msg"].replace("Input should", "must")
+    said = WORDS.get(kind, "").format_map(context)
+    message = said or str(cause or "") or details["msg"].replace("Input should", "must")
     hint = ""
     if kind == "extra_forbidden":
         hint = GONE.get(dotted(path)) or _suggestion(str(path[-1]), _keys_at(path[:-1]))

@@ -198,7 +198,7 @@ def test_a_bound_of_the_wrong_kind_is_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("values", "complaint"),
-    [("[]", ": must have at least one entry"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
+    [("[]", ": must be a list of at least 1"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
 )
 def test_a_list_of_values_without_one_is_told_once(values: str, complaint: str) -> None:
     said = complaints(GOOD.replace("lower: 0, upper: 500.50", f"values: {values}"))
