@@ -17,6 +17,7 @@ from rules.bind.declared_columns import type_domain
 from rules.bind.expression import Binding
 from rules.functions.function import EvalContext
 from rules.functions.guard import as_value
+from rules.kernel.forms import SATURATION
 from rules.kernel.measures import MOST_SENSITIVE, Products, Sum, Values
 from rules.kernel.summand import Lattice, Summand
 from rules.mechanisms.noised_outputs import Count, Moment, Output, Spread, Statistic
@@ -30,7 +31,10 @@ from rules.values.types import FLOAT8, INT8, NUMERIC
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")  # a name that needs no quotes
 _WIDE = 10**7  # from here on a type's own range is no bound to sum by
 
-LARGEST = 2**52  # of one row: exact in a double, and far from where sums overflow
+LARGEST = 2**52  # of one row: exact in a double
+_MOST_ROWS = 2**28  # of all units: so many at the ends of their bounds do not saturate a sum
+_LARGEST_SUMMED = SATURATION // _MOST_ROWS  # of one row
+_NOTHING = Fraction(0)
 _FINE_BINARY = 2**20  # steps between the bounds of a double
 _FINE_DECIMAL = 10**6  # and of a numeric whose scale nobody knows
 _DIGITS = 12
@@ -51,7 +55,9 @@ def clip(expression: Expression, rows: int, name: str) -> Summand:
     bounds = _bounds(expression)
     if bounds.low is None or bounds.high is None or _is_bounded_by_type(expression, bounds):
         raise _unbounded(expression, name)
-    lattice = find_lattice(bounds.low, bounds.high, bounds.step, rows, binary=expression.type.kind == "float")
+    summed = max(abs(bounds.low), abs(bounds.high)) if name == "sum" else bounds.high - bounds.low  # else centred
+    is_float = expression.type.kind == "float"
+    lattice = find_lattice(bounds.low, bounds.high, bounds.step, rows, binary=is_float, summed=summed)
     if lattice is None:
         raise NotAllowed(f"the bounds of {name} include none of its values", hint="Use wider bounds.")
     return Summand(_unclamped(expression), lattice)
@@ -129,8 +135,12 @@ def _unclamped(expression: Expression) -> Expression:
 
 
 @lru_cache(maxsize=1024)
-def find_lattice(low: Fraction, high: Fraction, step: Fraction | None, rows: int, *, binary: bool) -> Lattice | None:
+def find_lattice(
+    low: Fraction, high: Fraction, step: Fraction | None, rows: int, *, binary: bool, summed: Fraction = _NOTHING
+) -> Lattice | None:
     """A lattice on which `rows` rows of a unit stay in range, or None when no multiple of the step fits the bounds.
+
+    `summed` is the most that one row adds to a sum, which must not saturate by the rows of a large table.
 
     Example:
         >>> find_lattice(Fraction(0), Fraction("99.995"), Fraction("0.01"), rows=40, binary=False)
@@ -138,7 +148,7 @@ def find_lattice(low: Fraction, high: Fraction, step: Fraction | None, rows: int
     """
     chosen = _binary_step(high - low) if binary else _decimal_step(high - low, step)
     limit = min(LARGEST, MOST_SENSITIVE // (2 * max(rows, 1)))
-    while max(abs(low), abs(high)) / chosen > limit:
+    while max(abs(low), abs(high)) / chosen > limit or summed / chosen >= _LARGEST_SUMMED:
         chosen *= 2 if binary else 10
     first, last = ceil(low / chosen), floor(high / chosen)
     return Lattice(chosen, first, last) if first <= last else None
@@ -222,10 +232,10 @@ def _summand(argument: Expression, tested: Expression, binding: Binding, rows: i
 
 
 def _coarse_enough(summand: Summand, rows: int) -> Summand:
-    """Squares of the centred integer stay exact, and `rows` of them within what noise can be drawn for."""
+    """Squares of the centred integer do not saturate, and `rows` of them are within what noise can be drawn for."""
     lattice = summand.lattice
     factor = 1
-    while _reach(lattice, factor) ** 2 > min(LARGEST, MOST_SENSITIVE // rows):
+    while _reach(lattice, factor) ** 2 > min(_LARGEST_SUMMED, MOST_SENSITIVE // rows):
         factor *= 2
     if factor == 1:
         return summand

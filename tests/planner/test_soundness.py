@@ -106,6 +106,27 @@ def test_04_large_bounds_take_a_coarser_step_instead_of_overflowing(planner: Pla
     assert measure.sensitivity <= 2**60
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "sum(extract(epoch FROM ordered_at))",
+        "avg(ordered_at - timestamptz '2000-01-01')",
+        "stddev(extract(epoch FROM ordered_at))",
+        "corr(extract(epoch FROM ordered_at), sqrt(amount))",
+        "var_pop(amount::float8)",
+    ],
+)
+def test_04_not_even_the_rows_of_a_large_table_saturate_a_sum(planner: Planner, asked: str) -> None:
+    """Sums of microseconds, and their squares, were saturated by some thousand rows, and wrong without a word."""
+    for sensitivity in planner.sensitivities(f"SELECT {asked} FROM orders"):
+        assert sensitivity // 40 * 2**28 <= 2**62
+
+
+def test_04_a_narrow_range_far_from_zero_keeps_its_steps_where_the_sum_is_centred(planner: Planner) -> None:
+    where = "ordered_at >= '2025-06-01 12:00:00' AND ordered_at < '2025-06-01 12:00:00.5'"
+    assert planner.block(f"SELECT avg(extract(epoch FROM ordered_at)) FROM orders WHERE {where}").measures
+
+
 def test_04_the_last_sum_is_saturated(planner: Planner) -> None:
     assert "least(greatest(coalesce(sum(" in planner.sql("SELECT sum(amount) FROM orders")
 
