@@ -21,6 +21,8 @@ from rules.values.types import SpanForm
 Parts = tuple[str | int, ...]  # texts, and numbers of holes
 
 _OWN: Final = re.compile(r"[kmrsx][0-9]+")  # columns of the arrays
+_MOST_SECONDS: Final = 9 * 10**12  # of an interval without days: a bigint of microseconds
+_MOST_DAYS: Final = 2**31
 _MONTH: Final = 2_629_800  # seconds of a twelfth of the year that extract(epoch FROM …) counts
 
 
@@ -101,7 +103,10 @@ def _array_select(
     if marked is not None:
         columns |= {f"x{item + 1}": "boolean" for item in marked.holes}
         holes += marked.holes.values()
-    casts = {name: f"a.{name}::{of}" for name, of in columns.items()}
+    casts = {
+        name: of_seconds(f"a.{name}") if of == "interval" and name[0] != "k" else f"a.{name}::{of}"
+        for name, of in columns.items()
+    }
     for place, form in enumerate(arrays.block.spans, start=1):
         casts |= {name: justified(casts[name], form) for name in (f"m{place}", f"s{place}") if name in casts}
     if level is not None:
@@ -113,6 +118,17 @@ def _array_select(
         return (listed,)
     texts = _separated([(hole, "::text[]") for hole in holes], ", ")
     return (f"{listed} FROM unnest(", *texts, f") AS a({', '.join(columns)})")
+
+
+def of_seconds(text: str) -> str:
+    """An interval of so many seconds: with days where PostgreSQL reads no more, NULL where it has not even these."""
+    seconds = f"{text}::numeric"
+    days = f"pg_catalog.trunc({seconds} / 86400)"
+    long = f"pg_catalog.make_interval(days => {days}::integer, secs => ({seconds} - {days} * 86400)::double precision)"
+    return (
+        f"CASE WHEN abs({seconds}) < {_MOST_SECONDS} THEN {text}::interval"
+        f" WHEN abs({days}) < {_MOST_DAYS} THEN {long} END"
+    )
 
 
 def justified(seconds: str, form: SpanForm) -> str:

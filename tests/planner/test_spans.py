@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from rules.mechanisms.noised_outputs import Average, Sum
-from rules.planner.arrays import justified
+from rules.planner.arrays import justified, of_seconds
 from rules.refusal import NotAllowed
 from rules.values.types import SpanForm
 from tests.planner.planned import Planner
@@ -76,6 +76,25 @@ def test_an_interval_of_seconds_is_shown_with_days_and_months(
     with psycopg.connect(planner.dsn) as connection:
         ((made,),) = connection.execute(f"SELECT ({written})::text").fetchall()
     assert made == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        ("'-90061.5'", "-25:01:01.5"),
+        ("'56779439939510.3'", "657169443 days 17:51:50.3"),
+        ("'-56779439939510.3'", "-657169443 days -17:51:50.3"),
+        ("'999999999999999999'", None),
+        ("NULL", None),
+    ],
+)
+def test_a_sum_of_intervals_is_shown_however_long_it_is(planner: Planner, seconds: str, shown: str | None) -> None:
+    """More seconds than an interval can have failed after the charge."""
+    with psycopg.connect(planner.dsn) as connection:
+        row = connection.execute(
+            f"SELECT ({of_seconds('a.m1')})::text FROM (SELECT {seconds}::text) AS a(m1)"
+        ).fetchone()
+    assert row == (shown,)
 
 
 def test_an_average_age_is_shown_within_a_week_of_postgresqls_own(planner: Planner) -> None:
