@@ -156,7 +156,9 @@ def _as_numeric(expression: Expression) -> Expression:
 def exponential(operands: Operands, setting: EvalContext) -> Expression:
     argument = as_numeric_or_float(number(operands[0], setting))
     fitting = within(argument, Fraction(-200), Fraction(200))
-    image = Range(Fraction(0), Fraction(10) ** 87)
+    bounds = domain.range_of(fitting.domain)
+    low, high = (None if bound is None else Fraction(math.exp(bound)) for bound in (bounds.low, bounds.high))
+    image = domain.intersect(Range(_outward(low, -1), _outward(high, 1)), Range(Fraction(0), Fraction(10) ** 87))
     return Apply("exp", "exp({0})", (fitting,), argument.type.plain(), image, nullable=True)
 
 
