@@ -191,7 +191,9 @@ def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> t
     common = find_common(known)
     if common is None or common.kind in ("other", "unknown"):
         types = " and ".join(dict.fromkeys(sql_type.sql for sql_type in known))
-        raise NotSupported(f"{what} of {types} is not supported over protected rows")
+        is_json = any(sql_type.sql in ("json", "jsonb") for sql_type in known)
+        hint = "Compare a text of the document: document->>'key' = 'value'." if is_json else ""
+        raise NotSupported(f"{what} of {types} is not supported over protected rows", hint=hint)
     bare = next((sql_type for sql_type in known if sql_type.kind == common.kind), common)
     return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
 

@@ -63,3 +63,10 @@ def test_what_is_no_finite_number_is_left_out_by_a_comparison(wide: Planner, tex
 
     assert hint == "Choose the finite numbers by a comparison instead: x < 1e9 leaves out NaN and infinity."
     assert wide.block("SELECT count(*) FROM customers WHERE height < 1e9").measures
+
+
+def test_a_part_of_a_document_is_compared_as_text(wide: Planner) -> None:
+    refusal = wide.refusal("""SELECT count(*) FROM customers WHERE profile->'app' = '"ios"'""")
+
+    assert refusal.hint == "Compare a text of the document: document->>'key' = 'value'."
+    assert wide.block("SELECT count(*) FROM customers WHERE profile->>'app' = 'ios'").measures
