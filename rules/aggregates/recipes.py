@@ -28,7 +28,7 @@ from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.refusal import NotAllowed, NotSupported
 from rules.sql import syntax as s
 from rules.values.expression import TRUE, Column, Expression
-from rules.values.types import FLOAT8, INT8, INTERVAL, KEY_KINDS, NUMERIC, Type
+from rules.values.types import FLOAT8, INT8, INTERVAL, KEY_KINDS, NUMERIC, Type, hint_for
 
 _AVERAGE_DIGITS = 16  # as avg of integers prints them
 
@@ -134,8 +134,7 @@ def _distinct(argument: Expression, tested: Expression, facts: Facts) -> Recipe:
     if is_unit(argument, facts):
         return Recipe((k.Units(tested),), lambda numbers: Count(numbers[0]), INT8)
     if argument.type.kind not in KEY_KINDS:
-        hint = "Cast it to a type such as text or numeric."
-        raise NotSupported(f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint)
+        raise NotSupported(f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint_for(argument.type))
     part = k.Distinct(value_where(argument, tested))
     return Recipe((part,), lambda numbers: Count(numbers[0]), INT8)
 

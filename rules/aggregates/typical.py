@@ -37,7 +37,7 @@ from rules.mechanisms.release_plan import End
 from rules.refusal import BadSetting, NotAllowed, NotSupported, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import TRUE, Apply, Column, Constant, Expression, Operand
-from rules.values.types import FLOAT8, INT8, KEY_KINDS, NUMERIC, TEXT, Type, integer_range
+from rules.values.types import FLOAT8, INT8, KEY_KINDS, NUMERIC, TEXT, Type, hint_for, integer_range
 from rules.values.value import decimal_text, text_of
 
 _EXACT = frozenset(("count", "sum", "avg", *OF_ONE, *OF_TWO))
@@ -120,8 +120,9 @@ class BlockReading:
             return self._note(BlockRows(both_true(present(argument, self.binding), tested)))
         argument = distinct_argument(self.binding, call.arguments[0])
         if argument.type.kind not in KEY_KINDS:
-            hint = "Cast it to a type such as text or numeric."
-            raise NotSupported(f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint)
+            raise NotSupported(
+                f"count(DISTINCT …) of {argument.type.sql} is not supported", hint=hint_for(argument.type)
+            )
         return self._note(BlockDistinct(where_true(argument, tested)))
 
     def _sum(self, argument: Expression, tested: Expression) -> Expression:
@@ -237,8 +238,9 @@ def distinct_argument(binding: Binding, expression: s.Expression) -> Expression:
 
 def _part(expression: Expression, setting: EvalContext) -> Expression:
     if expression.type.kind not in KEY_KINDS:
-        hint = "Cast it to a type such as text or numeric."
-        raise NotSupported(f"count(DISTINCT …) of {expression.type.sql} is not supported", hint=hint)
+        raise NotSupported(
+            f"count(DISTINCT …) of {expression.type.sql} is not supported", hint=hint_for(expression.type)
+        )
     key = short(as_value(expression, setting)) if expression.type.kind == "text" else expression
     one = canonical(key.type, "{0}", is_column=isinstance(key, Column))
     return Apply("text", f"({one})::text", (key,), TEXT, nullable=key.nullable)

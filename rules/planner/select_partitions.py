@@ -35,7 +35,7 @@ from rules.sql.syntax import Expression as Written
 from rules.values import domain
 from rules.values.domain import Anything, Range, Values
 from rules.values.expression import Apply, Column, Constant, Expression, all_of, columns_in
-from rules.values.types import KEY_KINDS, Type
+from rules.values.types import KEY_KINDS, Type, hint_for
 from rules.values.value import Value, text_of
 
 Item = tuple[Value | None, Text]
@@ -105,8 +105,9 @@ def _bind(source: BoundSource, written: Written, context: PlannerContext, settin
     leaf = names_leaf(source.scope, {column.id: column for column in source.node.facts.columns})
     key = Binding(leaf, context, setting).bind(written)
     if key.type.kind not in KEY_KINDS:
-        hint = "Cast it to a type such as text or numeric."
-        raise NotSupported(f"values of type {key.type.sql} cannot be grouped over protected rows", hint=hint)
+        raise NotSupported(
+            f"values of type {key.type.sql} cannot be grouped over protected rows", hint=hint_for(key.type)
+        )
     return key
 
 

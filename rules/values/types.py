@@ -118,6 +118,17 @@ JSONB = Type("other", name="jsonb")
 TEXT, UUID, UNKNOWN = Type("text"), Type("uuid"), Type("unknown")
 
 
+def hint_for(sql_type: Type) -> str:
+    """Say which part of a value that has no groups has some."""
+    if sql_type.kind == "interval":
+        return "Take its seconds: extract(epoch FROM x)."
+    if sql_type.sql == "jsonb":
+        return "Take a text of the document: document->>'key'."
+    if sql_type.sql.endswith("[]"):
+        return "Take an item or their number: x[1], cardinality(x)."
+    return "Ask your DBA for a column of a type such as text or numeric."
+
+
 def type_of(column: Column) -> Type:
     """The type of a real column; one whose equality is not that of its bytes is "other"."""
     sql_type = from_name(column.type)

@@ -70,3 +70,20 @@ def test_a_part_of_a_document_is_compared_as_text(wide: Planner) -> None:
 
     assert refusal.hint == "Compare a text of the document: document->>'key' = 'value'."
     assert wide.block("SELECT count(*) FROM customers WHERE profile->>'app' = 'ios'").measures
+
+
+@pytest.mark.parametrize(
+    ("column", "hint", "instead"),
+    [
+        ("waited", "Take its seconds: extract(epoch FROM x).", "extract(epoch FROM waited)"),
+        ("profile", "Take a text of the document: document->>'key'.", "profile->>'key'"),
+        ("allergies", "Take an item or their number: x[1], cardinality(x).", "cardinality(allergies)"),
+        ("stay", "Ask your DBA for a column of a type such as text or numeric.", "city"),
+    ],
+)
+def test_what_has_no_groups_is_not_told_to_be_cast(wide: Planner, column: str, hint: str, instead: str) -> None:
+    """Casts of these are refused too."""
+    assert wide.refusal(f"SELECT count(*) FROM customers GROUP BY {column}").hint == hint
+    assert wide.refusal(f"SELECT count(DISTINCT {column}) FROM customers").hint == hint
+    assert wide.plan(f"SELECT {instead}, count(*) FROM customers GROUP BY 1").blocks
+    assert wide.plan(f"SELECT count(DISTINCT {instead}) FROM customers").blocks

@@ -80,7 +80,8 @@ class _Spelling(NormalExpressions):
         number = len(self.selects)
         self.selects.append(body)
         if body.get("groupDistinct"):
-            raise NotSupported("GROUP BY DISTINCT is not supported over protected tables")
+            hint = "Write each set once: GROUP BY GROUPING SETS ((a, b), (a), ())."
+            raise NotSupported("GROUP BY DISTINCT is not supported over protected tables", hint=hint)
         self._windows.append({str(node["name"]): node for _, node in map(kind, items(body, "windowClause"))})
         clauses = self._clauses(body, number)
         whole = self._around(body, clauses)
