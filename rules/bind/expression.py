@@ -299,7 +299,8 @@ def _constant(constant: s.Constant) -> Operand:
 def _refusal(expression: s.Expression) -> NotSupported | NotAllowed:
     match expression:
         case s.Star():
-            return NotAllowed("* is not allowed in this clause over protected rows", hint="Count rows with count(*).")
+            hint = "Count rows with count(*); beside an outer join, count a column, such as the key of its table."
+            return NotAllowed("* is not allowed in this clause over protected rows", hint=hint)
         case s.Array():
             return NotSupported("arrays are not supported over protected rows", hint="Name their elements one by one.")
     return NotSupported("this expression is not supported over protected rows")

@@ -84,3 +84,12 @@ def test_every_hint_of_the_catalogue_is_heeded_here() -> None:
 
     assert [hint for hint in hints if not hint.startswith(tuple(HEEDED))] == []
     assert [known for known in HEEDED if not any(hint.startswith(known) for hint in hints)] == []
+
+
+def test_rows_of_an_outer_join_are_counted_by_a_column(planner: Planner) -> None:
+    """By count(*) they would be refused again."""
+    sql = "SELECT p.id, count({}) FROM products AS p LEFT JOIN order_items AS i ON i.product_id = p.id GROUP BY p.id"
+
+    assert "beside an outer join, count a column" in planner.refusal(sql.format("i.*")).hint
+    assert "count a column" in planner.refusal(sql.format("*")).hint
+    assert planner.block(sql.format("i.order_id")).measures
