@@ -336,6 +336,27 @@ async def test_what_was_planned_by_a_unique_index_that_is_newer_than_the_rows_is
             owner.execute("DROP TABLE doubles")
 
 
+async def test_where_it_cannot_be_asked_what_is_newer_nothing_is_run(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """After the charge such a refusal would count as a fault of the analyst."""
+    planned = [await orders(engine)]
+    with own_shop.connect() as owner:
+        owner.execute("REVOKE SELECT ON pg_locks FROM PUBLIC")
+        try:
+            with pytest.raises(Unplannable) as refused:
+                async with engine.snapshot(
+                    time_zone="UTC",
+                    timeout_seconds=10,
+                    tables=planned,
+                    statements=[written("SELECT count(*) FROM public.orders")],
+                ):
+                    pass
+            assert refused.value.words == "permission denied for view pg_locks"
+        finally:
+            owner.execute("GRANT SELECT ON pg_locks TO PUBLIC")
+
+
 async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
     engine: PostgresEngine, own_shop: RealDatabase
 ) -> None:

@@ -124,7 +124,11 @@ class Opening:
         return sql if name is None else f"EXECUTE {name} /* {NOT_SHOWN.sub('?', sql[:SHOWN])} */"
 
     def rechecking(self) -> str:
-        """Return what is asked after each statement: whether it was planned by what the proofs have not seen."""
+        """Return what is asked after the plans, and after each statement, which may have been planned once more.
+
+        Before the charge it refuses for nothing what was planned by more than the proofs have seen, and all where our
+        role may not ask it.
+        """
         return f"; {newer_than_snapshot(_by_oid(self.tables))}" if self.tables else ""
 
     def ending(self) -> str:
@@ -171,13 +175,13 @@ async def _begin(connection: AsyncConnection[Any], opening: Opening, *, prepared
     """One message where all goes well. Where the server refuses, a second one says whether it was for a plan."""
     text = opening.text(prepared=prepared)
     try:
-        cursor = await connection.execute(text + opening.plans())
+        cursor = await connection.execute(text + opening.plans() + opening.rechecking())
     except psycopg.Error as error:
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             await _check_rights(connection, opening)
         if not opening.planned or connection.broken or not can_tell_of_rows(error.sqlstate or ""):
             raise
-        _read(await connection.execute(f"ROLLBACK; {text}"), opening)
+        _read(await connection.execute(f"ROLLBACK; {text}"), opening, rechecked=False)
         words = error.diag.message_primary or "" if error.sqlstate in BY_SCHEMA else ""
         raise Unplannable(words, cause=cause_of(error)) from None
     return _read(cursor, opening)
@@ -190,7 +194,7 @@ async def _check_rights(connection: AsyncConnection[Any], opening: Opening) -> N
         raise NotPermitted(sorted(missing)) from None
 
 
-def _read(cursor: AsyncCursor[Any], opening: Opening) -> str:
+def _read(cursor: AsyncCursor[Any], opening: Opening, *, rechecked: bool = True) -> str:
     """Check the proofs, which are the first rows of an opening; return the codec of the rows that are read."""
     results = [rows_of(cursor.pgresult)]
     while cursor.nextset():
@@ -199,9 +203,18 @@ def _read(cursor: AsyncCursor[Any], opening: Opening) -> str:
     if opening.tables:
         _check_unchanged(next(answers, []), opening.tables)
     codec = _codec_of(next(answers, [])) if opening.reads_rows else "utf-8"
-    if opening.most_cost is not None and sum(map(cost_of, answers)) > opening.most_cost:
+    plans = list(answers)
+    if opening.tables and rechecked:
+        check_not_newer(plans.pop() if plans else [])
+    if opening.most_cost is not None and sum(map(cost_of, plans)) > opening.most_cost:
         raise TooCostly
     return codec
+
+
+def check_not_newer(rows: Sequence[Row]) -> None:
+    """Read the answer to `Opening.rechecking`."""
+    if rows != [(b"f",)]:
+        raise SchemaChanged
 
 
 def cost_of(plan: Sequence[Row]) -> float:

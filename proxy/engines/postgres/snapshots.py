@@ -28,7 +28,16 @@ from proxy.engines.engine import (
 )
 from proxy.engines.postgres.catalog import read_catalog
 from proxy.engines.postgres.catalog_queries import ALL_FINGERPRINTS
-from proxy.engines.postgres.opening import GRACE_SECONDS, PREPARE, Begun, NotPrepared, Opening, begin, rows_of
+from proxy.engines.postgres.opening import (
+    GRACE_SECONDS,
+    PREPARE,
+    Begun,
+    NotPrepared,
+    Opening,
+    begin,
+    check_not_newer,
+    rows_of,
+)
 from proxy.engines.postgres.privileges import find_missing, find_risks
 from rules.catalog import SERVERS, Catalog, Table, TableName, written
 from rules.kernel.statement import Bounded, Marginals, Tally
@@ -62,8 +71,8 @@ class PostgresSnapshot:
         if type(statement) not in (Bounded, Marginals, Tally):
             raise EngineError(cause=Cause("not_of_the_kernel"))
         rows, *after = await self._execute(self._opening.running(statement.sql) + self._opening.rechecking())
-        if after and after[0] != [(b"f",)]:
-            raise SchemaChanged
+        for newer in after:
+            check_not_newer(newer)
         return rows
 
     async def read_public(self, sql: str) -> Sequence[Row]:
