@@ -36,7 +36,8 @@ class Statement:
     Where a key is found, units are counted for a threshold: the first Units that is asked for, or one more measure.
     Not so for groups that another statement found. `form` is advice; whatever cannot have it gets one that it can.
     Groups in which no unit is counted stay away, unless the list is known that the groups are looked up in: there such
-    a group has rows of units that count elsewhere, and whether these come must not depend on one unit more.
+    a group has rows of units that count elsewhere, and whether these come must not depend on one unit more. So many
+    groups of one unit may come then that no threshold lets them out: there is none.
     """
 
     rows: Script
@@ -95,7 +96,7 @@ def bounded(relation: Relation, statement: Statement) -> Bounded:
     caps = caps_of(rows, keys, statement.rows_per_unit, statement.groups_per_unit)
     finds = statement.finds_groups and count_of(keys) is None
     measures = [*statement.measures, Units()] if finds and Units() not in statement.measures else [*statement.measures]
-    threshold = Threshold(measures.index(Units()), caps.groups) if finds else None
+    threshold = Threshold(measures.index(Units()), caps.groups) if finds and not statement.is_list_known else None
     source = source_of(rows, keys, measures, statement.pivots)
     distances = [sensitivity(measure, caps) for measure in measures]
     form = _form(rows, keys, measures, statement.form)
@@ -103,7 +104,7 @@ def bounded(relation: Relation, statement: Statement) -> Bounded:
         Frame(source, caps, tuple(distance.factor for distance in distances)),
         form,
         candidates=rows.candidates() if form == "candidates" else None,
-        threshold=threshold.measure if threshold and not statement.is_list_known else None,
+        threshold=threshold.measure if threshold else None,
     )
     return Bounded(sql, tuple(map(column_of, keys)), _vectors(measures, distances), threshold, SEAL)
 

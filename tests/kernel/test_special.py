@@ -104,6 +104,12 @@ def test_the_threshold_counts_units_that_nobody_asked_for() -> None:
     assert asked.threshold == Threshold(measure=0, groups=5)
 
 
+def test_no_threshold_lets_out_groups_of_a_list_that_is_known() -> None:
+    """A unit may bring more of those in which nobody is counted than a threshold was made for."""
+    known = bounded(rows_of_facts(), (Found(column("b")),), (Units(),), rows_per_unit=5, is_list_known=True)
+    assert known.threshold is None
+
+
 def test_the_forms_that_read_less_do(connection: psycopg.Connection) -> None:
     candidates = bounded(
         rows_of_facts(condition=is_true("a", "{0} = 3")), (), (Count(),), rows_per_unit=5, form="candidates"

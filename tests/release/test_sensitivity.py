@@ -180,6 +180,8 @@ def test_found_groups_are_let_out_by_the_units_that_their_statement_counts() -> 
             measures=(BLOCK.measures[4], *FOUND_BLOCK.measures),
         ),
         lambda: replace(FOUND_BLOCK, groups=PrivateGroups(measure=7, delta=Decimal("1e-6"))),
+        # groups of a list that is known, with those in which nobody is counted
+        lambda: replace(FOUND_BLOCK, statement=replace(FOUND, is_list_known=True)),
         # a choice among sums, or by nothing
         lambda: replace(BLOCK, measures=(*BLOCK.measures[:4], replace(MEDIAN, statement=STATEMENT))),
         lambda: replace(
