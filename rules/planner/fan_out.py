@@ -32,7 +32,7 @@ from rules.planner.public_query import NO_READER
 from rules.planner.public_rows import PublicTables
 from rules.refusal import NotAllowed, TooComplex
 from rules.sql.limits import check_size
-from rules.values import domain
+from rules.values.domain import Values
 from rules.values.expression import Apply, Column, Expression, conjuncts, ids_in
 from rules.values.types import have_one_equality
 
@@ -142,10 +142,23 @@ def _most_with_one_image(known: KnownRows, computed: Expression) -> int:
     """The most rows with one value of an expression: all that its values do not tell apart may have the same."""
     places = [place for place, column in enumerate(known.facts.columns) if column.id in ids_in(computed)]
     values = Counter(tuple(row[place].text for place in places) for row in known.rows)
-    images = domain.number_of_items(computed.domain, len(values))
-    if images is None or not images:
+    images = _images(computed)
+    if not 0 < images <= len(values):
         return len(known.rows)
-    return max(values.values(), default=1) * (len(values) - images + 1)
+    return max(values.values()) * (len(values) - images + 1)
+
+
+def _images(computed: Expression) -> int:
+    """How many values an expression has over all rows; 0 where its domain may have more than they make."""
+    match computed:
+        case Column(domain=Values(items=items)):
+            return len(items)
+        case Apply(name=name, arguments=(argument, *rest), domain=Values(items=items)) if name in _ONE_BY_ONE:
+            return len(items) if _images(argument) and not ids_in(*rest) else 0
+    return 0
+
+
+_ONE_BY_ONE = frozenset(("cast", "date_trunc", "to_char", "within"))  # each value of a list becomes one of another
 
 
 def _is_whole(node: Node) -> bool:

@@ -70,8 +70,16 @@ DAYS = "generate_series(date '2025-12-01', date '2025-12-31', interval '1 day') 
         (f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at >= day", 31),
         (f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON amount < 9 AND day::date = '2025-12-03'", 1),
         (
-            f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at::date = greatest(day::date, '2025-12-03')",
-            3,
+            f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at::date = greatest(day::date, '2025-12-30')",
+            31,
+        ),
+        (
+            f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON ordered_at::date = CASE WHEN day > '2025-12-09' THEN date '2025-12-01' ELSE day::date END",
+            31,
+        ),
+        (
+            f"SELECT day, count(id) FROM {DAYS} LEFT JOIN orders ON date_trunc('week', ordered_at) = date_trunc('week', day)",
+            27,
         ),
     ],
 )
