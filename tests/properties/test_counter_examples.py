@@ -34,6 +34,25 @@ class Case:
         return load_policy(text + tables.RULES[tables.RULES.index("budget:") :], "rules.yaml", {"DATABASE": "lab"})
 
 
+def a_way(child: str, parent: str, how: str, refusal: str, *, visits: str, items: str, leave: str) -> Case:
+    """Items that belong to a person by way of a visit, whose key is of one type and what they name it by of another."""
+    return Case(
+        f"a way to a unit by {child} = {parent}{', ' * bool(how)}{how}",
+        f"""
+        CREATE TABLE people (id integer PRIMARY KEY);
+        CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
+        CREATE TABLE items (visit_id {child});
+        INSERT INTO people VALUES (5), (6);
+        INSERT INTO visits VALUES {visits} ON CONFLICT DO NOTHING;
+        INSERT INTO items VALUES {items}
+        """,
+        f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
+        "SELECT count(*) FROM items",
+        f"{leave}DELETE FROM people WHERE id = 5",
+        refusal,
+    )
+
+
 NUMERIC = """
 CREATE TABLE people (id numeric PRIMARY KEY);
 CREATE TABLE visits (person_id numeric, kind text);
@@ -322,21 +341,13 @@ CASES = (
         )
     ),
     *(
-        Case(
-            f"a way to a unit by {child} = {parent}",
-            f"""
-            CREATE TABLE people (id integer PRIMARY KEY);
-            CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
-            CREATE TABLE items (visit_id {child});
-            INSERT INTO people VALUES (5), (6); INSERT INTO visits VALUES (1, 5), ('NaN', 6), (2, NULL);
-            INSERT INTO items VALUES {rows}
-            """,
-            f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
-            "SELECT count(*) FROM items",
-            "DELETE FROM items WHERE visit_id = 1; DELETE FROM visits WHERE id = 1; DELETE FROM people WHERE id = 5",
-            refusal,
+        a_way(
+            child, parent, "", refusal,
+            visits="(1, 5), ('NaN', 6), (2, NULL)",
+            items=items,
+            leave="DELETE FROM items WHERE visit_id = 1; DELETE FROM visits WHERE id = 1; ",
         )
-        for child, parent, rows, refusal in (
+        for child, parent, items, refusal in (
             ("numeric", "float8", "(1), (1e400)", "or to none"),  # 1e400 is no double
             ("float8", "numeric", "(1), ('NaN')", "or to none"),
             ("float8", "float4", "(1), (1e300), ('NaN')", ""),
@@ -345,21 +356,12 @@ CASES = (
         )
     ),
     *(
-        Case(
-            f"a way to a unit by {child} = {parent}, with blanks",
-            f"""
-            CREATE TABLE people (id integer PRIMARY KEY);
-            CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
-            CREATE TABLE items (visit_id {child});
-            INSERT INTO people VALUES (5), (6);
-            INSERT INTO visits VALUES ('a', 5), ('b', 6), ('a ', 6) ON CONFLICT DO NOTHING;
-            INSERT INTO items VALUES ('a'), ('a '), ('a'), ('b')
-            """,
-            f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
-            "SELECT count(*) FROM items",
-            "DELETE FROM items USING visits AS v WHERE v.id = visit_id AND v.person_id = 5; "
-            "DELETE FROM visits WHERE person_id = 5; DELETE FROM people WHERE id = 5",
-            refusal,
+        a_way(
+            child, parent, "with blanks", refusal,
+            visits="('a', 5), ('b', 6), ('a ', 6)",
+            items="('a'), ('a '), ('a'), ('b')",
+            leave="DELETE FROM items USING visits AS v WHERE v.id = visit_id AND v.person_id = 5; "
+            "DELETE FROM visits WHERE person_id = 5; ",
         )
         for child, parent, refusal in (
             ("character(3)", "varchar(3)", "belong to two units"),  # is compared as character(n)
@@ -373,21 +375,11 @@ CASES = (
         )
     ),
     *(
-        Case(
-            f"a way to a unit by {child} = {parent}, which is another moment by another clock",
-            f"""
-            CREATE TABLE people (id integer PRIMARY KEY);
-            CREATE TABLE visits (id {parent} PRIMARY KEY, person_id integer);
-            CREATE TABLE items (visit_id {child});
-            INSERT INTO people VALUES (5), (6);
-            INSERT INTO visits VALUES ('2024-01-01 00:00+01', 5), ('2024-01-02 00:00+01', 6);
-            INSERT INTO items VALUES ('2024-01-01'), ('2024-01-02')
-            """,
-            f"{VISITS}  items: {{unit: visit_id -> visits.id, rows_per_unit: 2}}\n",
-            "SELECT count(*) FROM items",
-            "DELETE FROM items WHERE visit_id = '2024-01-01'; DELETE FROM visits WHERE person_id = 5; "
-            "DELETE FROM people WHERE id = 5",
-            refusal,
+        a_way(
+            child, parent, "which is another moment by another clock", refusal,
+            visits="('2024-01-01 00:00+01', 5), ('2024-01-02 00:00+01', 6)",
+            items="('2024-01-01'), ('2024-01-02')",
+            leave="DELETE FROM items WHERE visit_id = '2024-01-01'; DELETE FROM visits WHERE person_id = 5; ",
         )
         for child, parent, refusal in (
             ("date", "timestamptz", "belong to two units"),
