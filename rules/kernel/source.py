@@ -114,7 +114,8 @@ class Columns:
         if factors:
             self.has_products = True
             product = " * ".join(factor.sql(self.summand(factor.summand)) for factor in factors)
-            return clamped(product, summand.lattice)
+            steps = _steps(summand, factors)
+            return clamped(f"({product} + {steps // 2}) / {steps}" if steps > 1 else product, summand.lattice)
         return self.read(summand.expression, summand.wrap(is_stored=self._rows.is_stored(summand.expression)))
 
     def condition(self, expression: Expression) -> str:
@@ -222,22 +223,39 @@ class Factor:
     sign: int = 1
 
     @property
-    def reach(self) -> int:
+    def _ends(self) -> tuple[int, int]:
         lattice = self.summand.lattice
-        return max(1, *(abs(self.constant + self.sign * end) for end in (lattice.low, lattice.high)))
+        return self.constant + self.sign * lattice.low, self.constant + self.sign * lattice.high
+
+    @property
+    def reach(self) -> int:
+        return max(1, *map(abs, self._ends))
+
+    @property
+    def least(self) -> int:
+        return min(self._ends)
 
     def sql(self, name: str) -> str:
         return f"({self.constant} {'+' if self.sign > 0 else '-'} {name})" if self.constant else name
 
 
 def factors_of(summand: Summand, is_stored: Callable[[Expression], bool]) -> tuple[Factor, ...]:
-    """Factors whose product is the summand's integer before its last clamp; none where it is no product that fits."""
+    """Factors whose product is the summand's integer before its last clamp; none where it is no product that fits.
+
+    In coarser steps than the product has, it is rounded by a division of integers, which rounds as PostgreSQL rounds a
+    numeric where no factor is below zero.
+    """
     factors = _factors(summand.expression, is_stored)
     if not 1 < len(factors) <= _MOST:
         return ()
-    step = prod(factor.summand.lattice.step for factor in factors)
-    fits = step == summand.lattice.step and prod(factor.reach for factor in factors) < LARGEST
-    return factors if fits else ()
+    steps = _steps(summand, factors)
+    is_whole = steps == 1 or (steps.denominator == 1 and min(factor.least for factor in factors) >= 0)
+    return factors if is_whole and max(steps, prod(factor.reach for factor in factors)) < LARGEST else ()
+
+
+def _steps(summand: Summand, factors: Sequence[Factor]) -> Fraction:
+    """How many steps of the product are one of the summand."""
+    return summand.lattice.step / prod(factor.summand.lattice.step for factor in factors)
 
 
 def _factors(expression: Expression, is_stored: Callable[[Expression], bool]) -> tuple[Factor, ...]:

@@ -2,7 +2,7 @@
 
 python -m tests.bench.inner                       # some minutes
 python -m tests.bench.inner --scale 1 --pairs 5   # six million lines
-python -m tests.bench.inner --scale 0.01 --pairs 1
+python -m tests.bench.inner --scale 0.01 --pairs 1 --questions Q1,Q9
 
 Prints, for each question, the seconds of the plain query, those of all inner statements of its plan, and the median of
 the ratios of pairs that run one after the other. A question that takes too long is told, and has no ratio.
@@ -10,6 +10,7 @@ the ratios of pairs that run one after the other. A question that takes too long
 
 import argparse
 import os
+import re
 from statistics import median
 from time import perf_counter
 
@@ -39,7 +40,10 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.1, help="of TPC-H: 1 is six million lines (default: 0.1)")
     parser.add_argument("--seconds", type=int, default=120, help="that a statement may take (default: 120)")
     parser.add_argument("--pairs", type=int, default=3, help="plain and inner, one after the other (default: 3)")
+    parser.add_argument("--questions", help="the only ones that are asked, as Q1,Q9")
     given = parser.parse_args()
+    wanted = given.questions and given.questions.split(",")
+    asked = [question for question in tpch.TPCH if not wanted or re.split("[ ,]", question.name)[0] in wanted]
     cluster = Cluster.start()
     try:
         with psycopg.connect(cluster.dsn(), autocommit=True) as connection:
@@ -50,7 +54,7 @@ def main() -> None:
             connection.execute(f"{PINNED}; SET statement_timeout = '{given.seconds}s'")
             lab = Lab(connection, catalog_of(cluster.dsn("tpch")))
             print(f"scale {given.scale:g}, {os.cpu_count()} cores")
-            _report([_measured(lab, question, given.pairs) for question in tpch.TPCH])
+            _report([_measured(lab, question, given.pairs) for question in asked])
     finally:
         cluster.stop()
 

@@ -66,7 +66,7 @@ POOLS: dict[str, tuple[str | None, ...]] = {
     "at": ("2024-02-29 23:59:59.999999", "2024-03-01", "294276-12-31", "4713-01-01 BC", "infinity", "-infinity", None),
     "tz": ("2024-03-31 01:30+00", "2024-10-27 01:30:00.000001+00", "294276-12-31", "infinity", "-infinity", None),
     "ok": ("true", "false", None),
-    "p": ("0", "0.01", "5.00", "-3.25", "9999.99", "-9999.99", "NaN", None),
+    "p": ("0", "0.01", "0.05", "5.00", "-3.25", "9999.99", "-9999.99", "NaN", None),
 }  # fmt: skip
 IDS = {name: number for number, name in enumerate(COLUMNS, start=1)}
 

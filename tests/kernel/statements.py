@@ -42,6 +42,15 @@ SUMMANDS = (
         computed("({0} * {1})", computed("({0} * {1})", _PRICE, _SHARE), computed("({0} + {1})", _ONE, _PRICE)),
         Lattice(Fraction(1, 10**6), -3000, 2**30),
     ),
+    *(  # in coarser steps than their products have
+        Summand(computed("({0} * {1})", factor, computed("({0} - {1})", _ONE, _SHARE)), Lattice(step, low, 2**30))
+        for factor, step, low in (
+            (_SHARE, Fraction(1, 10**3), 0),
+            (_SHARE, Fraction(1, 10**2), 1),
+            (_SHARE, Fraction(1), -3),
+            (_PRICE, Fraction(1, 10**3), -1800),
+        )
+    ),
 )
 PIVOTS: tuple[tuple[Expression, ...], ...] = (
     (is_true("a", "{0} = 1"), is_true("a", "{0} > 0"), TRUE),  # which do not exclude each other

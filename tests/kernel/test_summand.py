@@ -94,3 +94,17 @@ def test_a_sum_of_nothing_but_zeros_has_noise() -> None:
     zero = Summand(column("s"), Lattice(Fraction(1), 0, 0))
     found = bounded(rows_of_facts(), (), (Sum(zero), Sum(zero, centred=True), Units(), Count()), rows_per_unit=2)
     assert all(measure.sensitivity.l1 >= 1 for measure in found.measures)
+
+
+def test_products_are_computed_of_integers_in_coarser_steps_too() -> None:
+    share = clamped("p", "0.00", "0.10")
+    for step, low, known in (
+        (4, "0.00", True),
+        (2, "0.00", True),
+        (0, "0.00", True),
+        (2, "-0.10", False),
+        (5, "0.00", False),
+    ):
+        product = computed("({0} * {1})", share, clamped("p", low, "0.10"))
+        asked = Summand(product, Lattice(Fraction(1, 10**step), -100, 100))
+        assert bool(factors_of(asked, lambda _: True)) == known, (step, low)
