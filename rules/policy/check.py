@@ -24,8 +24,8 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
         table = catalog.find_table(table_name(text))
         path = dotted(("tables", text))
         if table is None:
-            names = sorted(str(table.name) for table in catalog.tables)
-            findings.append(error(path, "no such table in the database", nearest(text, names)))
+            others = (str(other.name) for other in catalog.tables if policy.find_table(other.name) is None)
+            findings.append(error(path, "no such table in the database", nearest(text, sorted(others))))
         elif rules.view:
             findings.extend(_view(path, table))
         elif rules.public:
@@ -178,11 +178,11 @@ def _path_to_unit(path: str, table: Table, rules: TableRules, policy: Policy, ca
         yield error(path, "a protected table needs a unit", hint)
         return
     step = rules.unit_step()
-    column = table.find_column(step.column)
     here = f"{path}.unit"
-    if column is None:
+    if (column := table.find_column(step.column)) is None:
         names = sorted(column.name for column in table.columns)
-        yield error(here, f'{table.name} has no column "{step.column}"', nearest(step.column, names))
+        hint = 'write "order_id -> orders.id"' if ">" in step.column else nearest(step.column, names)
+        yield error(here, f'{table.name} has no column "{step.column}"', hint)
         return
     if column.unreadable:
         yield error(here, f'"{step.column}" {column.unreadable}', column.made_readable)

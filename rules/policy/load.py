@@ -31,15 +31,16 @@ GONE = {
     "max_faults": "a failure that a row can have caused now stops an analyst until noisegate ledger forgive: "
     "take the line out",
 }
+_KEYS = 'keys with their values, as "key: value", each on a line of its own'
 WORDS = {
     "missing": "this key is required",
     "extra_forbidden": "unknown key",
     "string_type": "must be a text",
     "string_too_short": "is too short",
-    "dict_type": "must be a list of keys, each on a line of its own",
-    "model_type": "must be a list of keys, each on a line of its own",
+    "dict_type": f"must be {_KEYS}",
+    "model_type": f"must be {_KEYS}",
     "tuple_type": "must be a list, as [a, b, c]",
-    "too_short": "must be a list of at least {min_length}",
+    "too_short": "must have at least {min_length}",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -146,7 +147,7 @@ def _problem(details: ErrorDetails, source: Source) -> Problem:
     if path[-1:] in (("lower",), ("upper",)) and path != details["loc"]:  # each alternative complains
         return Problem(source.line(path), dotted(path), "must be a number, or a date or a time, as 2027-01-31")
     if kind == "model_type" and (bare := _bare_words(path)):
-        must = f"must be {' or '.join(bare)}, or a list of keys, each on a line of its own"
+        must = f"must be {' or '.join(bare)}, or {_KEYS}"
         close = get_close_matches(str(details["input"]), bare, n=1)
         return Problem(source.line(path), dotted(path), must, f'did you mean "{close[0]}"?' if close else "")
     said = WORDS.get(kind, "").format_map(context)

@@ -71,6 +71,7 @@ def test_a_sound_policy_has_no_error_and_no_warning() -> None:
     ("old", "new", "complaint"),
     [
         ("  orders:", "  order:", 'tables.order: no such table in the database (did you mean "orders"?)'),
+        ("order_id -> orders.id", "order_id > orders.id", '"order_id > orders.id" (write "order_id -> orders.id")'),
         ("{amount:", "{amuont:", 'orders has no such column (did you mean "amount"?)'),
         ("unit: customer_id", "unit: customer", 'orders has no column "customer"'),
         ("unit: customers.id", "unit: customer.id", 'a column of the database (did you mean "customers.id"?)'),
@@ -93,6 +94,10 @@ def test_what_cannot_be_kept_is_an_error(old: str, new: str, complaint: str) -> 
     assert old in RULES
 
     assert complaint in errors(RULES.replace(old, new, 1))
+
+
+def test_no_table_is_suggested_that_has_rules_already() -> None:
+    assert "did you mean" not in errors(RULES.replace("  orders:", "  customers2: {unit: id}\n  orders:", 1))
 
 
 def test_bounds_that_are_chosen_are_told_with_their_price() -> None:

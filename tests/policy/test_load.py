@@ -156,7 +156,7 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         (
             "products: public",
             "products: publik",
-            "rules.yaml:18: tables.products: must be public or view, or a list of keys",
+            "rules.yaml:18: tables.products: must be public or view, or keys with their values",
         ),
         ("  per: month", "  per: month\n  per: day", "rules.yaml:23: budget.per: this key is repeated"),
         ("${NOISEGATE_DATABASE}", "${NOISEGATE_DATABSE}", "the variable NOISEGATE_DATABSE is not set"),
@@ -198,7 +198,7 @@ def test_a_bound_of_the_wrong_kind_is_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("values", "complaint"),
-    [("[]", ": must be a list of at least 1"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
+    [("[]", ": must have at least 1"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
 )
 def test_a_list_of_values_without_one_is_told_once(values: str, complaint: str) -> None:
     said = complaints(GOOD.replace("lower: 0, upper: 500.50", f"values: {values}"))
