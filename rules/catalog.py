@@ -49,6 +49,7 @@ class Column:
     deterministic: bool = True  # of its collation
     comment: str | None = None
     pending: bool = False  # of a unique index, with a NOT NULL that is NOT VALID
+    checks: "tuple[Check, ...]" = ()  # of its domains, where its name is VALUE
 
     @property
     def unreadable(self) -> str:

@@ -1,4 +1,4 @@
-"""Read valid CHECK constraints of a column: bounds of numbers, dates and timestamps, lists of numbers and texts.
+"""Read valid CHECK constraints of a column and of its domain: bounds, and lists of values.
 
 NaN passes x >= 0 and infinity is a date: the kernel's clamp sees to both, so that this is no more than advice. A CHECK
 holds too where it is NULL, so only comparisons of the column with constants say something: of a value that is not NULL
@@ -24,16 +24,16 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 def bounds_of_checks(table: Table, column: Column, sql_type: Type) -> Domain:
-    """Return what the table's CHECKs prove of one column. NULL passes every CHECK, so nullability stays."""
+    """Return what the CHECKs of table and domain prove of one column. NULL passes all of them, so nullability stays."""
     held: Domain = ANYTHING
     is_known = sql_type.is_number or sql_type.is_time or sql_type.kind == "text"
-    if not is_known or sql_type.base in ("bpchar", "name") or table.has_children:
+    if not is_known or sql_type.base in ("bpchar", "name"):
         return held
-    for check in table.checks:
-        if check.proves and column.name in check.columns:
-            condition = _read(check.definition)
-            allowed = None if condition is None else _passing_domain(condition, column.name, sql_type)
-            held = domain.intersect(held, allowed) if allowed is not None else held
+    own = (check for check in table.checks if column.name in check.columns and not table.has_children)
+    for name, check in (*((column.name, check) for check in own), *(("value", check) for check in column.checks)):
+        condition = _read(check.definition) if check.proves else None
+        allowed = None if condition is None else _passing_domain(condition, name, sql_type)
+        held = domain.intersect(held, allowed) if allowed is not None else held
     return held
 
 

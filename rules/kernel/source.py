@@ -250,7 +250,8 @@ def factors_of(summand: Summand, is_stored: Callable[[Expression], bool]) -> tup
         return ()
     steps = _steps(summand, factors)
     is_whole = steps == 1 or (steps.denominator == 1 and min(factor.least for factor in factors) >= 0)
-    return factors if is_whole and max(steps, prod(factor.reach for factor in factors)) < LARGEST else ()
+    fits = steps < LARGEST and prod(factor.reach for factor in factors) < LARGEST
+    return factors if is_whole and fits else ()
 
 
 def _steps(summand: Summand, factors: Sequence[Factor]) -> Fraction:

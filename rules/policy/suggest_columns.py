@@ -88,7 +88,8 @@ def column_line(column: Column, table: Table, bounds: str | None = None, *, of_u
 def _rest_of_line(column: Column, table: Table) -> str:
     """Return what follows a column's name: what is known of it, or what is asked."""
     kind, type_name = kind_of(column.type), column.type.sql
-    checked = [check.definition for check in table.checks if column.name in check.columns and check.proves]
+    own = (check for check in table.checks if column.name in check.columns)
+    checked = [check.definition for check in (*own, *column.checks) if check.proves]
     by_check = f", unless this CHECK says enough: {checked[0].removeprefix('CHECK ')}" if checked else ""
     computed = ", computed from other columns" if column.generated == "s" else ""
     if column.type.labels:
@@ -117,8 +118,9 @@ def _listed(column: Column, table: Table) -> list[str]:
         >>> _listed(sex, Table(TableName("public", "people"), "table", (sex,), checks=(check,)))
         ['f', 'm']
     """
-    for check in table.checks:
-        match = _IS_ONE_OF.fullmatch(check.definition) if check.proves and check.columns == (column.name,) else None
+    own = (check for check in table.checks if check.columns == (column.name,))
+    for check in (*own, *column.checks):
+        match = _IS_ONE_OF.fullmatch(check.definition) if check.proves else None
         if match is not None:
             texts = [text.replace("''", "'") for text in _TEXT.findall(match[1])]
             return texts if len(texts) <= _MOST_LISTED else []

@@ -6,7 +6,7 @@ flags as they stand now; here rows only become values.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -31,6 +31,7 @@ from rules.catalog import (
     TableName,
     TypeName,
 )
+from rules.frozen import replace
 
 Rows = Sequence[tuple[Any, ...]]
 Value = TypeVar("Value")
@@ -73,7 +74,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         encoding,
         tables=_tables(
             await ask(queries.TABLES),
-            columns=_grouped((row[0], _column(types, *row[1:])) for row in await ask(queries.columns(version))),
+            columns=_grouped((row[0], _column(types, checks, *row[1:])) for row in await ask(queries.columns(version))),
             keys=_grouped((row[0], _key(*row[1:])) for row in await ask(queries.KEYS)),
             foreign_keys=_grouped((row[0], _foreign_key(*row[1:])) for row in await ask(queries.foreign_keys(version))),
             checks=checks,
@@ -183,8 +184,24 @@ def _tables(
     )
 
 
-def _column(types: Mapping[int, CatalogType], name: str, oid: int, sql: str, modifier: int, *rest: Any) -> Column:
-    return Column(name, _type_name(types, oid, sql, modifier), *rest)
+def _column(
+    types: Mapping[int, CatalogType],
+    checks: Mapping[int, tuple[Check, ...]],
+    name: str,
+    oid: int,
+    sql: str,
+    modifier: int,
+    *rest: Any,
+) -> Column:
+    of_domains = tuple(check for domain in _domains_of(types, oid) for check in checks.get(domain, ()))
+    return replace(Column(name, _type_name(types, oid, sql, modifier), *rest), checks=of_domains)
+
+
+def _domains_of(types: Mapping[int, CatalogType], oid: int) -> Iterator[int]:
+    """Yield a domain, and those that it is made of."""
+    while types[oid].kind == "d":
+        yield oid
+        oid = types[oid].underneath
 
 
 def _key(name: str, columns: list[str], primary: bool, constraint: bool, proves: bool) -> Key:
