@@ -38,6 +38,7 @@ _NOTHING = Fraction(0)
 _FINE_BINARY = 2**20  # steps between the bounds of a double
 _FINE_DECIMAL = 10**6  # and of a numeric whose scale nobody knows
 _DIGITS = 12
+_FINEST_BINARY, _FINEST_DECIMAL = Fraction(1, 2**200), Fraction(1, 10**60)  # which are printed with as many digits
 
 DIGITS = 16
 _SEEN = {"integer": "({0}) IS NOT NULL", "numeric": "(({0}) <> 'NaN') IS TRUE", "float": "(({0}) <> 'NaN') IS TRUE"}
@@ -146,12 +147,17 @@ def find_lattice(
         >>> find_lattice(Fraction(0), Fraction("99.995"), Fraction("0.01"), rows=40, binary=False)
         Lattice(step=Fraction(1, 100), low=0, high=9999)
     """
-    chosen = _binary_step(high - low) if binary else _decimal_step(high - low, step)
+    finest = chosen = _binary_step(high - low) if binary else _decimal_step(high - low, step)
     limit = min(LARGEST, MOST_SENSITIVE // (2 * max(rows, 1)))
     while max(abs(low), abs(high)) / chosen > limit or summed / chosen >= _LARGEST_SUMMED:
         chosen *= 2 if binary else 10
     first, last = ceil(low / chosen), floor(high / chosen)
-    return Lattice(chosen, first, last) if first <= last else None
+    if first <= last:
+        return Lattice(chosen, first, last)
+    if step is not None and chosen == finest:
+        return None
+    nearest = round((low + high) / 2 / chosen)  # narrow bounds so far from zero that a step is wider than they are
+    return Lattice(chosen, nearest, nearest)
 
 
 @lru_cache(maxsize=1024)
@@ -168,6 +174,8 @@ def _binary_step(width: Fraction) -> Fraction:
     step = Fraction(1, 2**40)
     while step * _FINE_BINARY * 2 <= width:
         step *= 2
+    while step > _FINEST_BINARY and 0 < width < step * _FINE_BINARY:
+        step /= 2
     return step
 
 
@@ -179,6 +187,8 @@ def _decimal_step(width: Fraction, step: Fraction | None) -> Fraction:
     chosen = Fraction(1, 10**_DIGITS)
     while chosen * _FINE_DECIMAL * 10 <= width:
         chosen *= 10
+    while chosen > _FINEST_DECIMAL and 0 < width < chosen * _FINE_DECIMAL:
+        chosen /= 10
     return chosen
 
 
@@ -196,7 +206,7 @@ def spread_of_one(name: str, argument: Expression, tested: Expression, binding: 
     parts = (Values(x), Sum(x, centred=True), Products(x, x))
 
     def output(numbers: tuple[int, ...]) -> Output:
-        return Statistic(OF_ONE[name], numbers[0], _spread(x, numbers[1], numbers[2]), DIGITS)
+        return Statistic(OF_ONE[name], numbers[0], _spread(x, numbers[1], numbers[2]), DIGITS + 2 * _zeros(x))
 
     return Recipe(parts, output, FLOAT8 if argument.type.kind == "float" else NUMERIC)
 
@@ -212,6 +222,7 @@ def spread_of_two(
     if name == "regr_count":
         return Recipe((count,), lambda numbers: Count(numbers[0]), INT8)
     parts = (count, Sum(x, centred=True), Products(x, x), Sum(y, centred=True), Products(y, y), Products(x, y))
+    digits = DIGITS + 2 * (_zeros(x) + _zeros(y)) + _digits_of_slope(y.lattice, x.lattice)
 
     def output(numbers: tuple[int, ...]) -> Output:
         rows_at, x_total, x_squares, y_total, y_squares, products = numbers
@@ -219,12 +230,23 @@ def spread_of_two(
             name,
             rows_at,
             _spread(x, x_total, x_squares),
-            DIGITS,
+            digits,
             _spread(y, y_total, y_squares),
             Moment(products, x.lattice.step * y.lattice.step / 4),
         )
 
     return Recipe(parts, output, FLOAT8)
+
+
+def _zeros(summand: Summand) -> int:
+    """Zeros after the point with which the distance of its bounds begins."""
+    width = summand.lattice.step * summand.lattice.width
+    return len(str(floor(1 / width))) - 1 if width < 1 else 0
+
+
+def _digits_of_slope(y: Lattice, x: Lattice) -> int:
+    """Zeros after the point with which a slope begins where x moves further than y."""
+    return len(str(ceil(x.step * x.width / (y.step * y.width)))) - 1
 
 
 def _summand(argument: Expression, tested: Expression, binding: Binding, rows: int, name: str) -> Summand:

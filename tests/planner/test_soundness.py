@@ -10,6 +10,7 @@ from rules.aggregates.sums import find_lattice
 from rules.catalog import Key
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.exponential_choice import choose
+from rules.mechanisms.noised_outputs import Statistic
 from rules.mechanisms.release_plan import Choice, Measure, PrivateGroups, PublicGroups, Quantile
 from rules.refusal import NotAllowed, NotSupported
 from rules.release.release import draw, release
@@ -99,6 +100,37 @@ def test_03_bounds_are_rounded_inward() -> None:
     lattice = find_lattice(Fraction("0.004"), Fraction("99.996"), Fraction("0.01"), 1, binary=False)
     assert lattice is not None
     assert (lattice.low, lattice.high) == (1, 9999)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("width", ["1e-30", "1e-9", "0.000001", "1", "1e15"])
+def test_03_narrow_bounds_have_as_many_steps_as_wide_ones(width: str, binary: bool) -> None:
+    lattice = find_lattice(Fraction(0), Fraction(width), None, 1, binary=binary)
+    assert lattice is not None
+    assert lattice.high - lattice.low >= 10**5
+
+
+@pytest.mark.parametrize("step", ["0.01", None])
+def test_03_narrow_bounds_far_from_zero_have_a_step_between_or_beside_them(step: str | None) -> None:
+    """A thousand million rows of them have room in a sum, so that a step is wider than the bounds are."""
+    low, high = Fraction(10**15 + 1), Fraction(10**15 + 1001)
+    lattice = find_lattice(low, high, None if step is None else Fraction(step), 1, binary=False, summed=high)
+    assert lattice is not None
+    for end in (lattice.low, lattice.high):
+        assert abs(end * lattice.step / low - 1) < 1e-9
+
+
+def test_03_bounds_without_any_value_have_no_lattice() -> None:
+    assert find_lattice(Fraction("0.2"), Fraction("0.8"), Fraction(1), 1, binary=False) is None
+
+
+@pytest.mark.parametrize(
+    "number", ["stddev(amount / 1e12)", "var_pop(amount / 1e12)", "regr_slope(amount / 1e12, amount * 1e9)"]
+)
+def test_03_statistics_of_tiny_numbers_are_told_to_as_many_digits(planner: Planner, number: str) -> None:
+    (output,) = planner.block(f"SELECT {number} FROM orders").outputs
+    assert isinstance(output, Statistic)
+    assert output.digits >= 16 + 9
 
 
 def test_04_large_bounds_take_a_coarser_step_instead_of_overflowing(planner: Planner) -> None:

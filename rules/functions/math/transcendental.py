@@ -1,6 +1,7 @@
 """Roots, powers, logarithms and angles: where PostgreSQL would report an error, or an overflow, they are NULL."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 from rules.functions.function import EvalContext, Operands, function, function_of_name
@@ -59,7 +60,8 @@ def _inside(base: Expression, exponent: Fraction, largest: Fraction) -> Expressi
     sql = f"CASE WHEN {{0}} BETWEEN {{1}} AND {{2}} THEN {inner} END"
     bounds = (constant(low, base.type), constant(reach, base.type), constant(1 / reach, base.type))
     small = domain.range_of(domain.intersect(domain.range_of(base.domain), Range(low, reach)))
-    raised = _raised(small, exponent) if exponent.denominator == 1 and exponent >= 0 else Range()
+    is_whole = exponent.denominator == 1 and exponent >= 0
+    raised = _raised(small, exponent) if is_whole else _rooted(base, exponent)
     return Apply("power", sql, (base, *bounds, constant(exponent, base.type)), base.type, raised, nullable=True)
 
 
@@ -76,6 +78,35 @@ def _raised(bounds: Range, exponent: Fraction) -> Range:
         image = interval_arithmetic.multiply(image, bounds)
     low = Fraction(0) if exponent % 2 == 0 and (image.low is None or image.low < 0) else image.low
     return Range(_outward(low, -1), _outward(image.high, 1))
+
+
+def _rooted(base: Expression, exponent: Fraction) -> Range:
+    """The range of a root, or of an inverse, of numbers that are not below zero."""
+    bounds = domain.range_of(base.domain)
+    if bounds.low is None or bounds.low < 0:
+        return Range()
+    if exponent > 0:
+        return _between(lambda number: math.pow(number, exponent), bounds.low, bounds.high)
+    return _between(lambda number: math.pow(number, exponent), bounds.high, _least_above_zero(base))
+
+
+def _least_above_zero(expression: Expression) -> Fraction | None:
+    """The least number above zero that an expression can be: that of whole numbers from 0 to 100 is 1."""
+    bounds = domain.range_of(expression.domain)
+    return bounds.low if bounds.low is not None and bounds.low > 0 else bounds.step
+
+
+def _between(rising: Callable[[Fraction], float], low: Fraction | None, high: Fraction | None) -> Range:
+    """What lies between the values of a function, with room for rounding; a value that is no double bounds nothing."""
+    first, last = _outward(_double_of(rising, low), -1), _outward(_double_of(rising, high), 1)
+    return Range(first, last) if first is None or last is None or first <= last else Range(last, first)
+
+
+def _double_of(rising: Callable[[Fraction], float], bound: Fraction | None) -> Fraction | None:
+    try:
+        return None if bound is None else Fraction(rising(bound))
+    except (OverflowError, ValueError):
+        return None
 
 
 def _outward(bound: Fraction | None, side: int) -> Fraction | None:
@@ -107,8 +138,12 @@ def _root_above(number: Fraction) -> Fraction:
 def cube_root(operands: Operands, setting: EvalContext) -> Expression:
     argument = as_double(number(operands[0], setting))
     fitting = within(_double(argument), -LARGEST_FLOAT, LARGEST_FLOAT)
-    reach = Fraction(10) ** 50
-    return Apply("cbrt", "cbrt({0})", (fitting,), FLOAT8, Range(-reach, reach), nullable=True)
+    bounds = domain.range_of(fitting.domain)
+    return Apply("cbrt", "cbrt({0})", (fitting,), FLOAT8, _between(_cube_root, bounds.low, bounds.high), nullable=True)
+
+
+def _cube_root(number: Fraction) -> float:
+    return math.copysign(math.pow(abs(number), 1 / 3), number)
 
 
 def _double(expression: Expression) -> Expression:
@@ -125,14 +160,19 @@ def logarithm(name: str, operands: Operands, setting: EvalContext) -> Expression
     if len(operands) == 2:
         return _to_base(operands, setting)
     argument = as_numeric_or_float(number(operands[0], setting))
-    return Apply(name, f"{name}({{0}})", (_above_zero(argument),), argument.type.plain(), _LOGARITHMS, nullable=True)
-
-
-_LOGARITHMS = Range(Fraction(-231), Fraction(231))  # ln(10^100) = 230.26
+    fitting, logarithm_of = _above_zero(argument), math.log if name == "ln" else math.log10
+    return Apply(name, f"{name}({{0}})", (fitting,), argument.type.plain(), _logarithms(fitting, logarithm_of), True)
 
 
 def _above_zero(expression: Expression) -> Expression:
     return within(expression, Fraction(1, 10**100), Fraction(10) ** 100)
+
+
+def _logarithms(fitting: Expression, logarithm_of: Callable[[Fraction], float]) -> Range:
+    """Between those of the bounds. Whole numbers above zero are 1 at least."""
+    bounds = domain.range_of(fitting.domain)
+    least = max(filter(None, (bounds.low, bounds.step)), default=None)
+    return _between(logarithm_of, least, bounds.high)
 
 
 def _to_base(operands: Operands, setting: EvalContext) -> Expression:
@@ -141,9 +181,10 @@ def _to_base(operands: Operands, setting: EvalContext) -> Expression:
         raise NotSupported("log(b, x) needs a constant base from 2 to 1000000")
     if argument.type.kind == "float":
         raise NotSupported("log(b, x) of double precision does not exist", hint="Cast to numeric first.")
-    image = Range(Fraction(-333), Fraction(333))  # log2(10^100) = 332.2
-    arguments = (base, _above_zero(_as_numeric(argument)))
-    return Apply("log", "log({0}::numeric, {1})", arguments, NUMERIC, image, nullable=True)
+    fitting = _above_zero(_as_numeric(argument))
+    logarithm_of_base = math.log(base.value)
+    image = _logarithms(fitting, lambda number: math.log(number) / logarithm_of_base)
+    return Apply("log", "log({0}::numeric, {1})", (base, fitting), NUMERIC, image, nullable=True)
 
 
 def _as_numeric(expression: Expression) -> Expression:
@@ -157,8 +198,7 @@ def exponential(operands: Operands, setting: EvalContext) -> Expression:
     argument = as_numeric_or_float(number(operands[0], setting))
     fitting = within(argument, Fraction(-200), Fraction(200))
     bounds = domain.range_of(fitting.domain)
-    low, high = (None if bound is None else Fraction(math.exp(bound)) for bound in (bounds.low, bounds.high))
-    image = domain.intersect(Range(_outward(low, -1), _outward(high, 1)), Range(Fraction(0), Fraction(10) ** 87))
+    image = domain.intersect(_between(math.exp, bounds.low, bounds.high), Range(Fraction(0), Fraction(10) ** 87))
     return Apply("exp", "exp({0})", (fitting,), argument.type.plain(), image, nullable=True)
 
 
@@ -196,4 +236,7 @@ def direction(operands: Operands, setting: EvalContext) -> Expression:
 @function_of_name("radians", arguments=1, examples="radians(n)")
 def scaled(name: str, operands: Operands, setting: EvalContext) -> Expression:
     """degrees(x) and radians(x)."""
-    return Apply(name, f"{name}({{0}})", (safe_factor(_double(as_double(number(operands[0], setting)))),), FLOAT8)
+    fitting = safe_factor(_double(as_double(number(operands[0], setting))))
+    bounds = domain.range_of(fitting.domain)
+    image = _between(math.degrees if name == "degrees" else math.radians, bounds.low, bounds.high)
+    return Apply(name, f"{name}({{0}})", (fitting,), FLOAT8, image)
