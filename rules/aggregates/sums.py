@@ -206,7 +206,7 @@ def spread_of_one(name: str, argument: Expression, tested: Expression, binding: 
     parts = (Values(x), Sum(x, centred=True), Products(x, x))
 
     def output(numbers: tuple[int, ...]) -> Output:
-        return Statistic(OF_ONE[name], numbers[0], _spread(x, numbers[1], numbers[2]), DIGITS + 2 * _zeros(x))
+        return Statistic(OF_ONE[name], numbers[0], _spread(x, numbers[1], numbers[2]), DIGITS)
 
     return Recipe(parts, output, FLOAT8 if argument.type.kind == "float" else NUMERIC)
 
@@ -222,7 +222,6 @@ def spread_of_two(
     if name == "regr_count":
         return Recipe((count,), lambda numbers: Count(numbers[0]), INT8)
     parts = (count, Sum(x, centred=True), Products(x, x), Sum(y, centred=True), Products(y, y), Products(x, y))
-    digits = DIGITS + 2 * (_zeros(x) + _zeros(y)) + _digits_of_slope(y.lattice, x.lattice)
 
     def output(numbers: tuple[int, ...]) -> Output:
         rows_at, x_total, x_squares, y_total, y_squares, products = numbers
@@ -230,23 +229,12 @@ def spread_of_two(
             name,
             rows_at,
             _spread(x, x_total, x_squares),
-            digits,
+            DIGITS,
             _spread(y, y_total, y_squares),
             Moment(products, x.lattice.step * y.lattice.step / 4),
         )
 
     return Recipe(parts, output, FLOAT8)
-
-
-def _zeros(summand: Summand) -> int:
-    """Zeros after the point with which the distance of its bounds begins."""
-    width = summand.lattice.step * summand.lattice.width
-    return len(str(floor(1 / width))) - 1 if width < 1 else 0
-
-
-def _digits_of_slope(y: Lattice, x: Lattice) -> int:
-    """Zeros after the point with which a slope begins where x moves further than y."""
-    return len(str(ceil(x.step * x.width / (y.step * y.width)))) - 1
 
 
 def _summand(argument: Expression, tested: Expression, binding: Binding, rows: int, name: str) -> Summand:

@@ -10,7 +10,6 @@ from rules.aggregates.sums import find_lattice
 from rules.catalog import Key
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.exponential_choice import choose
-from rules.mechanisms.noised_outputs import Statistic
 from rules.mechanisms.release_plan import Choice, Measure, PrivateGroups, PublicGroups, Quantile
 from rules.refusal import NotAllowed, NotSupported
 from rules.release.release import draw, release
@@ -122,15 +121,6 @@ def test_03_narrow_bounds_far_from_zero_have_a_step_between_or_beside_them(step:
 
 def test_03_bounds_without_any_value_have_no_lattice() -> None:
     assert find_lattice(Fraction("0.2"), Fraction("0.8"), Fraction(1), 1, binary=False) is None
-
-
-@pytest.mark.parametrize(
-    "number", ["stddev(amount / 1e12)", "var_pop(amount / 1e12)", "regr_slope(amount / 1e12, amount * 1e9)"]
-)
-def test_03_statistics_of_tiny_numbers_are_told_to_as_many_digits(planner: Planner, number: str) -> None:
-    (output,) = planner.block(f"SELECT {number} FROM orders").outputs
-    assert isinstance(output, Statistic)
-    assert output.digits >= 16 + 9
 
 
 def test_04_large_bounds_take_a_coarser_step_instead_of_overflowing(planner: Planner) -> None:
