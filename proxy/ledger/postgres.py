@@ -22,14 +22,28 @@ _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # How soon a line is given up on which nobody answers; what the connection string says goes first.
 _LINE: Mapping[str, str | int] = {
     "application_name": "noisegate",
+    "client_encoding": "UTF8",
     "connect_timeout": 5,
     "tcp_user_timeout": 10_000,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
 }
-# The last one frees the ledger for other proxies, should this one vanish in the middle of a transaction.
-_SESSION = {"search_path": SCHEMA, "lock_timeout": "10s", "idle_in_transaction_session_timeout": "30s"}
+# What the role, its database or the server may say otherwise, as far as the server knows it. An idle transaction ends
+# to free the ledger for other proxies, should this one vanish in the middle of it. How long a job may take is known
+# here, and opening a long history takes as long as that is.
+_SESSION = {
+    "search_path": SCHEMA,
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "30s",
+    "idle_session_timeout": "0",
+    "statement_timeout": "0",
+    "transaction_timeout": "0",
+    "default_transaction_read_only": "off",
+}
+_SET = """
+SELECT set_config(s.name, s.value, false) FROM unnest(?::text[], ?::text[]) AS s (name, value)
+WHERE current_setting(s.name, true) IS NOT NULL"""
 
 
 class _Connection:
@@ -160,8 +174,7 @@ class LedgerDatabase:
         line = {name: value for name, value in _LINE.items() if name not in parameters}
         raw = psycopg.connect(make_conninfo(self._dsn, **line), autocommit=True)
         connection = _Connection(raw)
-        for name, value in _SESSION.items():
-            connection.execute("SELECT set_config(?, ?, false)", (name, value))
+        connection.execute(_SET, (list(_SESSION), list(_SESSION.values())))
         return connection
 
 

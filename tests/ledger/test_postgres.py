@@ -1,9 +1,11 @@
 """The ledger in PostgreSQL: made once, opened with suspicion, shared by machines."""
 
+import asyncio
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -96,6 +98,39 @@ async def test_a_lost_connection_is_replaced_and_what_was_charged_is_there(dsn: 
     receipt = await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
     await ledger.close()
     assert str(receipt.analyst.spent) == "0.6"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "idle_session_timeout = '100ms'",
+        "statement_timeout = '100ms'",
+        "transaction_timeout = '100ms'",
+        "default_transaction_read_only = on",
+        "client_encoding = 'LATIN1'",
+    ],
+)
+async def test_what_the_database_sets_for_its_sessions_stops_no_ledger(dsn: str, setting: str) -> None:
+    """A line that stands still is ended by none, nor one that waits for another proxy, and all texts can be kept."""
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        name, database = setting.split()[0], f'"{owner.info.dbname}"'
+        if owner.execute("SELECT FROM pg_settings WHERE name = %s", (name,)).fetchone() is None:
+            pytest.skip("this server has no such setting")
+        owner.execute(f"ALTER DATABASE {database} SET {setting}".encode())
+        try:
+            ledger = await PostgresLedger.open(dsn, IDENTITY)
+            owner.execute("BEGIN; LOCK TABLE noisegate_ledger.entries IN EXCLUSIVE MODE")
+            waiting = asyncio.create_task(ledger.charge(replace(charge_of("ada", "0.1"), shape="€ł"), BUDGETS))
+            await asyncio.sleep(0.3)
+            owner.execute("COMMIT")
+            await waiting
+            await asyncio.sleep(0.3)
+            await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
+            await ledger.close()
+            await spend(dsn)
+        finally:
+            owner.execute("SET default_transaction_read_only = off")
+            owner.execute(f"ALTER DATABASE {database} RESET {name}".encode())
 
 
 async def test_a_stop_holds_for_every_proxy_of_the_ledger_and_is_lifted_for_all(dsn: str) -> None:
