@@ -497,6 +497,20 @@ async def test_settings_are_those_that_inner_statements_are_written_for(engine: 
     }  # fmt: skip
 
 
+async def test_no_transaction_timeout_of_the_role_ends_a_snapshot(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """It would end it after the charge: what a statement may take is for its own time-out to say."""
+    with own_shop.connect() as owner:
+        if owner.execute("SELECT FROM pg_settings WHERE name = 'transaction_timeout'").fetchone() is None:
+            pytest.skip("this server has none")
+        owner.execute("ALTER ROLE noisegate_reader SET transaction_timeout = '300ms'")
+        try:
+            assert await run(engine, "SELECT 1 FROM pg_sleep(0.6)") == [[(b"1",)]]
+        finally:
+            owner.execute("ALTER ROLE noisegate_reader RESET ALL")
+
+
 @pytest.mark.parametrize("zone", ["Mars/Phobos", "UTC'; SELECT 1; --", ""])
 async def test_a_time_zone_that_the_real_database_does_not_know_is_told_before_anything_runs(
     engine: PostgresEngine, zone: str

@@ -64,6 +64,7 @@ COST = re.compile(rb"\(cost=[0-9.]+\.\.([0-9.]+) ")
 GRACE_SECONDS = 2  # for the server to end a statement by its own time-out before we leave it
 SHOWN = 900  # characters: pg_stat_activity has 1024 bytes
 NOT_SHOWN = re.compile(r"[^A-Za-z0-9_ .,()=<>]")  # so that nothing can end the comment
+TRANSACTIONS_END_SINCE = 170_000  # the version with a transaction_timeout
 BY_SCHEMA = ("42501", "0A000", "42P01")
 """Not permitted, not supported, not there: what the server says of these tells of the schema, and of no row."""
 
@@ -91,8 +92,8 @@ class Opening:
     settings: tuple[tuple[str, str], ...] = ()  # of the rules file, which were looked at
     reads_rows: bool = False  # in the database's own encoding; catalogs are read in UTF8
 
-    def text(self, *, prepared: bool) -> str:
-        """All but the plans; `prepared` is whether the connection has a plan of the proofs."""
+    def text(self, *, prepared: bool, version: int) -> str:
+        """All but the plans; `prepared` is whether the connection has a plan of the proofs, `version` the server's."""
         milliseconds = max(1, int(self.timeout_seconds * 1000))
         parts = [
             OPENING,
@@ -101,6 +102,8 @@ class Opening:
             f"SET LOCAL lock_timeout = {milliseconds}",
             f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds + GRACE_SECONDS * 1000}",
         ]
+        if version >= TRANSACTIONS_END_SINCE:
+            parts.append("SET LOCAL transaction_timeout = 0")  # the two before bound it; its clock may run already
         parts += [f"SET LOCAL {name} = {Literal(value).as_string()}" for name, value in self.settings]
         if self.tables:
             array = _by_oid(self.tables)
@@ -173,7 +176,7 @@ async def begin(connection: AsyncConnection[Any], opening: Opening, *, prepared:
 
 async def _begin(connection: AsyncConnection[Any], opening: Opening, *, prepared: bool) -> str:
     """One message where all goes well. Where the server refuses, a second one says whether it was for a plan."""
-    text = opening.text(prepared=prepared)
+    text = opening.text(prepared=prepared, version=connection.info.server_version)
     try:
         cursor = await connection.execute(text + opening.plans() + opening.rechecking())
     except psycopg.Error as error:
