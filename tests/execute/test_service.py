@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from proxy.engines.engine import Row
 from proxy.engines.postgres.opening import Opening
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.service import Answer
@@ -18,6 +19,7 @@ from proxy.ledger.connection import Connection
 from proxy.settings import LoadLimits
 from rules.accounting.budgets import period_of
 from rules.accounting.store import LedgerError
+from rules.kernel.statement import Bounded, Marginals, Tally
 from rules.mechanisms.draw import OpenDPNoise
 from rules.mechanisms.noised_outputs import Chosen, Count, Sum
 from rules.mechanisms.release_plan import Choice, Measure, PublicGroups, Quantile
@@ -40,7 +42,7 @@ from rules.values.time_zones import ZoneUse
 from tests.conftest import RealDatabase
 from tests.execute.desk import Desk
 from tests.execute.plans import FAULTY, FOUND, IDS, UNITS, HandPlanner, block_of, plan_of
-from tests.execute.watched_engine import WatchedEngine
+from tests.execute.watched_engine import WatchedEngine, WatchedSnapshot
 from tests.planner.planned import whole
 from tests.support.waiting import is_active, until
 from tests.support.written import WrittenService, statement_of, with_written
@@ -217,6 +219,34 @@ async def test_time_outs_and_lost_connections_are_paid_and_stop_nobody(desk: Des
     assert await desk.ledger.stops() == ()
     await desk.ask(block_of(UNITS))
     assert await desk.spent() == (7, 7)
+
+
+@pytest.mark.parametrize(
+    ("done", "undone"),
+    [
+        ("REVOKE USAGE ON SCHEMA public FROM noisegate_reader, PUBLIC", "GRANT USAGE ON SCHEMA public TO PUBLIC"),
+        ("ALTER SCHEMA public RENAME TO moved", "ALTER SCHEMA moved RENAME TO public"),
+    ],
+)
+async def test_a_dba_who_takes_away_what_a_statement_reads_stops_nobody(
+    desk: Desk, shop: RealDatabase, monkeypatch: pytest.MonkeyPatch, done: str, undone: str
+) -> None:
+    run = WatchedSnapshot.run
+
+    async def taken_away(snapshot: WatchedSnapshot, statement: Bounded | Marginals | Tally) -> Sequence[Row]:
+        owner.execute(done)
+        return await run(snapshot, statement)
+
+    monkeypatch.setattr(WatchedSnapshot, "run", taken_away)
+    with shop.connect() as owner:
+        try:
+            with pytest.raises(InnerFailure):
+                await desk.ask(block_of(UNITS))
+        finally:
+            owner.execute(undone)
+            owner.execute("GRANT USAGE ON SCHEMA public TO noisegate_reader")
+
+    assert (await desk.spent(), await desk.ledger.stops()) == ((1, 1), ())
 
 
 async def test_who_cancels_at_the_moment_of_a_fault_is_stopped_all_the_same(
