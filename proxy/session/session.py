@@ -130,6 +130,7 @@ class Session:
         self._end_if_idle()
 
     def closed(self) -> None:
+        self._is_leaving = True  # nobody is there to go on with a fresh twin
         if self._task is not None:
             self._task.cancel()
         self._relay.link.close()

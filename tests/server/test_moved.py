@@ -90,6 +90,25 @@ async def test_a_session_that_has_said_nothing_yet_goes_on(
     assert await value(client, b"SHOW application_name") == b"begun"
 
 
+@pytest.mark.parametrize("ended_by", ["the client", "an operator"])
+async def test_a_session_that_has_ended_is_not_moved(
+    client: RawClient, stage: Stage, twin_cluster: Cluster, ended_by: str
+) -> None:
+    """Nor does it leave a connection on the twin, of which there are so many as clients may come."""
+    (session,) = stage.sessions.all()
+    if ended_by == "an operator":
+        session.terminate()
+    else:
+        client.writer.transport.abort()
+    await until(lambda: session._relay.link._transport is None)
+
+    await asyncio.sleep(0.5)
+
+    assert stage.sessions.all() == []
+    with psycopg.connect(twin_cluster.dsn(DATABASE)) as owner:
+        assert owner.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'begun'").fetchall() == []
+
+
 async def test_the_unnamed_statement_is_parsed_again(client: RawClient, stage: Stage, twin_cluster: Cluster) -> None:
     await client.ask(Parse(b"", b"SELECT 41 + $1::int", (23,)), Sync())
     await seen(stage)
