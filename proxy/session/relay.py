@@ -344,5 +344,6 @@ class Relay:
         if ended.then is not None:
             ended.then(fate)
         if not self._expected and self._quiet is not None:
-            self._quiet.set_result(None)
+            if not self._quiet.done():  # whoever waited may have been cancelled, when the client left
+                self._quiet.set_result(None)
             self._quiet = None

@@ -109,6 +109,19 @@ async def test_a_session_that_has_ended_is_not_moved(
         assert owner.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'begun'").fetchall() == []
 
 
+async def test_a_client_that_leaves_while_it_waits_for_the_twin_ends_quietly(
+    client: RawClient, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.send(Query(b"SELECT pg_sleep(60); SELECT count(*) FROM public.orders"))
+    (session,) = stage.sessions.all()
+    await until(lambda: session._relay._quiet is not None)
+    client.writer.transport.abort()
+
+    await until(lambda: session._relay.link._transport is None)
+
+    assert (session._relay.is_quiet, caplog.text) == (True, "")
+
+
 async def test_the_unnamed_statement_is_parsed_again(client: RawClient, stage: Stage, twin_cluster: Cluster) -> None:
     await client.ask(Parse(b"", b"SELECT 41 + $1::int", (23,)), Sync())
     await seen(stage)
