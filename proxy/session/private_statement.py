@@ -296,9 +296,11 @@ class Private(Accuracy):
         self._running = task = asyncio.ensure_future(work)
         try:
             return await task
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Interrupted):
             current = asyncio.current_task()
-            if current is not None and current.cancelling():
+            if current is not None and current.cancelling():  # the client has left, and nobody is to be told
+                raise asyncio.CancelledError from None
+            if not task.cancelled():
                 raise
             raise Interrupted("canceling statement due to user request") from None
         finally:

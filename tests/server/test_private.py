@@ -701,6 +701,22 @@ async def test_cancel_stops_what_runs_inside(stage: Stage) -> None:
     assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
 
 
+async def test_what_a_client_left_while_it_ran_inside_comes_to_an_end(stage: Stage) -> None:
+    """It would wait for ever for a twin that nobody talks to any more."""
+    stage.service.seconds = 60
+    client = await stage.client()
+    client.send(Query(COUNT))
+    await until(lambda: stage.service.answered == 1)
+    (session,) = stage.sessions.all()
+    task = session._task
+    assert task is not None
+
+    client.writer.transport.abort()
+
+    await until(task.done)
+    assert task.cancelled()
+
+
 async def test_cancel_stops_what_runs_on_the_twin_and_only_while_it_runs(stage: Stage, twin_cluster: Cluster) -> None:
     client = await stage.client()
     (session,) = stage.sessions.all()
