@@ -200,6 +200,7 @@ class LoginHandler:
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         self._task = asyncio.get_running_loop().create_task(self._guarded(work))
+        self._task.add_done_callback(lambda _: work.close())  # it has not begun where its client left before
 
     async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         try:

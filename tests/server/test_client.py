@@ -1,14 +1,19 @@
 """One client's socket after its login: order, backpressure, failures, the end."""
 
 import asyncio
+import gc
 import json
 import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from unittest.mock import AsyncMock, create_autospec
 
 import pytest
 
+from proxy.server.accounts import Accounts
+from proxy.server.listener import Client
+from proxy.server.server_context import ServerContext
 from proxy.session.errors import fatal
 from proxy.session.interfaces import ClientPort, Login, Session
 from proxy.settings import ServerSettings
@@ -17,6 +22,7 @@ from proxy.wire import codec
 from proxy.wire.authentication import AuthenticationOk
 from proxy.wire.backend import BackendKeyData, CommandComplete, ErrorResponse, ReadyForQuery
 from proxy.wire.frontend import Flush, Query, Sync, Terminate
+from proxy.wire.startup import StartupMessage
 from rules.refusal import Unavailable
 from tests.server.bare_client import BareClient
 from tests.server.relay import Relay, eventually, running_relay
@@ -292,3 +298,23 @@ def test_shutting_down_asks_sessions_first_and_then_ends_them(stage: Stage) -> N
             assert messages[-1].sqlstate == "57P01"
         with pytest.raises(ConnectionRefusedError):
             stage.relay.socket()
+
+
+async def test_who_leaves_in_the_turn_in_which_he_came_leaves_nothing_behind(recwarn: pytest.WarningsRecorder) -> None:
+    """Strangers could fill standard error with warnings."""
+    accounts = Accounts({}, b"nobody's to guess")
+    context = ServerContext.build(
+        ServerSettings(), database="shop", accounts=accounts, tls=None, open_session=AsyncMock()
+    )
+    transport = create_autospec(asyncio.Transport, instance=True)
+    transport.get_extra_info.return_value = ("127.0.0.1", 5432)
+    client = Client(context, lambda _: None)
+    client.connection_made(transport)
+
+    client.data_received(StartupMessage({"user": "ada", "database": "shop"}).encode())
+    client.connection_lost(None)
+    await asyncio.sleep(0)
+    del client
+    gc.collect()
+
+    assert [str(warning.message) for warning in recwarn] == []
