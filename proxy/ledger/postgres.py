@@ -87,6 +87,7 @@ class LedgerDatabase:
             )
         try:
             connection = self._raw_connection()
+            _check_encoding(connection)
             connection.execute("BEGIN")
             connection.execute(f"CREATE SCHEMA {SCHEMA}")
             _run_scripts(connection, 0, self._identity)
@@ -176,6 +177,17 @@ class LedgerDatabase:
         connection = _Connection(raw)
         connection.execute(_SET, (list(_SESSION), list(_SESSION.values())))
         return connection
+
+
+def _check_encoding(connection: Connection) -> None:
+    """Statements have any character. One that cannot be kept would fail all the charges that are committed with it."""
+    (encoding,) = connection.execute("SHOW server_encoding").fetchone()
+    if encoding not in ("UTF8", "SQL_ASCII"):  # the second keeps all bytes as they come
+        raise LedgerError(
+            f"the database of the ledger has the encoding {encoding}, which lacks characters",
+            hint="Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+            reason="encoding",
+        )
 
 
 def _version(connection: Connection) -> int:

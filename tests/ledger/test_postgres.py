@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from proxy.twin.embedded import Cluster
 from rules.accounting.store import LedgerError
 from rules.refusal import AnalystStopped
 from tests.ledger.charges import BUDGETS, IDENTITY, NOON, charge_of, release_of
@@ -42,6 +43,18 @@ async def test_a_ledger_is_never_made_over_another(dsn: str) -> None:
     await spend(dsn)
     with pytest.raises(LedgerError, match="already"):
         PostgresLedger.create(dsn, IDENTITY)
+
+
+def test_a_ledger_is_only_made_where_every_text_can_be_kept(real_cluster: Cluster) -> None:
+    """A charge that cannot be kept takes all others with it that are committed at the same time."""
+    with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+        owner.execute("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(LedgerError, match="LATIN1, which lacks characters"):
+            PostgresLedger.create(real_cluster.dsn("latin"), IDENTITY)
+    finally:
+        with psycopg.connect(real_cluster.dsn(), autocommit=True) as owner:
+            owner.execute("DROP DATABASE latin WITH (FORCE)")
 
 
 async def test_a_missing_ledger_is_not_made_anew(empty_database: Callable[[], str]) -> None:
