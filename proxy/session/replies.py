@@ -33,6 +33,7 @@ from proxy.wire.frontend import (
     Describe,
     Encoded,
     Execute,
+    Flush,
     Parse,
     Query,
     Sync,
@@ -50,6 +51,7 @@ ENDS: Final[Mapping[bytes, frozenset[bytes]]] = {
     Execute.kind: frozenset({CommandComplete.kind, PortalSuspended.kind, EmptyQueryResponse.kind}),
     Sync.kind: frozenset({ReadyForQuery.kind}),
     Query.kind: frozenset({ReadyForQuery.kind}),
+    Flush.kind: frozenset(),  # a malformed one, which fails
 }
 
 ROWS: Final = frozenset({DataRow.kind, CopyOutResponse.kind, CopyData.kind, CopyDone.kind, NoticeResponse.kind})

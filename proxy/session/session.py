@@ -302,6 +302,7 @@ class Session:
             return None
 
     def _flush(self, raw: bytes) -> None:
+        Flush.decode(raw)  # one that is malformed has a reply, which is an error
         self._relay.link.write(raw)
 
     def _function_call(self, _: bytes) -> Work:

@@ -687,6 +687,15 @@ async def test_what_one_string_prepares_and_executes_is_answered(stage: Stage) -
 # Time
 
 
+async def test_a_malformed_flush_ends_its_pipeline_and_not_the_order_of_replies(stage: Stage) -> None:
+    for client in (await stage.direct_client(), await stage.client()):
+        frames = await client.ask(b"H\0\0\0\5x", Query(b"SELECT 1"), Sync())
+        assert (kinds(frames), errors(frames)[0].sqlstate) == ("EZ", "08P01")
+    (session,) = stage.sessions.all()
+    assert session.activity == "idle"
+    assert rows(await client.ask(Query(COUNT))) == [(b"42",)]
+
+
 async def test_cancel_stops_what_runs_inside(stage: Stage) -> None:
     client = await stage.client()
     stage.service.seconds = 30
