@@ -8,8 +8,9 @@ max(x − c, 0), with the c for which the sum stays what it was. It is post-proc
 alone: who computes takes them as released, for sums of cut numbers are too large.
 
 Everything here is computed from noised numbers alone, so it costs nothing. What is shown is computed in exact
-fractions, with digits fixed by the query, which tell nothing more than the numbers do. Replicates are what an answer
-might be, so their order and their digits come from doubles, which tell values apart far below the noise.
+fractions, with digits fixed by the query, and of a small statistic by itself: these tell nothing more than the numbers
+do. Replicates are what an answer might be, so their order and their digits come from doubles, which tell values apart
+far below the noise.
 """
 
 from collections.abc import Iterator, Sequence
@@ -133,9 +134,10 @@ def show(output: Output, measures: Sequence[int]) -> Text:
         case Average(digits=digits):
             return _decimal(*_average(output, measures), digits)
         case Statistic(digits=digits):
-            return _number(moments.compute(output, measures), digits)
+            return _statistic(moments.compute(output, measures), digits)
         case Estimate(digits=digits):
-            return _number(estimates.compute(output, measures), digits)
+            estimate = estimates.compute(output, measures)
+            return None if estimate is None else with_digits(estimate, digits)
         case Chosen(measure=measure, candidates=candidates):
             return candidates[measures[measure]]
         case ChosenList(measures=places, candidates=candidates):
@@ -184,14 +186,22 @@ def _decimal(numerator: int, denominator: int, digits: int) -> str:
     return f"{sign}{text[:-digits]}.{text[-digits:]}" if digits else f"{sign}{text}"
 
 
-def _number(number: Fraction | Root | None, digits: int) -> Text:
+def _statistic(number: Fraction | Root | None, digits: int) -> Text:
+    """Of a small one digits are counted from its first: a variance of nanometres is no zero."""
     match number:
         case Root(square=square, negative=negative):
+            digits += _zeros(square) // 2
             return with_digits((-1 if negative else 1) * _root(square, digits), digits)
         case Fraction():
-            return with_digits(number, digits)
+            return with_digits(number, digits + _zeros(number))
         case None:
             return None
+
+
+def _zeros(number: Fraction) -> int:
+    """Zeros after the point before the first other digit, or one more; none of zero itself."""
+    numerator = abs(number.numerator)
+    return len(str(number.denominator // numerator)) - 1 if 0 < numerator < number.denominator else 0
 
 
 def _root(square: Fraction, digits: int) -> Fraction:
@@ -238,10 +248,10 @@ def replicated(output: Output, measures: list[Matrix]) -> Matrix | None:
     return None
 
 
-def arrays(numbers: Matrix, digits: int) -> list[str]:
-    """Every row as an array in PostgreSQL's text."""
+def arrays(numbers: Matrix, digits: int, *, is_statistic: bool) -> list[str]:
+    """Every row as an array in PostgreSQL's text; of a statistic, which may be small, digits count from its first."""
     width = numbers.shape[1]
-    row = "{" + ",".join([f"%.{digits}f"] * width) + "}"
+    row = "{" + ",".join([f"%.{digits}{'e' if is_statistic else 'f'}"] * width) + "}"
     written = (row % tuple(cells) for cells in numbers.tolist())
     return [text.replace("nan", "NULL") for text in written] if np.isnan(numbers).any() else list(written)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rules.frozen import frozen
 from rules.mechanisms.distribution import Distribution
-from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Matrix, Output, Sum, Text
+from rules.mechanisms.noised_outputs import Chosen, ChosenList, Count, Matrix, Output, Statistic, Sum, Text
 from rules.mechanisms.release_plan import Bar, BarEnd, Block
 from rules.refusal import TooComplex
 from rules.release.outputs import arrays, replicated, show
@@ -153,7 +153,7 @@ class _Part:
         replicates = None if isinstance(output, Chosen | ChosenList) else replicated(output, self._matrices())
         if replicates is None or isinstance(output, Chosen | ChosenList):
             return [f"{{{','.join(map(_element, self._exactly(output, cell)))}}}" for cell in self.cells]
-        return list[Text](arrays(replicates, output.digits))
+        return list[Text](arrays(replicates, output.digits, is_statistic=isinstance(output, Statistic)))
 
     def _counts(self, output: Count, cell: Cell) -> Text:
         number, draws = cell[output.measure], self.noise[output.measure] or (0,)
