@@ -35,10 +35,14 @@ LARGEST = 2**52  # of one row: exact in a double
 _MOST_ROWS = 2**28  # of all units: so many at the ends of their bounds do not saturate a sum
 _LARGEST_SUMMED = SATURATION // _MOST_ROWS  # of one row
 _NOTHING = Fraction(0)
-_FINE_BINARY = 2**20  # steps between the bounds of a double
-_FINE_DECIMAL = 10**6  # and of a numeric whose scale nobody knows
+# Steps between the bounds of a double, and of a numeric whose scale nobody knows: so many that what rounding adds to
+# the sum of _MOST_ROWS equal rows is less than the noise of one.
+_FINE_BINARY = 2**30
+_FINE_DECIMAL = 10**9
+_SMALLEST_BINARY = Fraction(1, 2**80)
+_SMALLEST_DECIMAL = Fraction(1, 10**24)
 _DIGITS = 12
-_FINEST_BINARY, _FINEST_DECIMAL = Fraction(1, 2**200), Fraction(1, 10**60)  # which are printed with as many digits
+_MILLIONTH = Fraction(1, 10**6)
 
 DIGITS = 16
 _SEEN = {"integer": "({0}) IS NOT NULL", "numeric": "(({0}) <> 'NaN') IS TRUE", "float": "(({0}) <> 'NaN') IS TRUE"}
@@ -70,7 +74,7 @@ def clip_widely(argument: Expression, setting: EvalContext, name: str) -> Summan
     if expression.type.is_number:
         bounds, kind = _bounds(expression), expression.type.kind
         if bounds.low is None or bounds.high is None or (kind != "integer" and _is_bounded_by_type(expression, bounds)):
-            step = Fraction(1, 2**20) if kind == "float" else _power_of_ten(bounds.step) or Fraction(1, _FINE_DECIMAL)
+            step = Fraction(1, 2**20) if kind == "float" else _power_of_ten(bounds.step) or _MILLIONTH
             return Summand(_unclamped(expression), Lattice(step, -LARGEST, LARGEST))
         lattice = find_lattice(bounds.low, bounds.high, bounds.step, 1, binary=kind == "float")
         if lattice is not None:
@@ -141,15 +145,16 @@ def find_lattice(
 ) -> Lattice | None:
     """A lattice on which `rows` rows of a unit stay in range, or None when no multiple of the step fits the bounds.
 
-    `summed` is the most that one row adds to a sum, which must not saturate by the rows of a large table.
+    `summed` is the most that one row adds to a sum, which must not saturate by the rows of a large table. Where that is
+    its distance from the middle, a narrow range far from zero keeps its steps: what a double can tell limits them.
 
     Example:
         >>> find_lattice(Fraction(0), Fraction("99.995"), Fraction("0.01"), rows=40, binary=False)
         Lattice(step=Fraction(1, 100), low=0, high=9999)
     """
     finest = chosen = _binary_step(high - low) if binary else _decimal_step(high - low, step)
-    limit = min(LARGEST, MOST_SENSITIVE // (2 * max(rows, 1)))
-    while max(abs(low), abs(high)) / chosen > limit or summed / chosen >= _LARGEST_SUMMED:
+    most = min(_LARGEST_SUMMED, MOST_SENSITIVE // (2 * max(rows, 1)))
+    while max(abs(low), abs(high)) / chosen > LARGEST or summed / chosen >= most:
         chosen *= 2 if binary else 10
     first, last = ceil(low / chosen), floor(high / chosen)
     if first <= last:
@@ -171,11 +176,9 @@ def digits_of(lattice: Lattice) -> int:
 
 def _binary_step(width: Fraction) -> Fraction:
     """A power of two: division by it is exact in a double."""
-    step = Fraction(1, 2**40)
+    step = _SMALLEST_BINARY
     while step * _FINE_BINARY * 2 <= width:
         step *= 2
-    while step > _FINEST_BINARY and 0 < width < step * _FINE_BINARY:
-        step /= 2
     return step
 
 
@@ -184,11 +187,9 @@ def _decimal_step(width: Fraction, step: Fraction | None) -> Fraction:
     chosen = _power_of_ten(step)
     if chosen is not None:
         return chosen
-    chosen = Fraction(1, 10**_DIGITS)
+    chosen = _SMALLEST_DECIMAL
     while chosen * _FINE_DECIMAL * 10 <= width:
         chosen *= 10
-    while chosen > _FINEST_DECIMAL and 0 < width < chosen * _FINE_DECIMAL:
-        chosen /= 10
     return chosen
 
 

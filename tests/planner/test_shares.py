@@ -16,7 +16,7 @@ MOST = 120  # rows of a unit, each of a quantity up to 100
         (f"SELECT avg(size) FROM {BASKETS}", 2 * MOST * 100),
         (f"SELECT avg(n) FROM {BASKETS}", 2 * MOST),
         (f"SELECT avg(2 * coalesce(size, 0) + n) FROM {BASKETS}", 2 * (2 * MOST * 100 + MOST)),
-        (f"SELECT avg(size::numeric / 10) FROM {BASKETS} WHERE n > 1", 2 * MOST * 10 * 1000),  # in thousandths
+        (f"SELECT avg(size::numeric / 10) FROM {BASKETS} WHERE n > 1", 2 * MOST * 10 * 10**6),  # in millionths
         (f"SELECT avg(CASE WHEN n > 1 THEN size ELSE 0 END) FROM {BASKETS}", 2 * MOST * 100),
         (f"SELECT avg(size) FROM {BASKETS} JOIN orders AS o ON o.id = b.order_id", 2 * MOST * 100),
         (f"SELECT sum(size) FROM {BASKETS}", MOST * 100),
