@@ -14,7 +14,7 @@ from typing import Final
 
 from proxy import log
 from proxy.causes import Cause, cause_of, ledger_cause
-from proxy.engines.engine import EngineError, SchemaChanged, StatementFailed
+from proxy.engines.engine import EngineError, NotPermitted, SchemaChanged, StatementFailed
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import StatementContext
 from proxy.log import warn
@@ -23,11 +23,6 @@ from rules.accounting.store import Balance, FiledRequest, LedgerError, LedgerSto
 from rules.refusal import InnerFailure, Refusal, RulesChanged, can_tell_of_rows
 
 LEVELS: Final = (50, 80, 100)
-_BY_DBA: Final = ("42501", "42P01")
-"""A right that was taken away, or a schema that was renamed, while a statement ran: PostgreSQL looks before any row.
-
-Neither waits for readers. What a role may not read, or what is not there, is refused before the charge.
-"""
 _ALL: Final = 99  # percent: what is left pays for nothing that is worth asking
 
 
@@ -196,11 +191,9 @@ class Faults:
 def _classify(reason: Exception) -> tuple[str, bool]:
     """A failure's name for log and ledger, and whether a row can have caused it. Our own mistakes count as rows do."""
     match reason:
-        case StatementFailed(sqlstate=sqlstate) if sqlstate in _BY_DBA:
-            return "schema", False
         case StatementFailed(sqlstate=sqlstate):
             return sqlstate[:2], can_tell_of_rows(sqlstate)
-        case SchemaChanged():
+        case SchemaChanged() | NotPermitted():
             return "schema", False
         case EngineError():
             return "connection", False

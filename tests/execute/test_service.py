@@ -249,6 +249,13 @@ async def test_a_dba_who_takes_away_what_a_statement_reads_stops_nobody(
     assert (await desk.spent(), await desk.ledger.stops()) == ((1, 1), ())
 
 
+async def test_a_table_that_rows_say_is_missing_stops_as_any_fault_does(desk: Desk) -> None:
+    with pytest.raises(InnerFailure):
+        await desk.ask(block_of(UNITS, sql="SELECT city, city::regclass::oid FROM public.customers"))
+
+    assert await desk.ledger.stops()
+
+
 async def test_who_cancels_at_the_moment_of_a_fault_is_stopped_all_the_same(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

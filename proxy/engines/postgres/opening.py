@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, pq
@@ -25,7 +25,7 @@ from proxy.engines.engine import (
     Unplannable,
 )
 from proxy.engines.postgres.catalog_queries import FINGERPRINTS, newer_than_snapshot
-from proxy.engines.postgres.privileges import find_missing
+from proxy.engines.postgres.privileges import find_missing, may_read
 from rules.catalog import Table, find_codec
 from rules.kernel.render import qualified
 from rules.refusal import can_tell_of_rows
@@ -195,6 +195,18 @@ async def _check_rights(connection: AsyncConnection[Any], opening: Opening) -> N
     await connection.execute("ROLLBACK")
     if missing := await find_missing(connection, [table.name for table in opening.tables]):
         raise NotPermitted(sorted(missing)) from None
+
+
+BY_DBA: Final = ("42501", "42P01")  # no right to read it, no such table: neither change waits for who reads
+
+
+async def is_taken_away(connection: AsyncConnection[Any], tables: Sequence[Table]) -> bool:
+    """Return whether a DBA took away, or renamed, what is read here: the catalogs say so, and no row."""
+    try:
+        await connection.execute("ROLLBACK")
+        return not await may_read(connection, [table.name for table in tables])
+    except (psycopg.Error, OSError):
+        return False
 
 
 def _read(cursor: AsyncCursor[Any], opening: Opening, *, rechecked: bool = True) -> str:

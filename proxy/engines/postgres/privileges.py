@@ -112,6 +112,13 @@ async def find_missing(connection: AsyncConnection[Any], named: Sequence[TableNa
     return missing
 
 
+async def may_read(connection: AsyncConnection[Any], named: Sequence[TableName]) -> bool:
+    """Return whether these tables are all there, and the role of this connection may read them."""
+    names = [name.schema for name in named], [name.name for name in named]
+    rows = await (await connection.execute(MISSING, names)).fetchall()
+    return [enters and reads for _, _, enters, reads in rows] == [True] * len(named)
+
+
 def grants_of(policy: Policy, database: str, role: str, verifier: str = "") -> str:
     """The SQL of a role that may read the tables of the rules and do nothing else; it may be run again."""
     tables = tables_to_read(policy)

@@ -21,6 +21,7 @@ from proxy.engines.engine import (
     EngineAway,
     EngineError,
     EngineTooOld,
+    NotPermitted,
     Row,
     SchemaChanged,
     StatementFailed,
@@ -29,6 +30,7 @@ from proxy.engines.engine import (
 from proxy.engines.postgres.catalog import read_catalog
 from proxy.engines.postgres.catalog_queries import ALL_FINGERPRINTS
 from proxy.engines.postgres.opening import (
+    BY_DBA,
     GRACE_SECONDS,
     PREPARE,
     Begun,
@@ -36,6 +38,7 @@ from proxy.engines.postgres.opening import (
     Opening,
     begin,
     check_not_newer,
+    is_taken_away,
     rows_of,
 )
 from proxy.engines.postgres.privileges import find_missing, find_risks
@@ -87,6 +90,8 @@ class PostgresSnapshot:
             async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
                 cursor = await self._connection.execute(written(sql, self._codec))
         except psycopg.Error as error:
+            if error.sqlstate in BY_DBA and await is_taken_away(self._connection, self._opening.tables):
+                raise NotPermitted(sorted(table.name for table in self._opening.tables)) from None
             raise _failure(error, self._connection) from None
         except (OSError, TimeoutError, UnicodeEncodeError) as error:
             raise EngineError(cause=cause_of(error)) from None
