@@ -19,10 +19,10 @@ _LINES = "order_details AS d JOIN products AS p USING (product_id)"
     [
         # 40 rows of a unit; twice the distance from the middle, in seconds or days
         ("SELECT avg(return_date::date - rental_date::date) FROM rental", 40 * 760),
-        ("SELECT avg(extract(epoch FROM return_date - rental_date) / 86400) FROM rental", 40 * 761 * 10**4),
+        ("SELECT avg(extract(epoch FROM return_date - rental_date) / 86400) FROM rental", 40 * 761 * 10**7),
         ("SELECT avg(extract(day FROM return_date - rental_date)) FROM rental", 40 * 761),
         ("SELECT avg(coalesce(return_date::date, date '2023-01-01') - rental_date::date) FROM rental", 40 * 760),
-        (f"SELECT avg(extract(epoch FROM x) / 3600) FROM {_LAG}", 40 * 730 * 24 * 10**3),
+        (f"SELECT avg(extract(epoch FROM x) / 3600) FROM {_LAG}", 40 * 730 * 24 * 10**5),
         ("SELECT avg(extract(day FROM x)) FROM (SELECT customer_id, return_date - rental_date AS x FROM rental) AS t",
          40 * 761),
     ],
