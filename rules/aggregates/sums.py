@@ -243,11 +243,14 @@ def _summand(argument: Expression, tested: Expression, binding: Binding, rows: i
 
 
 def _coarse_enough(summand: Summand, rows: int) -> Summand:
-    """Squares of the centred integer do not saturate, and `rows` of them are within what noise can be drawn for."""
-    lattice = summand.lattice
+    """Squares of the centred integer do not saturate, and `rows` of them are within what noise can be drawn for.
+
+    By powers of ten, so that 33.25 stays what it is; of doubles by powers of two.
+    """
+    lattice, times = summand.lattice, 2 if summand.expression.type.kind == "float" else 10
     factor = 1
     while _reach(lattice, factor) ** 2 > min(_LARGEST_SUMMED, MOST_SENSITIVE // rows):
-        factor *= 2
+        factor *= times
     if factor == 1:
         return summand
     low, high = ceil(Fraction(lattice.low, factor)), floor(Fraction(lattice.high, factor))
