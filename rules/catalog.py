@@ -27,6 +27,7 @@ class TypeName:
     schema: str = "pg_catalog"
     extension: str | None = None  # the extension that brings it, or what is underneath its domains
     name: str = ""  # pg_type.typname; of an array, its element's, as schema and extension are too
+    enum: str = ""  # of a domain of an enum: the enum, as PostgreSQL prints it
 
     @property
     def scale(self) -> int | None:

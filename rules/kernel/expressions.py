@@ -147,6 +147,16 @@ def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def stored(kind: Type, sql: str, *, is_recast: bool = False) -> str:
+    """A table's own column. Of types that do not compare as their bytes it is read as text of the database's collation,
+    and of a domain of an enum as the enum."""
+    if is_recast and kind.kind == "enum":
+        return f"({sql})::{check_type(kind.sql)}"
+    if is_recast:
+        return f'({sql}){"::text" if kind.kind == "text" else ""} COLLATE "default"'
+    return f"({sql})::text" if kind.base in ("bpchar", "name") else sql
+
+
 def check_columns(expression: Expression, types: Mapping[int, Type]) -> None:
     """Refuse columns that the rows do not have, and a type that is not theirs."""
     for column in columns_in(expression):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rules.catalog import Catalog, Column, Table, TableName
 from rules.policy.model import Policy, TableRules, UnitStep
 from rules.refusal import NotAllowed
-from rules.values.types import Type, finds_one, is_collated, type_of
+from rules.values.types import Type, finds_one, is_collated, is_recast, type_of
 
 MOST_HOPS = 16
 UNIT_KINDS = ("integer", "numeric", "text", "uuid", "enum", "date")
@@ -38,7 +38,7 @@ class UnitPath:
     type: Type
     nullable: bool
     is_unique: bool  # a unit has one row at most
-    is_collated: bool  # the column may have a collation of its own
+    is_recast: bool  # the column may have a collation of its own, or be of a domain of an enum
 
 
 def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> UnitPath:
@@ -69,7 +69,7 @@ def follow(table: Table, step: UnitStep, policy: Policy, catalog: Catalog) -> Un
         raise NotAllowed(
             f'the unit column of table "{table.name}" has a type whose equal values can differ in their text'
         )
-    return UnitPath(tuple(hops), column.name, type_of(column), nullable, unique, is_collated(column))
+    return UnitPath(tuple(hops), column.name, type_of(column), nullable, unique, is_recast(column))
 
 
 def _may_clash(one: Column, other: Column) -> bool:
@@ -98,7 +98,7 @@ class GroundTable:
 
     name: TableName
     types: Mapping[str, Type]
-    collated: frozenset[str]  # columns with a collation of their own
+    recast: frozenset[str]  # columns with a collation of their own, or of a domain of an enum
     is_plain: bool  # has no children now: read with ONLY, none that is attached later is read
     keys: tuple[frozenset[str], ...]  # unique now
     unit: UnitPath | RowAsUnit | None  # None: public
@@ -139,7 +139,7 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
     return GroundTable(
         table.name,
         {column.name: type_of(column) for column in table.columns if not column.unreadable},
-        frozenset(column.name for column in table.columns if is_collated(column)),
+        frozenset(column.name for column in table.columns if is_recast(column)),
         is_plain(table),
         keys,
         _unit(table, rules, policy, catalog),

@@ -23,6 +23,7 @@ from rules.kernel.expressions import (
     expression_sql,
     identity,
     quoted_name,
+    stored,
 )
 from rules.kernel.ground import GroundTable, Hop, RowAsUnit, UnitPath
 from rules.kernel.relations import Relation, are_linked
@@ -103,7 +104,7 @@ class Renderer:
         alias = self._alias()
         source = f"{_rows_of(table)}{qualified(script.table)} AS {alias}"
         names = {
-            number: _read(relation.types[number], f"{alias}.{quoted_name(name)}", is_collated=name in table.collated)
+            number: stored(relation.types[number], f"{alias}.{quoted_name(name)}", is_recast=name in table.recast)
             for number, name in script.columns
         }
         unit = None if relation.unit is None else relation.unit.column
@@ -118,7 +119,7 @@ class Renderer:
                     source = f"{source} JOIN {_rows_of(hop)}{qualified(hop.target)} AS {following} ON {link}"
                     alias = following
                 own = f"{alias}.{quoted_name(path.column)}"
-                read = _read(path.type, own, is_collated=path.is_collated)
+                read = stored(path.type, own, is_recast=path.is_recast)
                 names[unit] = canonical(path.type, read, is_column=True)
                 return From(source, names, (f"{own} IS NOT NULL",) if path.nullable else ())
         return From(source, names)
@@ -285,13 +286,6 @@ class Renderer:
 def _rows_of(table: GroundTable | Hop) -> str:
     """Without rows of children, where keys were proved of a table that had none."""
     return "ONLY " if table.is_plain else ""
-
-
-def _read(kind: Type, sql: str, *, is_collated: bool = False) -> str:
-    """Columns of types that do not compare as their bytes are read as text of the database's collation."""
-    if is_collated:
-        return f'({sql}){"::text" if kind.kind == "text" else ""} COLLATE "default"'
-    return f"({sql})::text" if kind.base in ("bpchar", "name") else sql
 
 
 def _told_apart(key: Iterable[str]) -> str:

@@ -143,9 +143,18 @@ def is_collated(column: Column) -> bool:
     return column.collation is not None or is_domain
 
 
+def is_recast(column: Column) -> bool:
+    """Tell whether it is read in another collation, or as an enum in place of a domain of one.
+
+    Such a domain has no operators in PostgreSQL, and its constraints would be looked at where a constant or NULL is
+    made one of its values: on those rows alone that come there.
+    """
+    return is_collated(column) or column.type.enum != ""
+
+
 def from_name(name: TypeName) -> Type:
     if name.base == "enum":
-        return Type("enum", name=name.sql, labels=name.labels)
+        return Type("enum", name=name.enum or name.sql, labels=name.labels)
     kind = _KINDS.get(name.base, "other")
     is_rounded = name.base == "time" and name.modifier >= 0
     if kind in ("other", "unknown") or is_rounded or (name.extension is not None and kind != "enum"):

@@ -143,6 +143,29 @@ CASES = (
         LEAVE,
         "correlated subquery",
     ),
+    *(
+        Case(
+            f"a domain of an enum whose constraints are not those of the enum: {sql}",
+            """
+            CREATE TYPE mood AS ENUM ('glad', 'sad', 'calm');
+            CREATE DOMAIN told AS mood NOT NULL; CREATE DOMAIN fine AS told CHECK (VALUE::mood <> 'sad');
+            CREATE TABLE people (id integer PRIMARY KEY, mood told, best fine);
+            CREATE TABLE visits (person_id integer, mood told, best fine);
+            INSERT INTO people VALUES (5, 'sad', 'glad'), (6, 'glad', 'calm');
+            INSERT INTO visits VALUES (5, 'sad', 'glad'), (6, 'glad', 'calm'), (6, 'calm', 'calm')
+            """,
+            "unit: people.id\ntables:\n  people: {unit: id, columns: {mood: {values: [glad, calm], other: true}}}\n"
+            "  visits: {unit: person_id, rows_per_unit: 2}\n",
+            sql,
+            LEAVE,
+        )
+        for sql in (
+            "SELECT count(CASE WHEN id > 5 THEN mood END) FROM people",
+            "SELECT mood, count(*) FROM people GROUP BY 1",
+            "SELECT before, count(*) FROM (SELECT person_id, lag(best, 1, 'sad') OVER (PARTITION BY person_id "
+            "ORDER BY mood) AS before FROM visits) AS v GROUP BY 1",
+        )
+    ),
     Case(
         "a list of which a condition leaves nothing",
         """

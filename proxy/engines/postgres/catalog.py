@@ -124,12 +124,13 @@ def _place(connection: AsyncConnection[Any]) -> str:
 def _type_name(types: Mapping[int, CatalogType], oid: int, sql: str, modifier: int) -> TypeName:
     """A type by its OID, and what is underneath its domains."""
     named = types[oid]
-    row = named
+    row, below = named, ""
     while row.kind == "d":
-        row, modifier = types[row.underneath], row.modifier
+        row, modifier, below = types[row.underneath], row.modifier, row.underneath_sql
     element = types.get(row.element, row) if row.category == "A" else row
     shown = named if named.kind == "d" else element
-    return TypeName(sql, _base(row), modifier, tuple(row.labels), shown.schema, element.extension, shown.name)
+    enum = below if row.kind == "e" else ""
+    return TypeName(sql, _base(row), modifier, tuple(row.labels), shown.schema, element.extension, shown.name, enum)
 
 
 def _base(row: CatalogType) -> str:
