@@ -24,7 +24,7 @@ from rules.kernel.measures import Caps, DistinctMeasure, Measure, Sensitivity, S
 from rules.kernel.relations import Relation
 from rules.kernel.rows import Rows
 from rules.kernel.script import Script
-from rules.kernel.source import Pivots, Term, source_of
+from rules.kernel.source import Pivots, Source, Term, source_of
 from rules.kernel.statement import SEAL, Bounded, Measured, Tally, Threshold
 from rules.refusal import NotSupported
 
@@ -99,7 +99,7 @@ def bounded(relation: Relation, statement: Statement) -> Bounded:
     threshold = Threshold(measures.index(Units()), caps.groups) if finds and not statement.is_list_known else None
     source = source_of(rows, keys, measures, statement.pivots)
     distances = [sensitivity(measure, caps) for measure in measures]
-    form = _form(rows, keys, measures, statement.form)
+    form = _form(rows, source, measures, statement.form)
     sql = statement_sql(
         Frame(source, caps, tuple(distance.factor for distance in distances)),
         form,
@@ -120,11 +120,15 @@ def caps_of(rows: Rows, keys: Sequence[Key], rows_per_unit: int, groups_per_unit
     return Caps(most, counted, scales_rows=not rows.proved_one, scales_groups=scales_groups)
 
 
-def _form(rows: Rows, keys: Sequence[Key], measures: Sequence[Measure], advised: Form | None) -> Form:
-    """The advised form, if it can be had. One reading of pairs always can, where rows know their unit."""
+def _form(rows: Rows, source: Source, measures: Sequence[Measure], advised: Form | None) -> Form:
+    """The advised form, if it can be had. One reading of pairs always can, where rows know their unit.
+
+    Rows that may be others the next time are read once: corrections would be of rows that the sums do not have.
+    """
     if rows.proved_one and (advised in (None, "one row") or not rows.has_identity):
         return "one row"
-    if count_of(keys) is None or any(map(_is_capped, measures)) or advised == "pairs":
+    keys = source.keys
+    if count_of(keys) is None or any(map(_is_capped, measures)) or advised == "pairs" or not source.is_steady:
         return "pairs"
     if advised in ("corrected", "candidates"):
         return advised

@@ -133,7 +133,7 @@ def _corrected(frame: Frame, terms: Sequence[Term], candidates: str | None) -> t
     """Sums over all rows, as if no unit had more than m, and corrections for the units that have.
 
     The plain part has Σ_u F·s_u of each group, the correction Σ_u (trunc(F·m·s_u/C) − F·s_u) over units with C > m:
-    what remains of each unit is g. Both read the rows, so the rows must be the same twice.
+    what remains of each unit is g. Both read the rows, so the rows must be the same twice: see `Rows`.
 
     Units beyond m are looked for among the rows, or in a superset of the rows. In a superset, every unit beyond m is
     beyond m too; C is then counted anew, over the rows themselves, and those with C ≤ m are corrected by nothing.

@@ -9,6 +9,7 @@ from rules.kernel.render import From, Renderer
 from rules.kernel.script import Correlated, Filter, Join, PerUnit, Project, Scan, Semi, UnionAll, Window
 from rules.refusal import Mismatch
 from rules.values.expression import Column, Expression, ids_in
+from rules.values.types import Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Rows:
     """Local rows: those of one unit follow from that unit's rows and public data alone, in every plan.
 
     They are the same whenever they are read within a statement: templates have immutable functions of PostgreSQL's own,
-    and stable ones whose settings are pinned.
+    and stable ones whose settings are pinned. Not so with an enum: the text of a label is that of the
+    moment, and one may be renamed while a statement runs.
     """
 
     relation: Relation
@@ -61,6 +63,10 @@ class Rows:
         ]
         return f"SELECT {', '.join(columns)} {source.clause()}"
 
+    def are_steady(self, items: Sequence[Item]) -> bool:
+        """Tell whether they are the same whenever they are read for these items: no enum has a part in them."""
+        return not any(map(_has_enum, (self.relation.script, *(item.expression for item in items))))
+
     def candidates(self) -> str | None:
         """SELECT <unit> AS u FROM <a superset of the rows>: a relation with fewer conditions, each of which can only
         take rows away. None where rows do not know their unit."""
@@ -78,6 +84,22 @@ class Rows:
         """In its canonical form, which a relation's unit has already; a text by its bytes, for hashes and equality."""
         (unit,) = self._units
         return f'({source.names[unit]}) COLLATE "C"' if self.relation.types[unit].kind == "text" else source.names[unit]
+
+
+def _has_enum(part: object) -> bool:
+    """Tell whether a column or a constant of an enum stands anywhere in a script or an expression: no other type is
+    believed of a column than its own."""
+    waiting, seen = [part], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Type) and (part.kind == "enum" or "." in part.name):  # which may be made of enums
+            return True
+        if isinstance(part, tuple):
+            waiting.extend(part)
+        elif id(part) not in seen:  # parts may be shared
+            seen.add(id(part))
+            waiting.extend(getattr(part, name) for name in getattr(type(part), "__dataclass_fields__", ()))
+    return False
 
 
 def _is_stored(relation: Relation, number: int) -> bool:

@@ -71,6 +71,7 @@ class Source:
     terms: tuple[Term, ...]
     has_identity: bool  # or `u` is missing
     is_shared: bool  # some measures are made of the same columns
+    is_steady: bool  # the rows are the same whenever they are read within a statement
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -155,7 +156,9 @@ def source_of(
     conditions += [key.condition for key in keyed if key.condition]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return Source(
-        f"SELECT {', '.join(outputs)} FROM {source}{where}", tuple(keys), terms, rows.has_identity, columns.has_products
+        f"SELECT {', '.join(outputs)} FROM {source}{where}",
+        *(tuple(keys), terms, rows.has_identity, columns.has_products),
+        is_steady=rows.are_steady(columns.items),
     )
 
 

@@ -1,10 +1,13 @@
 """What once broke a proof: each with the smallest schema, rows and statement that did it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import psycopg
 import pytest
 
 from proxy.execute.question import Question
+from rules.mechanisms.release_plan import Measure
 from rules.policy.load import load_policy
 from rules.policy.model import Policy
 from rules.refusal import Refusal
@@ -605,3 +608,38 @@ def test_columns_of_a_key_that_tells_rows_apart_may_have_a_collation_each(make_l
     plan = lab.plan(f"{sql} WHERE n = 1", policy)
 
     assert lab.run(lab.outer(plan), plan).fetchall() == [(2,)]
+
+
+def test_a_label_that_is_renamed_between_two_readings_of_the_rows_uncuts_no_unit(make_lab: MakeLab) -> None:
+    """PostgreSQL looks at the catalogs anew where it fetches a long text: what was sad before is blue from then on.
+
+    The index of the long texts is held until the rows before are read, so it is renamed in between.
+    """
+    lab = make_lab(
+        """
+        CREATE TYPE mood AS ENUM ('glad', 'sad', 'calm');
+        CREATE TABLE people (id integer PRIMARY KEY);
+        CREATE TABLE visits (person_id integer, mood mood, note text);
+        ALTER TABLE visits ALTER note SET STORAGE EXTERNAL;
+        INSERT INTO visits SELECT 5, 'sad', 'short' FROM generate_series(1, 100);
+        INSERT INTO visits VALUES (6, 'glad', repeat('long', 10000))
+        """
+    )
+    policy = Case("", "", VISITS, "", "").policy
+    (block,) = lab.plan("SELECT mood, count(*) FROM visits WHERE note NOT LIKE '%!' GROUP BY 1", policy).blocks
+    pid, own = lab.connection.info.backend_pid, lab.connection.info.dsn
+    with psycopg.connect(own) as owner, ThreadPoolExecutor(1) as pool:
+        (index,) = owner.execute(
+            "SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class AS c ON reltoastrelid = indrelid "
+            "WHERE c.oid = 'public.visits'::regclass"
+        ).fetchone() or ("",)
+        owner.execute(f"REINDEX INDEX {index}")
+        running = pool.submit(lab.exact, block)
+        while not owner.execute("SELECT FROM pg_locks WHERE pid = %s AND NOT granted", [pid]).fetchall():
+            assert not running.done()
+        owner.execute("ALTER TYPE public.mood RENAME VALUE 'sad' TO 'blue'")
+        owner.commit()
+        exact = running.result()
+
+    (measure,) = (measure for measure in block.measures if isinstance(measure, Measure))
+    assert exact["sad",][0] == measure.sensitivity, lab.sql(block.statement)
