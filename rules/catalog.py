@@ -78,6 +78,7 @@ class Key:
     primary: bool = False
     constraint: bool = True
     proves: bool = True  # valid, ready, enforced now, not partial, default operator class, NULLs distinct or not null
+    is_valid: bool = True
 
 
 @frozen

@@ -8,8 +8,9 @@ from math import exp
 
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
+from rules.policy.check_reading import check_indexes, check_reading
 from rules.policy.column_kind import are_joinable, kind_of, misfit
-from rules.policy.exposure import TRUSTED, check_public, exposure_of, keys_with_partitions
+from rules.policy.exposure import check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
 from rules.policy.rule_values import Randomized
@@ -32,6 +33,8 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
             findings.extend(check_public(path, table, rules, exposure, catalog))
         else:
             findings.extend(_protected(path, table, rules, policy, catalog))
+        if table is not None:
+            findings.extend(check_indexes(path, table))
     return by_severity(findings)
 
 
@@ -105,7 +108,7 @@ def _view(path: str, table: Table) -> Iterator[Finding]:
 
 def _protected(path: str, table: Table, rules: TableRules, policy: Policy, catalog: Catalog) -> Iterator[Finding]:
     yield from _kind(path, table, catalog)
-    yield from _reading(path, table, rules)
+    yield from check_reading(path, table, rules)
     if policy.unit == "row":
         if not any(key.primary for key in table.keys):
             yield warning(path, "without a primary key its rows have no identity: they can be counted, not joined")
@@ -129,25 +132,6 @@ _SAVED = (
     "a number, if it is at most twice the best one and at least half of it, saves up to two thirds of the error of "
     "answers with fewer than 4 groups"
 )
-
-
-def _reading(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
-    """Reading a row must not fail: that it did would tell of it, exactly and for nothing."""
-    if table.foreign and rules.foreign is None:
-        words = "rows of it are on another server, where reading may fail, and a failure would reveal a row"
-        yield error(path, words, TRUSTED)
-    elif table.foreign:
-        words = (
-            "foreign: trusted: should a row on the other server not be readable, a statement over it fails after its "
-            "charge, which tells exactly whether it met that row; it is then the analyst's last"
-        )
-        yield warning(path, words)
-    elif rules.foreign is not None:
-        yield warning(f"{path}.foreign", "none of its rows are on another server, so this has no effect")
-    for column in table.columns:
-        if column.unreadable and not rules.columns.get(column.name, ColumnRules()).hidden:
-            words = f'"{column.name}" {column.unreadable}'
-            yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
 
 
 def _auto(path: str, rules: TableRules) -> Iterator[Finding]:

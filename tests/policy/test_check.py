@@ -134,6 +134,14 @@ def test_uniqueness_is_no_proof_over_inheritance_children() -> None:
     assert "customers.id is not proved unique" in errors(RULES, replace(CATALOG, tables=(parents, ORDERS, ITEMS)))
 
 
+def test_a_unique_index_that_is_not_valid_is_warned_of() -> None:
+    half = replace(ORDERS, keys=(*ORDERS.keys, Key("half", ("customer_id",), proves=False, is_valid=False)))
+    findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, half, ITEMS)))
+
+    (warned,) = (finding for finding in findings if finding.severity == Severity.WARNING)
+    assert warned.message.startswith('its unique index "half" is not valid')
+
+
 def test_a_second_way_to_a_unit_is_told() -> None:
     both = replace(
         ORDERS,

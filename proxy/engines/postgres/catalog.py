@@ -205,8 +205,8 @@ def _domains_of(types: Mapping[int, CatalogType], oid: int) -> Iterator[int]:
         oid = types[oid].underneath
 
 
-def _key(name: str, columns: list[str], primary: bool, constraint: bool, proves: bool) -> Key:
-    return Key(name, tuple(columns), primary, constraint, proves)
+def _key(name: str, columns: list[str], primary: bool, constraint: bool, proves: bool, is_valid: bool) -> Key:
+    return Key(name, tuple(columns), primary, constraint, proves, is_valid)
 
 
 def _foreign_key(

@@ -156,7 +156,8 @@ BASE_TYPE = """(WITH RECURSIVE under (oid, kind, below) AS (
         SELECT u.oid FROM under u WHERE u.kind <> 'd')"""
 KEYS = f"""
 SELECT c.oid, ic.relname, k.names, x.indisprimary, o.oid IS NOT NULL,
-       x.indisvalid AND x.indisready AND x.indislive AND x.indimmediate AND x.indpred IS NULL AND k.by_default
+       x.indisvalid AND x.indisready AND x.indislive AND x.indimmediate AND x.indpred IS NULL AND k.by_default,
+       x.indisvalid
 FROM pg_index x
 JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_class ic ON ic.oid = x.indexrelid JOIN pg_am m ON m.oid = ic.relam
@@ -277,9 +278,10 @@ def newer_than_snapshot(tables: str) -> str:
 
     Neither waits for readers, and both are seen as they are now. A partition that is attached is read, with rows that
     it had when the snapshot was taken, and these need not keep the key that was proved. By a unique index the planner
-    leaves joins and GROUP BY keys out, while the snapshot has the doubles that were deleted before it was made.
+    leaves joins and GROUP BY keys out, while the snapshot has the doubles that were deleted before it was made. One
+    that is not valid yet may become so at any time: CREATE INDEX CONCURRENTLY waits for no reader of a standby.
 
-    pg_partition_tree and pg_get_indexdef see the latest catalogs, pg_inherits and pg_class are read as the snapshot has
+    pg_partition_tree and pg_get_indexdef see the latest catalogs, pg_inherits and pg_index are read as the snapshot has
     them. Our lock on each index that planning looked at is held to the end. What is gone breaks nothing; a partition
     cannot come and go meanwhile, for leaving waits for readers.
     """
@@ -289,6 +291,6 @@ WITH RECURSIVE known (oid) AS (
 SELECT EXISTS (SELECT FROM unnest({tables}) AS r (oid), pg_partition_tree(r.oid) t
                WHERE t.relid NOT IN (SELECT k.oid FROM known k))
     OR EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'relation' AND l.pid = pg_backend_pid()
-               AND NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = l.relation)
+               AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indexrelid = l.relation AND x.indisvalid)
                AND pg_get_indexdef(l.relation) LIKE 'CREATE UNIQUE %')
 """

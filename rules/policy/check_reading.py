@@ -1,0 +1,39 @@
+"""Whether the rows of a table can be read, as the catalog tells."""
+
+from collections.abc import Iterator
+
+from rules.catalog import Table
+from rules.policy.exposure import TRUSTED
+from rules.policy.finding import Finding, error, warning
+from rules.policy.model import ColumnRules, TableRules
+
+
+def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Finding]:
+    """Reading a row must not fail: that it did would tell of it, exactly and for nothing."""
+    if table.foreign and rules.foreign is None:
+        words = "rows of it are on another server, where reading may fail, and a failure would reveal a row"
+        yield error(path, words, TRUSTED)
+    elif table.foreign:
+        words = (
+            "foreign: trusted: should a row on the other server not be readable, a statement over it fails after its "
+            "charge, which tells exactly whether it met that row; it is then the analyst's last"
+        )
+        yield warning(path, words)
+    elif rules.foreign is not None:
+        yield warning(f"{path}.foreign", "none of its rows are on another server, so this has no effect")
+    for column in table.columns:
+        if column.unreadable and not rules.columns.get(column.name, ColumnRules()).hidden:
+            words = f'"{column.name}" {column.unreadable}'
+            yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
+
+
+def check_indexes(path: str, table: Table) -> Iterator[Finding]:
+    """Rows that are read while a unique index becomes valid may be planned as if they had its key."""
+    for key in table.keys:
+        if not key.is_valid:
+            words = (
+                f'its unique index "{key.name}" is not valid: until it is, what reads protected rows with it is refused'
+            )
+            yield warning(
+                path, words, "wait until CREATE INDEX CONCURRENTLY has ended, or drop what it has left behind"
+            )
