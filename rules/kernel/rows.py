@@ -1,14 +1,15 @@
 """The rows of a relation, as bounded statements read them: a unit, and expressions over one row."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rules.kernel.expressions import check_columns, expression_sql
 from rules.kernel.relations import Relation
 from rules.kernel.render import From, Renderer
-from rules.kernel.script import Correlated, Filter, Join, PerUnit, Project, Scan, Semi, UnionAll, Window
+from rules.kernel.script import Call, Correlated, Filter, Join, PerUnit, Project, Scan, Semi, UnionAll, Window
 from rules.refusal import Mismatch
-from rules.values.expression import Column, Expression, ids_in
+from rules.values.expression import Apply, Column, Expression, ids_in
 from rules.values.types import Type
 
 
@@ -26,8 +27,9 @@ class Rows:
     """Local rows: those of one unit follow from that unit's rows and public data alone, in every plan.
 
     They are the same whenever they are read within a statement: templates have immutable functions of PostgreSQL's own,
-    and stable ones whose settings are pinned. Not so with an enum: the text of a label is that of the
-    moment, and one may be renamed while a statement runs.
+    and stable ones whose settings are pinned. Not so with an enum: the text of a label is that of the moment, and one
+    may be renamed while a statement runs. Nor with time zones: each process of the server reads their rules once, so
+    after an upgrade of tzdata the workers of a parallel plan have other ones than a connection that was there before.
     """
 
     relation: Relation
@@ -64,8 +66,8 @@ class Rows:
         return f"SELECT {', '.join(columns)} {source.clause()}"
 
     def are_steady(self, items: Sequence[Item]) -> bool:
-        """Tell whether they are the same whenever they are read for these items: no enum has a part in them."""
-        return not any(map(_has_enum, (self.relation.script, *(item.expression for item in items))))
+        """Tell whether they are the same whenever they are read for these items: no enum or zone has a part in it."""
+        return not any(map(_may_change, (self.relation.script, *(item.expression for item in items))))
 
     def candidates(self) -> str | None:
         """SELECT <unit> AS u FROM <a superset of the rows>: a relation with fewer conditions, each of which can only
@@ -86,13 +88,15 @@ class Rows:
         return f'({source.names[unit]}) COLLATE "C"' if self.relation.types[unit].kind == "text" else source.names[unit]
 
 
-def _has_enum(part: object) -> bool:
-    """Tell whether a column or a constant of an enum stands anywhere in a script or an expression: no other type is
-    believed of a column than its own."""
+def _may_change(part: object) -> bool:
+    """Tell whether a column or a constant of an enum, or the rules of a time zone, stand anywhere in a script or an
+    expression: no other type is believed of a column than its own, and of what is computed none."""
     waiting, seen = [part], set[int]()
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Type) and (part.kind == "enum" or "." in part.name):  # which may be made of enums
+        if isinstance(part, Type) and (part.kind in ("enum", "timestamptz") or "." in part.name):  # made of enums
+            return True
+        if isinstance(part, Apply | Call) and _BY_ZONE.search(part.sql):
             return True
         if isinstance(part, tuple):
             waiting.extend(part)
@@ -100,6 +104,9 @@ def _has_enum(part: object) -> bool:
             seen.add(id(part))
             waiting.extend(getattr(part, name) for name in getattr(type(part), "__dataclass_fields__", ()))
     return False
+
+
+_BY_ZONE = re.compile("zone|tz|to_timestamp", re.IGNORECASE)
 
 
 def _is_stored(relation: Relation, number: int) -> bool:

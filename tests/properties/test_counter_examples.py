@@ -643,3 +643,28 @@ def test_a_label_that_is_renamed_between_two_readings_of_the_rows_uncuts_no_unit
 
     (measure,) = (measure for measure in block.measures if isinstance(measure, Measure))
     assert exact["sad",][0] == measure.sensitivity, lab.sql(block.statement)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_read_twice"),
+    [
+        ("at::date", False),
+        ("extract(hour FROM seen AT TIME ZONE 'Europe/Lisbon')", False),
+        ("(CASE WHEN at > '2024-01-02' THEN seen END)::date", False),
+        ("seen::date", True),
+        ("extract(hour FROM seen)", True),
+    ],
+)
+def test_rows_that_follow_from_the_rules_of_a_time_zone_are_read_once(
+    make_lab: MakeLab, key: str, *, is_read_twice: bool
+) -> None:
+    """Workers of a parallel plan may know newer rules than the connection that reads the rows again."""
+    lab = make_lab(
+        "CREATE TABLE people (id integer PRIMARY KEY); "
+        "CREATE TABLE visits (person_id integer, at timestamptz, seen timestamp)"
+    )
+    bounds = "{lower: 2024-01-01, upper: 2024-01-05}"
+    rules = f"{VISITS[:-2]}, columns: {{at: {bounds}, seen: {bounds}}}}}\n"
+    (block,) = lab.plan(f"SELECT {key}, count(*) FROM visits GROUP BY 1", Case("", "", rules, "", "").policy).blocks
+
+    assert ("beyond" in lab.sql(block.statement)) == is_read_twice  # whose rows are corrected
