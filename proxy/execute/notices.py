@@ -186,11 +186,11 @@ def reuse_notice(questions: Sequence[Question]) -> str | None:
 
 def margins_notice(margins: Sequence[Margin]) -> str:
     """Return how the line above ends: the margins of each kind of column, with the noise that they have."""
-    kinds: dict[tuple[str, str], list[Margin]] = {}
+    kinds: dict[tuple[str, str, str], list[Margin]] = {}
     for margin in margins:
         if margin.is_known:
-            kinds.setdefault((margin.kind or f'"{margin.name}"', margin.rank_of), []).append(margin)
-    widths = [_within(words, rank_of, margins) for (words, rank_of), margins in islice(kinds.items(), _MOST_KINDS)]
+            kinds.setdefault((margin.kind or f'"{margin.name}"', margin.rank_of, margin.unit), []).append(margin)
+    widths = [_within(words, rank_of, margins) for (words, rank_of, _), margins in islice(kinds.items(), _MOST_KINDS)]
     more = ", and others, which noisegate.last tells" if len(kinds) > _MOST_KINDS else ""
     return f"; {percent(margins[0].level)} {', '.join(widths)}{more}" if widths else ""
 
@@ -200,7 +200,11 @@ def _within(words: str, rank_of: str, margins: Sequence[Margin]) -> str:
     widest = max(margin.widest for margin in margins if margin.widest is not None)
     narrow, wide = short_number(least), short_number(widest)
     span = f"±{wide}" if narrow == wide else f"±{narrow} to ±{wide}"
-    return f"of {words} within {span} {rank_of} in rank" if rank_of else f"of {words} within {span}"
+    if not rank_of:
+        return f"of {words} within {span}"
+    farthest = max(margins, key=lambda margin: margin.reach)
+    value = f" and ±{short_number(farthest.reach)}{farthest.unit} in value" if farthest.reach else ""
+    return f"of {words} within {span} {rank_of} in rank{value}"
 
 
 def _short(number: Decimal, context: Context) -> str:

@@ -27,6 +27,7 @@ from rules.values.value import text_of
 
 MOST_CANDIDATES = 4096
 _FINEST = 10**6  # parts of the rows: ranks are whole numbers of such parts, and stay in the range of scores
+_SECOND = 10**6  # microseconds
 _DAY_HINT = (
     "Ask your DBA to set lower and upper in the rules, or limit it in WHERE: x BETWEEN '2024-01-01' AND '2024-12-31'."
 )
@@ -40,6 +41,7 @@ class _Candidates:
     lowest: tuple[Fraction, ...]
     values: tuple[Fraction, ...]
     highest: tuple[Fraction, ...]
+    reach: Fraction  # how far the values of a bin are from the one that stands for them, at most
 
 
 def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> Recipe:
@@ -58,7 +60,13 @@ def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> R
     picks = tuple(Pick(candidates.bins, texts, 1 - fraction if descending else fraction) for fraction in fractions)
     if not isinstance(written, s.Array):
         return _recipe(picks[0], candidates, result)
-    return Recipe(picks, lambda numbers: ChosenList(numbers, texts), result, is_array=True, barred=_no_bars_of_lists)
+    return Recipe(
+        picks,
+        lambda numbers: ChosenList(numbers, texts, candidates.reach),
+        result,
+        is_array=True,
+        barred=_no_bars_of_lists,
+    )
 
 
 def extreme(name: str, argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
@@ -93,11 +101,13 @@ def _recipe(pick: Pick, candidates: _Candidates, result: Type) -> Recipe:
         )
 
         def output(numbers: tuple[int, ...]) -> Chosen:
-            return Chosen(numbers[0], pick.candidates, Ends(numbers[1], numbers[2], lowest, highest))
+            return Chosen(numbers[0], pick.candidates, Ends(numbers[1], numbers[2], lowest, highest), candidates.reach)
 
         return Recipe((pick, low, high), output, result)
 
-    return Recipe((pick,), lambda numbers: Chosen(numbers[0], pick.candidates), result, barred=barred)
+    return Recipe(
+        (pick,), lambda numbers: Chosen(numbers[0], pick.candidates, reach=candidates.reach), result, barred=barred
+    )
 
 
 def _no_bars_of_lists(level: Decimal) -> Recipe:
@@ -138,7 +148,8 @@ def _candidates(argument: Expression, tested: Expression, binding: Binding, rows
         places = (lattice.low + width * place + inside for place in range(bins.count))
         return tuple(min(place, lattice.high) * lattice.step for place in places)
 
-    return _Candidates(bins, values(0), values((width - 1) // 2), values(width - 1))
+    reach = width // 2 * lattice.step / (_SECOND if argument.type.kind in ("timestamp", "timestamptz") else 1)
+    return _Candidates(bins, values(0), values((width - 1) // 2), values(width - 1), reach)
 
 
 def _number(argument: Expression, binding: Binding, rows: int, name: str) -> Summand:

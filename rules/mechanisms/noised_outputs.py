@@ -109,6 +109,7 @@ class Chosen:
     measure: int  # a Choice
     candidates: tuple[Text, ...]
     ends: Ends | None = None  # where error bars are asked of it
+    reach: Fraction = Fraction(0)  # how far from it a value may be for which it stands: in days and seconds of times
 
 
 @frozen
@@ -117,6 +118,7 @@ class ChosenList:
 
     measures: tuple[int, ...]
     candidates: tuple[Text, ...]
+    reach: Fraction = Fraction(0)
 
 
 @frozen

@@ -26,7 +26,7 @@ from rules.mechanisms.noised_outputs import (
 from rules.mechanisms.release_plan import Block, Choice, Ladder, Measure, Top, gumbel_scale
 from rules.planner.plan import Plan
 from rules.refusal import NotSupported, UnknownOption
-from rules.release.margins import moving_outputs, rank_margin, rank_unit
+from rules.release.margins import moving_outputs, rank_margin, rank_unit, unit_of_reach
 from rules.sql.tree import Node, items, kind
 
 Fact = tuple[str, str]
@@ -183,7 +183,11 @@ def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
     if isinstance(output, Chosen | ChosenList):
         rank = rank_margin(output, block, group_size)
         counted = rank_unit(output, block)
-        return name, "not known" if rank is None else f"its rank +/- {rank:,.3g} {counted} in {level} of answers"
+        if rank is None:
+            return name, "not known"
+        unit = unit_of_reach(block.output_types[block.outputs.index(output)])
+        value = f", and it +/- {float(output.reach):,.3g}{unit}" if output.reach else ""
+        return name, f"its rank +/- {rank:,.3g} {counted}{value} in {level} of answers"
     margin = margin_of_output(output, laws, block.level)
     if margin is None:
         return name, "depends on the data; the NOTICE of the answer gives it"

@@ -127,6 +127,7 @@ def _operated(operator: Operator, arrays: Sequence[Matrix]) -> Matrix:
 
 
 _TOGETHER = 256  # groups that are computed at once
+_UNITS = (("date", " days"), ("timestamp", " seconds"))
 _STATISTICS = {"corr": "correlations", "stddev": "deviations", "var": "variances", "covar": "covariances"}
 
 
@@ -140,6 +141,8 @@ class Margin:
     least: float | None = None
     widest: float | None = None
     rank_of: str = ""  # "rows": in these by which the rank may be off, not in the value's own unit
+    reach: float = 0.0  # by how much more the value may be off, which stands for others near it
+    unit: str = ""  # of that
 
     @property
     def is_known(self) -> bool:
@@ -171,6 +174,11 @@ def rank_unit(output: Chosen | ChosenList, block: Block) -> str:
     """Return what a rank is counted in."""
     place = output.measure if isinstance(output, Chosen) else output.measures[0]
     return "blocks" if _is_of_blocks(block.measures[place]) else "rows"
+
+
+def unit_of_reach(output_type: str) -> str:
+    """Return what the values of a type are apart in, where numbers alone do not say it."""
+    return next((unit for name, unit in _UNITS if output_type.startswith(name)), "")
 
 
 def _is_of_blocks(measure: Measure | Choice) -> bool:
@@ -218,7 +226,9 @@ class _Released:
                 return margin
             case Value(output=output) if isinstance(shown := self.block.outputs[output], Chosen | ChosenList):
                 rank = rank_margin(shown, self.block, self.group_size)
-                return margin if rank is None else _with(margin, [rank], rank_of=rank_unit(shown, self.block))
+                unit = unit_of_reach(self.block.output_types[output])
+                margin = replace(margin, rank_of=rank_unit(shown, self.block), reach=float(shown.reach), unit=unit)
+                return margin if rank is None else _with(margin, [rank])
             case Value(output=output) if isinstance(self.block.outputs[output], Count | Sum | CentredSum):
                 return _with(margin, self._static(self.block.outputs[output]))
         return _with(margin, self._moving(result.formula))
@@ -285,7 +295,5 @@ def _centred(output: Output) -> Output:
     return replace(output, low=-half, high=half, least=None)
 
 
-def _with(margin: Margin, values: Sequence[float], *, rank_of: str = "") -> Margin:
-    if not values:
-        return margin
-    return Margin(margin.name, margin.kind, margin.level, min(values), max(values), rank_of)
+def _with(margin: Margin, values: Sequence[float]) -> Margin:
+    return replace(margin, least=min(values), widest=max(values)) if values else margin

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rules.mechanisms.noised_outputs import Chosen, ChosenList
 from tests.planner.planned import Planner
 from tests.support.shop import LOYAL
 
@@ -48,3 +49,18 @@ def test_what_a_unit_has_no_single_value_for_is_refused(planner: Planner, aggreg
     refusal = planner.refusal(f"SELECT count(x) FROM (SELECT {aggregate} AS x FROM orders GROUP BY customer_id) AS t")
 
     assert aggregate.partition("(")[0] in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("asked", "reach"),
+    [
+        ("max(amount)", "0.06"),  # of 50,001 cents between the bounds thirteen have one candidate
+        ("percentile_disc(0.5) WITHIN GROUP (ORDER BY ordered_at)", "11559.375"),  # seconds
+        ("percentile_disc(0.5) WITHIN GROUP (ORDER BY ordered_at::date)", "0"),
+        ("percentile_cont(ARRAY[0.1, 0.5]) WITHIN GROUP (ORDER BY amount)", "0.06"),
+    ],
+)
+def test_a_quantile_knows_how_far_it_is_from_what_it_stands_for(planner: Planner, asked: str, reach: str) -> None:
+    (output,) = planner.block(f"SELECT {asked} FROM orders").outputs
+    assert isinstance(output, Chosen | ChosenList)
+    assert float(output.reach) == pytest.approx(float(reach))

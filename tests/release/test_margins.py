@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.execute.notices import margins_notice
 from rules.mechanisms.noised_outputs import Average, Chosen, Output
 from rules.mechanisms.release_plan import Bar, Choice, Quantile
 from rules.release.margins import Formula, Margin, Number, Operation, Result, Value, margins_of
@@ -102,6 +103,17 @@ def test_a_quantile_has_a_margin_in_rows_that_its_rank_may_be_off(fraction: str)
     assert alone.rank_of == "rows" and alone.kind == "quantiles"
     assert alone.widest == pytest.approx(2 * 4 * share / 0.1 * -np.log(0.05))
     assert pairs.widest == pytest.approx(2 * (alone.widest or 0))
+
+
+def test_a_quantile_that_stands_for_others_says_how_far_they_are() -> None:
+    """One of 4096 values is chosen: of a million rows the next one may be far beyond the margin of the rank."""
+    choice = Choice("median", 4, Decimal("0.1"), NOTHING, 2, Quantile(Fraction(1, 2)))
+    days = Chosen(0, ("2025-01-02", "2025-01-05"), reach=Fraction(1))
+    block = replace(BLOCK, measures=(choice,), outputs=(days,), output_types=("date",), bars=())
+
+    margins = margins_of([Result("p", 0, Value(0))], 0, block, Noised(GROUPS[:1], {0: (1,)}, {}), 1)
+
+    assert margins_notice(margins) == "; 95% of quantiles within ±120 rows in rank and ±1 days in value"
 
 
 def test_what_is_more_than_arithmetic_has_no_margin() -> None:
