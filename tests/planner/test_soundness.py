@@ -160,7 +160,7 @@ def test_04_nor_do_many_rows_of_a_unit_take_them_from_it() -> None:
 @pytest.mark.parametrize("is_binary", [True, False])
 @pytest.mark.parametrize("width", [Fraction(1000), Fraction(1, 10**9), Fraction(10**12)])
 def test_04_equal_rows_of_a_large_table_are_rounded_by_less_than_noise(width: Fraction, *, is_binary: bool) -> None:
-    """A million doubles of 0.1 between 0 and 1000 had the sum 100097.66, and the margin of one row did not hold it."""
+    """A million doubles of 0.1 between 0 and 1000 had the sum 100097.66: of more rows it is beyond the margin."""
     lattice = find_lattice(Fraction(0), width, None, 1, binary=is_binary, summed=width)
     assert lattice is not None
     assert lattice.step / 2 * 2**28 <= width

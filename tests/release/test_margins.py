@@ -106,7 +106,7 @@ def test_a_quantile_has_a_margin_in_rows_that_its_rank_may_be_off(fraction: str)
 
 
 def test_a_quantile_that_stands_for_others_says_how_far_they_are() -> None:
-    """One of 4096 values is chosen: of a million rows the next one may be far beyond the margin of the rank."""
+    """One of at most 4,096 values is chosen: where rows lie densely it may be beyond the margin of the rank."""
     choice = Choice("median", 4, Decimal("0.1"), NOTHING, 2, Quantile(Fraction(1, 2)))
     days = Chosen(0, ("2025-01-02", "2025-01-05"), reach=Fraction(1))
     block = replace(BLOCK, measures=(choice,), outputs=(days,), output_types=("date",), bars=())

@@ -82,7 +82,7 @@ def test_a_statistic_of_two_columns_needs_both() -> None:
     ("kind", "power"), [("var_samp", 2), ("stddev_pop", 1), ("covar_pop", 1), ("regr_sxx", 2), ("regr_sxy", 1)]
 )
 def test_a_statistic_of_small_numbers_has_digits_too(kind: str, power: int) -> None:
-    """A variance of nanometres was shown as 0, with a margin far below itself."""
+    """A variance of nanometres was shown as 0, however many rows it was of."""
     part, pairs = Fraction(1, 10**12), [(1, 2), (50, 3), (100, -5), (100, 20), (3, 3)]
     usual = statistic(kind)
     small = Spread(Moment(1, HALF * part), Moment(2, (HALF * part) ** 2), LOW["x"] * part, HIGH["x"] * part)
