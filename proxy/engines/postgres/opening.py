@@ -203,9 +203,10 @@ BY_DBA: Final = ("42501", "42P01")  # no right to read it, no such table: neithe
 async def is_taken_away(connection: AsyncConnection[Any], tables: Sequence[Table]) -> bool:
     """Return whether a DBA took away, or renamed, what is read here: the catalogs say so, and no row."""
     try:
-        await connection.execute("ROLLBACK")
-        return not await may_read(connection, [table.name for table in tables])
-    except (psycopg.Error, OSError):
+        async with asyncio.timeout(GRACE_SECONDS):
+            await connection.execute("ROLLBACK")
+            return not await may_read(connection, [table.name for table in tables])
+    except (psycopg.Error, OSError, TimeoutError):
         return False
 
 
