@@ -115,8 +115,9 @@ class Columns:
         if factors:
             self.has_products = True
             product = " * ".join(factor.sql(self.summand(factor.summand)) for factor in factors)
-            steps = _steps(summand, factors)
-            return clamped(f"({product} + {steps // 2}) / {steps}" if steps > 1 else product, summand.lattice)
+            if (steps := _steps(summand, factors)) > 1:
+                product = f"({product} + {steps // 2}) / {steps}"
+            return clamped(product, summand.lattice)
         return self.read(summand.expression, summand.wrap(is_stored=self._rows.is_stored(summand.expression)))
 
     def condition(self, expression: Expression) -> str:

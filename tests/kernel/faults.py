@@ -101,6 +101,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (source.source_of, '["u IS NOT NULL"] if rows.has_identity else []', "[]"),
         (Renderer._scan, '(f"{own} IS NOT NULL",) if path.nullable else ()', "()"),
     ),
+    "rows that may change read twice": ((bounded._form, " or not source.is_steady", ""),),
     # Labels.
     "no test of membership": (
         (keys.listed_sql, 'kind = "JOIN" if len(patterns) == 1 else "LEFT JOIN"', 'kind = "LEFT JOIN"'),
