@@ -186,7 +186,7 @@ def _error(block: Block, output: Output, spoken: str, group_size: int) -> Fact:
         if rank is None:
             return name, "not known"
         unit = unit_of_reach(block.output_types[block.outputs.index(output)])
-        value = f", and it +/- {float(output.reach):,.3g}{unit}" if output.reach else ""
+        value = f" and its value another +/- {float(output.reach):,.3g}{unit}" if output.reach else ""
         return name, f"its rank +/- {rank:,.3g} {counted}{value} in {level} of answers"
     margin = margin_of_output(output, laws, block.level)
     if margin is None:
