@@ -8,7 +8,7 @@ where a condition chooses rows, and NULL is as good as false, IS TRUE is left ou
 from collections.abc import Iterator
 from typing import Final
 
-from rules.values.expression import TRUE, Apply, Column, Constant, Expression, all_of, condition, conjuncts
+from rules.values.expression import TRUE, Apply, Column, Constant, Expression, all_of, condition, conjuncts, spelling
 
 _OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -94,7 +94,7 @@ def _listed(name: str, items: int) -> str:
 
 def _in(name: str, operand: Expression, items: tuple[Expression, ...]) -> Expression:
     """Each value once, in one order; a list of one is a comparison."""
-    known = tuple(sorted(dict.fromkeys(items), key=str))
+    known = tuple(sorted(dict.fromkeys(items), key=spelling))
     if len(known) == 1:
         sign = "=" if name == "in" else "<>"
         return condition(sign, _compared(sign), operand, known[0])

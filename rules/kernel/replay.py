@@ -5,7 +5,6 @@ own `Ground`. What comes out is sealed, and has the sensitivities of what its SQ
 """
 
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Final, Generic, TypeVar
 
 from rules.catalog import TableName
@@ -18,6 +17,8 @@ from rules.kernel.script import Script
 from rules.kernel.statement import Bounded, Marginals, Tally
 
 _ROOM: Final = 8_000_000  # characters of kept statements: each has some ten times as many bytes around it
+_LEAST: Final = 1_000  # characters, as which the smallest statement counts
+_RELATIONS: Final = 4
 
 Key = TypeVar("Key", bound=Hashable)
 Made = TypeVar("Made")
@@ -29,14 +30,21 @@ class Kept(Generic[Key, Made]):
     Their number says little: a list of groups, or of constants, makes one statement as large as a thousand others.
     """
 
-    __slots__ = ("_made", "_make", "_room", "_size", "_taken")
+    __slots__ = ("_latest", "_made", "_make", "_room", "_size", "_taken")
 
     def __init__(self, make: Callable[[Key], Made], size: Callable[[Key, Made], int], room: int = _ROOM) -> None:
         self._make, self._size, self._room = make, size, room
         self._made: dict[Key, Made] = {}
         self._taken = 0
+        self._latest: tuple[Key, Made] | None = None
 
     def __call__(self, key: Key) -> Made:
+        latest = self._latest
+        if latest is None or latest[0] is not key:  # to hash a statement takes longer than all else here
+            latest = self._latest = key, self._find(key)
+        return latest[1]
+
+    def _find(self, key: Key) -> Made:
         known = self._made.get(key)
         if known is not None:
             return known
@@ -52,16 +60,22 @@ class Kept(Generic[Key, Made]):
 class Kernel:
     """Replays statements over the tables of one generation of rules; raises a Refusal where nothing sound comes out."""
 
-    __slots__ = ("_bounded", "_relation", "_tally")
+    __slots__ = ("_bounded", "_ground", "_relations", "_tally")
 
     def __init__(self, ground: Ground) -> None:
-        self._relation = Kept[Script, Relation](partial(build, ground=ground), _script_size)
+        self._ground = ground
+        self._relations: tuple[Relation, ...] = ()
         self._bounded = Kept[Statement | BlockStatement, Bounded](self._make_bounded, _sql_size)
         self._tally = Kept[TallyStatement, Tally](self._make_tally, _sql_size)
 
     def relation(self, script: Script) -> Relation:
-        """The local relation of a script."""
-        return self._relation(script)
+        """The local relation of a script. The newest are kept: a statement asks for one several times."""
+        for made in self._relations:
+            if made.script is script:
+                return made
+        made = build(script, self._ground)
+        self._relations = (*self._relations[1 - _RELATIONS :], made)
+        return made
 
     def tables(self, script: Script) -> frozenset[TableName]:
         """All tables that a relation reads, those on the way to a unit too: their keys are what is believed."""
@@ -86,28 +100,6 @@ class Kernel:
 
 def _sql_size(statement: object, made: Bounded | Tally) -> int:
     return _LEAST + len(made.sql)
-
-
-_LEAST: Final = 1_000  # characters, as which the smallest statement counts
-
-
-def _script_size(script: Script, made: Relation) -> int:
-    """Return about how many characters a script has in SQL: so many for each of its parts, which may be shared."""
-    waiting, seen = list[object]([script]), set[int]()
-    size = _LEAST
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, str):
-            size += len(part)
-        elif id(part) not in seen:
-            seen.add(id(part))
-            size += _OF_A_PART
-            fields = getattr(type(part), "__dataclass_fields__", ())
-            waiting.extend(part if isinstance(part, tuple) else [getattr(part, name) for name in fields])
-    return size
-
-
-_OF_A_PART: Final = 10  # characters
 
 
 def _tables(relation: Relation) -> frozenset[TableName]:

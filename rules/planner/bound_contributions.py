@@ -204,10 +204,10 @@ def _caps_of_totals(node: Node, summed: frozenset[int]) -> Iterator[int]:
 def weight_of_report(groups: int | None, weights: Sequence[Fraction]) -> Fraction:
     """The weight of the report of what was cut: a cut as large as the noise of G groups is seen with 3/G of their ε.
 
-    With few groups that would be most of it, and a quarter has to do.
+    With few groups that would be most of it, and a quarter has to do; with many it is a sixteenth at least.
     """
-    share = Fraction(3, max(1, groups or 1))
-    return sum(weights, Fraction(0)) * max(Fraction(1, 16), min(Fraction(1, 4), share))
+    among = min(max(12, groups or 1), 48)
+    return sum(weights, Fraction(0)) * Fraction(3, among)
 
 
 def statement_of(rows: Script, keys: tuple[Key, ...], parts: Sequence[Contribution], bounding: Bounding) -> Statement:

@@ -116,7 +116,7 @@ def condition(name: str, sql: str, *arguments: Expression, nullable: bool | None
 def all_of(conditions: tuple[Expression, ...]) -> Expression:
     """The conjunction; TRUE of none. In one order, and each once, so that equal questions are equal."""
     if len(conditions) > 1:
-        conditions = tuple(sorted(dict.fromkeys(conditions), key=_spelling))
+        conditions = tuple(sorted(dict.fromkeys(conditions), key=spelling))
     match conditions:
         case ():
             return TRUE
@@ -126,14 +126,15 @@ def all_of(conditions: tuple[Expression, ...]) -> Expression:
     return condition("and", f"({holes})", *conditions, strict=False)
 
 
-def _spelling(expression: Expression) -> str:
+def spelling(expression: Expression) -> str:
+    """A text by which expressions can be put in order."""
     match expression:
         case Column(id=number):
             return f"c{number}"
         case Constant(type=kind, text=text):
             return f"{kind.base} {text}"
         case Apply(sql=sql, arguments=arguments):
-            return f"{sql}({', '.join(map(_spelling, arguments))})"
+            return f"{sql}({', '.join(map(spelling, arguments))})"
 
 
 def conjuncts(expression: Expression) -> Iterator[Expression]:
