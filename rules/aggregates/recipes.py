@@ -163,25 +163,28 @@ def _total(argument: Expression, summand: Summand, facts: Facts, rows: int) -> i
 def _sum(argument: Expression, tested: Expression, binding: Binding, facts: Facts, rows: int) -> Recipe:
     summand = clip(as_value(argument, binding.setting), rows, "sum")
     lattice, result, total = summand.lattice, _sum_type(argument.type), _total(argument, summand, facts, rows)
-    part, positive = k.Sum(where(summand, tested), total=total), lattice.low >= 0
+    part, positive, most = k.Sum(where(summand, tested), total=total), lattice.low >= 0, _MOST.get(result.base)
     middle = lattice.low + lattice.high if total is None else 0
     centred = Recipe(
         _centred(argument, summand, tested, binding, total),
-        lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, digits_of(lattice), positive),
+        lambda numbers: CentredSum(numbers[0], numbers[1], lattice.step, middle, digits_of(lattice), positive, most),
         result,
     )
     better = None if middle == 0 and total is None else centred
     return Recipe(
-        (part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice), positive), result, centred=better
+        (part,),
+        lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice), positive, most),
+        result,
+        centred=better,
     )
 
 
 def _distinct_sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
     """Of each unit at most as many values as rows of it count. Values are those of the lattice."""
     summand = clip(as_value(argument, binding.setting), rows, "sum")
-    lattice = summand.lattice
-    part = k.DistinctSum(where(summand, tested))
-    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice)), _sum_type(argument.type))
+    lattice, result = summand.lattice, _sum_type(argument.type)
+    part, most = k.DistinctSum(where(summand, tested)), _MOST.get(result.base)
+    return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice), most=most), result)
 
 
 def _centred(
@@ -202,6 +205,10 @@ def _centred(
 
 def _around_zero(summand: Summand, reach: int) -> Summand:
     return replace(summand, lattice=replace(summand.lattice, low=-reach, high=reach))
+
+
+# Half of what the type has, so that it has the difference of two as well; other types have more than any sum.
+_MOST = {INT8.base: 2**62 - 1, "float4": 17 * 10**37}
 
 
 def _sum_type(sql_type: Type) -> Type:

@@ -41,6 +41,7 @@ _FINE_BINARY = 2**30
 _FINE_DECIMAL = 10**9
 _SMALLEST_BINARY = Fraction(1, 2**80)
 _SMALLEST_DECIMAL = Fraction(1, 10**24)
+_FARTHEST = 10**120  # from zero
 _DIGITS = 12
 _MILLIONTH = Fraction(1, 10**6)
 
@@ -60,6 +61,7 @@ def clip(expression: Expression, rows: int, name: str) -> Summand:
     bounds = _bounds(expression)
     if bounds.low is None or bounds.high is None or _is_bounded_by_type(expression, bounds):
         raise _unbounded(expression, name)
+    _check_reach(bounds.low, bounds.high, name)
     summed = max(abs(bounds.low), abs(bounds.high)) if name == "sum" else bounds.high - bounds.low  # else centred
     is_float = expression.type.kind == "float"
     lattice = find_lattice(bounds.low, bounds.high, bounds.step, rows, binary=is_float, summed=summed)
@@ -76,10 +78,18 @@ def clip_widely(argument: Expression, setting: EvalContext, name: str) -> Summan
         if bounds.low is None or bounds.high is None or (kind != "integer" and _is_bounded_by_type(expression, bounds)):
             step = Fraction(1, 2**20) if kind == "float" else _power_of_ten(bounds.step) or _MILLIONTH
             return Summand(_unclamped(expression), Lattice(step, -LARGEST, LARGEST))
+        _check_reach(bounds.low, bounds.high, name)
         lattice = find_lattice(bounds.low, bounds.high, bounds.step, 1, binary=kind == "float")
         if lattice is not None:
             return Summand(_unclamped(expression), lattice)
     return clip(expression, 1, name)
+
+
+def _check_reach(low: Fraction, high: Fraction, name: str) -> None:
+    """Refuse what margins, which are doubles, cannot tell: the square of a sum is a double still."""
+    if max(abs(low), abs(high)) > _FARTHEST:
+        hint = "Clamp them, as in least(greatest(x, 0), 1000000), or ask your DBA to set narrower bounds."
+        raise NotSupported(f"{name} of values that may lie beyond ±1e120 is not supported", hint=hint)
 
 
 def _bounds(expression: Expression) -> Range:

@@ -38,8 +38,10 @@ def cast_to(operand: Operand, target: Type, setting: EvalContext) -> Expression:
     if isinstance(operand, Constant) and operand.type.kind == "text" and target.kind not in ("text", "enum"):
         return literal(operand.text, target, setting)
     _check_target(target, setting)
-    if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
+    if operand.type == target:
         return operand
+    if operand.type.base == target.base and target.size is None and not target.name:
+        return _apply(as_passed(operand, setting), target, operand.domain, held=operand.sure)
     return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
 
 
@@ -113,11 +115,13 @@ def _double(expression: Expression, target: Type) -> Expression:
     return real(expression)
 
 
-def real(expression: Expression) -> Expression:
-    """A double or integer as a real: NULL beyond the largest, zero below the least."""
+def real(expression: Expression, *, is_tiny: bool = True) -> Expression:
+    """A double or integer as a real: NULL beyond the largest, zero below the least, if anything can lie there."""
     if expression.type.kind == "integer":
         return _apply(expression, FLOAT4, _outward(domain.range_of(expression.domain), 6))
-    sql = "(CASE WHEN abs({0}) <= 3.4e38 THEN CASE WHEN abs({0}) >= 1e-45 THEN {0} ELSE 0 END END)::real"
+    sql = "({0} * CASE WHEN abs({0}) > 3.4e38 THEN NULL WHEN abs({0}) >= 1e-45 THEN 1 ELSE 0 END)::real"
+    if not is_tiny:
+        sql = "nullif(nullif(least(greatest({0}, -3.4e38), 3.4e38), -3.4e38), 3.4e38)::real"
     limit = Fraction(10) ** 39
     image = domain.intersect(_outward(domain.range_of(expression.domain), 6), Range(-limit, limit))
     return Apply("cast", sql, (expression,), FLOAT4, image, nullable=True)

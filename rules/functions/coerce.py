@@ -187,7 +187,7 @@ def typed(operand: Operand, setting: EvalContext, sql_type: Type = TEXT) -> Expr
 
 def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tuple[tuple[Expression, ...], Type]:
     """Operands that meet in one place (a comparison, CASE, COALESCE …), and their common type."""
-    known = [operand.type for operand in operands if not isinstance(operand, Literal) and not _is_open(operand)]
+    known = [operand.type for operand in operands if not isinstance(operand, Literal) and not is_open(operand)]
     common = find_common(known)
     if common is None or common.kind in ("other", "unknown"):
         types = " and ".join(dict.fromkeys(sql_type.sql for sql_type in known))
@@ -198,13 +198,13 @@ def unified(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> t
     return tuple(typed(_closed(operand, common), setting, bare) for operand in operands), common
 
 
-def _is_open(operand: Operand) -> bool:
+def is_open(operand: Operand) -> bool:
     """NULL without a cast takes the type of what it meets."""
     return isinstance(operand, Constant) and operand.type.kind == "unknown"
 
 
 def _closed(operand: Operand, common: Type) -> Operand:
-    return null_of(common) if _is_open(operand) else operand
+    return null_of(common) if is_open(operand) else operand
 
 
 def folded(operand: Operand, setting: EvalContext) -> Operand:

@@ -3,15 +3,15 @@
 from fractions import Fraction
 
 from rules.functions.casts import cast_to
-from rules.functions.coerce import typed, unified
+from rules.functions.coerce import is_open, typed, unified
 from rules.functions.comparison import are_padded, as_padded, boolean, compare, without_padding
 from rules.functions.function import EvalContext, Operands, function, function_of_name
 from rules.functions.guard import as_double, as_passed
 from rules.values import domain, enforced, interval_arithmetic
 from rules.values.domain import Domain
 from rules.values.enforced import Sure, between
-from rules.values.expression import FALSE, Apply, Constant, Expression, Operand
-from rules.values.types import INT4, TEXT, Type
+from rules.values.expression import FALSE, Apply, Constant, Expression, Literal, Operand
+from rules.values.types import FLOAT8, INT4, TEXT, Type
 from rules.values.value import Span
 
 
@@ -60,15 +60,21 @@ def coalesce(operands: Operands, setting: EvalContext) -> Expression:
     )
 
 
-@function("nullif", arguments=2, examples="nullif(i4, 7) | nullif(n, f8) | nullif(t, 'a') | nullif(d, '2024-02-29')")
+@function(
+    "nullif",
+    arguments=2,
+    examples="""
+    nullif(i4, 7) | nullif(n, f8) | nullif(i4, f4) | nullif(f4, n) | nullif(t, 'a') | nullif(d, '2024-02-29')
+    """,
+)
 def nullif(operands: Operands, setting: EvalContext) -> Expression:
     """x unless it equals y; typed as x, and as both where numbers of several kinds are made alike to be compared."""
     operands = without_padding(operands, setting)
     test = compare("=", operands[0], operands[1], setting)
     (first, _), common = unified(operands, setting, "NULLIF")
     argument = as_passed(first, setting)
-    if argument.type.is_number and argument.type.kind != common.kind:
-        argument = cast_to(argument, common, setting)
+    if argument.type.is_number and argument.type.kind != common.kind:  # no number but a double is compared with a real
+        argument = cast_to(argument, FLOAT8 if common.kind == "float" else common, setting)
     is_text = argument.type.base in ("varchar", "bpchar") and not are_padded(operands)  # which compares them as text
     sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
     return Apply(
@@ -154,8 +160,9 @@ def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tup
     """Operands of which one is handed on, so that none fails where it is made the type of the others."""
     arguments, common = unified(operands, setting, what)
     passed = tuple(_same_kind(as_passed(argument, setting), common, setting) for argument in arguments)
-    if any(argument.type != common for argument in passed):  # a bound of numeric(10,2) has no zeros after the point
-        common = common.plain()
+    has_null = what != "COALESCE" and any(not isinstance(operand, Literal) and is_open(operand) for operand in operands)
+    if has_null or any(argument.type != common for argument in passed):
+        common = common.plain()  # a bound of numeric(10,2) has no zeros after the point
     return tuple(as_double(argument) for argument in passed) if common.kind == "float" else passed, common
 
 

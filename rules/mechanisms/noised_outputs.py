@@ -35,6 +35,7 @@ class Sum:
     step: Fraction
     digits: int
     adds_up: bool = False  # nothing that is summed is below zero, nor any sum
+    most: int | None = None  # that its type has, if noise can bring it beyond
 
 
 @frozen
@@ -60,6 +61,7 @@ class CentredSum:
     middle: int  # Lo+Hi
     digits: int
     adds_up: bool = False
+    most: int | None = None  # as that of a sum
 
 
 @frozen

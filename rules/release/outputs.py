@@ -160,10 +160,17 @@ def show_number(output: Count | Sum | CentredSum, number: int) -> str:
     match output:
         case Count():
             return str(number)
-        case Sum(step=step, digits=digits):
-            return _decimal(number * step.numerator, step.denominator, digits)
-        case CentredSum(step=step, digits=digits):
-            return _decimal(number * step.numerator, 2 * step.denominator, digits)
+        case Sum(step=step, digits=digits, most=most):
+            return _decimal(*_within(most, number * step.numerator, step.denominator), digits)
+        case CentredSum(step=step, digits=digits, most=most):
+            return _decimal(*_within(most, number * step.numerator, 2 * step.denominator), digits)
+
+
+def _within(most: int | None, numerator: int, denominator: int) -> tuple[int, int]:
+    """A fraction, at most so far from zero: what its type does not have would end an answer that is paid."""
+    if most is None or abs(numerator) <= most * denominator:
+        return numerator, denominator
+    return (most if numerator > 0 else -most), 1
 
 
 def with_digits(number: Fraction, digits: int) -> str:

@@ -166,6 +166,8 @@ def test_an_array_of_fractions_is_one_choice_each(lab: Lab) -> None:
         ("SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY age) FROM people", "between 0 and 1"),
         ("SELECT percentile_cont(ARRAY[0.5, 2]) WITHIN GROUP (ORDER BY age) FROM people", "between 0 and 1"),
         ("SELECT variance(DISTINCT age) FROM people", "is not supported"),
+        ("SELECT sum(age::float8 * 1e120) FROM people", "beyond ±1e120 is not supported"),
+        ("SELECT max(age::numeric * 1e120) FROM people", "beyond ±1e120 is not supported"),
     ],
 )
 def test_what_would_give_out_a_value_is_refused(lab: Lab, sql: str, words: str) -> None:

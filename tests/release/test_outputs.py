@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.mechanisms.noised_outputs import Average, Count, Sum
+from rules.mechanisms.noised_outputs import Average, CentredSum, Count, Sum
 from rules.release.outputs import show, with_digits
 
 AGE = Average(halves=0, count=1, step=Fraction(1, 10), low=Fraction(20), high=Fraction(60), digits=4)
@@ -37,6 +37,15 @@ def test_a_count_is_cut_at_zero_only_where_it_is_shown_bare() -> None:
 def test_a_sum_is_its_integer_times_the_step() -> None:
     assert show(Sum(0, Fraction(1, 100), 2), [12_345]) == "123.45"
     assert show(Sum(0, Fraction(1, 8), 3), [-9]) == "-1.125"
+
+
+@given(number=st.integers(-(2**70), 2**70), count=st.integers(-(2**70), 2**70))
+def test_a_sum_of_integers_stays_within_their_type(number: int, count: int) -> None:
+    most = 2**63 - 1
+    centred, summed = CentredSum(0, 1, Fraction(1), 10, 0, most=most), Sum(0, Fraction(3), 0, most=most)
+    for output, value in ((centred, (number + 10 * count) / Fraction(2)), (summed, Fraction(3 * number))):
+        shown = int(show(output, [number, count]) or "")
+        assert abs(shown - min(max(value, Fraction(-most)), Fraction(most))) <= Fraction(1, 2)
 
 
 def test_an_average_is_the_middle_moved_by_half_of_the_centred_mean() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from operator import add, mul, sub
 
+from rules.functions.casts import real
 from rules.functions.coerce import typed
 from rules.functions.function import EvalContext
 from rules.functions.guard import MOST_DIGITS, as_double, as_value, few_digits, finite, safe_factor
@@ -38,7 +39,8 @@ def arithmetic(name: str, left: Operand, right: Operand, setting: EvalContext) -
     first, second = _numbers(name, left, right, setting)
     result = wider_number(first.type, second.type)
     if result.kind == "float":
-        return _float(name, as_double(first), as_double(second))
+        made = _float(name, as_double(first), as_double(second))
+        return made if result == FLOAT8 else real(made, is_tiny=name in ("*", "/"))
     if result.kind == "numeric":
         return _numeric(name, finite(first), finite(second))
     return _integer(name, first, second, result)

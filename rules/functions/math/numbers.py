@@ -25,13 +25,13 @@ def number(operand: Operand, setting: EvalContext, sql_type: Type = FLOAT8) -> E
 
 
 def as_numeric_or_float(expression: Expression) -> Expression:
-    """Integers are taken as double precision by functions that know both (float8 is the preferred type)."""
-    if expression.type.kind != "integer":
+    """Integers and reals are taken as double precision by functions that know both (float8 is the preferred type)."""
+    if expression.type.kind != "integer" and expression.type.base != "float4":
         return expression
     return to_double(expression, "cast")
 
 
-@function("abs", arguments=1, examples="abs(i2) | abs(f8)")
+@function("abs", arguments=1, examples="abs(i2) | abs(f8) | abs(f4)")
 def absolute_of(operands: Operands, setting: EvalContext) -> Expression:
     return absolute(number(operands[0], setting))
 
@@ -43,8 +43,8 @@ def absolute_of(operands: Operands, setting: EvalContext) -> Expression:
     round(n) | round(f8) | round(n, 2) | round(i8, -3) | round(n, -100)
     """,
 )
-@function_of_name("trunc", arguments=(1, 2), examples="trunc(n) | trunc(n, 3) | trunc(f8)")
-@function_of_name("floor", arguments=1, examples="floor(n) | floor(f8)")
+@function_of_name("trunc", arguments=(1, 2), examples="trunc(n) | trunc(n, 3) | trunc(f8) | trunc(f4)")
+@function_of_name("floor", arguments=1, examples="floor(n) | floor(f8) | floor(f4)")
 @function_of_name("ceil", arguments=1, examples="ceil(n)")
 @function_of_name("ceiling", arguments=1, same_as="ceil", examples="ceiling(f8)")
 def rounding(name: str, operands: Operands, setting: EvalContext) -> Expression:
@@ -79,12 +79,16 @@ def _to_digits(name: str, expression: Expression, digits: Operand, setting: Eval
         raise NotSupported(f"{name} needs a constant number of digits between -100 and 100")
     number = expression
     if expression.type.kind == "float":
-        if not isinstance(expression, Apply) or expression.name != "cast":
+        if not isinstance(expression, Apply) or expression.name != "cast" or not _is_of_integer(expression):
             raise NotSupported(f"{name}(double precision, integer) does not exist", hint="Cast to numeric first.")
         number = expression.arguments[0]  # an integer becomes numeric here, not double precision
     image = interval_arithmetic.rounded(domain.range_of(number.domain), Fraction(10) ** -int(places.value))
     held = _rounded(number.sure, int(places.value))
     return Apply(name, f"{name}({{0}}::numeric, {{1}})", (number, places), NUMERIC, image, number.nullable, held)
+
+
+def _is_of_integer(cast: Apply) -> bool:
+    return cast.arguments[0].type.kind == "integer"
 
 
 @function("sign", arguments=1, examples="sign(n) | sign(i4)")

@@ -113,7 +113,7 @@ def _outward(bound: Fraction | None, side: int) -> Fraction | None:
     return None if bound is None else bound + side * (abs(bound) / 10**12 + Fraction(1, 10**12))
 
 
-@function("sqrt", arguments=1, examples="sqrt(n) | sqrt(f8) | sqrt(i8)")
+@function("sqrt", arguments=1, examples="sqrt(n) | sqrt(f8) | sqrt(i8) | sqrt(f4)")
 def square_root(operands: Operands, setting: EvalContext) -> Expression:
     argument = as_numeric_or_float(number(operands[0], setting))
     fitting = within(argument, Fraction(0), Fraction(10) ** 100)
@@ -152,7 +152,7 @@ def _double(expression: Expression) -> Expression:
     return Apply("double", "({0})::double precision", (expression,), FLOAT8, expression.domain, expression.nullable)
 
 
-@function_of_name("ln", arguments=1, examples="ln(n) | ln(f8)")
+@function_of_name("ln", arguments=1, examples="ln(n) | ln(f8) | ln(f4)")
 @function_of_name("log", arguments=(1, 2), examples="log(2, n) | log(10.5, i4) | log(n) | log(f8)")
 @function_of_name("log10", arguments=1, examples="log10(n)")
 def logarithm(name: str, operands: Operands, setting: EvalContext) -> Expression:
@@ -193,7 +193,7 @@ def _as_numeric(expression: Expression) -> Expression:
     return Apply("cast", "({0})::numeric", (expression,), NUMERIC, expression.domain, expression.nullable)
 
 
-@function("exp", arguments=1, examples="exp(n) | exp(f8) | exp(i4)")
+@function("exp", arguments=1, examples="exp(n) | exp(f8) | exp(i4) | exp(f4)")
 def exponential(operands: Operands, setting: EvalContext) -> Expression:
     argument = as_numeric_or_float(number(operands[0], setting))
     fitting = within(argument, Fraction(-200), Fraction(200))
