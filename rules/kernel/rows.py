@@ -30,6 +30,7 @@ class Rows:
     and stable ones whose settings are pinned. Not so with an enum: the text of a label is that of the moment, and one
     may be renamed while a statement runs. Nor with time zones: each process of the server reads their rules once, so
     after an upgrade of tzdata the workers of a parallel plan have other ones than a connection that was there before.
+    Nor with foreign tables: a file or another server is not in our snapshot, and may have other rows the next time.
     """
 
     relation: Relation
@@ -66,8 +67,10 @@ class Rows:
         return f"SELECT {', '.join(columns)} {source.clause()}"
 
     def are_steady(self, items: Sequence[Item]) -> bool:
-        """Tell whether they are the same whenever they are read for these items: no enum or zone has a part in it."""
-        return not any(map(_may_change, (self.relation.script, *(item.expression for item in items))))
+        """Tell whether they are the same whenever they are read for these items: no enum, zone or foreign table has a
+        part in it."""
+        parts = (self.relation.script, *(item.expression for item in items))
+        return _is_steady(self.relation) and not any(map(_may_change, parts))
 
     def candidates(self) -> str | None:
         """SELECT <unit> AS u FROM <a superset of the rows>: a relation with fewer conditions, each of which can only
@@ -88,13 +91,22 @@ class Rows:
         return f'({source.names[unit]}) COLLATE "C"' if self.relation.types[unit].kind == "text" else source.names[unit]
 
 
+def _is_steady(relation: Relation) -> bool:
+    """Tell whether no table is foreign, and no column may change that an order or a cast reads by itself."""
+    if relation.table is not None and relation.table.is_foreign:
+        return False
+    unnamed = relation.parts if isinstance(relation.script, UnionAll | Window) else ()
+    may_change = any(_may_change(kind) for part in unnamed for kind in part.types.values())
+    return not may_change and all(map(_is_steady, relation.parts))
+
+
 def _may_change(part: object) -> bool:
     """Tell whether a column or a constant of an enum, or the rules of a time zone, stand anywhere in a script or an
     expression: no other type is believed of a column than its own, and of what is computed none."""
     waiting, seen = [part], set[int]()
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Type) and (part.kind in ("enum", "timestamptz") or "." in part.name):  # made of enums
+        if isinstance(part, Type) and (part.kind in ("enum", "timestamptz") or _OF_OTHERS.search(part.name)):
             return True
         if isinstance(part, Apply | Call) and _BY_ZONE.search(part.sql):
             return True
@@ -107,6 +119,7 @@ def _may_change(part: object) -> bool:
 
 
 _BY_ZONE = re.compile("zone|tz|to_timestamp", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"\.|tz|with time zone|^reg")  # of what they may be made or name
 
 
 def _is_stored(relation: Relation, number: int) -> bool:

@@ -17,7 +17,7 @@ from rules.kernel.ground import Ground
 from rules.kernel.keys import Key
 from rules.kernel.measures import Measure
 from rules.kernel.relations import Relation, build
-from rules.kernel.script import Filter, Scan, Script
+from rules.kernel.script import Call, Filter, Frame, Scan, Script, UnionAll, Window
 from rules.kernel.source import Pivots
 from rules.kernel.statement import Bounded, Tally
 from rules.policy.load import load_policy
@@ -88,6 +88,15 @@ def rows_of_facts(
     return build(script if condition == TRUE else Filter(script, condition), ground)
 
 
+def rows_that_may_change() -> tuple[Relation, ...]:
+    """Rows that are elsewhere, and such as are ordered by a column that may change, or cast it."""
+    own = rows_of_facts().script
+    first = Window(own, (), (), ((99, Call("row_number(){over}", (), INT8), Frame()),))
+    kinds = {number: TEXT if name == "tz" else COLUMNS[name] for name, number in IDS.items()}
+    columns = ((0, INT4, (0,)), *((number, kind, (number,)) for number, kind in kinds.items()))
+    return build(own, _FOREIGN), build(first, _ROWS), build(UnionAll((own,), columns, 0), _ROWS)
+
+
 def bounded(
     rows: Relation, keys: Sequence[Key], measures: Sequence[Measure], rows_per_unit: int, **more: Any
 ) -> Bounded:
@@ -102,15 +111,15 @@ def tally(
     return kernel_tally(rows, TallyStatement(rows.script, tuple(keys), tuple(ladders), rows_per_unit, pivots))
 
 
-def _ground(unit: str, *keys: CatalogKey) -> Ground:
+def _ground(unit: str, *keys: CatalogKey, is_foreign: bool = False) -> Ground:
     """What the kernel knows of the table: whose a row is, and which keys there are."""
     columns = ("u", INT4), *COLUMNS.items()
     named = tuple(
         CatalogColumn(name, TypeName(kind.sql, kind.base, _modifier(kind)), number)
         for number, (name, kind) in enumerate(columns)
     )
-    table = Table(TABLE, "table", named, keys)
-    own = "" if unit == "row" else "unit: u"
+    table = Table(TABLE, "foreign table" if is_foreign else "table", named, keys, foreign=is_foreign)
+    own = ", ".join([*(["unit: u"] if unit != "row" else []), *(["foreign: trusted"] if is_foreign else [])])
     head, rest = lab.RULES[: lab.RULES.index("unit:")], lab.RULES[lab.RULES.index("budget:") :]
     rules = f"{head}unit: {unit}\ntables:\n  facts: {{{own}}}\n{rest}"
     policy = load_policy(rules, "rules.yaml", {"DATABASE": "facts"})
@@ -125,6 +134,7 @@ def _modifier(kind: Type) -> int:
 TABLE = TableName("public", "facts")
 _ROWS, _KEYLESS = _ground("facts.u"), _ground("row")
 _ONE_ROW = _ground("facts.u", CatalogKey("one", ("u",)))
+_FOREIGN = _ground("facts.u", is_foreign=True)
 
 
 def column(name: str) -> Column:

@@ -102,6 +102,11 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (Renderer._scan, '(f"{own} IS NOT NULL",) if path.nullable else ()', "()"),
     ),
     "rows that may change read twice": ((bounded._form, " or not source.is_steady", ""),),
+    "rows of a foreign table read twice": (
+        (rows._is_steady, "relation.table is not None and relation.table.is_foreign", "False"),
+    ),
+    "rows that a window orders by what may change read twice": ((rows._is_steady, "UnionAll | Window", "UnionAll"),),
+    "rows of a union that casts what may change read twice": ((rows._is_steady, "UnionAll | Window", "Window"),),
     # Labels.
     "no test of membership": (
         (keys.listed_sql, 'kind = "JOIN" if len(patterns) == 1 else "LEFT JOIN"', 'kind = "LEFT JOIN"'),

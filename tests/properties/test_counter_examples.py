@@ -668,3 +668,16 @@ def test_rows_that_follow_from_the_rules_of_a_time_zone_are_read_once(
     (block,) = lab.plan(f"SELECT {key}, count(*) FROM visits GROUP BY 1", Case("", "", rules, "", "").policy).blocks
 
     assert ("beyond" in lab.sql(block.statement)) == is_read_twice  # whose rows are corrected
+
+
+def test_rows_of_a_foreign_table_are_read_once(make_lab: MakeLab) -> None:
+    """A file that is written anew while a statement runs has other rows the next time: no snapshot is of them."""
+    lab = make_lab(
+        "CREATE TABLE people (id integer PRIMARY KEY); CREATE FOREIGN DATA WRAPPER files; "
+        "CREATE SERVER files FOREIGN DATA WRAPPER files; "
+        "CREATE FOREIGN TABLE visits (person_id integer, kind text) SERVER files"
+    )
+    rules = f"{VISITS[:-2]}, foreign: trusted, columns: {{kind: {{values: [a, b]}}}}}}\n"
+    (block,) = lab.plan("SELECT kind, count(*) FROM visits GROUP BY 1", Case("", "", rules, "", "").policy).blocks
+
+    assert lab.sql(block.statement).count('"visits"') == 1
