@@ -240,6 +240,7 @@ async def test_a_table_that_changed_since_it_was_planned_stops_the_snapshot(
         "CREATE TABLE proofs_child () INHERITS (proofs)",
         "ALTER TABLE proofs ENABLE ROW LEVEL SECURITY",
         'ALTER TABLE proofs ALTER name TYPE text COLLATE "POSIX"',
+        "ALTER DOMAIN proofs_size DROP CONSTRAINT small",
         "CREATE TABLE proofs_part PARTITION OF proofs_parts FOR VALUES IN (1); CREATE FOREIGN DATA WRAPPER proofs; "
         "CREATE SERVER proofs FOREIGN DATA WRAPPER proofs; "
         "CREATE FOREIGN TABLE proofs_far PARTITION OF proofs_parts FOR VALUES IN (2) SERVER proofs",
@@ -249,7 +250,9 @@ async def test_what_proofs_rest_on_is_read_again_in_the_snapshot_of_the_rows(
     engine: PostgresEngine, own_shop: RealDatabase, change: str
 ) -> None:
     made = """
-        CREATE TABLE proofs (id int PRIMARY KEY, name text); CREATE TABLE proofs_parts (id int) PARTITION BY LIST (id);
+        CREATE DOMAIN proofs_size AS int CONSTRAINT small CHECK (VALUE < 10);
+        CREATE TABLE proofs (id int PRIMARY KEY, name text, size proofs_size);
+        CREATE TABLE proofs_parts (id int) PARTITION BY LIST (id);
         GRANT SELECT ON proofs, proofs_parts TO noisegate_reader
     """
     with own_shop.connect() as owner:
@@ -265,7 +268,8 @@ async def test_what_proofs_rest_on_is_read_again_in_the_snapshot_of_the_rows(
                 async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=planned):
                     pass
         finally:
-            owner.execute("DROP TABLE proofs, proofs_parts CASCADE; DROP FOREIGN DATA WRAPPER IF EXISTS proofs CASCADE")
+            owner.execute("DROP TABLE proofs, proofs_parts CASCADE; DROP DOMAIN proofs_size")
+            owner.execute("DROP FOREIGN DATA WRAPPER IF EXISTS proofs CASCADE")
 
 
 TWINS = "SELECT count(*), count(DISTINCT id) FROM public.twins"

@@ -251,10 +251,12 @@ def _names(numbers: str, table: str) -> str:
 
 
 # Any change of what proofs rest on gives its catalog row a new xmin, but for flags of an index, which PostgreSQL 13
-# overwrites in place. A label more is a row more by a key with an enum.
+# overwrites in place. A label more is a row more by a key with an enum. Constraints of domains belong to no table.
 FINGERPRINTS = f"""
 SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relrowsecurity, {HAS_CHILDREN}, {FOREIGN},
     (SELECT string_agg(e.oid || ':' || e.xmin::text, ',' ORDER BY e.oid) FROM pg_enum e),
+    (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid)
+     FROM pg_constraint o WHERE o.conrelid = 0 AND o.contypid <> 0),
     (SELECT string_agg(a.attnum || ':' || a.xmin::text, ',' ORDER BY a.attnum)
      FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
     (SELECT string_agg(concat_ws(':', x.indexrelid, x.xmin, x.indisvalid, x.indisready, x.indislive), ','
