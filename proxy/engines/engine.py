@@ -50,7 +50,8 @@ class EngineTooOld(EngineError):
 class SchemaChanged(EngineError):
     """A table is no longer what the plan took for proved: the catalog has to be read again.
 
-    Before the charge nothing was run. After it a table got a partition or a unique index meanwhile: no row is used.
+    Before the charge nothing was run. After it a table got a partition or a unique index meanwhile, or what the
+    statement names was renamed: no row is used.
     """
 
 
@@ -131,7 +132,7 @@ class Snapshot(Protocol):
         """Run one statement of the kernel, and nothing else.
 
         Raises StatementFailed where it failed, SchemaChanged where it may have been planned by a partition or a unique
-        index that the snapshot does not have, and another EngineError on a loss.
+        index that the snapshot does not have or can be planned no more, and another EngineError on a loss.
         """
 
     async def read_public(self, sql: str) -> Sequence[Row]:

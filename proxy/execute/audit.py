@@ -210,6 +210,6 @@ def inner_failure() -> InnerFailure:
 
 def _schema_changed() -> RulesChanged:
     return RulesChanged(
-        "a table got a partition or a unique index while the statement ran",
+        "the schema changed while the statement ran",
         hint="Its ε is spent. Run it again: it is charged anew.",
     )

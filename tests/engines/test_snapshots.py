@@ -14,6 +14,7 @@ from proxy.engines.engine import (
     EngineTooOld,
     Row,
     SchemaChanged,
+    StatementFailed,
     UnknownTimeZone,
     Unplannable,
 )
@@ -398,6 +399,43 @@ async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
     with pytest.raises(SchemaChanged):
         async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]):
             pass
+
+
+@pytest.mark.parametrize(
+    ("done", "undone"),
+    [
+        ("ALTER TYPE status RENAME VALUE 'open' TO 'new'", "ALTER TYPE status RENAME VALUE 'new' TO 'open'"),
+        ("ALTER TYPE status RENAME TO state", "ALTER TYPE state RENAME TO status"),
+    ],
+)
+async def test_a_statement_whose_names_have_changed_meanwhile_fails_by_no_row(
+    engine: PostgresEngine, own_shop: RealDatabase, done: str, undone: str
+) -> None:
+    """PostgreSQL reads its text again, for a schema that is made or dropped makes all plans invalid."""
+    planned = await orders(engine)
+    asked = [written(f"SELECT count(*) FROM public.orders WHERE status {sign} 'open'::public.status") for sign in "=>"]
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned], statements=asked) as snapshot:
+        with own_shop.connect() as owner:
+            owner.execute(f"{done}; CREATE SCHEMA made; DROP SCHEMA made".encode())
+            try:
+                assert await snapshot.run(asked[0])
+                with pytest.raises(SchemaChanged):
+                    await snapshot.run(asked[1])
+            finally:
+                owner.execute(undone.encode())
+
+
+async def test_a_statement_that_can_be_planned_still_has_failed_by_its_rows(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    asked = written("SELECT count(*) FROM public.orders WHERE note::public.status = 'open'")
+    with own_shop.connect() as owner:
+        owner.execute("UPDATE orders SET note = 'no status' WHERE id = 1")
+    planned = await orders(engine)
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned], statements=[asked]) as snapshot:
+        with pytest.raises(StatementFailed) as failed:
+            await snapshot.run(asked)
+    assert failed.value.sqlstate == "22P02"
 
 
 async def test_a_table_that_is_gone_stops_the_snapshot_too(engine: PostgresEngine) -> None:

@@ -210,6 +210,23 @@ async def is_taken_away(connection: AsyncConnection[Any], tables: Sequence[Table
         return False
 
 
+async def is_planned_no_more(connection: AsyncConnection[Any], opening: Opening, sql: str, sqlstate: str) -> bool:
+    """Return whether a statement that has failed does so before it meets a row: something that it names has changed.
+
+    PostgreSQL reads its text again where a plan has become invalid, as all do when a schema is made or dropped. A label
+    of an enum, or a type, may have another name by then, and that waits for no reader.
+    """
+    text = opening.text(prepared=False, version=connection.info.server_version)
+    try:
+        async with asyncio.timeout(GRACE_SECONDS):
+            await connection.execute(f"ROLLBACK; {text}; EXPLAIN (COSTS OFF) {sql}")
+    except psycopg.Error as error:
+        return error.sqlstate == sqlstate
+    except (OSError, TimeoutError):
+        return False
+    return False
+
+
 def _read(cursor: AsyncCursor[Any], opening: Opening, *, rechecked: bool = True) -> str:
     """Check the proofs, which are the first rows of an opening; return the codec of the rows that are read."""
     results = [rows_of(cursor.pgresult)]

@@ -38,6 +38,7 @@ from proxy.engines.postgres.opening import (
     Opening,
     begin,
     check_not_newer,
+    is_planned_no_more,
     is_taken_away,
     rows_of,
 )
@@ -73,7 +74,12 @@ class PostgresSnapshot:
     async def run(self, statement: Bounded | Marginals | Tally) -> Sequence[Row]:
         if type(statement) not in (Bounded, Marginals, Tally):
             raise EngineError(cause=Cause("not_of_the_kernel"))
-        rows, *after = await self._execute(self._opening.running(statement.sql) + self._opening.rechecking())
+        try:
+            rows, *after = await self._execute(self._opening.running(statement.sql) + self._opening.rechecking())
+        except StatementFailed as error:
+            if await is_planned_no_more(self._connection, self._opening, statement.sql, error.sqlstate):
+                raise SchemaChanged from None
+            raise
         for newer in after:
             check_not_newer(newer)
         return rows
