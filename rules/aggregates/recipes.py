@@ -151,17 +151,22 @@ def is_unit(argument: Expression, facts: Facts) -> bool:
 _FEW_ROWS = 4  # of a unit: below, a cap of its total saves little
 
 
-def _total(argument: Expression, summand: Summand, facts: Facts, rows: int) -> int | None:
-    """The most that a unit adds to a sum, where all of its rows add up to no more than one row may have.
+def _is_shared(argument: Expression, facts: Facts, rows: int) -> bool:
+    """Tell whether all rows of a unit add up to no more than one row may have, and it is worth to cap them by that.
 
     Sums of rows by order, say: however a unit's rows are shared out among orders, they are all that it has.
     """
+    return rows >= _FEW_ROWS and is_share(argument, facts.shares)
+
+
+def _total(argument: Expression, summand: Summand, facts: Facts, rows: int) -> int | None:
+    """The most that a unit adds to a sum where it is shared out among its rows."""
     reach = max(abs(summand.lattice.low), abs(summand.lattice.high))
-    return reach if reach and rows >= _FEW_ROWS and is_share(argument, facts.shares) else None
+    return reach if reach and _is_shared(argument, facts, rows) else None
 
 
 def _sum(argument: Expression, tested: Expression, binding: Binding, facts: Facts, rows: int) -> Recipe:
-    summand = clip(as_value(argument, binding.setting), rows, "sum")
+    summand = clip(as_value(argument, binding.setting), rows, "sum", is_centred=False)
     lattice, result, total = summand.lattice, _sum_type(argument.type), _total(argument, summand, facts, rows)
     part, positive, most = k.Sum(where(summand, tested), total=total), lattice.low >= 0, _MOST.get(result.base)
     middle = lattice.low + lattice.high if total is None else 0
@@ -181,7 +186,7 @@ def _sum(argument: Expression, tested: Expression, binding: Binding, facts: Fact
 
 def _distinct_sum(argument: Expression, tested: Expression, binding: Binding, rows: int) -> Recipe:
     """Of each unit at most as many values as rows of it count. Values are those of the lattice."""
-    summand = clip(as_value(argument, binding.setting), rows, "sum")
+    summand = clip(as_value(argument, binding.setting), rows, "sum", is_centred=False)
     lattice, result = summand.lattice, _sum_type(argument.type)
     part, most = k.DistinctSum(where(summand, tested)), _MOST.get(result.base)
     return Recipe((part,), lambda numbers: Sum(numbers[0], lattice.step, digits_of(lattice), most=most), result)
@@ -218,7 +223,8 @@ def _sum_type(sql_type: Type) -> Type:
 
 
 def _average(argument: Expression, tested: Expression, binding: Binding, facts: Facts, rows: int) -> Recipe:
-    summand = clip(as_value(argument, binding.setting), rows, "avg")
+    is_centred = not _is_shared(argument, facts, rows)  # or around zero
+    summand = clip(as_value(argument, binding.setting), rows, "avg", is_centred=is_centred)
     total = _total(argument, summand, facts, rows)
     parts = _centred(argument, summand, tested, binding, total)
     if total is None:

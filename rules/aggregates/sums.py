@@ -52,8 +52,8 @@ OF_ONE = {name: name for name, formula in FORMULAS.items() if formula.columns ==
 OF_TWO = FORMULAS.keys() - OF_ONE.keys() | {"regr_count"}
 
 
-def clip(expression: Expression, rows: int, name: str) -> Summand:
-    """A number of a sum and its lattice; `rows` of its integers must not overflow."""
+def clip(expression: Expression, rows: int, name: str, *, is_centred: bool = True) -> Summand:
+    """A number of a sum, or of distances from the middle, and its lattice; `rows` of its integers must not overflow."""
     if not expression.type.is_number:
         seconds = f"Use its seconds: {name}(extract(epoch FROM x)) * interval '1 second'."
         hint = seconds if expression.type.kind == "interval" else "Count the values, or aggregate a number."
@@ -62,7 +62,7 @@ def clip(expression: Expression, rows: int, name: str) -> Summand:
     if bounds.low is None or bounds.high is None or _is_bounded_by_type(expression, bounds):
         raise _unbounded(expression, name)
     _check_reach(bounds.low, bounds.high, name)
-    summed = max(abs(bounds.low), abs(bounds.high)) if name == "sum" else bounds.high - bounds.low  # else centred
+    summed = bounds.high - bounds.low if is_centred else max(abs(bounds.low), abs(bounds.high))
     is_float = expression.type.kind == "float"
     lattice = find_lattice(bounds.low, bounds.high, bounds.step, rows, binary=is_float, summed=summed)
     if lattice is None:
@@ -82,7 +82,7 @@ def clip_widely(argument: Expression, setting: EvalContext, name: str) -> Summan
         lattice = find_lattice(bounds.low, bounds.high, bounds.step, 1, binary=kind == "float")
         if lattice is not None:
             return Summand(_unclamped(expression), lattice)
-    return clip(expression, 1, name)
+    return clip(expression, 1, name, is_centred=name != "sum")
 
 
 def _check_reach(low: Fraction, high: Fraction, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rules.kernel.measures import Sum
 from tests.planner.planned import Planner
 from tests.support.shop import LOYAL
 
@@ -47,6 +48,16 @@ def test_the_sum_of_shares_is_postgresqls_own(planner: Planner, column: str) -> 
     sql = f"SELECT sum({column}) FROM {BASKETS}"
 
     assert planner.run(sql) == planner.truth(sql)
+
+
+def test_the_rows_of_a_large_table_do_not_saturate_a_mean_of_shares_far_from_zero(planner: Planner) -> None:
+    """Its halves lie around zero, and had the steps of a range that is narrow."""
+    shares = "(SELECT customer_id, status, sum(amount) / 3 AS share FROM orders GROUP BY 1, 2) AS s"
+    sql = f"SELECT avg(share) FROM {shares} WHERE share BETWEEN 1000 AND 1000.01"
+    (total, *_) = planner.block(sql).statement.measures
+
+    assert isinstance(total, Sum)
+    assert total.reach * 2**27 <= 2**62
 
 
 def test_a_sum_beside_its_mean_costs_nothing_more(planner: Planner) -> None:
