@@ -78,7 +78,6 @@ class Key:
     primary: bool = False
     constraint: bool = True
     proves: bool = True  # valid, ready, enforced now, not partial, default operator class, NULLs distinct or not null
-    is_valid: bool = True
 
 
 @frozen
@@ -146,6 +145,7 @@ class Table:
     distribution: Distribution | None = None  # over the nodes of Citus; None: Citus does not know of it
     parents: tuple[TableName, ...] = ()  # whose rows its rows are too: of a partition, or by INHERITS
     sources: tuple[TableName, ...] = ()  # what the definition of a view reads, itself
+    unfinished: tuple[str, ...] = ()  # unique indexes that are not valid, of expressions and of some rows alone too
 
     def find_column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)

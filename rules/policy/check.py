@@ -34,7 +34,7 @@ def check_policy(policy: Policy, catalog: Catalog) -> tuple[Finding, ...]:
         else:
             findings.extend(_protected(path, table, rules, policy, catalog))
         if table is not None:
-            findings.extend(check_indexes(path, table))
+            findings.extend(check_indexes(path, table, catalog))
     return by_severity(findings)
 
 

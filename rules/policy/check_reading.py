@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rules.catalog import Table
+from rules.catalog import Catalog, Table
 from rules.policy.exposure import TRUSTED
 from rules.policy.finding import Finding, error, warning
 from rules.policy.model import ColumnRules, TableRules
@@ -27,13 +27,12 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
             yield warning(path, f"{words}: it does not exist for analysts", column.made_readable)
 
 
-def check_indexes(path: str, table: Table) -> Iterator[Finding]:
+def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
     """Rows that are read while a unique index becomes valid may be planned as if they had its key."""
-    for key in table.keys:
-        if not key.is_valid:
-            words = (
-                f'its unique index "{key.name}" is not valid: until it is, what reads protected rows with it is refused'
-            )
-            yield warning(
-                path, words, "wait until CREATE INDEX CONCURRENTLY has ended, or drop what it has left behind"
-            )
+    for part in catalog.tables:
+        if part.unfinished and (part == table or table in catalog.ancestors_of(part)):
+            whose = "its unique index" if part == table else f"of {part.name}, whose rows are in it, the unique index"
+            advice = "wait until CREATE INDEX CONCURRENTLY has ended, or drop what it has left behind"
+            for name in part.unfinished:
+                words = f'{whose} "{name}" is not valid: until it is, what reads protected rows with it is refused'
+                yield warning(path, words, advice)

@@ -135,11 +135,15 @@ def test_uniqueness_is_no_proof_over_inheritance_children() -> None:
 
 
 def test_a_unique_index_that_is_not_valid_is_warned_of() -> None:
-    half = replace(ORDERS, keys=(*ORDERS.keys, Key("half", ("customer_id",), proves=False, is_valid=False)))
-    findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, half, ITEMS)))
-
-    (warned,) = (finding for finding in findings if finding.severity == Severity.WARNING)
-    assert warned.message.startswith('its unique index "half" is not valid')
+    half = replace(ORDERS, unfinished=("half",))
+    part = replace(table("orders_2027"), kind="partition", parents=(ORDERS.name,), unfinished=("first",))
+    for tables, words in (
+        ((half,), 'its unique index "half" is not valid'),
+        ((ORDERS, part), 'of orders_2027, whose rows are in it, the unique index "first" is not valid'),
+    ):
+        findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, *tables, ITEMS)))
+        (warned,) = (finding for finding in findings if finding.severity == Severity.WARNING)
+        assert warned.message.startswith(words)
 
 
 def test_a_second_way_to_a_unit_is_told() -> None:

@@ -81,6 +81,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
             indexes=_grouped((row[0], _index(*row[1:])) for row in await ask(queries.INDEXES)),
             parents=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.PARENTS)),
             sources=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.SOURCES)),
+            unfinished=_grouped(await ask(queries.UNFINISHED)),
             fingerprints={row[0]: row[3] for row in await ask(queries.ALL_FINGERPRINTS)},
             distributions={row[0]: _distribution(*row[1:]) for row in distributions},
         ),
@@ -158,6 +159,7 @@ def _tables(
     indexes: Mapping[int, tuple[Index, ...]],
     parents: Mapping[int, tuple[TableName, ...]],
     sources: Mapping[int, tuple[TableName, ...]],
+    unfinished: Mapping[int, tuple[str, ...]],
     fingerprints: Mapping[int, str],
     distributions: Mapping[int, Distribution],
 ) -> tuple[Table, ...]:
@@ -180,6 +182,7 @@ def _tables(
             distributions.get(oid),
             parents.get(oid, ()),
             sources.get(oid, ()),
+            unfinished.get(oid, ()),
         )
         for oid, schema, name, kind, comment, has_children, row_security, definition, partition_key, foreign in rows
     )
@@ -205,8 +208,8 @@ def _domains_of(types: Mapping[int, CatalogType], oid: int) -> Iterator[int]:
         oid = types[oid].underneath
 
 
-def _key(name: str, columns: list[str], primary: bool, constraint: bool, proves: bool, is_valid: bool) -> Key:
-    return Key(name, tuple(columns), primary, constraint, proves, is_valid)
+def _key(name: str, columns: list[str], primary: bool, constraint: bool, proves: bool) -> Key:
+    return Key(name, tuple(columns), primary, constraint, proves)
 
 
 def _foreign_key(

@@ -156,8 +156,7 @@ BASE_TYPE = """(WITH RECURSIVE under (oid, kind, below) AS (
         SELECT u.oid FROM under u WHERE u.kind <> 'd')"""
 KEYS = f"""
 SELECT c.oid, ic.relname, k.names, x.indisprimary, o.oid IS NOT NULL,
-       x.indisvalid AND x.indisready AND x.indislive AND x.indimmediate AND x.indpred IS NULL AND k.by_default,
-       x.indisvalid
+       x.indisvalid AND x.indisready AND x.indislive AND x.indimmediate AND x.indpred IS NULL AND k.by_default
 FROM pg_index x
 JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_class ic ON ic.oid = x.indexrelid JOIN pg_am m ON m.oid = ic.relam
@@ -174,6 +173,15 @@ CROSS JOIN LATERAL (
 ) AS k
 WHERE x.indisunique AND NOT x.indisexclusion AND m.amname = 'btree' AND k.plain AND {OURS}
 ORDER BY c.oid, x.indisprimary DESC, ic.relname
+"""
+
+UNFINISHED = f"""
+SELECT c.oid, ic.relname
+FROM pg_index x
+JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_class ic ON ic.oid = x.indexrelid
+WHERE x.indisunique AND NOT x.indisvalid AND {OURS}
+ORDER BY c.oid, ic.relname
 """
 
 # Whatever an expression or a WHERE takes a value from is in the printed tree: a constant has the OID of its type there.
