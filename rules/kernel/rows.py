@@ -30,7 +30,8 @@ class Rows:
     and stable ones whose settings are pinned. Not so with an enum: the text of a label is that of the moment, and one
     may be renamed while a statement runs. Nor with time zones: each process of the server reads their rules once, so
     after an upgrade of tzdata the workers of a parallel plan have other ones than a connection that was there before.
-    Nor with foreign tables: a file or another server is not in our snapshot, and may have other rows the next time.
+    Nor with foreign tables and those that Citus distributes: a file or another server is not in our snapshot, and may
+    have other rows the next time. Citus has one for each reading of a shard, whatever the isolation level.
     """
 
     relation: Relation
@@ -67,7 +68,7 @@ class Rows:
         return f"SELECT {', '.join(columns)} {source.clause()}"
 
     def are_steady(self, items: Sequence[Item]) -> bool:
-        """Tell whether they are the same whenever they are read for these items: no enum, zone or foreign table has a
+        """Tell whether they are the same whenever they are read for these items: no enum, zone or other server has a
         part in it."""
         parts = (self.relation.script, *(item.expression for item in items))
         return _is_steady(self.relation) and not any(map(_may_change, parts))
@@ -92,8 +93,8 @@ class Rows:
 
 
 def _is_steady(relation: Relation) -> bool:
-    """Tell whether no table is foreign, and no column may change that an order or a cast reads by itself."""
-    if relation.table is not None and relation.table.is_foreign:
+    """Tell whether all tables are here, and no column may change that an order or a cast reads by itself."""
+    if relation.table is not None and relation.table.is_elsewhere:
         return False
     unnamed = relation.parts if isinstance(relation.script, UnionAll | Window) else ()
     may_change = any(_may_change(kind) for part in unnamed for kind in part.types.values())

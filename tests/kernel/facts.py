@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from hypothesis import strategies as st
 
-from rules.catalog import Catalog, Table, TableName, TypeName
+from rules.catalog import Catalog, Distribution, Table, TableKind, TableName, TypeName
 from rules.catalog import Column as CatalogColumn
 from rules.catalog import Key as CatalogKey
 from rules.kernel.bounded import Ladder, Statement, TallyStatement
@@ -94,7 +94,9 @@ def rows_that_may_change() -> tuple[Relation, ...]:
     first = Window(own, (), (), ((99, Call("row_number(){over}", (), INT8), Frame()),))
     kinds = {number: TEXT if name == "tz" else COLUMNS[name] for name, number in IDS.items()}
     columns = ((0, INT4, (0,)), *((number, kind, (number,)) for number, kind in kinds.items()))
-    return build(own, _FOREIGN), build(first, _ROWS), build(UnionAll((own,), columns, 0), _ROWS)
+    foreign = _ground("facts.u", is_foreign=True)
+    distributed = _ground("facts.u", distribution=Distribution("distributed", "u", 1))
+    return build(own, foreign), build(own, distributed), build(first, _ROWS), build(UnionAll((own,), columns, 0), _ROWS)
 
 
 def bounded(
@@ -111,14 +113,15 @@ def tally(
     return kernel_tally(rows, TallyStatement(rows.script, tuple(keys), tuple(ladders), rows_per_unit, pivots))
 
 
-def _ground(unit: str, *keys: CatalogKey, is_foreign: bool = False) -> Ground:
+def _ground(unit: str, *keys: CatalogKey, is_foreign: bool = False, distribution: Distribution | None = None) -> Ground:
     """What the kernel knows of the table: whose a row is, and which keys there are."""
     columns = ("u", INT4), *COLUMNS.items()
     named = tuple(
         CatalogColumn(name, TypeName(kind.sql, kind.base, _modifier(kind)), number)
         for number, (name, kind) in enumerate(columns)
     )
-    table = Table(TABLE, "foreign table" if is_foreign else "table", named, keys, foreign=is_foreign)
+    kind: TableKind = "foreign table" if is_foreign else "table"
+    table = Table(TABLE, kind, named, keys, foreign=is_foreign, distribution=distribution)
     own = ", ".join([*(["unit: u"] if unit != "row" else []), *(["foreign: trusted"] if is_foreign else [])])
     head, rest = lab.RULES[: lab.RULES.index("unit:")], lab.RULES[lab.RULES.index("budget:") :]
     rules = f"{head}unit: {unit}\ntables:\n  facts: {{{own}}}\n{rest}"
@@ -134,7 +137,6 @@ def _modifier(kind: Type) -> int:
 TABLE = TableName("public", "facts")
 _ROWS, _KEYLESS = _ground("facts.u"), _ground("row")
 _ONE_ROW = _ground("facts.u", CatalogKey("one", ("u",)))
-_FOREIGN = _ground("facts.u", is_foreign=True)
 
 
 def column(name: str) -> Column:

@@ -102,8 +102,14 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (Renderer._scan, '(f"{own} IS NOT NULL",) if path.nullable else ()', "()"),
     ),
     "rows that may change read twice": ((bounded._form, " or not source.is_steady", ""),),
-    "rows of a foreign table read twice": (
-        (rows._is_steady, "relation.table is not None and relation.table.is_foreign", "False"),
+    "rows of other servers read twice": (
+        (rows._is_steady, "relation.table is not None and relation.table.is_elsewhere", "False"),
+    ),
+    "rows of a foreign table taken for our own": (
+        (ground.ground_table, "table.foreign or table.distribution", "table.distribution"),
+    ),
+    "rows that Citus distributes taken for our own": (
+        (ground.ground_table, "table.foreign or table.distribution is not None", "table.foreign"),
     ),
     "rows that a window orders by what may change read twice": ((rows._is_steady, "UnionAll | Window", "UnionAll"),),
     "rows of a union that casts what may change read twice": ((rows._is_steady, "UnionAll | Window", "Window"),),
