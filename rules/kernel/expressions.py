@@ -149,9 +149,9 @@ def quoted_name(name: str) -> str:
 
 def stored(kind: Type, sql: str, *, is_recast: bool = False) -> str:
     """A table's own column. Of types that do not compare as their bytes it is read as text of the database's collation,
-    and of a domain of an enum as the enum."""
+    and of a domain of an enum as the enum: the type that COALESCE has, which need not be named."""
     if is_recast and kind.kind == "enum":
-        return f"({sql})::{check_type(kind.sql)}"
+        return f"coalesce({sql}, NULL)"
     if is_recast:
         return f'({sql}){"::text" if kind.kind == "text" else ""} COLLATE "default"'
     return f"({sql})::text" if kind.base in ("bpchar", "name") else sql

@@ -670,6 +670,19 @@ def test_rows_that_follow_from_the_rules_of_a_time_zone_are_read_once(
     assert ("beyond" in lab.sql(block.statement)) == is_read_twice  # whose rows are corrected
 
 
+@pytest.mark.parametrize("sql", ["SELECT mood, count(*) FROM people GROUP BY 1", "SELECT count(mood) FROM people"])
+def test_who_reads_a_domain_of_an_enum_need_not_be_allowed_to_name_the_enum(make_lab: MakeLab, sql: str) -> None:
+    lab = make_lab(
+        "CREATE SCHEMA types; CREATE TYPE types.mood AS ENUM ('glad', 'sad'); CREATE DOMAIN told AS types.mood; "
+        "CREATE TABLE people (id integer PRIMARY KEY, mood told); INSERT INTO people VALUES (1, 'sad')"
+    )
+    (block,) = lab.plan(sql, Case("", "", "unit: people.id\ntables:\n  people: {unit: id}\n", "", "").policy).blocks
+    with lab.connection.transaction(force_rollback=True):
+        lab.script("CREATE ROLE short; GRANT SELECT ON people TO short; SET LOCAL ROLE short")
+
+        assert any(number for numbers in lab.exact(block).values() for number in numbers)
+
+
 def test_rows_of_a_foreign_table_are_read_once(make_lab: MakeLab) -> None:
     """A file that is written anew while a statement runs has other rows the next time: no snapshot is of them."""
     lab = make_lab(
