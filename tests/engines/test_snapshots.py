@@ -439,6 +439,25 @@ async def test_a_statement_that_can_be_planned_still_has_failed_by_its_rows(
     assert failed.value.sqlstate == "22P02"
 
 
+async def test_who_cancels_while_it_is_asked_why_a_statement_failed_has_one_that_failed(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """Or else the fault would be a cancelled statement, which stops nobody."""
+    asked, planned = written("SELECT 1 / (id - 1) FROM public.orders"), await orders(engine)
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned], statements=[asked]) as snapshot:
+        with own_shop.connect() as owner, own_shop.connect() as other:
+            locks = "SELECT FROM pg_locks WHERE NOT granted AND pid {} %s"
+            locking = asyncio.create_task(asyncio.to_thread(owner.execute, "LOCK TABLE orders; SELECT pg_sleep(0.5)"))
+            await until(lambda: bool(other.execute(locks.format("="), [owner.info.backend_pid]).fetchall()))
+            running = asyncio.create_task(snapshot.run(asked))
+            await until(lambda: bool(other.execute(locks.format("<>"), [owner.info.backend_pid]).fetchall()))
+            running.cancel()
+            with pytest.raises(StatementFailed) as failed:
+                await running
+            await locking
+    assert failed.value.sqlstate == "22012"
+
+
 async def test_a_table_that_is_gone_stops_the_snapshot_too(engine: PostgresEngine) -> None:
     gone = Table(TableName("public", "gone"), "table", ())
     with pytest.raises(SchemaChanged):

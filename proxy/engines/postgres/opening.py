@@ -197,6 +197,8 @@ async def _check_rights(connection: AsyncConnection[Any], opening: Opening) -> N
         raise NotPermitted(sorted(missing)) from None
 
 
+# Who cancels while it is asked why a statement failed, or is out of time, has a statement that failed all the same.
+_UNDECIDED: Final = (OSError, TimeoutError, asyncio.CancelledError)
 BY_DBA: Final = ("42501", "42P01")  # no right to read it, no such table: neither change waits for who reads
 
 
@@ -206,7 +208,7 @@ async def is_taken_away(connection: AsyncConnection[Any], tables: Sequence[Table
         async with asyncio.timeout(GRACE_SECONDS):
             await connection.execute("ROLLBACK")
             return not await may_read(connection, [table.name for table in tables])
-    except (psycopg.Error, OSError, TimeoutError):
+    except (psycopg.Error, *_UNDECIDED):
         return False
 
 
@@ -216,13 +218,15 @@ async def is_planned_no_more(connection: AsyncConnection[Any], opening: Opening,
     PostgreSQL reads its text again where a plan has become invalid, as all do when a schema is made or dropped. A label
     of an enum, or a type, may have another name by then, and that waits for no reader.
     """
-    text = opening.text(prepared=False, version=connection.info.server_version)
+    if not can_tell_of_rows(sqlstate):
+        return False
     try:
         async with asyncio.timeout(GRACE_SECONDS):
+            text = opening.text(prepared=False, version=connection.info.server_version)
             await connection.execute(f"ROLLBACK; {text}; EXPLAIN (COSTS OFF) {sql}")
     except psycopg.Error as error:
         return error.sqlstate == sqlstate
-    except (OSError, TimeoutError):
+    except _UNDECIDED:
         return False
     return False
 
