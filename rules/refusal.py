@@ -102,6 +102,10 @@ class AnalystStopped(Refusal):
     sqlstate = "53400"  # configuration_limit_exceeded
 
 
+class ChargedSince(Refusal):
+    """What is to be charged once was charged already, by another proxy: no analyst is told."""
+
+
 class CannotRun(Refusal):
     """The real database will not plan what would run inside: for its permissions, or the limits of its kind."""
 

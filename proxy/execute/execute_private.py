@@ -198,6 +198,7 @@ class PrivateExecution:
             tables=tuple(str(table.name) for table in tables_of(questions, context)),
             mechanisms=tuple(mechanism for question in questions for mechanism in question.mechanisms),
             sights=tuple(kept.id for question in questions for kept in question.kept if not kept.is_lasting),
+            once_since=context.once_since,
         )
         with stage("charge"):
             receipt = await self.ledger.charge(charge, context.rulebook.budgets)

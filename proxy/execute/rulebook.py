@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 
 from proxy.engines.engine import Readable
@@ -59,6 +60,7 @@ class StatementContext:
     shape: str = ""  # its text without constants
     is_inner: bool = False  # whether another statement needs the answer
     cubes: tuple[CubeState, ...] = ()  # that stand; they serve who has paid for them
+    once_since: datetime | None = None  # nothing is charged where the account was charged since then
 
 
 def _limits(policy: Policy) -> SettingLimits:

@@ -26,12 +26,13 @@ from rules.accounting.store import (
     Stop,
 )
 from rules.mechanisms.cost import UPWARD, Mechanism
-from rules.refusal import stopped
+from rules.refusal import ChargedSince, stopped
 
 
 def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     """Check that nothing stops the analyst, and both budgets, and append, or refuse."""
     check_not_stopped(connection, charge.analyst)
+    _check_once(connection, charge)
     period = running_period(connection, charge.time, budgets)
     granted = with_grants(connection, budgets, charge.analyst, period)
     account, role = account_of(charge.analyst), budgets.role_of(charge.analyst)
@@ -53,6 +54,16 @@ def charge(connection: Connection, charge: Charge, budgets: Budgets) -> Receipt:
     for name, releases in _shown_to(account, of_role, sights):
         stored_releases.mark_paid(connection, (name, period), releases, number)
     return Receipt(number, Totals().plus(cost), *balances(connection, charge.analyst, budgets, period))
+
+
+def _check_once(connection: Connection, charge: Charge) -> None:
+    """Refuse what is charged once where it was charged: of two proxies that find it due at once one is late."""
+    if charge.once_since is None:
+        return
+    since = charge.analyst, chain.stamp(charge.once_since)
+    query = "SELECT 1 FROM entries WHERE analyst = ? AND kind = 'charge' AND time >= ? LIMIT 1"
+    if connection.execute(query, since).fetchone() is not None:
+        raise ChargedSince("it was charged by another proxy meanwhile")
 
 
 def _shown_to(account: str, of_role: str | None, sights: Sequence[Sight]) -> Iterator[tuple[str, list[int]]]:

@@ -22,7 +22,7 @@ from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.execute.synopses import CubeState
 from proxy.log import event, warn
 from proxy.settings import LoadLimits
-from proxy.synopses.make import AGAIN, is_due, is_mark
+from proxy.synopses.make import DueMakes, is_mark
 from proxy.synopses.shelf import Stage, fields_of
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.accountant import Limit, Totals, loss
@@ -53,12 +53,15 @@ class CubeMaker:
         """The plan of a cube, as it is run: enforced; raises a Refusal."""
         return await asyncio.to_thread(plan_cube, name, rulebook.policy, rulebook.catalog, rulebook.kernel)
 
-    async def make(self, plan: CubePlan, rulebook: Rulebook) -> Sequence[KeptRelease]:
+    async def make(
+        self, plan: CubePlan, rulebook: Rulebook, *, once_since: datetime | None = None
+    ) -> Sequence[KeptRelease]:
         """Measure all its sets and keep their noised cells; raises a Refusal or an EngineError."""
         name, loop = account_name(plan.name), asyncio.get_running_loop()
         context = StatementContext(
-            name, _SESSION, rulebook, rulebook.policy.budget.time_zone, loop.time() + SECONDS, name, name
-        )
+            name, _SESSION, rulebook, rulebook.policy.budget.time_zone, loop.time() + SECONDS, name, name,
+            once_since=once_since,
+        )  # fmt: skip
         zones = Zones(self.engine)
         for key_set in plan.sets:
             await zones.check(key_set.plan.zones, context.deadline)
@@ -112,7 +115,7 @@ class CubeShelf:
         self._maker, self._stage, self._tell = maker, stage, tell
         self._standing: dict[str, CubeState] = {}
         self._listed: dict[str, SyntheticSchema] = {}
-        self._failed: dict[str, datetime] = {}
+        self._due = DueMakes(maker.ledger, maker.clock)
         self._plans: tuple[Rulebook | None, dict[str, CubePlan]] = (None, {})
 
     @property
@@ -127,7 +130,6 @@ class CubeShelf:
             try:
                 await self._follow(name, rulebook)
             except Exception as error:  # noqa: BLE001 - the proxy goes on without a cube
-                self._failed[name] = self._maker.clock()
                 warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
 
     async def _drop(self, name: str) -> None:
@@ -138,15 +140,11 @@ class CubeShelf:
         event("synopsis_dropped", place=name)
 
     async def _follow(self, name: str, rulebook: Rulebook) -> None:
-        now, failed = self._maker.clock(), self._failed.get(name)
-        may_try = failed is None or now - failed > AGAIN
         plan = await self._planned(name, rulebook)
-        if may_try and await is_due(name, rulebook, self._maker.ledger, now):
-            kept = await self._maker.make(plan, rulebook)
-            event("synopsis_made", place=name)
-        else:
-            kept = await self._maker.find(name)
-        self._failed.pop(name, None)
+        made = await self._due.make(
+            name, rulebook, lambda since: self._maker.make(plan, rulebook, once_since=since)
+        )  # fmt: skip
+        kept = await self._maker.find(name) if made is None else made
         if not kept:
             if name in self._standing:
                 await self._drop(name)

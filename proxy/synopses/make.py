@@ -5,25 +5,26 @@ is a mark in the ledger: it takes away what was made, for every proxy, until it 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from proxy.engines.engine import Engine, EngineError, Snapshot
 from proxy.execute.audit import Faults, failures_of
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import Rulebook, StatementContext
+from proxy.log import event
 from rules.accounting.store import Charge, KeptRelease, LedgerStore, Release, ReleaseQuery
 from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.draw import Noise
 from rules.policy.synopses import account_name
-from rules.refusal import AnalystStopped, BudgetSpent
+from rules.refusal import AnalystStopped, BudgetSpent, ChargedSince
 from rules.synopses.labels import LabelSearch, plan_labels, public_labels, read_labels, with_labels
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 from rules.synopses.relation import Origin
@@ -37,6 +38,8 @@ _ANY_PRICE = Decimal(0)  # what was paid is what is shown
 
 _DROPPED: Final = "dropped"
 
+Made = TypeVar("Made")
+
 AGAIN: Final = timedelta(hours=1)  # after a make that failed
 
 
@@ -49,7 +52,7 @@ class Maker:
     noise: Noise
     clock: Clock
 
-    async def make(self, name: str, rulebook: Rulebook) -> KeptRelease:
+    async def make(self, name: str, rulebook: Rulebook, *, once_since: datetime | None = None) -> KeptRelease:
         """Measure a synopsis, and keep its noised counts; raises a Refusal or an EngineError."""
         plan = plan_synopsis(name, rulebook.policy, rulebook.catalog)
         price, kernel = price_of_synopsis(plan, rulebook.policy), rulebook.kernel
@@ -62,7 +65,8 @@ class Maker:
             tables=[table for table in reads if table is not None],
             statements=[*(kernel.bounded(search.block.statement) for search in searches), *_statements(plan, kernel)],
         ) as snapshot:
-            receipt = await self.ledger.charge(self._charge(plan, price), rulebook.budgets)
+            charge = replace(self._charge(plan, price), once_since=once_since)
+            receipt = await self.ledger.charge(charge, rulebook.budgets)
             try:
                 labels = Labels(price, await self._find_labels(plan, searches, snapshot, rulebook))
                 measured_plan = with_labels(plan, labels.by_column, rulebook.policy, rulebook.catalog)
@@ -178,14 +182,42 @@ def is_mark(kept: Iterable[KeptRelease]) -> bool:
     return any(release.release.measure == _DROPPED for release in kept)
 
 
-async def is_due(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime) -> bool:
-    """Tell whether nothing was charged for it since it had to be made last; what failed after its charge is not due."""
+class DueMakes:
+    """Makes what is due: once, whichever proxy of the ledger comes first. What failed is tried again after an hour."""
+
+    def __init__(self, ledger: LedgerStore, clock: Clock) -> None:
+        self._ledger, self._clock = ledger, clock
+        self._failed: dict[str, tuple[datetime, int]] = {}  # when, and by which rules
+
+    async def make(
+        self, name: str, rulebook: Rulebook, make: Callable[[datetime], Awaitable[Made]]
+    ) -> Made | None:  # fmt: skip
+        """Make a synopsis; None where it is not due, failed within the hour, or is being made by another proxy."""
+        now, (failed, generation) = self._clock(), self._failed.get(name, (_EVER, -1))
+        if generation == rulebook.generation and now - failed <= AGAIN:
+            return None
+        since = await _due_since(name, rulebook, self._ledger, now)
+        if since is None:
+            return None
+        try:
+            made = await make(since)
+        except ChargedSince:
+            return None
+        except Exception:
+            self._failed[name] = now, rulebook.generation
+            raise
+        event("synopsis_made", place=name)
+        return made
+
+
+async def _due_since(name: str, rulebook: Rulebook, ledger: LedgerStore, now: datetime) -> datetime | None:
+    """Find since when it has to be made; None where it was charged since then: what failed after that is not due."""
     review = await ledger.review(account_name(name), rulebook.budgets, now, most_charges=1)
     refresh, time_zone = rulebook.policy.synopses[name].refresh, rulebook.policy.budget.time_zone
     begins = _period_start(now, refresh, time_zone)
     if review.charges:
-        return begins is not None and review.charges[-1].time < begins
-    return begins is not None or not review.analyst.lifetime
+        return begins if begins is not None and review.charges[-1].time < begins else None
+    return begins or (None if review.analyst.lifetime else _EVER)
 
 
 def _period_start(now: datetime, refresh: str, time_zone: str) -> datetime | None:
@@ -195,7 +227,7 @@ def _period_start(now: datetime, refresh: str, time_zone: str) -> datetime | Non
         >>> str(_period_start(datetime.fromisoformat("2026-11-22T20:00:00+00:00"), "month", "UTC"))
         '2026-11-01 00:00:00+00:00'
     """
-    local = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
+    local = now.astimezone(ZoneInfo(time_zone)).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     match refresh:
         case "day":
             return local

@@ -7,7 +7,6 @@ the same rows.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final, Protocol
 
 import psycopg
@@ -18,7 +17,7 @@ from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
 from proxy.synopses.fit_release import fitted_schema
-from proxy.synopses.make import AGAIN, Maker, is_dropped, is_due
+from proxy.synopses.make import DueMakes, Maker, is_dropped
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
 from rules.catalog import Table
@@ -57,7 +56,7 @@ class Shelf:
     def __init__(self, maker: Maker, stage: Stage, tell: Tell) -> None:
         self._maker, self._stage, self._tell = maker, stage, tell
         self._shown: dict[str, Shown] = {}
-        self._failed: dict[str, datetime] = {}
+        self._due = DueMakes(maker.ledger, maker.clock)
         self._working = asyncio.Lock()
 
     @property
@@ -74,7 +73,6 @@ class Shelf:
                 try:
                     await self._follow(name, rulebook)
                 except Exception as error:  # noqa: BLE001 - the proxy goes on without a synopsis
-                    self._failed[name] = self._maker.clock()
                     warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
 
     async def withdraw(self, policy: Policy) -> None:
@@ -89,12 +87,10 @@ class Shelf:
         if shown is not None and shown.unit != (plan.unit, plan.group_size):
             await self._drop(name)
             shown = None
-        kept = await self._maker.find(plan, rulebook)
-        failed, now = self._failed.get(name), self._maker.clock()
-        if (failed is None or now - failed > AGAIN) and await is_due(name, rulebook, self._maker.ledger, now):
-            kept = await self._maker.make(name, rulebook)
-            event("synopsis_made", place=name)
-        self._failed.pop(name, None)
+        made = await self._due.make(
+            name, rulebook, lambda since: self._maker.make(name, rulebook, once_since=since)
+        )  # fmt: skip
+        kept = await self._maker.find(plan, rulebook) if made is None else made
         if kept is None:
             await self._without(name, shown)
             return

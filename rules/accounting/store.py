@@ -49,6 +49,7 @@ class Charge:
     sights: tuple[int, ...] = ()  # releases shown again: paid by whoever has not seen them in this period
     statement: str = ""  # fingerprint of the analyst's text, without its constants
     shape: str = ""  # that text, with a ? for each constant
+    once_since: datetime | None = None  # refused where the account was charged at this moment or later
 
 
 @frozen
@@ -239,7 +240,7 @@ class LedgerReview:
 
 class LedgerStore(Protocol):
     async def charge(self, charge: Charge, budgets: Budgets) -> Receipt:
-        """Append durably, or raise BudgetSpent or AnalystStopped. Concurrent charges never overspend together."""
+        """Append durably, or raise BudgetSpent, AnalystStopped or ChargedSince. Charges never overspend together."""
 
     async def settle(
         self,
@@ -252,8 +253,7 @@ class LedgerStore(Protocol):
         """Keep the noised measures beside their charge.
 
         For each tells what else the analyst has on the account of the same measure over the same groups, no older than
-        `beside`, or lasting; nothing without one. Raises AnalystStopped where a fault has stopped the analyst
-        meanwhile.
+        `beside`, or lasting; nothing without one. Raises AnalystStopped if a fault stopped the analyst meanwhile.
         """
 
     async def fault(self, charge: int, time: datetime, *, cause: str, stops: bool) -> None:

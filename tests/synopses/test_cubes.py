@@ -1,5 +1,6 @@
 """The life of cubes over a real database and a real ledger: what is planned, who is charged when, and what serves."""
 
+import asyncio
 import re
 from datetime import timedelta
 from decimal import Decimal
@@ -92,6 +93,15 @@ async def test_a_budget_that_does_not_hold_it_runs_nothing(place: CubeStage) -> 
 
     assert not place.book.standing
     assert not await place.charges()
+
+
+async def test_two_proxies_that_find_it_due_at_once_make_it_once(place: CubeStage) -> None:
+    shelves = [place.started() for _ in range(2)]
+    for _ in range(2):
+        await asyncio.gather(*(shelf.follow(place.rulebook()) for shelf in shelves))
+
+    assert [len(await place.charges(who)) for who in ("", "ada", "bob")] == [1, 1, 1]
+    assert [state.readers for state in place.book.standing] == [("ada", "bob")]
 
 
 async def test_other_keys_leave_it_as_outdated_and_without_its_rules_it_is_gone(place: CubeStage) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -119,6 +119,47 @@ async def test_two_makes_at_once_are_two_charges_and_the_newest_is_shown(place: 
     assert len(await place.charges()) == 2
     assert {one.id, two.id}
     assert place.shelf.shown["explore"].release == max(one.id, two.id)
+
+
+async def test_two_proxies_that_find_it_due_at_once_make_it_once(place: SynopsisStage) -> None:
+    shelves = [place.started() for _ in range(2)]
+    for _ in range(2):
+        await asyncio.gather(*(shelf.follow(place.rulebook()) for shelf in shelves))
+
+    assert [len(await place.charges(who)) for who in ("", "ada", "bob")] == [1, 1, 1]
+    assert all(shelf.shown for shelf in shelves)
+
+
+async def test_a_make_that_fails_before_its_charge_is_tried_again_after_an_hour_or_by_other_rules(
+    place: SynopsisStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failures() -> int:
+        return sum("synopsis_failed" in record.getMessage() for record in caplog.records)
+
+    costly = place.rulebook((RULES + SYNOPSIS).replace("epsilon: 10,", "epsilon: 31,"))
+    for _ in range(4):
+        await place.shelf.follow(costly)
+        place.now += timedelta(seconds=10)
+    assert failures() == 1
+    place.now += timedelta(hours=1)
+    await place.shelf.follow(costly)
+    assert failures() == 2
+
+    await place.shelf.follow(replace(place.rulebook(), generation=1))
+    assert place.schema.state == "ready"
+
+
+@pytest.mark.parametrize("refresh", ["day", "month"])
+async def test_a_midnight_that_the_clocks_show_twice_begins_one_period(place: SynopsisStage, refresh: str) -> None:
+    """In Havana the first hour of 1 November 2026 came twice."""
+    rules = (RULES + SYNOPSIS).replace("refresh: month", f"refresh: {refresh}")
+    rulebook = place.rulebook(rules.replace("per: month}", "per: month, time_zone: America/Havana}"))
+    place.now = datetime(2026, 11, 1, 4, 30, tzinfo=UTC)
+    await place.shelf.follow(rulebook)
+    place.now += timedelta(hours=1)
+    await place.shelf.follow(rulebook)
+
+    assert len(await place.charges()) == 1
 
 
 async def test_other_columns_leave_the_rows_as_outdated_until_the_next_make(place: SynopsisStage) -> None:
