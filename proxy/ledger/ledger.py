@@ -205,9 +205,9 @@ class Ledger:
 
         return await self._batches.run(find)
 
-    async def newest_of(self, analyst: str) -> Sequence[KeptRelease]:
+    async def newest_of(self, analyst: str, *, measure: str | None = None) -> Sequence[KeptRelease]:
         return await self._batches.run(
-            lambda connection: stored_releases.newest_of(connection, account_of(analyst)), durable=False
+            lambda connection: stored_releases.newest_of(connection, account_of(analyst), measure), durable=False
         )
 
     async def payers(self, release: int, analysts: Sequence[str], budgets: Budgets) -> frozenset[str]:

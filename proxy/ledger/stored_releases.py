@@ -192,15 +192,15 @@ def find_alike(connection: Connection, release: Release, accounts: Accounts, age
     return _own(connection, _Alike(release.block, release.measure, _digest(_text(release.groups)), age), accounts)
 
 
-def newest_of(connection: Connection, account: str) -> tuple[KeptRelease, ...]:
-    """The releases of the newest charge that is on an account, of one that sees no releases of others."""
+def newest_of(connection: Connection, account: str, measure: str | None) -> tuple[KeptRelease, ...]:
+    """The releases of the newest charge on an account that has this measure, of one that sees none of others."""
     rows = connection.execute(
         f"SELECT s.period, p.entry, e.entry, {COLUMNS} FROM releases r"
         " JOIN seen s ON s.release = r.id AND s.account = ?"
         " LEFT JOIN entries e ON e.id = r.entry LEFT JOIN entries p ON p.id = s.entry"
-        " WHERE r.charge = (SELECT max(n.charge) FROM releases n JOIN seen t ON t.release = n.id AND t.account = ?)"
-        " ORDER BY r.id",
-        (account, account),
+        " WHERE r.charge = (SELECT max(n.charge) FROM releases n JOIN seen t ON t.release = n.id AND t.account = ?"
+        " WHERE n.measure = coalesce(?, n.measure)) ORDER BY r.id",
+        (account, account, measure),
     )
     return tuple(_seen([(account, period)], [seen], settled, row) for period, seen, settled, *row in rows)
 

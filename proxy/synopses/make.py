@@ -18,7 +18,7 @@ from proxy.execute.audit import Faults, failures_of
 from proxy.execute.clock import Clock
 from proxy.execute.rulebook import Rulebook, StatementContext
 from proxy.log import event
-from rules.accounting.store import Charge, KeptRelease, LedgerStore, Release, ReleaseQuery
+from rules.accounting.store import Charge, KeptRelease, LedgerStore, Release
 from rules.kernel.replay import Kernel
 from rules.kernel.statement import Marginals
 from rules.mechanisms.cost import Mechanism
@@ -34,7 +34,6 @@ from rules.synopses.shares import price_of_counts, price_of_synopsis
 SECONDS = 3600.0  # that the database may take for one synopsis
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 _SESSION = "synopsis"
-_ANY_PRICE = Decimal(0)  # what was paid is what is shown
 
 _DROPPED: Final = "dropped"
 
@@ -98,15 +97,10 @@ class Maker:
 
     async def find(self, plan: SynopsisPlan, rulebook: Rulebook) -> KeptRelease | None:
         """The newest release of a plan; None where it was dropped since."""
-        account = account_name(plan.name)
         if await is_dropped(plan.name, self.ledger):
             return None
-        query = ReleaseQuery(account, plan.digest, _ANY_PRICE, None)
-        (servable,) = await self.ledger.find_releases(
-            [query], analyst=account, budgets=rulebook.budgets, now=self.clock(), since=_EVER
-        )
-        kept = [*servable.own, *([] if servable.other is None else [servable.other])]
-        return max(kept, key=lambda release: release.id, default=None)
+        kept = await self.ledger.newest_of(account_name(plan.name), measure=plan.digest)
+        return next(iter(kept), None)
 
     async def admit(
         self, kept: KeptRelease, readers: Sequence[str], rulebook: Rulebook, plan: SynopsisPlan

@@ -314,8 +314,8 @@ class LedgerStore(Protocol):
         The lasting come first, whoever paid for them in whichever period, then the newest.
         """
 
-    async def newest_of(self, analyst: str) -> Sequence[KeptRelease]:
-        """All releases of the newest charge of an account that has any, in the order in which they were made."""
+    async def newest_of(self, analyst: str, *, measure: str | None = None) -> Sequence[KeptRelease]:
+        """All releases of an account's newest charge that has any (of this measure), in the order of their numbers."""
 
     async def find_other_cells(
         self,

@@ -306,6 +306,8 @@ async def test_the_newest_charge_of_an_account_has_its_releases_in_order(ledger:
     await ledger.charge(charge_of("ada", "0.1"), BUDGETS)
 
     assert [release.release.measure for release in await ledger.newest_of("ada")] == ["c", "d", "e"]
+    assert [release.release.measure for release in await ledger.newest_of("ada", measure="a")] == ["a", "b"]
+    assert await ledger.newest_of("ada", measure="f") == ()
 
 
 async def test_settling_tells_what_the_analyst_has_of_the_same(ledger: LedgerStore) -> None:

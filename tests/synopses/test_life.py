@@ -67,6 +67,18 @@ async def test_without_a_refresh_a_new_period_charges_nobody(place: SynopsisStag
     assert place.schema.readers == ("ada", "bob")
 
 
+async def test_the_newest_stays_in_a_new_period_also_where_an_older_one_was_cheaper(place: SynopsisStage) -> None:
+    lasting = RULES + SYNOPSIS.replace("refresh: month, ", "")
+    await place.shelf.follow(place.rulebook(lasting.replace("epsilon: 10,", "epsilon: 2,")))
+    newest = await place.maker.make("explore", place.rulebook(lasting))
+    await place.shelf.follow(place.rulebook(lasting))
+    place.now += timedelta(days=40)
+    shelf = place.started()
+    await shelf.follow(place.rulebook(lasting))
+
+    assert shelf.shown["explore"].release == newest.id
+
+
 async def test_a_reader_who_comes_later_pays_before_it_is_readable(place: SynopsisStage) -> None:
     await place.shelf.follow(place.rulebook(RULES + SYNOPSIS.replace("refresh:", "analysts: [ada], refresh:")))
     assert list(place.schema.readers) == ["ada"]
