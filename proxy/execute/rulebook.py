@@ -1,14 +1,14 @@
 """The rules in force, swapped as a whole on reload: policy, catalog, what follows from both; and who asks by them."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
 from proxy.engines.engine import Readable
 from proxy.execute.synopses import CubeState
 from rules.accounting.budgets import Budgets, budgets_of
-from rules.catalog import Catalog, TableName
+from rules.catalog import Catalog, Table, TableName
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.policy.model import Policy, table_name
@@ -72,5 +72,14 @@ def _limits(policy: Policy) -> SettingLimits:
 def _fingerprint(policy: Policy, catalog: Catalog) -> str:
     words = {"tables": {"__all__": {"because"}}}  # which no answer depends on
     meaning = policy.model_dump_json(include={"unit", "tables", "group_size", "groups_limit"}, exclude=words)
-    tables = repr((catalog.database, catalog.tables, catalog.enums, catalog.domains))
-    return hashlib.sha256(f"{meaning}\n{tables}".encode()).hexdigest()
+    named = {table_name(text) for text in policy.tables}
+    tables = tuple(_without_upkeep(table) for table in catalog.tables if table.name in named)
+    enums = tuple(replace(enum, comment=None) for enum in catalog.enums)
+    types = enums, tuple(replace(domain, comment=None, default=None) for domain in catalog.domains)
+    return hashlib.sha256(f"{meaning}\n{(catalog.database, tables, types)!r}".encode()).hexdigest()
+
+
+def _without_upkeep(table: Table) -> Table:
+    """A table without what a DBA changes of it at any time and no answer follows from, as an index or a comment."""
+    columns = tuple(replace(column, comment=None, default=None) for column in table.columns)
+    return replace(table, columns=columns, comment=None, indexes=(), fingerprint="", distribution=None)

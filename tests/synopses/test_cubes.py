@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.synopses.make import drop
-from rules.catalog import Catalog
+from rules.catalog import Catalog, Index, TableName
 from rules.policy.rules_yaml import RulesError
 from rules.refusal import BudgetSpent
 from rules.synopses.check import check_synopses
@@ -111,6 +112,22 @@ async def test_other_keys_leave_it_as_outdated_and_without_its_rules_it_is_gone(
 
     await place.shelf.follow(place.rulebook(RULES))
     assert not place.shown.schemas and not place.book.standing
+
+
+async def test_upkeep_of_the_schema_leaves_a_cube_as_it_is(place: CubeStage) -> None:
+    """An index, a comment, or a table that the rules do not name changes no answer."""
+    await place.shelf.follow(place.rulebook())
+    index = Index("orders_of_a_day", "CREATE INDEX …", ("ordered_at",))
+    tables = [
+        replace(table, comment="kept well", indexes=(*table.indexes, index), fingerprint="as of today")
+        for table in place.catalog.tables
+    ]
+    staging = replace(tables[0], name=TableName("public", "staging_of_today"))
+    place.catalog = replace(place.catalog, tables=(*tables, staging))
+    await place.shelf.follow(place.rulebook())
+
+    assert place.schema.state == "ready"
+    assert len(await place.charges()) == 1
 
 
 async def test_nobody_is_charged_for_an_outdated_cube(place: CubeStage) -> None:
