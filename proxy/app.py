@@ -199,6 +199,7 @@ class App:
 
     async def _work(self, stack: AsyncExitStack) -> None:
         self._parts = parts = await self._open(stack)
+        await parts.cubes.follow(parts.service.rulebook, makes=False)  # or what they serve would be charged meanwhile
         self._context.is_ready = True
         event("ready", port=self.listener.port)
         if self._on_ready is not None:

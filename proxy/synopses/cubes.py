@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 from proxy.engines.engine import Engine
 from proxy.execute.audit import Faults
@@ -122,13 +123,16 @@ class CubeShelf:
     def is_empty(self) -> bool:
         return not self._standing
 
-    async def follow(self, rulebook: Rulebook) -> None:
-        """Bring what stands in line with the rules and the ledger. A failure leaves what there is, and is told."""
+    async def follow(self, rulebook: Rulebook, *, makes: bool = True) -> None:
+        """Bring what stands in line with the rules and the ledger, and make what is due, unless told otherwise.
+
+        A failure leaves what there is, and is told.
+        """
         for name in set(self._standing) - set(rulebook.policy.cubes):
             await self._drop(name)
         for name in rulebook.policy.cubes:
             try:
-                await self._follow(name, rulebook)
+                await self._follow(name, rulebook, makes=makes)
             except Exception as error:  # noqa: BLE001 - the proxy goes on without a cube
                 warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
 
@@ -139,11 +143,10 @@ class CubeShelf:
         self._announce()
         event("synopsis_dropped", place=name)
 
-    async def _follow(self, name: str, rulebook: Rulebook) -> None:
+    async def _follow(self, name: str, rulebook: Rulebook, *, makes: bool) -> None:
         plan = await self._planned(name, rulebook)
-        made = await self._due.make(
-            name, rulebook, lambda since: self._maker.make(plan, rulebook, once_since=since)
-        )  # fmt: skip
+        make = partial(self._maker.make, plan, rulebook)
+        made = await self._due.make(name, rulebook, lambda since: make(once_since=since)) if makes else None
         kept = await self._maker.find(name) if made is None else made
         if not kept:
             if name in self._standing:

@@ -7,6 +7,7 @@ the same rows.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import psycopg
@@ -16,8 +17,8 @@ from proxy.engines.engine import EngineError
 from proxy.execute.rulebook import Rulebook
 from proxy.execute.synopses import SynopsisState
 from proxy.log import event, warn
-from proxy.synopses.fit_release import fitted_schema
-from proxy.synopses.make import DueMakes, Maker, is_dropped
+from proxy.synopses.fit_release import FitFailed, fitted_schema
+from proxy.synopses.make import AGAIN, DueMakes, Maker, is_dropped
 from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
 from rules.catalog import Table
@@ -27,6 +28,7 @@ from rules.refusal import Refusal
 from rules.synopses.plan import SynopsisPlan, plan_synopsis
 
 FOLLOW_SECONDS: Final = 10.0
+_NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 Tell = Callable[[Mapping[str, SynopsisState]], None]
@@ -57,6 +59,7 @@ class Shelf:
         self._maker, self._stage, self._tell = maker, stage, tell
         self._shown: dict[str, Shown] = {}
         self._due = DueMakes(maker.ledger, maker.clock)
+        self._unfit: dict[str, tuple[tuple[int, str], datetime]] = {}  # what could not be fitted, and when
         self._working = asyncio.Lock()
 
     @property
@@ -114,7 +117,15 @@ class Shelf:
         event("synopsis_dropped", place=name)
 
     async def _show(self, plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook) -> None:
-        schema = await fitted_schema(plan, kept, readers, rulebook)
+        tried, now = (kept.id, plan.digest), self._maker.clock()
+        unfit, failed = self._unfit.get(plan.name, (tried, _NEVER))
+        if unfit == tried and now - failed <= AGAIN:
+            return
+        try:
+            schema = await fitted_schema(plan, kept, readers, rulebook)
+        except FitFailed:
+            self._unfit[plan.name] = tried, now
+            raise
         await self._stage.show_synopsis(schema)
         self._shown[plan.name] = Shown(kept.id, plan.digest, (plan.unit, plan.group_size), schema)
         self._announce()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -62,7 +63,7 @@ def read_listed(text: str) -> Listed:
 class MadeOnce(Model):
     """Describe what is measured once for a price, and then free for its readers."""
 
-    epsilon: Epsilon
+    epsilon: Annotated[Epsilon, Field(ge=Decimal("0.000001"))]
     refresh: Literal["never", "day", "week", "month"] = "never"
     analysts: tuple[str, ...] | None = None  # who may read it, and is charged; everybody if not given
 

@@ -1,5 +1,6 @@
 """Cubes as a DBA and analysts meet them: made and charged once, then questions about the table itself are free."""
 
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.conftest import RealDatabase
 from tests.support import shop as shop_data
-from tests.support.running import Noisegate, command, noisegate
+from tests.support.running import Noisegate, command, noisegate, start
 
 CUBES = """\
 synopses:
@@ -121,6 +122,18 @@ def test_its_numbers_are_those_of_the_table_within_their_bars(shop: RealDatabase
 
     assert {status for status, _, _ in shown} == counted.keys()
     assert all(abs(count - float(counted[status])) <= 4 * margin for status, count, margin in shown), shown
+
+
+def test_a_proxy_that_starts_knows_it_before_its_first_statement(proxy: Noisegate, shop: RealDatabase) -> None:
+    another = start(proxy.rules, shop.reader_dsn)
+    try:
+        another.wait_for("ready")
+        events = [json.loads(line)["event"] for line in another.lines if line.startswith("{")]
+    finally:
+        another.stop()
+
+    assert "synopsis_shown" in events[: events.index("ready")]
+    assert "synopsis_made" not in events
 
 
 def test_the_command_line_makes_lists_and_drops_it(proxy: Noisegate, shop: RealDatabase, ada: Session) -> None:

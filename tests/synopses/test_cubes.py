@@ -75,6 +75,20 @@ async def test_a_new_period_makes_it_anew_and_what_is_not_refreshed_is_paid_for_
     assert [len(await place.charges(who)) for who in ("synopsis daily", "ada")] == [2, 2]
 
 
+async def test_a_proxy_that_starts_finds_what_stands_before_it_makes_anything(place: CubeStage) -> None:
+    await place.started().follow(place.rulebook(), makes=False)
+    assert not place.book.standing and not await place.charges()
+
+    await place.shelf.follow(place.rulebook())
+    (state,) = place.book.standing
+    place.now += timedelta(days=20)  # from now on it is due
+    place.book.tell({})
+    await place.started().follow(place.rulebook(), makes=False)
+
+    assert place.book.standing == (state,)
+    assert len(await place.charges()) == len(await place.charges("ada")) == 1
+
+
 async def test_who_cannot_pay_may_not_use_it_and_who_comes_later_pays_first(place: CubeStage) -> None:
     await place.shelf.follow(place.rulebook((RULES + CUBE).replace("epsilon: 12", "epsilon: 3")))
     assert list(place.readers) == ["ada"]

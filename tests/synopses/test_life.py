@@ -7,9 +7,14 @@ from decimal import Decimal
 
 import pytest
 
+from proxy.execute.rulebook import Rulebook
+from proxy.synopses import shelf
+from proxy.synopses.fit_release import FitFailed
 from proxy.synopses.make import drop
+from rules.accounting.store import KeptRelease
 from rules.mechanisms.draw import Drawable, OpenDPNoise
 from rules.refusal import BudgetSpent, InnerFailure
+from rules.synopses.plan import SynopsisPlan
 from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage
 
 
@@ -159,6 +164,29 @@ async def test_a_make_that_fails_before_its_charge_is_tried_again_after_an_hour_
 
     await place.shelf.follow(replace(place.rulebook(), generation=1))
     assert place.schema.state == "ready"
+
+
+async def test_rows_that_cannot_be_fitted_are_tried_again_after_an_hour(
+    place: SynopsisStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    async def fail(plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook) -> None:
+        tried.append(kept.id)
+        raise FitFailed("there is no memory for them")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(shelf, "fitted_schema", fail)
+        for _ in range(3):
+            await place.shelf.follow(place.rulebook())
+        place.now += timedelta(hours=1, seconds=1)
+        await place.shelf.follow(place.rulebook())
+    assert tried == [1, 1]
+
+    place.now += timedelta(hours=1, seconds=1)
+    await place.shelf.follow(place.rulebook())
+    assert place.schema.state == "ready"
+    assert len(await place.charges()) == len(await place.charges("ada")) == 1
 
 
 @pytest.mark.parametrize("refresh", ["day", "month"])
