@@ -23,7 +23,7 @@ from rules.accounting.store import (
 )
 from rules.mechanisms.cost import Mechanism
 from rules.mechanisms.noised_outputs import Text
-from rules.refusal import AnalystStopped, BudgetSpent
+from rules.refusal import AnalystStopped, BudgetSpent, ChargedSince
 from tests.ledger.charges import BUDGETS, IDENTITY, MAKERS, NOON, charge_of, release_of
 from tests.support.ledgers import PostgresLedger, SqliteLedger
 
@@ -308,6 +308,17 @@ async def test_the_newest_charge_of_an_account_has_its_releases_in_order(ledger:
     assert [release.release.measure for release in await ledger.newest_of("ada")] == ["c", "d", "e"]
     assert [release.release.measure for release in await ledger.newest_of("ada", measure="a")] == ["a", "b"]
     assert await ledger.newest_of("ada", measure="f") == ()
+
+
+async def test_what_is_charged_once_is_not_charged_again_since(ledger: LedgerStore) -> None:
+    once = replace(charge_of("ada", "0.1"), once_since=NOON - timedelta(hours=1))
+    charged = await asyncio.gather(*(ledger.charge(once, BUDGETS) for _ in range(3)), return_exceptions=True)
+
+    assert [type(each) for each in charged].count(ChargedSince) == 2
+    await ledger.charge(charge_of("bob", "0.1"), BUDGETS)
+    await ledger.charge(replace(once, time=NOON + timedelta(days=1), once_since=NOON + timedelta(hours=1)), BUDGETS)
+    _, shared, _ = await ledger.balances("ada", BUDGETS, NOON)
+    assert shared.lifetime == Decimal("0.3")
 
 
 async def test_settling_tells_what_the_analyst_has_of_the_same(ledger: LedgerStore) -> None:
