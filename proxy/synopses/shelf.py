@@ -61,6 +61,8 @@ class Shelf:
         self._due = DueMakes(maker.ledger, maker.clock)
         self._unfit: dict[str, tuple[tuple[int, str], datetime]] = {}  # what could not be fitted, and when
         self._working = asyncio.Lock()
+        self._reloads = self._followed = 0  # how often rules came into force, and by which of them it is worked
+        self._in_force: Policy | None = None  # since the last time
 
     @property
     def shown(self) -> dict[str, Shown]:
@@ -70,18 +72,27 @@ class Shelf:
     async def follow(self, rulebook: Rulebook) -> None:
         """Bring what is shown in line with the rules and the ledger. A failure leaves what is there, and is told."""
         async with self._working:
+            self._followed = self._reloads
             for name in set(self._shown) - set(rulebook.policy.schemas):
                 await self._drop(name)
             for name in rulebook.policy.schemas:
+                if self._is_late:
+                    return
                 try:
                     await self._follow(name, rulebook)
                 except Exception as error:  # noqa: BLE001 - the proxy goes on without a synopsis
                     warn("synopsis_failed", place=name, kind=type(error).__name__, **fields_of(error))
 
+    @property
+    def _is_late(self) -> bool:
+        """Tell whether other rules have come into force meanwhile."""
+        return self._followed != self._reloads
+
     async def withdraw(self, policy: Policy) -> None:
         """Take away at once what was made for another unit, or is in the rules no more; a make is not waited for."""
+        self._reloads, self._in_force = self._reloads + 1, policy
         for name, shown in self.shown.items():
-            if name not in policy.schemas or shown.unit != (policy.unit, policy.group_size):
+            if not _may_stand(name, shown.unit, policy):
                 await self._drop(name)
 
     async def _follow(self, name: str, rulebook: Rulebook) -> None:
@@ -94,6 +105,8 @@ class Shelf:
             name, rulebook, lambda since: self._maker.make(name, rulebook, once_since=since)
         )  # fmt: skip
         kept = await self._maker.find(plan, rulebook) if made is None else made
+        if self._is_late:
+            return  # the next look charges and shows by the rules that hold now
         if kept is None:
             await self._without(name, shown)
             return
@@ -126,6 +139,8 @@ class Shelf:
         except FitFailed:
             self._unfit[plan.name] = tried, now
             raise
+        if self._in_force is not None and not _may_stand(plan.name, (plan.unit, plan.group_size), self._in_force):
+            return
         await self._stage.show_synopsis(schema)
         self._shown[plan.name] = Shown(kept.id, plan.digest, (plan.unit, plan.group_size), schema)
         self._announce()
@@ -139,6 +154,11 @@ class Shelf:
     def _announce(self) -> None:
         """Tell sessions what there is now."""
         self._tell({name: _state(shown.schema) for name, shown in self._shown.items()})
+
+
+def _may_stand(name: str, unit: tuple[str, int], policy: Policy) -> bool:
+    """Tell whether these rules have it, and protect no other unit than it was made for."""
+    return name in policy.schemas and unit == (policy.unit, policy.group_size)
 
 
 def fields_of(error: Exception) -> dict[str, str]:

@@ -69,6 +69,10 @@ class Stage:
         review = await self.ledger.review(who, self.rulebook().budgets, self.now, most_charges=100)
         return review.charges
 
+    async def paid(self, who: str = "") -> int:
+        """How often an account was charged for something: of two proxies one may be late, and charges nothing."""
+        return sum(bool(charge.fresh or charge.seen) for charge in await self.charges(who))
+
     @property
     def schema(self) -> SyntheticSchema:
         return self.shown.schemas[self.name]

@@ -115,7 +115,7 @@ async def test_two_proxies_that_find_it_due_at_once_make_it_once(place: CubeStag
     for _ in range(2):
         await asyncio.gather(*(shelf.follow(place.rulebook()) for shelf in shelves))
 
-    assert [len(await place.charges(who)) for who in ("", "ada", "bob")] == [1, 1, 1]
+    assert [await place.paid(who) for who in ("", "ada", "bob")] == [1, 1, 1]
     assert [state.readers for state in place.book.standing] == [("ada", "bob")]
 
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from proxy.execute.rulebook import Rulebook
-from proxy.synopses import shelf
-from proxy.synopses.fit_release import FitFailed
-from proxy.synopses.make import drop
+from proxy.synopses.fit_release import FitFailed, fitted_schema
+from proxy.synopses.make import Maker, drop
+from proxy.twin.synthetic import SyntheticSchema
 from rules.accounting.store import KeptRelease
 from rules.mechanisms.draw import Drawable, OpenDPNoise
 from rules.refusal import BudgetSpent, InnerFailure
@@ -143,7 +143,7 @@ async def test_two_proxies_that_find_it_due_at_once_make_it_once(place: Synopsis
     for _ in range(2):
         await asyncio.gather(*(shelf.follow(place.rulebook()) for shelf in shelves))
 
-    assert [len(await place.charges(who)) for who in ("", "ada", "bob")] == [1, 1, 1]
+    assert [await place.paid(who) for who in ("", "ada", "bob")] == [1, 1, 1]
     assert all(shelf.shown for shelf in shelves)
 
 
@@ -176,7 +176,7 @@ async def test_rows_that_cannot_be_fitted_are_tried_again_after_an_hour(
         raise FitFailed("there is no memory for them")
 
     with monkeypatch.context() as broken:
-        broken.setattr(shelf, "fitted_schema", fail)
+        broken.setattr("proxy.synopses.shelf.fitted_schema", fail)
         for _ in range(3):
             await place.shelf.follow(place.rulebook())
         place.now += timedelta(hours=1, seconds=1)
@@ -226,6 +226,40 @@ async def test_another_protection_takes_the_rows_away_at_once(place: SynopsisSta
 
     assert not place.shown.schemas
     assert len(await place.charges()) == 1
+
+
+@pytest.mark.parametrize("step", ["make", "fit"])
+async def test_what_is_made_or_fitted_while_the_rules_change_is_shown_by_the_new_ones_alone(
+    place: SynopsisStage, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Rows of another protection do not come back, and nobody is charged by a budget that holds no more."""
+    of_pairs, poor = RULES + SYNOPSIS + "group_size: 2\n", (RULES + SYNOPSIS).replace("epsilon: 12", "epsilon: 3")
+    changed = of_pairs if step == "fit" else poor
+    make, fit = Maker.make, fitted_schema
+
+    async def make_slowly(maker: Maker, name: str, rulebook: Rulebook, *, once_since: datetime | None) -> KeptRelease:
+        made = await make(maker, name, rulebook, once_since=once_since)
+        await place.shelf.withdraw(place.policy(changed))
+        return made
+
+    async def fit_slowly(
+        plan: SynopsisPlan, kept: KeptRelease, readers: tuple[str, ...], rulebook: Rulebook
+    ) -> SyntheticSchema:
+        fitted = await fit(plan, kept, readers, rulebook)
+        await place.shelf.withdraw(place.policy(changed))
+        return fitted
+
+    with monkeypatch.context() as slow:
+        if step == "make":
+            slow.setattr(Maker, "make", make_slowly)
+        else:
+            slow.setattr("proxy.synopses.shelf.fitted_schema", fit_slowly)
+        await place.shelf.follow(place.rulebook())
+    assert not place.shown.schemas
+    assert step == "fit" or not await place.charges("bob")
+
+    await place.shelf.follow(place.rulebook(changed))
+    assert step == "fit" or place.schema.readers == ("ada",)
 
 
 async def test_without_its_rules_it_is_gone(place: SynopsisStage) -> None:
