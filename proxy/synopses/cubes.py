@@ -117,6 +117,7 @@ class CubeShelf:
         self._standing: dict[str, CubeState] = {}
         self._listed: dict[str, SyntheticSchema] = {}
         self._due = DueMakes(maker.ledger, maker.clock)
+        self._paid_in: dict[str, dict[str, str | None]] = {}  # by cube and reader: the role, which has paid too
         self._plans: tuple[Rulebook | None, dict[str, CubePlan]] = (None, {})
 
     @property
@@ -178,14 +179,14 @@ class CubeShelf:
         self, name: str, kept: Sequence[KeptRelease], wanted: Sequence[str], rulebook: Rulebook, *, charges: bool
     ) -> Sequence[str]:
         """Find who may use it; nobody is charged for cells that answer nothing by the rules in force."""
-        known = self._standing.get(name)
-        if (
-            known is not None
-            and known.releases == {release.id for release in kept}
-            and set(wanted) <= set(known.readers)
-        ):
-            return wanted  # all of them have paid
-        return await self._maker.admit(kept, name, wanted, rulebook, charges=charges)
+        known, roles = self._standing.get(name), {reader: rulebook.budgets.role_of(reader) for reader in wanted}
+        if known is not None and known.releases == {release.id for release in kept}:
+            paid = self._paid_in.get(name, {})
+            if all(reader in known.readers and paid.get(reader) == role for reader, role in roles.items()):
+                return wanted  # all of them have paid, and their roles
+        admitted = await self._maker.admit(kept, name, wanted, rulebook, charges=charges)
+        self._paid_in[name] = {reader: roles[reader] for reader in admitted}
+        return admitted
 
     def _announce(self) -> None:
         self._tell(dict(self._standing))

@@ -89,6 +89,24 @@ async def test_a_proxy_that_starts_finds_what_stands_before_it_makes_anything(pl
     assert len(await place.charges()) == len(await place.charges("ada")) == 1
 
 
+async def test_a_reader_who_comes_to_a_role_may_use_it_when_the_role_has_paid(place: CubeStage) -> None:
+    await place.shelf.follow(place.rulebook())
+    text = (RULES + CUBE).replace("  ada:\n", "  ada:\n    role: science\n")
+    of_role = place.rulebook(text + "roles: {science: {epsilon: 20}}\n")
+    of_poor = place.rulebook(text.replace("role: science", "role: poor") + "roles: {poor: {epsilon: 2}}\n")
+    await place.shelf.follow(of_role)
+
+    (state,) = place.book.standing
+    assert state.readers == ("ada", "bob")
+    for release in state.releases:
+        assert await place.ledger.payers(release, ["ada"], of_role.budgets) == {"ada"}
+    own, _, role = await place.ledger.balances("ada", of_role.budgets, place.now)
+    assert role is not None and own.spent == role.spent
+
+    await place.shelf.follow(of_poor)
+    assert [state.readers for state in place.book.standing] == [("bob",)]
+
+
 async def test_who_cannot_pay_may_not_use_it_and_who_comes_later_pays_first(place: CubeStage) -> None:
     await place.shelf.follow(place.rulebook((RULES + CUBE).replace("epsilon: 12", "epsilon: 3")))
     assert list(place.readers) == ["ada"]
