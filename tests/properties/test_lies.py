@@ -139,7 +139,9 @@ def check_lies(
     seen["another statement"] += _statements(lab, plan) != _statements(lab, _honest(lab, sql, rules))
     lab.plan_kernel(rules)
     with lab.connection.transaction(force_rollback=True):
-        lab.connection.execute(f"{setting}; SELECT 1" if setting else "SELECT 1")
+        known = lab.connection.info.server_version >= 160_000  # as debug_parallel_query
+        set_up = setting if known else setting.replace("debug_parallel_query", "force_parallel_mode")
+        lab.connection.execute(f"{set_up}; SELECT 1" if set_up else "SELECT 1")
         for block in plan.blocks:
             if _fails_without_rows(lab, block):
                 seen["failed in planning"] += 1  # before anything is charged, whatever the rows are
