@@ -139,12 +139,19 @@ class Shelf:
         except FitFailed:
             self._unfit[plan.name] = tried, now
             raise
-        if self._in_force is not None and not _may_stand(plan.name, (plan.unit, plan.group_size), self._in_force):
+        if self._is_withdrawn(plan):
             return
         await self._stage.show_synopsis(schema)
         self._shown[plan.name] = Shown(kept.id, plan.digest, (plan.unit, plan.group_size), schema)
         self._announce()
         event("synopsis_shown", place=plan.name, seconds=round(schema.seconds, 1))
+        if self._is_withdrawn(plan):  # while its rows were written
+            await self._drop(plan.name)
+
+    def _is_withdrawn(self, plan: SynopsisPlan) -> bool:
+        """Tell whether the rules that came into force last take it away."""
+        rules = self._in_force
+        return rules is not None and not _may_stand(plan.name, (plan.unit, plan.group_size), rules)
 
     async def _put(self, shown: Shown, schema: SyntheticSchema) -> None:
         await self._stage.show_synopsis(schema)

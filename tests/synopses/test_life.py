@@ -15,7 +15,7 @@ from rules.accounting.store import KeptRelease
 from rules.mechanisms.draw import Drawable, OpenDPNoise
 from rules.refusal import BudgetSpent, InnerFailure
 from rules.synopses.plan import SynopsisPlan
-from tests.synopses.stage import RULES, SYNOPSIS, SynopsisStage, synopsis_stage
+from tests.synopses.stage import RULES, SYNOPSIS, Shown, SynopsisStage, synopsis_stage
 
 
 class BrokenNoise(OpenDPNoise):
@@ -228,14 +228,14 @@ async def test_another_protection_takes_the_rows_away_at_once(place: SynopsisSta
     assert len(await place.charges()) == 1
 
 
-@pytest.mark.parametrize("step", ["make", "fit"])
+@pytest.mark.parametrize("step", ["make", "fit", "show"])
 async def test_what_is_made_or_fitted_while_the_rules_change_is_shown_by_the_new_ones_alone(
     place: SynopsisStage, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Rows of another protection do not come back, and nobody is charged by a budget that holds no more."""
     of_pairs, poor = RULES + SYNOPSIS + "group_size: 2\n", (RULES + SYNOPSIS).replace("epsilon: 12", "epsilon: 3")
-    changed = of_pairs if step == "fit" else poor
-    make, fit = Maker.make, fitted_schema
+    changed = poor if step == "make" else of_pairs
+    make, fit, show = Maker.make, fitted_schema, Shown.show_synopsis
 
     async def make_slowly(maker: Maker, name: str, rulebook: Rulebook, *, once_since: datetime | None) -> KeptRelease:
         made = await make(maker, name, rulebook, once_since=once_since)
@@ -249,17 +249,23 @@ async def test_what_is_made_or_fitted_while_the_rules_change_is_shown_by_the_new
         await place.shelf.withdraw(place.policy(changed))
         return fitted
 
+    async def show_slowly(shown: Shown, schema: SyntheticSchema) -> None:
+        await show(shown, schema)
+        await place.shelf.withdraw(place.policy(changed))
+
     with monkeypatch.context() as slow:
         if step == "make":
             slow.setattr(Maker, "make", make_slowly)
-        else:
+        elif step == "fit":
             slow.setattr("proxy.synopses.shelf.fitted_schema", fit_slowly)
+        else:
+            slow.setattr(Shown, "show_synopsis", show_slowly)
         await place.shelf.follow(place.rulebook())
     assert not place.shown.schemas
-    assert step == "fit" or not await place.charges("bob")
+    assert step != "make" or not await place.charges("bob")
 
     await place.shelf.follow(place.rulebook(changed))
-    assert step == "fit" or place.schema.readers == ("ada",)
+    assert step != "make" or place.schema.readers == ("ada",)
 
 
 async def test_without_its_rules_it_is_gone(place: SynopsisStage) -> None:
