@@ -42,7 +42,7 @@ class Open:
         if name in self.rulebook.policy.cubes:
             raise ConfigurationError(f"{name} is a cube, which has no rows: it serves questions about its table")
         plan = plan_synopsis(name, self.rulebook.policy, self.rulebook.catalog)
-        kept = await self.maker.find(plan, self.rulebook)
+        kept = await self.maker.find(plan)
         if kept is None:
             raise ConfigurationError(f"synopsis {name} was not made by these rules: run noisegate synopsis make")
         return plan, kept

@@ -75,7 +75,7 @@ class Maker:
                 await self.ledger.settle(receipt.charge, [release])
             except Exception as error:  # noqa: BLE001 - after the charge whatever it is
                 raise await faults.note(receipt, context, error) from None
-        kept = await self.find(plan, rulebook)
+        kept = await self.find(plan)
         if kept is None:
             raise EngineError("the synopsis was not kept")
         return kept
@@ -95,7 +95,7 @@ class Maker:
             found[origin] = read_labels(await snapshot.read_public(public_labels(origin)), snapshot.codec)
         return found
 
-    async def find(self, plan: SynopsisPlan, rulebook: Rulebook) -> KeptRelease | None:
+    async def find(self, plan: SynopsisPlan) -> KeptRelease | None:
         """The newest release of a plan; None where it was dropped since."""
         if await is_dropped(plan.name, self.ledger):
             return None

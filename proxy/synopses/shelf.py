@@ -104,7 +104,7 @@ class Shelf:
         made = await self._due.make(
             name, rulebook, lambda since: self._maker.make(name, rulebook, once_since=since)
         )  # fmt: skip
-        kept = await self._maker.find(plan, rulebook) if made is None else made
+        kept = await self._maker.find(plan) if made is None else made
         if self._is_late:
             return  # the next look charges and shows by the rules that hold now
         if kept is None:

@@ -46,7 +46,7 @@ async def test_labels_are_found_and_stand_in_the_rows(stage: SynopsisStage) -> N
     await stage.started().follow(rules)
 
     plan = plan_synopsis("explore", rules.policy, rules.catalog)
-    kept = await stage.maker.find(plan, rules)
+    kept = await stage.maker.find(plan)
     assert kept is not None
     found = {name: texts for (_, name), texts in labels_in(kept.release, plan).items()}
     assert found["city"] == tuple(sorted(CITIES))
