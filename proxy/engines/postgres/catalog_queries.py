@@ -263,6 +263,7 @@ def _names(numbers: str, table: str) -> str:
 FINGERPRINTS = f"""
 SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relrowsecurity, {HAS_CHILDREN}, {FOREIGN},
     (SELECT string_agg(e.oid || ':' || e.xmin::text, ',' ORDER BY e.oid) FROM pg_enum e),
+    (SELECT string_agg(t.oid || ':' || t.xmin::text, ',' ORDER BY t.oid) FROM pg_type t WHERE t.typtype = 'e'),
     (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid)
      FROM pg_constraint o WHERE o.conrelid = 0 AND o.contypid <> 0),
     (SELECT string_agg(a.attnum || ':' || a.xmin::text, ',' ORDER BY a.attnum)
