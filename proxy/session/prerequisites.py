@@ -119,12 +119,12 @@ class Prerequisites(ABC):
                 "noisegate.within cannot be promised where one answer is needed for another",
                 hint="RESET noisegate.within, and SET noisegate.epsilon instead.",
             )
+        firsts = (*request.firsts, *inner_request.firsts, plan)
+        shown = replace(half, released=(*request.released, stand_in(first.inner, names, types)), firsts=firsts)
         if plan.blocks and first.is_shown:
-            firsts = (*request.firsts, *inner_request.firsts, plan)
-            released = (*request.released, stand_in(first.inner, names, types))
-            return replace(rest, released=released, firsts=firsts), ()
+            return shown, ()
         if plan.blocks:
-            await self._look_ahead(plan, run, ahead)
+            await self._look_ahead(plan, run, ahead, shown if request is ahead.request else ahead.request)
         await self._compare(plan, run.parameters.types, columns, sync=run.sync)
         answer = await self._answer(plan, run)
         rows = await self._rows(plan, answer, len(columns), run)
@@ -132,10 +132,13 @@ class Prerequisites(ABC):
         notices = (*inner_notices, *(f"inner query: {notice}" for notice in answer.notices))
         return replace(rest, released=(*request.released, known)), notices
 
-    async def _look_ahead(self, first: Plan, run: Run, ahead: Ahead) -> None:
-        """Before a part is paid: plan all others as EXPLAIN does, so that what is refused anyway costs nothing."""
+    async def _look_ahead(self, first: Plan, run: Run, ahead: Ahead, request: Request) -> None:
+        """Before a part is paid: plan all others as EXPLAIN does, so that what is refused anyway costs nothing.
+
+        The request is that of the whole, with a stand-in for the part if it is one of the whole itself.
+        """
         if not ahead.parts:
-            whole, shown, _ = await self._planned(ahead.place, replace(ahead.request, explains=True), run)
+            whole, shown, _ = await self._planned(ahead.place, replace(request, explains=True), run)
             ahead.parts = (*shown.firsts, whole)
         ahead.parts = ahead.parts[1:]
         await self._check_affordable(first, ahead.parts, run)

@@ -3,6 +3,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from urllib.request import urlopen
 
 import psycopg
 import pytest
@@ -100,6 +101,17 @@ def test_nothing_is_paid_for_an_inner_query_when_the_rest_cannot_be_paid(shop: R
     assert "ε 1 is needed, and ε 0.9 of 0.9 is left" in (refused.value.diag.message_detail or "")
     assert untouched == (Decimal("0.9"),)
     assert again is not None
+
+
+def test_with_an_inner_query_four_plans_are_made(shop: RealDatabase, tmp_path: Path) -> None:
+    """Of the whole, of the inner query, and of the whole with a stand-in for its answer and then with that itself."""
+    with noisegate(tmp_path, shop.reader_dsn, arguments=("--metrics-port", "0")) as running:
+        with psycopg.connect(running.dsn(), autocommit=True) as session:
+            session.execute(BUSY)
+        page = f"http://127.0.0.1:{running.wait_for('operator_port')['port']}/metrics"
+        text = urlopen(page, timeout=30).read().decode()
+
+    assert 'noisegate_stage_seconds_count{stage="plan"} 4.0' in text
 
 
 def test_in_a_transaction_a_cursor_and_a_copy(session: psycopg.Connection) -> None:
