@@ -126,6 +126,7 @@ def _decimal(number: int, bin_: Between, known: dict[int, Text]) -> Text:
     return text
 
 
+_CHUNK = 100_000  # rows
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
@@ -140,12 +141,19 @@ def copy_texts(job: Job, fitted: Fitted) -> tuple[bytes, ...]:
         names = shown_columns(table)
         single = len(table.keys) == 1 and table.keys[0].kind != "parent"
         keys.append([str(key) for key in columns[names.index(table.keys[0].column)]] if single else None)
-        texts.append(lines([[str(place) for place in range(len(rows.bins))], _arrays(rows), *columns]))
+        texts.append(_numbered(rows.bins, columns))
     return tuple(texts)
 
 
-def _arrays(fitted: FittedTable) -> list[Text]:
-    return [f"{{{','.join(map(str, row))}}}" for row in fitted.bins.tolist()]
+def _numbered(bins: Whole, columns: Sequence[Sequence[Text]]) -> bytes:
+    """Each row after its number and its bins. Some at a time: as texts of their own the parts of all are gigabytes."""
+    chunks = []
+    for start in range(0, len(bins), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        arrays = [f"{{{','.join(map(str, row))}}}" for row in bins[rows].tolist()]
+        places = [str(place) for place in range(start, start + len(arrays))]
+        chunks.append(lines([places, arrays, *(column[rows] for column in columns)]))
+    return b"".join(chunks)
 
 
 def lines(columns: Sequence[Sequence[Text]]) -> bytes:
