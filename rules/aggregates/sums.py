@@ -78,7 +78,6 @@ def clip_widely(argument: Expression, setting: EvalContext, name: str) -> Summan
         if bounds.low is None or bounds.high is None or (kind != "integer" and _is_bounded_by_type(expression, bounds)):
             step = Fraction(1, 2**20) if kind == "float" else _power_of_ten(bounds.step) or _MILLIONTH
             return Summand(_unclamped(expression), Lattice(step, -LARGEST, LARGEST))
-        _check_reach(bounds.low, bounds.high, name)
         lattice = find_lattice(bounds.low, bounds.high, bounds.step, 1, binary=kind == "float")
         if lattice is not None:
             return Summand(_unclamped(expression), lattice)

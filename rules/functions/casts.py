@@ -38,10 +38,8 @@ def cast_to(operand: Operand, target: Type, setting: EvalContext) -> Expression:
     if isinstance(operand, Constant) and operand.type.kind == "text" and target.kind not in ("text", "enum"):
         return literal(operand.text, target, setting)
     _check_target(target, setting)
-    if operand.type == target:
+    if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
         return operand
-    if operand.type.base == target.base and target.size is None and not target.name:
-        return _apply(as_passed(operand, setting), target, operand.domain, held=operand.sure)
     return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
 
 

@@ -80,8 +80,7 @@ def operate(name: str, operands: Operands, setting: EvalContext) -> Expression:
         case "-", (only,):
             return negative(only, setting)
         case "+", (only,):
-            number = typed(only, setting, FLOAT8)
-            return casts.cast_to(as_value(number, setting), number.type.plain(), setting)
+            return as_value(typed(only, setting, FLOAT8), setting)
         case "@", (only,):
             return numbers.absolute_of((only,), setting)
         case _, (first, second):

@@ -29,7 +29,7 @@ ta @> ARRAY['a', NULL]::text[] | ta <@ '{a,b}' | ta && ta_ | 'a' = ANY (ta) | t 
 NUMBERS = r"""
 i2 + i2_ | i4 - i4_ | i8 * i8_ | i8 / i8_ | i8 % i8_ | n + n_ | n - n_ | n * n_ | n / n_ | n % n_ | f8 + f8_
 f8 - f8_ | f8 * f8_ | f8 / f8_ | f4 * f8 | f4 / f4_ | i4 / n | n / f8 | i8 * n | n2 * n2_ | n2 / n2_ | i4 ^ 8 | n ^ 2
-f4 * f4_ | f4 - f4_ + f4 | + n2 | n2::numeric | CASE WHEN b THEN n2 END | coalesce(n2, n2_) | i8 * f4 | n - f4
+f4 * f4_ | f4 - f4_ + f4 | CASE WHEN b THEN n2 END | coalesce(n2, n2_) | i8 * f4 | n - f4
 f8 ^ 3 | - i2 | - i8 | - n | + f8 | @ i8 | @ n
 n ^ 0 | f8 ^ -2 | f8 ^ 0.5 | i4 ^ -0.5 | f4 ^ 0
 CASE WHEN b THEN i4 ELSE n END | CASE i4 WHEN 1 THEN 2 WHEN 7 THEN NULL ELSE 9 END
