@@ -23,7 +23,7 @@ from rules.values.types import TEXT, Type
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
-    |(?P<text>'(?:[^'{}]|''|\{\{|\}\})*')
+    |(?P<text>'(?:[^'{}\\]|''|\{\{|\}\})*')
     |(?P<hole>\{(?:[0-9]{1,5}|over)\})
     |(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*|"(?:left|right|substring|overlay|position|trim)")
@@ -137,10 +137,14 @@ def constant_sql(constant: Constant) -> str:
 
 
 def quoted_text(text: str) -> str:
-    """A string constant, which standard_conforming_strings reads as it is written."""
+    """A string constant that reads alike whatever standard_conforming_strings says.
+
+    Statements are planned in the message that pins the setting, and a server reads all of a message before it runs any.
+    """
     if "\0" in text:
         raise NotSupported("a text value cannot contain the character with code 0")
-    return "'" + text.replace("'", "''") + "'"
+    quoted = text.replace("'", "''")
+    return f" E'{quoted.replace(chr(92), chr(92) * 2)}'" if "\\" in text else f"'{quoted}'"
 
 
 def quoted_name(name: str) -> str:

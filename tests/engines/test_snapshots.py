@@ -23,6 +23,7 @@ from proxy.engines.postgres.opening import PINNED
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
 from rules.catalog import Table, TableName
+from rules.kernel.expressions import quoted_text
 from tests.conftest import RealDatabase, make_shop
 from tests.support.waiting import is_active, until
 from tests.support.written import written
@@ -90,6 +91,22 @@ async def test_values_come_as_canonical_text_whatever_the_roles_settings_are(
     assert row == (b"2024-02-01", b"0.1", rb"\x41", None, b"t", rb"a\b", b"1 day", b"%s")
     assert path == (b'""',)
     assert moment == (b"2024-07-01 14:00:00+02",)
+
+
+async def test_a_planned_constant_ends_where_it_ends_whatever_the_roles_settings_are(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """The plans come in the message that pins the settings, and a server reads all of it by those that it had."""
+    text = r"\' || (SELECT count(*) FROM public.orders) --"
+    statement = written(f"SELECT {quoted_text(text)}")
+    with own_shop.connect() as connection:
+        connection.execute("ALTER ROLE noisegate_reader SET standard_conforming_strings = off")
+    try:
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, statements=[statement]) as snapshot:
+            assert await snapshot.run(statement) == [(text.encode(),)]
+    finally:
+        with own_shop.connect() as connection:
+            connection.execute("ALTER ROLE noisegate_reader RESET ALL")
 
 
 async def test_the_catalog_is_the_same_whatever_the_roles_settings_are(

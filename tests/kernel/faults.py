@@ -28,6 +28,7 @@ def _untied(kind: str) -> tuple[Edit]:
 
 
 OF_ROWS: dict[str, tuple[Edit, ...]] = {
+    "a backslash that a setting makes an escape": ((expressions.quoted_text, r'if "\\" in text', "if not text"),),
     # Units meet.
     "an inner join without the equality of units": _untied("inner"),
     "a left join without it": _untied("left"),

@@ -22,8 +22,8 @@ from rules.kernel.script import (
     Window,
 )
 from rules.kernel.summand import Lattice, Summand
-from rules.values.expression import TRUE, Apply, Column
-from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC
+from rules.values.expression import TRUE, Apply, Column, Constant
+from rules.values.types import BOOLEAN, INT4, INT8, NUMERIC, TEXT
 from tests.kernel.world import Table
 
 PEOPLE, COUNTS, PARTLY = Table("people", 1), Table("counts", 61), Table("partly", 65)
@@ -82,6 +82,9 @@ _KINDS = Listed((V["kind"],), tuple((text,) for text in ("a", "b", "zz", None)))
 SHAPES: dict[str, Shape] = {
     "visits": Shape(V.scan, (Count(), _money(V["cost"]), Units()), (_KINDS,)),
     "found kinds": Shape(V.scan, (Count(), Units()), (Found(V["kind"]),), 1),
+    "a backslash": Shape(
+        Filter(V.scan, Apply("<>", "({0} <> {1})", (V["kind"], Constant(TEXT, r"\x61")), BOOLEAN)),  # an a, in E'…'
+    ),
     "inner join": Shape(_joined("inner")),
     "left join": Shape(_joined("left"), (Count(), _money(W["cost"]))),
     "right join": Shape(_joined("right")),

@@ -10,7 +10,7 @@ from rules.refusal import Mismatch
     "template",
     [
         "(SELECT 1)", "{0} -- x", "{0}; x", "pg_sleep(1)", "now()", "random()", "current_setting({0})", "f({0})",
-        "'{0}'", "{0.x}", "$1", "extract({0} from x)", "count(*) OVER ()", "sum({0}) OVER (ORDER BY {0})",
+        "'{0}'", r"'\'", "{0.x}", "$1", "extract({0} from x)", "count(*) OVER ()", "sum({0}) OVER (ORDER BY {0})",
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(template: str) -> None:

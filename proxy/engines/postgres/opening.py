@@ -27,6 +27,7 @@ from proxy.engines.engine import (
 from proxy.engines.postgres.catalog_queries import FINGERPRINTS, newer_than_snapshot
 from proxy.engines.postgres.privileges import find_missing, may_read
 from rules.catalog import Table, find_codec
+from rules.kernel.expressions import quoted_text
 from rules.kernel.render import qualified
 from rules.refusal import can_tell_of_rows
 
@@ -140,16 +141,7 @@ class Opening:
 
 
 def _by_oid(tables: Sequence[Table]) -> str:
-    return f"ARRAY[{', '.join(f'{_literal(qualified(table.name))}::regclass' for table in tables)}]"
-
-
-def _literal(text: str) -> str:
-    """Write a constant that is read alike before and after standard_conforming_strings is set.
-
-    Not by libpq, which quotes in the encoding of the connection that it looked at last, whichever that was.
-    """
-    quoted = text.replace("'", "''")
-    return f" E'{quoted.replace(chr(92), chr(92) * 2)}'" if chr(92) in text else f"'{quoted}'"
+    return f"ARRAY[{', '.join(f'{quoted_text(qualified(table.name))}::regclass' for table in tables)}]"
 
 
 async def begin(connection: AsyncConnection[Any], opening: Opening, *, prepared: bool) -> Begun:
