@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rules.kernel.expressions import check_columns, expression_sql
 from rules.kernel.relations import Relation
 from rules.kernel.render import From, Renderer
-from rules.kernel.script import Call, Correlated, Filter, Join, PerUnit, Project, Scan, Semi, UnionAll, Window
+from rules.kernel.script import Call, Correlated, Filter, Join, PerUnit, Project, Scan, Semi, SortKey, UnionAll, Window
 from rules.refusal import Mismatch
 from rules.values.expression import Apply, Column, Expression, ids_in
 from rules.values.types import Type
@@ -30,6 +30,8 @@ class Rows:
     and stable ones whose settings are pinned. Not so with an enum: the text of a label is that of the moment, and one
     may be renamed while a statement runs. Nor with time zones: each process of the server reads their rules once, so
     after an upgrade of tzdata the workers of a parallel plan have other ones than a connection that was there before.
+    The same is true of what is a letter, which one is its capital and how texts are sorted: libc and ICU read a locale
+    when a process first asks for it. Equality is that of bytes.
     Nor with foreign tables and those that Citus distributes: a file or another server is not in our snapshot, and may
     have other rows the next time. Citus has one for each reading of a shard, whatever the isolation level.
     """
@@ -68,8 +70,8 @@ class Rows:
         return f"SELECT {', '.join(columns)} {source.clause()}"
 
     def are_steady(self, items: Sequence[Item]) -> bool:
-        """Tell whether they are the same whenever they are read for these items: no enum, zone or other server has a
-        part in it."""
+        """Tell whether they are the same whenever they are read for these items: no enum, zone, locale or other server
+        has a part in it."""
         parts = (self.relation.script, *(item.expression for item in items))
         return _is_steady(self.relation) and not any(map(_may_change, parts))
 
@@ -102,14 +104,16 @@ def _is_steady(relation: Relation) -> bool:
 
 
 def _may_change(part: object) -> bool:
-    """Tell whether a column or a constant of an enum, or the rules of a time zone, stand anywhere in a script or an
-    expression: no other type is believed of a column than its own, and of what is computed none."""
+    """Tell whether a column or a constant of an enum, or the rules of a time zone or of a locale, stand anywhere in a
+    script or an expression: no other type is believed of a column than its own, and of what is computed none."""
     waiting, seen = [part], set[int]()
     while waiting:
         part = waiting.pop()
         if isinstance(part, Type) and (part.kind in ("enum", "timestamptz") or _OF_OTHERS.search(part.name)):
             return True
-        if isinstance(part, Apply | Call) and _BY_ZONE.search(part.sql):
+        if isinstance(part, Apply | Call) and (_BY_ZONE.search(part.sql) or _is_by_locale(part)):
+            return True
+        if isinstance(part, SortKey) and part.expression.type.kind in _SORTED_BY_LOCALE:
             return True
         if isinstance(part, tuple):
             waiting.extend(part)
@@ -119,6 +123,23 @@ def _may_change(part: object) -> bool:
     return False
 
 
+def _is_by_locale(part: Apply | Call) -> bool:
+    """Tell whether letters are looked at, or texts are compared by their order. One of substring is by a pattern."""
+    sql = _BY_NO_LOCALE.sub("", part.sql)
+    if _BY_LETTERS.search(sql):
+        return True
+    if "substring" in sql and ("'" in sql or any(each.type.kind != "integer" for each in part.arguments[1:])):
+        return True
+    are_sorted = any(each.type.kind in _SORTED_BY_LOCALE for each in part.arguments) or "text" in sql
+    return are_sorted and _BY_ORDER.search(sql) is not None
+
+
+_BY_LETTERS = re.compile(r"~|regexp|similar|ilike|initcap|\b(?:lower|upper)\b", re.IGNORECASE)
+_BY_ORDER = re.compile(
+    r"<(?![<>@])|(?<![<>@-])>|\b(?:greatest|least|min|max|between|width_bucket|order)\b", re.IGNORECASE
+)
+_BY_NO_LOCALE = re.compile(r'octet_length\(\{0\}\) <= [0-9]+|(?:lower|upper)\(\{0\} COLLATE "C"\)')
+_SORTED_BY_LOCALE = ("text", "other", "unknown")  # a jsonb or an array may be of texts
 _BY_ZONE = re.compile("zone|tz|to_timestamp", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"\.|tz|with time zone|^reg")  # of what they may be made or name
 

@@ -17,7 +17,7 @@ from rules.kernel.ground import Ground
 from rules.kernel.keys import Key
 from rules.kernel.measures import Measure
 from rules.kernel.relations import Relation, build
-from rules.kernel.script import Call, Filter, Frame, Scan, Script, UnionAll, Window
+from rules.kernel.script import Call, Filter, Frame, Scan, Script, SortKey, UnionAll, Window
 from rules.kernel.source import Pivots
 from rules.kernel.statement import Bounded, Tally
 from rules.policy.load import load_policy
@@ -89,14 +89,24 @@ def rows_of_facts(
 
 
 def rows_that_may_change() -> tuple[Relation, ...]:
-    """Rows that are elsewhere, and such as are ordered by a column that may change, or cast it."""
+    """Rows that are elsewhere, and such as are ordered by a column that may change, or cast it, or chosen by letters or
+    the order of texts."""
     own = rows_of_facts().script
-    first = Window(own, (), (), ((99, Call("row_number(){over}", (), INT8), Frame()),))
+    number = ((99, Call("row_number(){over}", (), INT8), Frame()),)
+    first = Window(own, (), (), number)
+    others = Scan(TABLE, ((0, "u"), *((number, name) for name, number in IDS.items() if name != "tz")))
+    by_text = Window(others, (), (SortKey(column("b")),), number)
     kinds = {number: TEXT if name == "tz" else COLUMNS[name] for name, number in IDS.items()}
     columns = ((0, INT4, (0,)), *((number, kind, (number,)) for number, kind in kinds.items()))
     foreign = _ground("facts.u", is_foreign=True)
     distributed = _ground("facts.u", distribution=Distribution("distributed", "u", 1))
-    return build(own, foreign), build(own, distributed), build(first, _ROWS), build(UnionAll((own,), columns, 0), _ROWS)
+    unions = UnionAll((own,), columns, 0)
+    chosen = (Filter(own, Apply("", sql, (column("b"),), BOOLEAN)) for sql in _BY_LOCALE)
+    of_own: tuple[Script, ...] = (first, by_text, unions, *chosen)
+    return build(own, foreign), build(own, distributed), *(build(each, _ROWS) for each in of_own)
+
+
+_BY_LOCALE = ("(lower({0}) = 'x')", "({0} < 'y')", "({0} ~ 'x')", """("substring"({0}, 'x') = 'x')""")
 
 
 def bounded(

@@ -103,6 +103,10 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (Renderer._scan, '(f"{own} IS NOT NULL",) if path.nullable else ()', "()"),
     ),
     "rows that may change read twice": ((bounded._form, " or not source.is_steady", ""),),
+    "rows that a locale's letters decide read twice": ((rows._is_by_locale, "_BY_LETTERS.search(sql)", "False"),),
+    "rows that a pattern's letters decide read twice": ((rows._is_by_locale, '"substring" in sql', "False"),),
+    "rows that the order of texts decides read twice": ((rows._is_by_locale, "return are_sorted", "return False"),),
+    "rows that are sorted by texts read twice": ((rows._may_change, "isinstance(part, SortKey)", "False"),),
     "rows of other servers read twice": (
         (rows._is_steady, "relation.table is not None and relation.table.is_elsewhere", "False"),
     ),
