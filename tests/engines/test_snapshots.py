@@ -12,6 +12,7 @@ from proxy.engines.engine import (
     EngineAway,
     EngineError,
     EngineTooOld,
+    NotPermitted,
     Row,
     SchemaChanged,
     StatementFailed,
@@ -506,6 +507,23 @@ async def test_statements_are_planned_once_before_they_run_and_leave_nothing_beh
             assert len(await snapshot.run(written(f"{PLANS} WHERE name <> 'noisegate_proofs'"))) == len(asked)
             assert (await snapshot.run(asked[0]))[0] > (b"0",)
             assert await snapshot.run(asked[1]) == [(b"a;b", b"c")]
+    assert await run(engine, PLANS) == [[(b"noisegate_proofs",)]]
+
+
+async def test_plans_of_what_a_dba_took_away_are_left_behind_no_more_than_others(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    planned, counted = await orders(engine), written("SELECT count(*) FROM public.orders")
+    joined = written("SELECT count(*) FROM public.orders, public.customers")  # a lock more, with which rights are read
+    async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned], statements=[counted]) as snapshot:
+        with own_shop.connect() as owner:
+            owner.execute("REVOKE SELECT ON orders FROM noisegate_reader")
+            try:
+                with pytest.raises(NotPermitted):
+                    await snapshot.run(joined)
+            finally:
+                owner.execute("GRANT SELECT ON orders TO noisegate_reader")
+    assert engine.idle == 1
     assert await run(engine, PLANS) == [[(b"noisegate_proofs",)]]
 
 

@@ -194,12 +194,12 @@ _UNDECIDED: Final = (OSError, TimeoutError, asyncio.CancelledError)
 BY_DBA: Final = ("42501", "42P01")  # no right to read it, no such table: neither change waits for who reads
 
 
-async def is_taken_away(connection: AsyncConnection[Any], tables: Sequence[Table]) -> bool:
+async def is_taken_away(connection: AsyncConnection[Any], opening: Opening) -> bool:
     """Return whether a DBA took away, or renamed, what is read here: the catalogs say so, and no row."""
     try:
         async with asyncio.timeout(GRACE_SECONDS):
-            await connection.execute("ROLLBACK")
-            return not await may_read(connection, [table.name for table in tables])
+            await connection.execute(opening.ending())
+            return not await may_read(connection, [table.name for table in opening.tables])
     except (psycopg.Error, *_UNDECIDED):
         return False
 

@@ -96,7 +96,7 @@ class PostgresSnapshot:
             async with asyncio.timeout_at(self._deadline + GRACE_SECONDS):
                 cursor = await self._connection.execute(written(sql, self._codec))
         except psycopg.Error as error:
-            if error.sqlstate in BY_DBA and await is_taken_away(self._connection, self._opening.tables):
+            if error.sqlstate in BY_DBA and await is_taken_away(self._connection, self._opening):
                 raise NotPermitted(sorted(table.name for table in self._opening.tables)) from None
             raise _failure(error, self._connection) from None
         except (OSError, TimeoutError, UnicodeEncodeError) as error:
