@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Final
@@ -55,6 +55,8 @@ from rules.refusal import Unavailable
 
 CANNOT: Final = (ConfigurationError, EngineError, TwinError, ClusterError, psycopg.Error)
 """Why a change does not come about. None of these quotes a row: the twin has none, and the engine says nothing."""
+
+REST_SECONDS: Final = 2
 
 
 class App:
@@ -233,11 +235,7 @@ class App:
 
     async def _keep_looking(self, parts: Components) -> None:
         """Follow the real database: a changed schema, and the rows of public tables."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(parts.service.schema_changed.wait(), self.settings.look_seconds)
-            parts.service.schema_changed.clear()
-            await self._look(parts)
+        await keep_looking(parts.service.schema_changed, partial(self._look, parts), self.settings.look_seconds)
 
     async def _follow_synopses(self, parts: Components) -> None:
         """Show synopses that were made, here or elsewhere, and make those that are due."""
@@ -298,6 +296,23 @@ class App:
         loop.add_signal_handler(signal.SIGHUP, reload)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+
+
+async def keep_looking(told: asyncio.Event, look: Callable[[], Awaitable[object]], every_seconds: float) -> None:
+    """Look every so many seconds, and at once where a change is told of; then rest for as long as that took, or longer.
+
+    While a unique index is not valid, each statement over its table tells of a change. It is refused and costs nothing,
+    and must not keep the proxy reading the catalog and copying public tables.
+    """
+    clock = asyncio.get_running_loop().time
+    while True:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(told.wait(), every_seconds)
+        was_told, began = told.is_set(), clock()
+        told.clear()
+        await look()
+        if was_told:
+            await asyncio.sleep(max(REST_SECONDS, clock() - began))
 
 
 def _why_not(error: Exception) -> str:
