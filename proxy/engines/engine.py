@@ -132,7 +132,8 @@ class Snapshot(Protocol):
         """Run one statement of the kernel, and nothing else.
 
         Raises StatementFailed where it failed, SchemaChanged where it may have been planned by a partition or a unique
-        index that the snapshot does not have or can be planned no more, and another EngineError on a loss.
+        index that the snapshot does not have, or over another table, or can be planned no more, and another EngineError
+        on a loss.
         """
 
     async def read_public(self, sql: str) -> Sequence[Row]:

@@ -385,6 +385,34 @@ async def test_what_was_planned_by_a_unique_index_that_has_become_valid_since_is
             owner.execute("DROP TABLE doubles")
 
 
+@pytest.mark.parametrize("is_planned", [True, False])
+async def test_rows_of_a_table_that_got_the_name_of_what_was_proved_are_not_used(
+    engine: PostgresEngine, own_shop: RealDatabase, *, is_planned: bool
+) -> None:
+    """Schemas are renamed without a lock on their tables, and PostgreSQL reads the text of a statement again."""
+    made = """
+        CREATE SCHEMA live; CREATE TABLE live.twins (id int PRIMARY KEY); INSERT INTO live.twins VALUES (1);
+        CREATE SCHEMA staged; CREATE TABLE staged.twins (id int); INSERT INTO staged.twins VALUES (1), (1);
+        GRANT USAGE ON SCHEMA live, staged TO noisegate_reader;
+        GRANT SELECT ON live.twins, staged.twins TO noisegate_reader
+    """
+    swap = "ALTER SCHEMA live RENAME TO old; ALTER SCHEMA staged RENAME TO live"
+    with own_shop.connect() as owner:
+        owner.execute(made)
+        try:
+            planned = [table for table in (await engine.catalog()).tables if str(table.name) == "live.twins"]
+            counted = written("SELECT count(*) FROM ONLY live.twins")
+            async with engine.snapshot(
+                time_zone="UTC", timeout_seconds=10, tables=planned, statements=[counted] if is_planned else []
+            ) as snapshot:
+                assert await snapshot.run(counted) == [(b"1",)]
+                owner.execute(swap.encode())
+                with pytest.raises(SchemaChanged):
+                    await snapshot.run(counted)
+        finally:
+            owner.execute("DROP SCHEMA live, old CASCADE")
+
+
 async def test_where_it_cannot_be_asked_what_is_newer_nothing_is_run(
     engine: PostgresEngine, own_shop: RealDatabase
 ) -> None:

@@ -284,16 +284,19 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 ALL_FINGERPRINTS = f"{FINGERPRINTS} WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OURS}"
 
 
-def newer_than_snapshot(tables: str) -> str:
-    """Ask whether planning saw a partition or a unique index that these tables have got since the snapshot.
+def newer_than_snapshot(tables: str, schemas: str, names: str) -> str:
+    """Ask whether planning saw a partition or a unique index that these tables have got since the snapshot, or others.
 
     Neither waits for readers, and both are seen as they are now. A partition that is attached is read, with rows that
     it had when the snapshot was taken, and these need not keep the key that was proved. By a unique index the planner
     leaves joins and GROUP BY keys out, while the snapshot has the doubles that were deleted before it was made. One
     that is not valid yet may become so at any time: CREATE INDEX CONCURRENTLY waits for no reader of a standby.
 
-    pg_partition_tree and pg_get_indexdef see the latest catalogs, pg_inherits and pg_index are read as the snapshot has
-    them. Our lock on each index that planning looked at is held to the end. What is gone breaks nothing; a partition
+    A schema that is renamed waits for no reader of its tables either, and a name may be that of another table from then
+    on: of which nothing was proved, and which has rows in the snapshot too.
+
+    regclass, pg_partition_tree and pg_get_indexdef see the latest catalogs, what is selected from is as the snapshot
+    has it. Our lock on each index that planning looked at is held to the end. What is gone breaks nothing; a partition
     cannot come and go meanwhile, for leaving waits for readers.
     """
     return f"""
@@ -304,4 +307,7 @@ SELECT EXISTS (SELECT FROM unnest({tables}) AS r (oid), pg_partition_tree(r.oid)
     OR EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'relation' AND l.pid = pg_backend_pid()
                AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indexrelid = l.relation AND x.indisvalid)
                AND pg_get_indexdef(l.relation) LIKE 'CREATE UNIQUE %')
+    OR EXISTS (SELECT FROM unnest({tables}::oid[], {schemas}, {names}) AS r (oid, schema, name)
+               WHERE NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                                 WHERE c.oid = r.oid AND n.nspname = r.schema AND c.relname = r.name))
 """

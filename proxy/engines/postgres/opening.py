@@ -130,10 +130,14 @@ class Opening:
     def rechecking(self) -> str:
         """Return what is asked after the plans, and after each statement, which may have been planned once more.
 
-        Before the charge it refuses for nothing what was planned by more than the proofs have seen, and all where our
-        role may not ask it.
+        Before the charge it refuses for nothing what was planned by more, or over others, than the proofs have seen,
+        and all where our role may not ask it.
         """
-        return f"; {newer_than_snapshot(_by_oid(self.tables))}" if self.tables else ""
+        schemas, names = (
+            f"ARRAY[{', '.join(map(quoted_text, parts))}]"
+            for parts in ([table.name.schema for table in self.tables], [table.name.name for table in self.tables])
+        )
+        return f"; {newer_than_snapshot(_by_oid(self.tables), schemas, names)}" if self.tables else ""
 
     def ending(self) -> str:
         """Leave nothing behind: a plan outlives its transaction."""
