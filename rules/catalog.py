@@ -77,7 +77,7 @@ class Key:
     columns: tuple[str, ...]
     primary: bool = False
     constraint: bool = True
-    proves: bool = True  # valid, ready, enforced now, not partial, default operator class, NULLs distinct or not null
+    proves: bool = True  # valid, ready, enforced now, not partial, in its type's own order, NULLs distinct or not null
 
 
 @frozen
@@ -146,6 +146,7 @@ class Table:
     parents: tuple[TableName, ...] = ()  # whose rows its rows are too: of a partition, or by INHERITS
     sources: tuple[TableName, ...] = ()  # what the definition of a view reads, itself
     unfinished: tuple[str, ...] = ()  # unique indexes that are not valid, of expressions and of some rows alone too
+    outdated: tuple[str, ...] = ()  # indexes made by another version of their collation: they may miss rows
 
     def find_column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)

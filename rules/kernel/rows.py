@@ -34,6 +34,7 @@ class Rows:
     when a process first asks for it. Equality is that of bytes.
     Nor with foreign tables and those that Citus distributes: a file or another server is not in our snapshot, and may
     have other rows the next time. Citus has one for each reading of a shard, whatever the isolation level.
+    Nor where an index was made by another version of its collation: it may miss rows that are there.
     """
 
     relation: Relation
@@ -95,8 +96,8 @@ class Rows:
 
 
 def _is_steady(relation: Relation) -> bool:
-    """Tell whether all tables are here, and no column may change that an order or a cast reads by itself."""
-    if relation.table is not None and relation.table.is_elsewhere:
+    """Tell whether all tables are here and whole, and no column may change that an order or a cast reads by itself."""
+    if relation.table is not None and relation.table.may_change:
         return False
     unnamed = relation.parts if isinstance(relation.script, UnionAll | Window) else ()
     may_change = any(_may_change(kind) for part in unnamed for kind in part.types.values())

@@ -28,7 +28,14 @@ def check_reading(path: str, table: Table, rules: TableRules) -> Iterator[Findin
 
 
 def check_indexes(path: str, table: Table, catalog: Catalog) -> Iterator[Finding]:
-    """Rows that are read while a unique index becomes valid may be planned as if they had its key."""
+    """Rows that are read while a unique index becomes valid may be planned as if they had its key.
+
+    An index that was made by another version of its collation may miss rows, and hold no key that it is said to hold.
+    """
+    for name in table.outdated:
+        words = f'its index "{name}" was made by another version of its collation: it may miss rows, and proves no key'
+        advice = "REINDEX it, then ALTER DATABASE (or COLLATION) … REFRESH VERSION, as PostgreSQL's warning says"
+        yield warning(path, words, advice)
     for part in catalog.tables:
         if part.unfinished and (part == table or table in catalog.ancestors_of(part)):
             whose = "its unique index" if part == table else f"of {part.name}, whose rows are in it, the unique index"

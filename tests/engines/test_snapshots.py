@@ -291,6 +291,35 @@ async def test_what_proofs_rest_on_is_read_again_in_the_snapshot_of_the_rows(
             owner.execute("DROP FOREIGN DATA WRAPPER IF EXISTS proofs CASCADE")
 
 
+async def test_a_key_of_texts_that_were_sorted_by_another_version_of_their_collation_proves_nothing(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """The server finds some of its entries no more, and takes a second row with the same text."""
+    known = "SELECT collname FROM pg_collation WHERE collversion IS NOT NULL AND collencoding IN (-1, 6) ORDER BY 1"
+    with own_shop.connect() as owner:
+        if (found := owner.execute(known).fetchone()) is None:
+            pytest.skip("this server has no collation with a version")
+        made = """
+            CREATE TABLE named (id int PRIMARY KEY, name text COLLATE "{0}" NOT NULL UNIQUE);
+            GRANT SELECT ON named TO noisegate_reader
+        """
+        owner.execute(made.format(*found).encode())
+        newer = "UPDATE pg_collation SET collversion = collversion || '.0' WHERE collname = %s"
+        older = "UPDATE pg_collation SET collversion = left(collversion, -2) WHERE collname = %s"
+        try:
+            before = next(table for table in (await engine.catalog()).tables if table.name.name == "named")
+            owner.execute(newer, found)
+            after = next(table for table in (await engine.catalog()).tables if table.name.name == "named")
+            with pytest.raises(SchemaChanged):
+                async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[before]):
+                    pass
+        finally:
+            owner.execute(older, found)
+            owner.execute("DROP TABLE named")
+    assert [[key.proves for key in table.keys] for table in (before, after)] == [[True, True], [True, False]]
+    assert [table.outdated for table in (before, after)] == [(), ("named_name_key",)]
+
+
 TWINS = "SELECT count(*), count(DISTINCT id) FROM public.twins"
 
 

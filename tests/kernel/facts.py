@@ -100,10 +100,12 @@ def rows_that_may_change() -> tuple[Relation, ...]:
     columns = ((0, INT4, (0,)), *((number, kind, (number,)) for number, kind in kinds.items()))
     foreign = _ground("facts.u", is_foreign=True)
     distributed = _ground("facts.u", distribution=Distribution("distributed", "u", 1))
+    missed = _ground("facts.u", outdated=("by_b",))
     unions = UnionAll((own,), columns, 0)
     chosen = (Filter(own, Apply("", sql, (column("b"),), BOOLEAN)) for sql in _BY_LOCALE)
     of_own: tuple[Script, ...] = (first, by_text, unions, *chosen)
-    return build(own, foreign), build(own, distributed), *(build(each, _ROWS) for each in of_own)
+    grounds = (foreign, distributed, missed)
+    return *(build(own, ground) for ground in grounds), *(build(each, _ROWS) for each in of_own)
 
 
 _BY_LOCALE = ("(lower({0}) = 'x')", "({0} < 'y')", "({0} ~ 'x')", """("substring"({0}, 'x') = 'x')""")
@@ -123,7 +125,13 @@ def tally(
     return kernel_tally(rows, TallyStatement(rows.script, tuple(keys), tuple(ladders), rows_per_unit, pivots))
 
 
-def _ground(unit: str, *keys: CatalogKey, is_foreign: bool = False, distribution: Distribution | None = None) -> Ground:
+def _ground(
+    unit: str,
+    *keys: CatalogKey,
+    is_foreign: bool = False,
+    distribution: Distribution | None = None,
+    outdated: tuple[str, ...] = (),
+) -> Ground:
     """What the kernel knows of the table: whose a row is, and which keys there are."""
     columns = ("u", INT4), *COLUMNS.items()
     named = tuple(
@@ -131,7 +139,7 @@ def _ground(unit: str, *keys: CatalogKey, is_foreign: bool = False, distribution
         for number, (name, kind) in enumerate(columns)
     )
     kind: TableKind = "foreign table" if is_foreign else "table"
-    table = Table(TABLE, kind, named, keys, foreign=is_foreign, distribution=distribution)
+    table = Table(TABLE, kind, named, keys, foreign=is_foreign, distribution=distribution, outdated=outdated)
     own = ", ".join([*(["unit: u"] if unit != "row" else []), *(["foreign: trusted"] if is_foreign else [])])
     head, rest = lab.RULES[: lab.RULES.index("unit:")], lab.RULES[lab.RULES.index("budget:") :]
     rules = f"{head}unit: {unit}\ntables:\n  facts: {{{own}}}\n{rest}"

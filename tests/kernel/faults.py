@@ -108,7 +108,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "rows that the order of texts decides read twice": ((rows._is_by_locale, "return are_sorted", "return False"),),
     "rows that are sorted by texts read twice": ((rows._may_change, "isinstance(part, SortKey)", "False"),),
     "rows of other servers read twice": (
-        (rows._is_steady, "relation.table is not None and relation.table.is_elsewhere", "False"),
+        (rows._is_steady, "relation.table is not None and relation.table.may_change", "False"),
     ),
     "rows of a foreign table taken for our own": (
         (ground.ground_table, "table.foreign or table.distribution", "table.distribution"),
@@ -116,6 +116,7 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
     "rows that Citus distributes taken for our own": (
         (ground.ground_table, "table.foreign or table.distribution is not None", "table.foreign"),
     ),
+    "rows that an index may miss taken for whole": ((ground.ground_table, " or bool(table.outdated)", ""),),
     "rows that a window orders by what may change read twice": ((rows._is_steady, "UnionAll | Window", "UnionAll"),),
     "rows of a union that casts what may change read twice": ((rows._is_steady, "UnionAll | Window", "Window"),),
     # Labels.

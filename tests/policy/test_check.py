@@ -146,6 +146,13 @@ def test_a_unique_index_that_is_not_valid_is_warned_of() -> None:
         assert warned.message.startswith(words)
 
 
+def test_an_index_that_was_made_by_another_version_of_its_collation_is_warned_of() -> None:
+    findings = check_policy(policy(), replace(CATALOG, tables=(CUSTOMERS, replace(ORDERS, outdated=("old",)), ITEMS)))
+
+    (warned,) = (finding for finding in findings if finding.severity == Severity.WARNING)
+    assert warned.message.startswith('its index "old" was made by another version of its collation')
+
+
 def test_a_second_way_to_a_unit_is_told() -> None:
     both = replace(
         ORDERS,

@@ -63,8 +63,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
     ask, setting = partial(_rows, connection), partial(_setting, connection)
     ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
     ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)
-    ((is_citus,),) = await ask(queries.IS_CITUS)
-    distributions = await ask(queries.DISTRIBUTIONS) if is_citus else []
+    is_citus, distributions = await _distributions(connection)
     types = {row[0]: CatalogType(*row) for row in await ask(queries.TYPES)}
     checks = _grouped((row[0], _check(*row[1:])) for row in await ask(queries.checks(version)))
     return Catalog(
@@ -82,8 +81,9 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
             parents=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.PARENTS)),
             sources=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.SOURCES)),
             unfinished=_grouped(await ask(queries.UNFINISHED)),
+            outdated=_grouped(await ask(queries.OUTDATED_INDEXES)),
             fingerprints={row[0]: row[3] for row in await ask(queries.ALL_FINGERPRINTS)},
-            distributions={row[0]: _distribution(*row[1:]) for row in distributions},
+            distributions=distributions,
         ),
         schemas=tuple((name, comment) for name, comment in await ask(queries.SCHEMAS)),
         enums=tuple(_enum(row) for row in types.values() if row.kind == "e" and row.extension is None),
@@ -98,6 +98,13 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
         search_path=tuple(name for path in await setting("search_path") for name in _names_of(path)),
         session_time_zone=next(iter(await setting("TimeZone")), None),
     )
+
+
+async def _distributions(connection: AsyncConnection[Any]) -> tuple[bool, Mapping[int, Distribution]]:
+    """Return whether the database is one of Citus's, and what it does with its tables."""
+    ((is_citus,),) = await _rows(connection, queries.IS_CITUS)
+    rows = await _rows(connection, queries.DISTRIBUTIONS) if is_citus else []
+    return is_citus, {row[0]: _distribution(*row[1:]) for row in rows}
 
 
 async def _rows(connection: AsyncConnection[Any], sql: str) -> Rows:
@@ -160,6 +167,7 @@ def _tables(
     parents: Mapping[int, tuple[TableName, ...]],
     sources: Mapping[int, tuple[TableName, ...]],
     unfinished: Mapping[int, tuple[str, ...]],
+    outdated: Mapping[int, tuple[str, ...]],
     fingerprints: Mapping[int, str],
     distributions: Mapping[int, Distribution],
 ) -> tuple[Table, ...]:
@@ -183,6 +191,7 @@ def _tables(
             parents.get(oid, ()),
             sources.get(oid, ()),
             unfinished.get(oid, ()),
+            outdated.get(oid, ()),
         )
         for oid, schema, name, kind, comment, has_children, row_security, definition, partition_key, foreign in rows
     )

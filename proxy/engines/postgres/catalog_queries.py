@@ -154,6 +154,12 @@ BASE_TYPE = """(WITH RECURSIVE under (oid, kind, below) AS (
             UNION ALL SELECT t.oid, t.typtype, t.typbasetype FROM under u JOIN pg_type t ON t.oid = u.below
             WHERE u.kind = 'd')
         SELECT u.oid FROM under u WHERE u.kind <> 'd')"""
+# The server sorts texts in another order than when an index was made: by a newer libc or ICU, or on a standby with
+# another one. It finds some entries no more, so it takes a second row with the same key. The database's own version is
+# a column since PostgreSQL 15.
+OUTDATED = """coalesce(pg_collation_actual_version(l.oid) <> CASE WHEN l.collprovider = 'd'
+        THEN (SELECT to_jsonb(d) ->> 'datcollversion' FROM pg_database d WHERE d.datname = current_database())
+        ELSE l.collversion END, false)"""
 KEYS = f"""
 SELECT c.oid, ic.relname, k.names, x.indisprimary, o.oid IS NOT NULL,
        x.indisvalid AND x.indisready AND x.indislive AND x.indimmediate AND x.indpred IS NULL AND k.by_default
@@ -164,6 +170,7 @@ LEFT JOIN pg_constraint o ON o.conindid = x.indexrelid AND o.contype IN ('p', 'u
 CROSS JOIN LATERAL (
     SELECT array_agg(a.attname::text ORDER BY i) AS names, count(*) = count(a.attname) AS plain,
            bool_and(p.opcdefault AND x.indcollation[i] = a.attcollation AND coalesce(l.collisdeterministic, true)
+                    AND NOT {OUTDATED}
                     AND NOT EXISTS (SELECT FROM pg_opclass o WHERE o.opcmethod = p.opcmethod AND o.opcdefault
                                     AND o.opcintype = {BASE_TYPE} AND o.oid <> p.oid)) AS by_default
     FROM generate_series(0, x.indnkeyatts - 1) AS i
@@ -181,6 +188,15 @@ FROM pg_index x
 JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_class ic ON ic.oid = x.indexrelid
 WHERE x.indisunique AND NOT x.indisvalid AND {OURS}
+ORDER BY c.oid, ic.relname
+"""
+
+OUTDATED_INDEXES = f"""
+SELECT c.oid, ic.relname
+FROM pg_index x
+JOIN pg_class c ON c.oid = x.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_class ic ON ic.oid = x.indexrelid
+WHERE {OURS} AND EXISTS (SELECT FROM pg_collation l WHERE l.oid = ANY (x.indcollation) AND {OUTDATED})
 ORDER BY c.oid, ic.relname
 """
 
@@ -271,6 +287,9 @@ SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relro
     (SELECT string_agg(concat_ws(':', x.indexrelid, x.xmin, x.indisvalid, x.indisready, x.indislive), ','
                        ORDER BY x.indexrelid)
      FROM pg_index x WHERE x.indrelid = c.oid),
+    (SELECT string_agg(concat_ws(':', x.indexrelid, l.oid), ',' ORDER BY x.indexrelid, l.oid)
+     FROM pg_index x JOIN pg_collation l ON l.oid = ANY (x.indcollation)
+     WHERE x.indrelid = c.oid AND {OUTDATED}),
     (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid)
      FROM pg_constraint o WHERE o.conrelid = c.oid),
     (SELECT string_agg(g.oid || ':' || g.xmin::text, ',' ORDER BY g.oid)
