@@ -31,6 +31,7 @@ GONE = {
     "max_faults": "a failure that a row can have caused now stops an analyst until noisegate ledger forgive: "
     "take the line out",
 }
+_BARE = re.compile(r"Decimal\('(.*)'\)")  # as pydantic shows a limit
 _KEYS = 'keys with their values, as "key: value", each on a line of its own'
 WORDS = {
     "missing": "this key is required",
@@ -40,7 +41,12 @@ WORDS = {
     "dict_type": f"must be {_KEYS}",
     "model_type": f"must be {_KEYS}",
     "tuple_type": "must be a list, as [a, b, c]",
-    "too_short": "must have at least {min_length}",
+    "too_short": "must have {min_length} or more items",
+    "too_long": "must have at most {max_length} items",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -139,9 +145,11 @@ def _column(rules: Tree) -> Tree:
 def _problem(details: ErrorDetails, source: Source) -> Problem:
     kind, context = details["type"], details.get("ctx", {})
     cause = context.get("error")
+    limits = {name: _BARE.sub(r"\1", str(limit)) for name, limit in context.items()}
+    said = WORDS.get(kind, "").format_map(limits)
     path = _in_file((*details["loc"], *(cause.path if isinstance(cause, MistakeAt) else ())), source)
     if path[-1:] == ("rows_per_unit",) and kind in WORDS:
-        return Problem(source.line(path), dotted(path), f'{WORDS[kind]}, or "auto up to 200"')
+        return Problem(source.line(path), dotted(path), f'{said}, or "auto up to 200"')
     if path[-2:-1] == ("values",) and path != details["loc"]:
         return Problem(source.line(path), dotted(path), "must be a text, a number, a date or true or false")
     if path[-1:] in (("lower",), ("upper",)) and path != details["loc"]:  # each alternative complains
@@ -150,7 +158,6 @@ def _problem(details: ErrorDetails, source: Source) -> Problem:
         must = f"must be {' or '.join(bare)}, or {_KEYS}"
         close = get_close_matches(str(details["input"]), bare, n=1)
         return Problem(source.line(path), dotted(path), must, f'did you mean "{close[0]}"?' if close else "")
-    said = WORDS.get(kind, "").format_map(context)
     message = said or str(cause or "") or details["msg"].replace("Input should", "must")
     hint = ""
     if kind == "extra_forbidden":

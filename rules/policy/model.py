@@ -151,8 +151,9 @@ class Budget(Model):
     def _known_zone(self) -> Self:
         try:
             ZoneInfo(self.time_zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f'"{self.time_zone}" is not a time zone; use a name such as "Europe/Berlin"') from error
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # a folder of zones, or no name of a file
+            words = f'"{self.time_zone[:60]}" is not a time zone; use a name such as "Europe/Berlin"'
+            raise ValueError(words) from error
         return self
 
 

@@ -70,12 +70,15 @@ class Source:
     def _read(self, text: str) -> Tree:
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
+            return None if root is None else self._value(root, ())
+        except RecursionError:
+            raise RulesError(self.file, (Problem(1, "", "lists or keys are nested too deeply"),)) from None
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
-            raise RulesError(self.file, (Problem(line, "", f"not YAML: {error.problem}"),)) from None
+            said = " ".join(filter(None, (error.context, error.problem))).replace("<stream end>", "end of file")
+            raise RulesError(self.file, (Problem(line, "", f"not YAML: {said}"),)) from None
         except yaml.YAMLError:
             raise RulesError(self.file, (Problem(1, "", "not YAML: invalid character"),)) from None
-        return None if root is None else self._value(root, ())
 
     def _value(self, node: yaml.Node, path: Path) -> Tree:
         self.lines.setdefault(path, node.start_mark.line + 1)
@@ -106,7 +109,8 @@ class Source:
         try:
             return _plain(text, self._expand(text, path))
         except (ValueError, InvalidOperation):
-            self.problems.append(Problem(self.lines[path], dotted(path), f'"{text}" is not a date'))
+            said = "not a date" if DAY.fullmatch(text) or MOMENT.fullmatch(text) else "too long a number"
+            self.problems.append(Problem(self.lines[path], dotted(path), f'"{text[:60]}" is {said}'))
             return None
 
     def _expand(self, text: str, path: Path) -> str:

@@ -114,12 +114,12 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
     ("old", "new", "complaint"),
     [
         ("rows_per_unit: 40", "rows_per_units: 40", "rules.yaml:12: tables.shop.orders.rows_per_units: unknown key"),
-        ("rows_per_unit: 40", "rows_per_unit: 0", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be greater"),
+        ("rows_per_unit: 40", "rows_per_unit: 0", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be at least"),
         ("rows_per_unit: 40", "rows_per_unit: 2.5", "rules.yaml:12: tables.shop.orders.rows_per_unit: must be a whole"),
         (
             "rows_per_unit: 40",
             "rows_per_unit: auto up to 0",
-            "rules.yaml:12: tables.shop.orders.rows_per_unit: must be greater",
+            "rules.yaml:12: tables.shop.orders.rows_per_unit: must be at least",
         ),
         (
             "rows_per_unit: 40",
@@ -143,7 +143,7 @@ def test_the_least_epsilon_of_a_statement_is_a_thousandth_of_the_most_or_what_th
         ("lower: 1920-01-01", "lower: 7", "of different kinds"),
         ("[Berlin, no, Porto]", "[]", "rules.yaml:7: tables.customers.columns.city.values:"),
         ("[Berlin, no, Porto]", "[Berlin, Berlin]", "a value is listed twice"),
-        ("epsilon: 20", "epsilon: -1", "rules.yaml:20: budget.epsilon: must be greater than 0"),
+        ("epsilon: 20", "epsilon: -1", "rules.yaml:20: budget.epsilon: must be above 0"),
         ("epsilon: 20", "epsilon: nan", "rules.yaml:20: budget.epsilon:"),
         ("per: month", "per: fortnight", "rules.yaml:22: budget.per: must be 'ever', 'day', 'week' or 'month'"),
         ("epsilon: 0.1,", "epsilon: 2,", "epsilon (2) is above max_epsilon (1)"),
@@ -198,7 +198,7 @@ def test_a_bound_of_the_wrong_kind_is_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("values", "complaint"),
-    [("[]", ": must have at least 1"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
+    [("[]", ": must have 1 or more items"), ("[a, null]", ".1: must be a text, a number, a date or true or false")],
 )
 def test_a_list_of_values_without_one_is_told_once(values: str, complaint: str) -> None:
     said = complaints(GOOD.replace("lower: 0, upper: 500.50", f"values: {values}"))
