@@ -55,7 +55,7 @@ def quantile(call: s.Call, tested: Expression, binding: Binding, rows: int) -> R
             "percentile_cont of dates is not supported", hint="Use percentile_disc, which returns a date."
         )
     candidates = _candidates(argument, tested, binding, rows, call.name)
-    result = FLOAT8 if call.name == "percentile_cont" else argument.type.plain()
+    result = FLOAT8 if call.name == "percentile_cont" else argument.type.passed()
     texts = _texts(candidates, result)
     picks = tuple(Pick(candidates.bins, texts, 1 - fraction if descending else fraction) for fraction in fractions)
     if not isinstance(written, s.Array):
@@ -89,7 +89,7 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
     texts = tuple(text_of(value, argument.type) for value in listed)
     labels = tuple((text,) for text in texts)
     pick = Pick(Listed((value_where(listed_argument, tested),), labels), texts)
-    return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.plain(), barred=_no_bars_of_modes)
+    return Recipe((pick,), lambda numbers: Chosen(numbers[0], texts), argument.type.passed(), barred=_no_bars_of_modes)
 
 
 def _recipe(pick: Pick, candidates: _Candidates, result: Type) -> Recipe:

@@ -20,7 +20,7 @@ from rules.values import domain
 from rules.values.domain import ANYTHING, Domain, Range
 from rules.values.enforced import Sure
 from rules.values.expression import Apply, Column, Constant, Expression
-from rules.values.types import FLOAT8, INT8, NUMERIC, Type
+from rules.values.types import FLOAT4, FLOAT8, INT8, NUMERIC, TEXT, Type
 from rules.values.value import decimal_text
 
 _SUMS: dict[str, Type] = {
@@ -28,7 +28,7 @@ _SUMS: dict[str, Type] = {
     "int4": INT8,
     "int8": NUMERIC,
     "numeric": NUMERIC,
-    "float4": FLOAT8,
+    "float4": FLOAT4,
     "float8": FLOAT8,
 }
 _SPREADS = frozenset(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"))
@@ -87,9 +87,7 @@ def _place(call: s.Call, number: int, binding: Binding) -> tuple[int, Aggregate,
         value = _own(value)
     order = f"ORDER BY {{0}}{' DESC' if item.descending else ''}"
     sql, held = _filtered(f"{call.name}({_fraction(call, binding)}) WITHIN GROUP ({order})", (value,), call, binding)
-    kind = value.type if value.type.name else value.type.plain()
-    if call.name == "percentile_cont":
-        kind = FLOAT8
+    kind = FLOAT8 if call.name == "percentile_cont" else value.type.passed()
     column = Column(number, kind, value.domain, declared, nullable=True, name=call.name)
     return number, Aggregate(f"({one_of_equals(value, sql)})::{kind.sql}", held), column
 
@@ -100,10 +98,12 @@ def _fitted(sql: str, name: str, result: Type) -> str:
         return f"({sql})::{result.sql}" if result.kind in ("float", "numeric") else sql
     if result.kind == "numeric":
         return f"({sql})::numeric"
-    limits = ("-1e300", "1e300") if result.kind == "float" else (f"{-(2**63) - 1}", f"{2**63}")
+    end = "3.4e38" if result.base == "float4" else "1e300"
+    limits = (f"-{end}", end) if result.kind == "float" else (f"{-(2**63) - 1}", f"{2**63}")
     low, high = (f"'{limit}'::numeric" for limit in limits)
     held = f"nullif(nullif(least(greatest({sql}, {low}), {high}), {low}), {high})"
-    return f"round({held}, 300)::double precision" if result.kind == "float" else f"{held}::bigint"
+    places = 45 if result.base == "float4" else 300  # of the least that is not zero
+    return f"round({held}, {places})::{result.sql}" if result.kind == "float" else f"{held}::bigint"
 
 
 def _double(name: str, expression: Expression) -> Expression:
@@ -208,4 +208,4 @@ def _type(call: s.Call, arguments: tuple[Expression, ...]) -> Type:
         return _SUMS[argument.base]
     if call.name == "avg" or call.name in _SPREADS:
         return FLOAT8 if argument.kind == "float" else NUMERIC
-    return argument.plain() if not argument.name else argument
+    return TEXT if argument.base in ("varchar", "name") else argument.plain()

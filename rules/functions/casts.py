@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from rules.frozen import replace
 from rules.functions.coerce import literal
 from rules.functions.function import EvalContext, Operands, function
 from rules.functions.guard import LONGEST_TEXT, as_double, as_passed, as_value, within
-from rules.functions.text.text_casts import MOST_ITEMS, as_text, cut_to, find_in_document, find_read
+from rules.functions.text.text_casts import LONGEST_NAME, MOST_ITEMS, as_text, cut_to, find_in_document, find_read
 from rules.refusal import NotSupported
 from rules.values import domain, value
 from rules.values.domain import ANYTHING, Domain, Range, Values
@@ -55,9 +56,11 @@ def _check_target(target: Type, setting: EvalContext) -> None:
 def _literal(text: str, target: Type, setting: EvalContext) -> Expression:
     _check_target(target, setting)
     constant = literal(text, target, setting)
-    if target.kind == "text" and target.size is not None:
+    if target.base == "name" and len(text.encode()) >= LONGEST_NAME:
+        raise NotSupported(f"'{text[:60]}' is longer than a name", hint="Cast it to text.")
+    if target.kind == "text":
         return Constant(target, cut_to(text, target), cut_to(text, target))
-    return constant
+    return replace(constant, type=target) if target.size is not None else constant
 
 
 def _cast(expression: Expression, target: Type, setting: EvalContext) -> Expression:

@@ -72,16 +72,19 @@ def nullif(operands: Operands, setting: EvalContext) -> Expression:
     operands = without_padding(operands, setting)
     test = compare("=", operands[0], operands[1], setting)
     (first, _), common = unified(operands, setting, "NULLIF")
+    is_untyped = isinstance(operands[0], Literal) or is_open(operands[0])
     argument = as_passed(first, setting)
     if argument.type.is_number and argument.type.kind != common.kind:  # no number but a double is compared with a real
         argument = cast_to(argument, FLOAT8 if common.kind == "float" else common, setting)
     is_text = argument.type.base in ("varchar", "bpchar") and not are_padded(operands)  # which compares them as text
+    kept = common if is_untyped and common.base in ("bpchar", "name") else argument.type
+    kept = kept.plain() if is_untyped or kept.domain else kept  # a domain is compared as what it is of
     sql = "CASE WHEN {0} THEN NULL ELSE {1} END"
     return Apply(
         "nullif",
         sql,
         (test, argument),
-        TEXT if is_text else argument.type,
+        TEXT if is_text else kept,
         argument.domain,
         nullable=True,
         held=argument.sure,
@@ -160,7 +163,7 @@ def alike(operands: tuple[Operand, ...], setting: EvalContext, what: str) -> tup
     """Operands of which one is handed on, so that none fails where it is made the type of the others."""
     arguments, common = unified(operands, setting, what)
     passed = tuple(_same_kind(as_passed(argument, setting), common, setting) for argument in arguments)
-    has_null = what != "COALESCE" and any(not isinstance(operand, Literal) and is_open(operand) for operand in operands)
+    has_null = any(not isinstance(operand, Literal) and is_open(operand) for operand in operands)
     if has_null or any(argument.type != common for argument in passed):
         common = common.plain()  # a bound of numeric(10,2) has no zeros after the point
     return tuple(as_double(argument) for argument in passed) if common.kind == "float" else passed, common

@@ -6,12 +6,13 @@ its domain: conditions that narrow a domain may be looked at later than what the
 """
 
 from fractions import Fraction
+from math import ceil, floor
 
 from rules.functions.function import EvalContext
 from rules.refusal import NotSupported
 from rules.values import domain, interval_arithmetic, value
 from rules.values.domain import ONE, Range, Values
-from rules.values.enforced import Sure, between, clamped, of_type
+from rules.values.enforced import Sure, between, clamped
 from rules.values.expression import Apply, Column, Constant, Expression
 from rules.values.types import FLOAT8, NUMERIC, TEXT, Type, integer_range
 from rules.values.value import DAY, FIRST_DAY, LAST_DAY
@@ -113,27 +114,40 @@ def _is_integer(number: Fraction, sql_type: Type) -> bool:
 
 def clamp(expression: Expression, bounds: Range) -> Expression:
     """least(greatest(x, low), high), with NULL and NaN as NULL: PostgreSQL's own would make bounds of them."""
-    assert bounds.low is not None and bounds.high is not None
-    (low, high), kind = _bounds(bounds.low, bounds.high, expression.type)
+    (first, last), kind = _bounds(bounds, expression.type)
+    low, high = _bound(first, kind), _bound(last, kind)
     seen = "{0} <> 'NaN'" if expression.type.kind in ("numeric", "float") else "{0} IS NOT NULL"
     sql = f"CASE WHEN {seen} THEN least(greatest({{0}}, {{1}}), {{2}}) END"
-    image = domain.clamped(expression.domain, bounds.low, bounds.high)
+    image = domain.clamped(expression.domain, first, last)
     nullable = expression.nullable or expression.type.kind in ("numeric", "float")
-    sure = clamped(expression.sure, bounds.low, bounds.high)
+    sure = clamped(expression.sure, first, last)
     digits = None if sure.digits is None else max(sure.digits, low.sure.digits or 0, high.sure.digits or 0)
     return Apply("clamp", sql, (expression, low, high), kind, image, nullable, Sure(sure.low, sure.high, digits))
 
 
-def _bounds(low: Fraction, high: Fraction, sql_type: Type) -> tuple[tuple[Constant, Constant], Type]:
-    """Bounds with as many digits as the values between them have, so that equal ones are written alike, if they can."""
-    first, last = constant(low, sql_type), constant(high, sql_type)
-    widest = of_type(sql_type)
-    if sql_type.kind != "numeric" or sql_type.scale is None or not (widest.has(low) and widest.has(high)):
-        return (first, last), sql_type.plain()
-    texts = value.decimal_text(low, sql_type.scale), value.decimal_text(high, sql_type.scale)
-    if texts[0] is None or texts[1] is None:
-        return (first, last), sql_type.plain()
-    return (Constant(NUMERIC, texts[0], low), Constant(NUMERIC, texts[1], high)), sql_type
+def _bounds(bounds: Range, sql_type: Type) -> tuple[tuple[Fraction, Fraction], Type]:
+    """Of a type with fixed digits the first and last of its values that lie between, so that the clamp has its type.
+
+    Where there are none the bounds stay as they are, and the type is what PostgreSQL makes of both.
+    """
+    low, high = bounds.low, bounds.high
+    assert low is not None and high is not None
+    if sql_type.size is None:
+        return (low, high), sql_type
+    is_number = sql_type.kind == "numeric"
+    step = Fraction(10) ** (-(sql_type.scale or 0) if is_number else max(6 - sql_type.size, 0))  # or of microseconds
+    first, last = ceil(low / step) * step, floor(high / step) * step
+    if is_number:
+        largest = step * (10**sql_type.size - 1)
+        first, last = max(first, -largest), min(last, largest)
+    return ((first, last), sql_type) if first <= last else ((low, high), sql_type.plain())
+
+
+def _bound(limit: Fraction, sql_type: Type) -> Constant:
+    """A bound with as many digits as the values between them have, so that equal ones are written alike."""
+    is_exact = sql_type.kind == "numeric" and sql_type.scale is not None
+    text = value.decimal_text(limit, sql_type.scale) if is_exact else None
+    return constant(limit, sql_type) if text is None else Constant(NUMERIC, text, limit)
 
 
 def within(expression: Expression, low: Fraction, high: Fraction) -> Expression:

@@ -76,6 +76,7 @@ class Type:
     scale: int | None = None
     name: str = ""  # of an enum or an unknown type, as SQL writes it
     labels: tuple[str, ...] = ()
+    domain: str = ""  # that sets `size`, as SQL writes it: functions of any type keep a domain, and so its size
 
     @cached_property
     def kind(self) -> Kind:
@@ -106,9 +107,13 @@ class Type:
         """Without what stands in parentheses, as the results of operators are typed."""
         return self if self.size is self.scale is None else self._plain
 
+    def passed(self) -> "Type":
+        """As functions of any type return it: mode, percentile_disc, lag, first_value."""
+        return self if self.domain else self.plain()
+
     @cached_property
     def _plain(self) -> "Type":
-        return replace(self, size=None, scale=None)
+        return replace(self, size=None, scale=None, domain="")
 
 
 BOOLEAN, INT2, INT4, INT8 = Type("bool"), Type("int2"), Type("int4"), Type("int8")
@@ -161,11 +166,14 @@ def from_name(name: TypeName) -> Type:
         return Type("other", name=name.sql)
     if name.modifier < 0:
         return Type(name.base)
+    set_by = "" if name.schema == "pg_catalog" else name.sql
     if name.base == "numeric":
-        return Type("numeric", size=(name.modifier - 4) >> 16 & 0xFFFF, scale=name.scale)
+        return Type("numeric", size=(name.modifier - 4) >> 16 & 0xFFFF, scale=name.scale, domain=set_by)
     if name.base in ("varchar", "bpchar"):
-        return Type(name.base, size=name.modifier - 4)
-    return Type(name.base, size=name.modifier) if name.base in ("timestamp", "timestamptz") else Type(name.base)
+        return Type(name.base, size=name.modifier - 4, domain=set_by)
+    if name.base in ("timestamp", "timestamptz"):
+        return Type(name.base, size=name.modifier, domain=set_by)
+    return Type(name.base)
 
 
 def find_type(written: str) -> Type | None:
@@ -228,7 +236,7 @@ _ORDER = ("int2", "int4", "int8", "numeric", "float4", "float8", "date", "timest
 def _yields(chosen: Type, other: Type) -> bool:
     """Return whether the chosen type converts implicitly to the other and not the other way round."""
     if chosen.kind == "text":
-        return chosen.base == "name" and other.base == "text"  # all others convert both ways
+        return other.base == "name" and chosen.base != "text"  # all others convert both ways
     return _ORDER.index(other.base) > _ORDER.index(chosen.base)
 
 

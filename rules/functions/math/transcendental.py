@@ -32,7 +32,8 @@ _CURVES: dict[str, tuple[Fraction, Range]] = {
 @function("pow", arguments=2, examples="pow(f8, 2)")
 def power(operands: Operands, setting: EvalContext) -> Expression:
     """x ^ n for a constant n, typed as PostgreSQL types it: numeric where one of them is and none is a double."""
-    base, exponent = number(operands[0], setting), number(operands[1], setting, INT4)
+    exponent = number(operands[1], setting, INT4)
+    base = number(operands[0], setting, NUMERIC if exponent.type.kind == "numeric" else FLOAT8)
     if not isinstance(exponent, Constant) or not isinstance(exponent.value, Fraction) or abs(exponent.value) > _MOST:
         hint = f"Use a constant exponent from -{_MOST} to {_MOST}, or multiply, as in x * x."
         raise NotSupported(f"power() over protected rows needs a constant exponent from -{_MOST} to {_MOST}", hint=hint)
@@ -62,7 +63,8 @@ def _inside(base: Expression, exponent: Fraction, largest: Fraction) -> Expressi
     small = domain.range_of(domain.intersect(domain.range_of(base.domain), Range(low, reach)))
     is_whole = exponent.denominator == 1 and exponent >= 0
     raised = _raised(small, exponent) if is_whole else _rooted(base, exponent)
-    return Apply("power", sql, (base, *bounds, constant(exponent, base.type)), base.type, raised, nullable=True)
+    result = base.type.plain()
+    return Apply("power", sql, (base, *bounds, constant(exponent, base.type)), result, raised, nullable=True)
 
 
 def _root(number_: Fraction, exponent: Fraction) -> Fraction:

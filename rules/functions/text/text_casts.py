@@ -32,7 +32,7 @@ _PATTERNS = {
     "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
 }
 _HUGE = Fraction(10) ** 101
-_LONGEST_NAME = 64  # bytes, with the one that ends it
+LONGEST_NAME = 64  # bytes, with the one that ends it
 MOST_ITEMS = 10_000  # of a finite domain, that are carried through a cast one by one
 # What a kind of types is read as: integers of any width as numeric, which holds all of them.
 _READ_AS: dict[str, tuple[Type, Domain]] = {
@@ -96,7 +96,7 @@ def cut_to(text: str, target: Type) -> str:
 
 def _are_whole(texts: list[str], target: Type) -> bool:
     """Return whether none is too long to be a name, which is cut by its bytes."""
-    return target.base != "name" or all(len(text.encode()) < _LONGEST_NAME for text in texts)
+    return target.base != "name" or all(len(text.encode()) < LONGEST_NAME for text in texts)
 
 
 def _prints_exactly(expression: Expression) -> bool:

@@ -1,0 +1,101 @@
+"""Whatever types meet in an expression, it has the type that PostgreSQL gives it, with its digits.
+
+The proxy runs no statement whose columns look otherwise to PostgreSQL, so an analyst would get no answer of it.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+import psycopg
+import pytest
+
+from rules.bind.declared_columns import type_domain
+from rules.bind.expression import Binding
+from rules.bind.scope import PlannerContext
+from rules.functions.function import Needed
+from rules.refusal import Refusal
+from rules.sql import syntax as s
+from rules.sql.lower import parse_expression
+from rules.values.domain import ANYTHING
+from rules.values.expression import Column, Operand
+from rules.values.types import Type
+from tests.properties import worst
+from tests.properties.planning import Lab
+from tests.properties.test_totality import RULES, ZONE
+
+DOMAINS = {
+    "dn": Type("numeric", size=7, scale=3, domain="pg_temp.dn"),
+    "dt": Type("timestamp", size=2, domain="pg_temp.dt"),
+    "dv": Type("varchar", size=7, domain="pg_temp.dv"),
+}
+NAMES = (*"i2 i4 i8 n n2 nw f4 f8 d ts tz t0 z3 tm iv t vc c na b m u j".split(), *DOMAINS)
+CONSTANTS = (
+    *("2", "2.5", "'2'", "NULL", "'a'", "1e3", "2147483648", "now()", "'2024-01-05'", "interval '1 day'", "'1 day'"),
+    *("2::smallint", "2::real", "'2'::numeric(5,1)", "2.50::numeric(5,1)", "'x'::varchar(3)", "'y'::char(2)"),
+    *("'x'::name", "'2024-01-05'::timestamp(1)", "date '2024-01-05'"),
+)
+OF_TWO = (
+    *("coalesce({}, {})", "greatest({}, {})", "nullif({}, {})", "CASE WHEN b THEN {} ELSE {} END", "{} || {}"),
+    *("CASE WHEN b THEN {} WHEN NOT b THEN {} END", "coalesce({}, {}, NULL)", "least({}, {}, 1)", "concat({}, {})"),
+    *("{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} % {}", "{} ^ {}", "power({}, {})", "mod({}, {})", "{} = {}"),
+    *("age({}, {})", "round({}, {})"),
+)
+OF_ONE = (
+    *("numeric(4,1)", "numeric", "real", "float(40)", "varchar(3)", "varchar", "char(3)", "bpchar", "name", "text"),
+    *("timestamp(1)", "timestamptz(0)", "timestamp", "date", "time", "smallint", "bigint"),
+)
+EXPRESSIONS = {
+    **{template: tuple(product((*NAMES, *CONSTANTS), repeat=2)) for template in OF_TWO},
+    **{f"({{}})::{target}": tuple((one,) for one in (*NAMES, *CONSTANTS)) for target in OF_ONE},
+}
+
+
+@pytest.mark.parametrize("template", EXPRESSIONS)
+@pytest.mark.parametrize("declared", [None, 0], ids=["any value", "declared"])
+def test_types_that_meet_make_the_type_that_postgresql_makes(lab: Lab, template: str, declared: int | None) -> None:
+    found = {text: kind for text, kind in _typed(lab, template, declared) if kind is not None}
+    with lab.connection.transaction(force_rollback=True):
+        for kind in DOMAINS.values():
+            lab.connection.execute(f"CREATE DOMAIN {kind.domain} AS {Type(kind.base, kind.size, kind.scale).sql}")
+        columns = (f"NULL::{DOMAINS[name].domain if name in DOMAINS else _kind(name).sql} AS {name}" for name in NAMES)
+        lab.connection.execute(f"CREATE TEMPORARY VIEW row_of_all AS SELECT {', '.join(columns)}")
+        for text, kind in found.items():
+            theirs = _described(lab, f"SELECT {text} FROM pg_temp.row_of_all")
+            assert theirs in (None, _described(lab, f"SELECT NULL::{kind.sql}")), f"{text} is not {kind.sql}"
+
+
+def _typed(lab: Lab, template: str, declared: int | None) -> Iterator[tuple[str, Type | None]]:
+    """Each expression with its type, or None where it is refused."""
+    world = PlannerContext(RULES, lab.catalog, time_zone=ZONE, now="2024-02-29 23:59:59.999999+00:00")
+
+    def leaf(each: s.Expression) -> Operand | None:
+        return _column(each.parts[0], declared) if isinstance(each, s.Name) else None
+
+    for operands in EXPRESSIONS[template]:
+        text = template.format(*operands)
+        try:
+            yield text, Binding(leaf, world, world.setting).bind(parse_expression(text)).type
+        except (Refusal, Needed):
+            yield text, None
+
+
+def _column(name: str, declared: int | None) -> Column:
+    if name not in DOMAINS:
+        return worst.column(name, nullable=True, declared=declared)
+    kind = DOMAINS[name]
+    return Column(-1 - NAMES.index(name), kind, type_domain(kind), ANYTHING, nullable=True, name=name)
+
+
+def _kind(name: str) -> Type:
+    return worst.COLUMNS[name][0]
+
+
+def _described(lab: Lab, sql: str) -> tuple[int, int] | None:
+    """The type of the first column, and its digits; None where PostgreSQL itself refuses it."""
+    connection = lab.connection.pgconn
+    connection.exec_(b"SAVEPOINT before")
+    if connection.prepare(b"", sql.encode()).status != psycopg.pq.ExecStatus.COMMAND_OK:
+        connection.exec_(b"ROLLBACK TO before")
+        return None
+    described = connection.describe_prepared(b"")
+    return described.ftype(0), described.fmod(0)
