@@ -40,7 +40,7 @@ def cast_to(operand: Operand, target: Type, setting: EvalContext) -> Expression:
         return literal(operand.text, target, setting)
     _check_target(target, setting)
     if operand.type == target or (operand.type.base == target.base and target.size is None and not target.name):
-        return operand
+        return replace(operand, type=target) if isinstance(operand, Constant) else operand
     return _cast(as_value(operand, setting) if target.kind != "text" else as_passed(operand, setting), target, setting)
 
 
