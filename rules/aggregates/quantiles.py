@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from rules.aggregates.contributions import Pick, Recipe, value_where, where
 from rules.aggregates.sums import clip
+from rules.bind.declared_columns import type_domain
 from rules.bind.expression import Binding
 from rules.bind.unit_aggregates import share_of
 from rules.frozen import frozen, replace
@@ -80,7 +81,7 @@ def most_frequent(call: s.Call, tested: Expression, binding: Binding) -> Recipe:
     """mode() over values that the rules or the type list."""
     argument, _ = ordered(call, binding)
     listed_argument = as_passed(argument, replace(binding.setting, as_key=True))
-    listed = domain.items_of(listed_argument.domain, MOST_CANDIDATES)
+    listed = domain.items_of(domain.intersect(listed_argument.domain, type_domain(argument.type)), MOST_CANDIDATES)
     if not listed or argument.type.is_time:
         hint = "Group by it and order by count(*), or ask your DBA to list its values in the rules file."
         raise NotAllowed(
@@ -144,12 +145,20 @@ def _candidates(argument: Expression, tested: Expression, binding: Binding, rows
     width = -(-(lattice.high - lattice.low + 1) // MOST_CANDIDATES)
     bins = Bins(summand, width)
 
+    widest = domain.range_of(type_domain(argument.type))  # whose ends the steps of a lattice may pass
+
     def values(inside: int) -> tuple[Fraction, ...]:
         places = (lattice.low + width * place + inside for place in range(bins.count))
-        return tuple(min(place, lattice.high) * lattice.step for place in places)
+        reached = (min(place, lattice.high) * lattice.step for place in places)
+        return tuple(_nearest(widest, value) for value in reached)
 
     reach = width // 2 * lattice.step / (_SECOND if argument.type.kind in ("timestamp", "timestamptz") else 1)
     return _Candidates(bins, values(0), values((width - 1) // 2), values(width - 1), reach)
+
+
+def _nearest(span: Range, value: Fraction) -> Fraction:
+    raised = value if span.low is None else max(value, span.low)
+    return raised if span.high is None else min(raised, span.high)
 
 
 def _number(argument: Expression, binding: Binding, rows: int, name: str) -> Summand:

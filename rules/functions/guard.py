@@ -196,6 +196,9 @@ def _moment(column: Column) -> Expression:
     first, last = year_limits(column.type)
     if not declared.is_bounded or domain.is_within(domain.range_of(column.domain), declared):
         return within(column, first, last)
+    if column.type.kind == "timestamptz" and not domain.is_within(declared, Range(first, last)):
+        seen, narrowed = within(column, first, last), domain.intersect(declared, Range(first, last))
+        return clamp(seen, narrowed) if isinstance(narrowed, Range) and narrowed.is_bounded else seen
     made, day = clamp(column, declared), 1 if column.type.kind == "date" else DAY
     return made if made.sure.is_within(first - day, last + day) else within(made, first, last)
 

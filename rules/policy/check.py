@@ -9,7 +9,7 @@ from math import exp
 from rules.catalog import SERVERS, Catalog, Column, Table, TableName, find_codec, find_missing
 from rules.policy.check_budget import check_budgets
 from rules.policy.check_reading import check_indexes, check_reading
-from rules.policy.column_kind import are_joinable, kind_of, misfit
+from rules.policy.column_kind import are_joinable, kind_of, misfit, misfits
 from rules.policy.exposure import check_public, exposure_of, keys_with_partitions
 from rules.policy.finding import Finding, by_severity, error, nearest, note, warning
 from rules.policy.model import ColumnRules, Policy, TableRules, table_name
@@ -269,9 +269,11 @@ def _column(here: str, column: Column, table: Table, rules: ColumnRules) -> Iter
         if (index := rules.randomized.index) is not None and index == column.name:
             yield error(f"{here}.randomized.index", "the number of the hash function stands in a column of its own")
     kind = kind_of(column.type)
-    for value in (*(rules.values or ()), rules.lower, rules.upper):
-        if value is not None and (wrong := misfit(value, column.type)):
-            yield error(here, wrong)
+    declared = [value for value in (*(rules.values or ()), rules.lower, rules.upper) if value is not None]
+    wrong = [words for value in declared if (words := misfit(value, column.type))]
+    if not wrong and rules.lower is not None and rules.upper is not None:
+        wrong = [words for words in (misfits(rules.lower, rules.upper, column.type),) if words]
+    yield from (error(here, words) for words in wrong)
     if rules.sum_per_unit is not None and kind not in ("integer", "number", "float"):
         yield error(f"{here}.sum_per_unit", f"values of type {column.type.sql} cannot be summed", "remove it")
     if rules.lower is not None and kind not in ("integer", "number", "float", "date", "timestamp"):

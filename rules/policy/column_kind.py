@@ -5,9 +5,11 @@ A name proves nothing. So it never opens anything: it makes `check` ask, and `su
 
 import re
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Literal
+from fractions import Fraction
+from math import ceil, floor
+from typing import Final, Literal
 
 from rules.catalog import Column, Table, TypeName
 from rules.policy.model import Bound, Value
@@ -149,6 +151,57 @@ def kind_of(type_name: TypeName) -> Kind:
     return KINDS.get(type_name.base, "other")
 
 
+_LARGEST: Final = {"float4": Decimal("3.4e38"), "float8": Decimal("1.79e308")}
+_LEAST_REAL: Final = Decimal("1e-45")
+_LARGEST_NUMERIC: Final = Decimal("1e131071")
+
+
+def _has_room(type_name: TypeName, number: Decimal) -> bool:
+    """Tell whether a type holds numbers so large, and a real one so small."""
+    is_tiny = type_name.base == "float4" and 0 < abs(number) < _LEAST_REAL
+    return abs(number) <= _LARGEST.get(type_name.base, _LARGEST_NUMERIC) and not is_tiny
+
+
+def misfits(lower: Bound, upper: Bound, type_name: TypeName) -> str:
+    """Explain why no value of a column, which has few digits, can lie between two that fit; "" when some can."""
+    step = _step(type_name)
+    limits = [_counted(bound) for bound in (lower, upper)]
+    low, high = limits
+    if step is None or low is None or high is None:
+        return ""
+    first, last = ceil(low / step), floor(high / step)
+    if type_name.base == "numeric":
+        largest = 10 ** ((type_name.modifier - 4) >> 16 & 0xFFFF) - 1
+        first, last = max(first, -largest), min(last, largest)
+    return f"no value of type {type_name.sql} lies between {lower} and {upper}" if first > last else ""
+
+
+def _step(type_name: TypeName) -> Fraction | None:
+    """How far apart the values of numeric(p, s) are, or the microseconds of timestamp(p)."""
+    if type_name.base == "numeric" and type_name.scale is not None:
+        return Fraction(10) ** -type_name.scale
+    is_rounded = type_name.base in ("timestamp", "timestamptz") and type_name.modifier >= 0
+    return Fraction(10) ** (6 - type_name.modifier) if is_rounded else None
+
+
+def _counted(bound: Bound) -> Fraction | None:
+    """A number, or the microseconds of a moment; whole days are apart by more than any step."""
+    match bound:
+        case datetime():
+            plain = bound.astimezone(UTC).replace(tzinfo=None) if bound.tzinfo else bound
+            return Fraction((plain - datetime.min) // timedelta(microseconds=1))
+        case date():
+            return None
+    return Fraction(bound)
+
+
+def _is_in_calendar(moment: datetime) -> bool:
+    try:
+        return moment.tzinfo is None or moment.astimezone(UTC).year > 0
+    except OverflowError:
+        return False
+
+
 def misfit(value: Bound | Value, type_name: TypeName) -> str:
     """Explain why a value cannot stand in such a column; "" when it can."""
     kind = kind_of(type_name)
@@ -159,9 +212,9 @@ def misfit(value: Bound | Value, type_name: TypeName) -> str:
             limit = 2 ** (WIDTHS[type_name.base] - 1)
             return "" if -limit <= value < limit else f"{value} does not fit into {type_name.sql}"
         case (("number" | "float"), (int() | Decimal())) if not isinstance(value, bool):
-            return ""
+            return "" if _has_room(type_name, Decimal(value)) else f"{value} does not fit into {type_name.sql}"
         case "timestamp", datetime():
-            return ""
+            return "" if _is_in_calendar(value) else f'"{value}" lies outside the years 1 to 9999 of UTC'
         case (("date" | "timestamp"), date()) if not isinstance(value, datetime):
             return ""
         case "text", str():

@@ -4,21 +4,28 @@ The proxy runs no statement whose columns look otherwise to PostgreSQL, so an an
 """
 
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from itertools import product
 
 import psycopg
 import pytest
 
-from rules.bind.declared_columns import type_domain
+from rules import catalog as real
+from rules.bind.declared_columns import column_of, type_domain
 from rules.bind.expression import Binding
 from rules.bind.scope import PlannerContext
-from rules.functions.function import Needed
+from rules.catalog import TypeName
+from rules.functions.function import EvalContext, Needed
+from rules.functions.guard import as_value
+from rules.policy.column_kind import misfit, misfits
+from rules.policy.model import ColumnRules, TableRules, check_order
 from rules.refusal import Refusal
 from rules.sql import syntax as s
 from rules.sql.lower import parse_expression
-from rules.values.domain import ANYTHING
+from rules.values.domain import ANYTHING, range_of
 from rules.values.expression import Column, Operand
-from rules.values.types import Type
+from rules.values.types import Type, from_name
 from tests.properties import worst
 from tests.properties.planning import Lab
 from tests.properties.test_totality import RULES, ZONE
@@ -62,6 +69,46 @@ def test_types_that_meet_make_the_type_that_postgresql_makes(lab: Lab, template:
         for text, kind in found.items():
             theirs = _described(lab, f"SELECT {text} FROM pg_temp.row_of_all")
             assert theirs in (None, _described(lab, f"SELECT NULL::{kind.sql}")), f"{text} is not {kind.sql}"
+
+
+NUMBERS = (
+    *("-1e400", "-1.7e308", "-1e300", "-3e9", "-5", "0", "1e-400", "5e-324", "1e-60", "1e-45", "0.001", "0.004", "0.5"),
+    *("2.5", "5", "999.999", "1000", "32767", "9223372036854775807", "1e30", "3.4e38", "1e39", "1.7e308", "1e400"),
+)
+MOMENTS = (
+    *(date(1, 1, 1), date(2024, 1, 1), date(9999, 12, 31), datetime(2024, 1, 1, 0, 0, 0, 100_000)),
+    *(datetime(2024, 1, 1, 0, 0, 0, 900_001), datetime(9999, 12, 31, 23, 59, 59, 999_999)),
+    *(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),),
+    *(datetime(9999, 12, 31, 23, 59, tzinfo=timezone(timedelta(hours=-12))),),
+)
+BOUNDED = (
+    *(TypeName(name, name) for name in "int2 int4 int8 float4 float8 numeric date timestamp timestamptz".split()),
+    *(TypeName("numeric(8,2)", "numeric", (8 << 16 | 2) + 4), TypeName("numeric(3,0)", "numeric", (3 << 16) + 4)),
+    *(TypeName("timestamp(0)", "timestamp", 0), TypeName("timestamptz(3)", "timestamptz", 3)),
+)
+
+
+@pytest.mark.parametrize("kind", BOUNDED, ids=lambda kind: kind.sql)
+def test_a_column_whose_bounds_are_accepted_keeps_its_type_between_values_of_its_type(kind: TypeName) -> None:
+    """Else statements fail, or are refused, of which the rules file says nothing."""
+    is_time = kind.base in ("date", "timestamp", "timestamptz")
+    found = MOMENTS if is_time else [Decimal(text) if "." in text or "e" in text else int(text) for text in NUMBERS]
+    accepted = [bound for bound in found if not misfit(bound, kind)]
+    assert len(accepted) > 1
+    for lower, upper in product(accepted, repeat=2):
+        try:
+            check_order(lower, upper)
+        except ValueError:
+            continue
+        if not misfits(lower, upper, kind):
+            rules = TableRules(unit="x", columns={"x": ColumnRules(lower=lower, upper=upper)})
+            made = as_value(column_of(real.Column("x", kind, 1), ONLY, rules, 1), EvalContext())
+            assert made.type == from_name(kind)
+            span = range_of(made.domain)
+            assert span.low is None or span.high is None or span.low <= span.high
+
+
+ONLY = real.Table(real.TableName("public", "only"), "table", ())
 
 
 def _typed(lab: Lab, template: str, declared: int | None) -> Iterator[tuple[str, Type | None]]:
