@@ -203,13 +203,14 @@ def _of_few(within: Within, paid: str) -> OutOfReach:
 def _too_small(bounded: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
     """The probe stays, and is served again; what is bought with a larger ε serves as one too."""
     most = bounded.limits.max_epsilon
-    takes = "" if epsilon is None else f"; it takes more than epsilon {epsilon:f}"
-    hint = (
-        "RESET noisegate.within and SET noisegate.epsilon to more, then SET noisegate.within again: it starts from "
-        f"that answer. Epsilon {epsilon:f} is a lower bound, which may be far too low."
-    )
+    takes = "; no epsilon is enough" if epsilon is None else f"; it takes more than epsilon {epsilon:f}"
     if epsilon is None or epsilon >= most:
-        takes, hint = f"{takes or '; no epsilon is enough'}, and the rules allow {most:f} for a statement", _HINT
+        takes, hint = f"{takes}, and the rules allow {most:f} for a statement", _HINT
+    else:
+        hint = (
+            "RESET noisegate.within and SET noisegate.epsilon to more, then SET noisegate.within again: it starts from "
+            f"that answer. Epsilon {epsilon:f} is a lower bound, which may be far too low."
+        )
     return OutOfReach(
         f"noisegate.within = {bounded.within.text} cannot be promised: the probe cannot tell these numbers from "
         f"noise{takes}",

@@ -178,7 +178,7 @@ def unmarked(marks: Mapping[int, Mark], request: Request) -> tuple[str, ...]:
 def put_marks(body: Node, marked: Marked, source: str) -> None:
     """Put a SELECT, in place, into one that has its columns, NULL where they are marked.
 
-    NULLIF keeps the type of its first operand, and that type's precision.
+    A sub-select of no row has the column's type with its digits; NULLIF would make a text of a varchar.
     """
     targets = items(body, "targetList")
     names = [str(kind(target)[1].get("name") or column_name(kind(target)[1].get("val"))) for target in targets]
@@ -188,7 +188,9 @@ def put_marks(body: Node, marked: Marked, source: str) -> None:
     inside["targetList"] = [*targets, *more]
     columns = [f"c{place + 1}" for place in range(len(targets))]
     shown = ", ".join(
-        f"NULLIF({column}, CASE WHEN x{place + 1} THEN {column} END)" if place in marked.holes else column
+        f"CASE WHEN x{place + 1} THEN (SELECT {column} WHERE false) ELSE {column} END"
+        if place in marked.holes
+        else column
         for place, column in enumerate(columns)
     )
     where = f" WHERE NOT ({' AND '.join(marks)})" if marked.by_rows else ""

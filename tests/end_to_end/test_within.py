@@ -118,6 +118,15 @@ def test_what_a_probe_cannot_tell_from_noise_is_refused_and_the_probe_is_kept(se
         assert error.diag.message_hint is not None
 
 
+def test_a_share_of_what_is_always_zero_is_refused(session: Session) -> None:
+    session.execute("SET noisegate.within = '5%'")
+    with pytest.raises(psycopg.Error, match="no epsilon is enough") as refusal:
+        session.execute("SELECT sum(amount * 0) FROM orders")
+
+    assert refusal.value.sqlstate == "53400"
+    assert not session.closed
+
+
 def refused_after_its_probe(session: Session) -> tuple[str, psycopg.Error]:
     """Count few customers: a probe in twenty has so much noise that the number seems large, and is answered."""
     for day in range(1, 8):

@@ -33,6 +33,7 @@ SELECT city, count(*) FROM customers GROUP BY city
 SELECT count(*), count(*), sum(amount)::numeric(12,2) AS euros FROM orders
 SELECT status, round(avg(amount), 2) FROM orders GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 2
 SELECT status, sum(amount)::float8 / nullif(count(*), 0), 'x'::varchar(7) AS word FROM orders GROUP BY status HAVING count(*) > 3
+SELECT mode() WITHIN GROUP (ORDER BY country), count(*) FROM customers
 SELECT status, count(*) AS "n, all" FROM orders GROUP BY ROLLUP (status) ORDER BY 2
 WITH cheap AS (SELECT * FROM orders WHERE amount < 9) SELECT status, count(*)::integer FROM cheap GROUP BY 1 ORDER BY 2 DESC
 """
