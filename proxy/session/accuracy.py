@@ -107,7 +107,8 @@ class Accuracy(Prerequisites):
             raise _of_few(within, _paid(probe, answer))
         if not needs.can_be_met:
             most, size = bounded.limits.max_epsilon, bounded.limits.group_size
-            raise _too_small(bounded, least_epsilon(at_least, blocks, most, rest, size), _paid(probe, answer))
+            least = least_epsilon(at_least, blocks, most, rest, size)
+            raise too_small(within, most, least, _paid(probe, answer))
         plan, epsilon = await self._least(bounded, needs, plan, rest, spent, _paid(probe, answer))
         promise = Promise(epsilon, _promised(within, needs, plan))
         await self._service.promises.keep(self._analyst, plan, within, promise)
@@ -200,9 +201,8 @@ def _of_few(within: Within, paid: str) -> OutOfReach:
     )
 
 
-def _too_small(bounded: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfReach:
+def too_small(within: Within, most: Decimal, epsilon: Decimal | None, paid: str) -> OutOfReach:
     """The probe stays, and is served again; what is bought with a larger ε serves as one too."""
-    most = bounded.limits.max_epsilon
     takes = "; no epsilon is enough" if epsilon is None else f"; it takes more than epsilon {epsilon:f}"
     if epsilon is None or epsilon >= most:
         takes, hint = f"{takes}, and the rules allow {most:f} for a statement", _HINT
@@ -212,8 +212,7 @@ def _too_small(bounded: _Bounded, epsilon: Decimal | None, paid: str) -> OutOfRe
             f"that answer. Epsilon {epsilon:f} is a lower bound, which may be far too low."
         )
     return OutOfReach(
-        f"noisegate.within = {bounded.within.text} cannot be promised: the probe cannot tell these numbers from "
-        f"noise{takes}",
+        f"noisegate.within = {within.text} cannot be promised: the probe cannot tell these numbers from noise{takes}",
         detail=paid,
         hint=hint,
     )

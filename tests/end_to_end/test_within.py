@@ -4,11 +4,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from proxy.session.accuracy import too_small
+from rules.sql.session_settings import Within
 from tests.conftest import RealDatabase
 from tests.support.running import Noisegate, noisegate, start
 
@@ -118,13 +121,12 @@ def test_what_a_probe_cannot_tell_from_noise_is_refused_and_the_probe_is_kept(se
         assert error.diag.message_hint is not None
 
 
-def test_a_share_of_what_is_always_zero_is_refused(session: Session) -> None:
-    session.execute("SET noisegate.within = '5%'")
-    with pytest.raises(psycopg.Error, match="no epsilon is enough") as refusal:
-        session.execute("SELECT sum(amount * 0) FROM orders")
+def test_where_no_epsilon_is_enough_the_refusal_names_none() -> None:
+    """A probe without noise may say that a number is zero, of which any share is zero too."""
+    refusal = too_small(Within(Fraction(1, 20), True, "5%"), Decimal(10), None, "paid")
 
-    assert refusal.value.sqlstate == "53400"
-    assert not session.closed
+    assert "no epsilon is enough, and the rules allow 10" in refusal.message
+    assert "None" not in refusal.hint
 
 
 def refused_after_its_probe(session: Session) -> tuple[str, psycopg.Error]:
