@@ -135,7 +135,7 @@ def _is_by_locale(part: Apply | Call) -> bool:
     return are_sorted and _BY_ORDER.search(sql) is not None
 
 
-_BY_LETTERS = re.compile(r"~|regexp|similar|ilike|initcap|\b(?:lower|upper)\b", re.IGNORECASE)
+_BY_LETTERS = re.compile(r"~|regexp|similar|ilike|initcap|jsonb_path_|\b(?:lower|upper)\b", re.IGNORECASE)
 _BY_ORDER = re.compile(
     r"<(?![<>@])|(?<![<>@-])>|\b(?:greatest|least|min|max|between|width_bucket|order)\b", re.IGNORECASE
 )

@@ -477,6 +477,25 @@ async def test_a_label_more_than_was_planned_with_stops_the_snapshot(
             pass
 
 
+async def test_an_enum_that_a_function_makes_a_text_is_known_by_no_label(
+    engine: PostgresEngine, own_shop: RealDatabase
+) -> None:
+    """The function of a cast may fail on some labels, or say what is none."""
+    before = await orders(engine)
+    with own_shop.connect() as owner:
+        owner.execute("CREATE FUNCTION shown(status) RETURNS text LANGUAGE sql AS $$SELECT 1 / (random() * 0)$$")
+        owner.execute("CREATE CAST (status AS text) WITH FUNCTION shown(status)")
+        try:
+            after = await orders(engine)
+            with pytest.raises(SchemaChanged):
+                async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[before]):
+                    pass
+        finally:
+            owner.execute("DROP FUNCTION shown CASCADE")
+    found = [column.type.base for table in (before, after) for column in table.columns if column.name == "status"]
+    assert found == ["enum", "other"]
+
+
 @pytest.mark.parametrize(
     ("done", "undone"),
     [

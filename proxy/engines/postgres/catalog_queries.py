@@ -56,7 +56,8 @@ TIME_ZONES = "SELECT name FROM pg_timezone_names"  # by operating system and rel
 TYPES = """
 SELECT t.oid, n.nspname, t.typname, t.typtype::text, t.typcategory::text, t.typelem, t.typbasetype, t.typtypmod,
        t.typcollation, x.extname, coalesce(e.labels, '{}'),
-       t.typnotnull, t.typdefault, obj_description(t.oid, 'pg_type'), format_type(t.typbasetype, t.typtypmod)
+       t.typnotnull, t.typdefault, obj_description(t.oid, 'pg_type'), format_type(t.typbasetype, t.typtypmod),
+       EXISTS (SELECT FROM pg_cast k WHERE k.castsource = t.oid AND k.castmethod = 'f')
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 LEFT JOIN (SELECT enumtypid, array_agg(enumlabel::text ORDER BY enumsortorder) AS labels FROM pg_enum GROUP BY 1) e
        ON e.enumtypid = t.oid
@@ -280,6 +281,8 @@ FINGERPRINTS = f"""
 SELECT c.oid, n.nspname, c.relname, md5(concat_ws(' ', c.oid, c.relkind, c.relrowsecurity, {HAS_CHILDREN}, {FOREIGN},
     (SELECT string_agg(e.oid || ':' || e.xmin::text, ',' ORDER BY e.oid) FROM pg_enum e),
     (SELECT string_agg(t.oid || ':' || t.xmin::text, ',' ORDER BY t.oid) FROM pg_type t WHERE t.typtype = 'e'),
+    (SELECT string_agg(k.oid::text, ',' ORDER BY k.oid) FROM pg_cast k JOIN pg_type t ON t.oid = k.castsource
+     WHERE t.typtype = 'e'),
     (SELECT string_agg(o.oid || ':' || o.xmin::text, ',' ORDER BY o.oid)
      FROM pg_constraint o WHERE o.conrelid = 0 AND o.contypid <> 0),
     (SELECT string_agg(a.attnum || ':' || a.xmin::text, ',' ORDER BY a.attnum)
