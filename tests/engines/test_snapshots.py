@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -565,6 +566,24 @@ async def test_a_connection_that_forgets_what_was_prepared_will_do(
     planned = await orders(engine)
     async with engine.snapshot(time_zone="UTC", timeout_seconds=10) as snapshot:
         await snapshot.run(written("DEALLOCATE ALL"))
+    for _ in range(2):
+        async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]) as snapshot:
+            assert await snapshot.run(written("SELECT 1")) == [(b"1",)]
+
+
+async def test_a_connection_that_knows_what_others_have_prepared_will_do(
+    engine: PostgresEngine, own_shop: RealDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from a pooler of transactions: by this proxy's other connections, or by one that has ended."""
+    connect = psycopg.AsyncConnection.connect
+
+    async def pooled(dsn: str, **options: Any) -> psycopg.AsyncConnection[Any]:
+        connection = await connect(dsn, **options)
+        await connection.execute("PREPARE noisegate_proofs AS SELECT 'of an older proxy'")
+        return connection
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "connect", pooled)
+    planned = await orders(engine)
     for _ in range(2):
         async with engine.snapshot(time_zone="UTC", timeout_seconds=10, tables=[planned]) as snapshot:
             assert await snapshot.run(written("SELECT 1")) == [(b"1",)]

@@ -279,7 +279,10 @@ class PostgresEngine:
                     f"the database is PostgreSQL {written_version(version)}, and must be {SERVERS[0]} or newer"
                 )
             if self._prepares:
-                await connection.execute(PREPARE)
+                try:
+                    await connection.execute(PREPARE)
+                except psycopg.errors.DuplicatePreparedStatement:  # a pooler hands out one that was in use before
+                    self._prepares = False
             return connection
         except (psycopg.Error, OSError) as error:
             cause = cause_of(error)
