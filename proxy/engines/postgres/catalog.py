@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from psycopg import AsyncConnection
 
 from proxy.engines.postgres import catalog_queries as queries
+from proxy.engines.postgres.proof_queries import ALL_FINGERPRINTS
 from rules.catalog import (
     Catalog,
     Check,
@@ -83,7 +84,7 @@ async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
             sources=_grouped((row[0], TableName(*row[1:])) for row in await ask(queries.SOURCES)),
             unfinished=_grouped(await ask(queries.UNFINISHED)),
             outdated=_grouped(await ask(queries.OUTDATED_INDEXES)),
-            fingerprints={row[0]: row[3] for row in await ask(queries.ALL_FINGERPRINTS)},
+            fingerprints={row[0]: row[3] for row in await ask(ALL_FINGERPRINTS)},
             distributions=distributions,
         ),
         schemas=tuple((name, comment) for name, comment in await ask(queries.SCHEMAS)),

@@ -24,8 +24,8 @@ from proxy.engines.engine import (
     UnknownTimeZone,
     Unplannable,
 )
-from proxy.engines.postgres.catalog_queries import FINGERPRINTS, newer_than_snapshot
 from proxy.engines.postgres.privileges import find_missing, may_read
+from proxy.engines.postgres.proof_queries import FINGERPRINTS, newer_than_snapshot
 from rules.catalog import Table, find_codec
 from rules.kernel.expressions import quoted_text
 from rules.kernel.render import qualified
@@ -133,11 +133,8 @@ class Opening:
         Before the charge it refuses for nothing what was planned by more, or over others, than the proofs have seen,
         and all where our role may not ask it.
         """
-        schemas, names = (
-            f"ARRAY[{', '.join(map(quoted_text, parts))}]"
-            for parts in ([table.name.schema for table in self.tables], [table.name.name for table in self.tables])
-        )
-        return f"; {newer_than_snapshot(_by_oid(self.tables), schemas, names)}" if self.tables else ""
+        schemas = sorted({table.name.schema for table in self.tables})
+        return f"; {newer_than_snapshot(_by_oid(self.tables), schemas)}" if self.tables else ""
 
     def ending(self) -> str:
         """Leave nothing behind: a plan outlives its transaction."""

@@ -21,8 +21,8 @@ from proxy.engines.engine import (
     TooCostly,
     TooPowerful,
 )
-from proxy.engines.postgres.catalog_queries import FINGERPRINTS
 from proxy.engines.postgres.opening import cost_of
+from proxy.engines.postgres.proof_queries import FINGERPRINTS
 from proxy.engines.postgres.snapshots import PostgresEngine
 from rules.catalog import Catalog, Table, TableName
 from rules.planner.plan import PublicQuery

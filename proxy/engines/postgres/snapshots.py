@@ -28,7 +28,6 @@ from proxy.engines.engine import (
     UnknownTimeZone,
 )
 from proxy.engines.postgres.catalog import read_catalog
-from proxy.engines.postgres.catalog_queries import ALL_FINGERPRINTS
 from proxy.engines.postgres.opening import (
     BY_DBA,
     GRACE_SECONDS,
@@ -43,6 +42,7 @@ from proxy.engines.postgres.opening import (
     rows_of,
 )
 from proxy.engines.postgres.privileges import find_missing, find_risks
+from proxy.engines.postgres.proof_queries import ALL_FINGERPRINTS
 from rules.catalog import SERVERS, Catalog, Table, TableName, written
 from rules.kernel.statement import Bounded, Marginals, Tally
 
@@ -268,11 +268,8 @@ class PostgresEngine:
 
     async def _connect(self) -> AsyncConnection[Any]:
         try:
-            connection = await AsyncConnection.connect(
-                self._dsn,
-                autocommit=True,  # the transaction's own statements say when it begins
-                prepare_threshold=None,
-            )
+            # Of no transaction: its own statements say when one begins.
+            connection = await AsyncConnection.connect(self._dsn, autocommit=True, prepare_threshold=None)
             if 0 < (version := connection.info.server_version) < SERVERS[0] * 10_000:  # 0 where it is not said
                 await connection.close()
                 raise EngineTooOld(
