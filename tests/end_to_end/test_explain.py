@@ -355,7 +355,7 @@ def test_the_json_form_has_it_too(session: psycopg.Connection) -> None:
     ((whole,),) = row
     assert whole["Plan"]["charge now"].startswith("epsilon=10, with ")
     assert whole["Plan"]["Plans"][0]["served again"] == "nothing"
-    assert "back\\slash" in whole["Plan"]["Plans"][0]["inner SQL"]
+    assert r"E'back\\slash'" in whole["Plan"]["Plans"][0]["inner SQL"]
 
 
 def test_what_others_have_paid_for_tells_nothing_before_it_is_paid(

@@ -102,7 +102,7 @@ def test_a_marginal_that_is_asked_for_is_measured_beside_the_pairs(shop_catalog:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("{customers: [[country, city]]}", "at least 3"),
+        ("{customers: [[country, city]]}", "3 or more items"),
         ("{customers: [[country, city, name]]}", "name in marginals is not listed"),
         ("{customers: [[country, city, city]]}", "has a column twice"),
         ("{customers: [[country, city, segment], [segment, city, country]]}", "a marginal is listed twice"),
