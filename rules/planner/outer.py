@@ -34,7 +34,7 @@ from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
 from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
-_DIVISIONS: Final = frozenset("/%")
+_DIVISIONS: Final = frozenset(("/", "%", "mod", "div"))  # operators, and functions
 _FIRST_SOURCE: Final = 1 << 20  # stands for the arrays of a block: a number that no parameter of PostgreSQL's can have
 
 
@@ -77,12 +77,16 @@ def check_parameters(tree: Node, given: int) -> None:
             raise UnknownParameter(f"there is no parameter ${number}", about=f"${number}")
 
 
-def outer_statement(tree: Node, places: list[Place], system_views: SystemViewHoles) -> Parts:
+def outer_statement(
+    tree: Node, places: list[Place], system_views: SystemViewHoles, words: AbstractSet[str] = frozenset()
+) -> Parts:
     """Rewrite the tree in place of its blocks and of virtual relations, and return its text with holes."""
     sources: dict[str | int, Parts] = {}
     for hole, place in reversed([*enumerate(places, start=_FIRST_SOURCE)]):  # one inside another's clauses before that
         sources[hole] = select_of(place, _rewrite(place, hole))
     _drop_unused_ctes(tree)
+    if places and not words.isdisjoint(_DIVISIONS):
+        _null_at_zero(tree)
     parts = deparse_with_holes(system_views.put_into(tree))
     return joined(chain.from_iterable(sources.get(part, (part,)) for part in parts))
 
@@ -111,6 +115,30 @@ def find_argument(tree: Node, tables: Tables) -> Refusal | None:
             )
             return NotSupported(message, hint=hint, about=name)
     return None
+
+
+def _null_at_zero(tree: Node) -> None:
+    """Make quotients NULL where the divisor is 0, as they are of rows: noise makes 0 of it in a group of nobody, say,
+    and an error would take all of an answer that is paid."""
+    for body in bodies(tree, "A_Expr"):
+        if body.get("kind") == "AEXPR_OP" and "lexpr" in body and strings(body.get("name"))[-1] in _DIVISIONS:
+            body["rexpr"] = _not_zero(body.get("rexpr"))
+    for body in bodies(tree, "FuncCall"):
+        match strings(body.get("funcname"))[-1], items(body, "args"):
+            case (("mod" | "div"), [dividend, divisor]):
+                body["args"] = [dividend, _not_zero(divisor)]
+
+
+def _not_zero(divisor: Json) -> Json:
+    """A divisor that is no 0; a constant is left as it is."""
+    name, body = kind(divisor)
+    while name == "TypeCast":
+        name, body = kind(body.get("arg"))
+    if name == "A_Const" or body.get("kind") == "AEXPR_NULLIF":
+        return divisor
+    zero: Node = {"A_Const": {"ival": {}, "location": -1}}
+    equals: Node = {"String": {"sval": "="}}
+    return {"A_Expr": {"kind": "AEXPR_NULLIF", "name": [equals], "lexpr": divisor, "rexpr": zero, "location": -1}}
 
 
 def _check_divisors(tree: Node) -> None:

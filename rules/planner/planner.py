@@ -192,7 +192,7 @@ def _plan(tree: Node, query: Node, request: Request, tables: Tables, kernel: Ker
     places = _places(cuts, blocks, query, request, marks, resultses)
     holes = len(request.parameter_types) + sum(map(_width, blocks)) + len(marks)
     system_view_holes = SystemViewHoles(request.search_path, holes)
-    outer = outer_statement(tree, places, system_view_holes)
+    outer = outer_statement(tree, places, system_view_holes, words)
     check_outer(tree, tables, words)
     delta = sum((block.groups.delta for block in blocks if isinstance(block.groups, PrivateGroups)), Decimal(0))
     return Plan(

@@ -33,3 +33,17 @@ def test_a_constant_zero_below_an_answer_is_refused(planner: Planner, text: str)
 )
 def test_rows_have_null_there_and_other_divisors_are_as_they_are(planner: Planner, text: str) -> None:
     assert planner.plan(text).blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "divided"),
+    [
+        ("SELECT city, sum(1) / count(*) FROM customers GROUP BY city", "/ (NULLIF(_ng1.m2, 0))"),
+        ("SELECT mod(count(*), sum(1)) FROM customers", ", NULLIF(_ng1.m2, 0))"),
+        ("WITH a AS (SELECT sum(1) AS s, count(*) AS n FROM customers) SELECT s % n FROM a", "% (NULLIF(n, 0))"),
+        ("SELECT 1 FROM orders HAVING sum(amount) / (count(*) - 1) > 2", "/ (NULLIF(_ng1.m2 - 1, 0))"),
+    ],
+)
+def test_what_is_divided_by_an_answer_of_zero_is_null(planner: Planner, text: str, divided: str) -> None:
+    """Noise makes a zero of it where a group has nobody, and an error would take an answer that is paid."""
+    assert divided in "".join(map(str, planner.plan(text).outer))
