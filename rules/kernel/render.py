@@ -1,6 +1,6 @@
 """A relation as SQL: tables fully qualified, columns quoted, nothing of the analyst's text.
 
-Runs with an empty search_path, where PostgreSQL finds functions, operators and types in pg_catalog alone. Columns are
+Runs where PostgreSQL finds functions, operators and types in pg_catalog before pg_temp, and nowhere else. Columns are
 called c1, c2 …; only those that are used are read. What makes a relation local is written here: the equality of units
 wherever protected rows meet, GROUP BY and PARTITION BY the unit, and orders in which only identical rows tie.
 """

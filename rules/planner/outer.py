@@ -13,6 +13,7 @@ from typing import Final
 from rules.mechanisms.noised_outputs import Count
 from rules.mechanisms.release_plan import Bar
 from rules.planner.arrays import Naming, Parts, Place, joined, select_of
+from rules.planner.divisors import DIVISIONS, check_divisors, null_at_zero
 from rules.planner.error_bars import (
     BARS,
     REPLICATE,
@@ -28,13 +29,12 @@ from rules.planner.key_columns import as_written
 from rules.planner.public_query import closed_table, find_closed
 from rules.planner.results import put_marks
 from rules.planner.tables import Tables, replace_relations, source, tables_in
-from rules.refusal import DividesByZero, Mismatch, NotSupported, Refusal, UnknownParameter
+from rules.refusal import Mismatch, NotSupported, Refusal, UnknownParameter
 from rules.sql.grammar import deparse_with_holes, parse
 from rules.sql.selects import column_name
 from rules.sql.system_views import SCHEMA, SystemView, find_virtual
 from rules.sql.tree import Json, Node, bodies, holders, items, kind, strings
 
-_DIVISIONS: Final = frozenset(("/", "%", "mod", "div"))  # operators, and functions
 _FIRST_SOURCE: Final = 1 << 20  # stands for the arrays of a block: a number that no parameter of PostgreSQL's can have
 
 
@@ -85,8 +85,8 @@ def outer_statement(
     for hole, place in reversed([*enumerate(places, start=_FIRST_SOURCE)]):  # one inside another's clauses before that
         sources[hole] = select_of(place, _rewrite(place, hole))
     _drop_unused_ctes(tree)
-    if places and not words.isdisjoint(_DIVISIONS):
-        _null_at_zero(tree)
+    if places and not words.isdisjoint(DIVISIONS):
+        null_at_zero(tree)
     parts = deparse_with_holes(system_views.put_into(tree))
     return joined(chain.from_iterable(sources.get(part, (part,)) for part in parts))
 
@@ -100,8 +100,8 @@ def check_outer(tree: Node, tables: Tables, words: AbstractSet[str]) -> None:
         raise closed_table(name, "Join it inside of the query that aggregates protected rows.")
     if not words.isdisjoint(BARS):
         check_none_left(tree)
-    if not words.isdisjoint(_DIVISIONS):
-        _check_divisors(tree)
+    if not words.isdisjoint(DIVISIONS):
+        check_divisors(tree)
 
 
 def find_argument(tree: Node, tables: Tables) -> Refusal | None:
@@ -115,58 +115,6 @@ def find_argument(tree: Node, tables: Tables) -> Refusal | None:
             )
             return NotSupported(message, hint=hint, about=name)
     return None
-
-
-def _null_at_zero(tree: Node) -> None:
-    """Make quotients NULL where the divisor is 0, as they are of rows: noise makes 0 of it in a group of nobody, say,
-    and an error would take all of an answer that is paid."""
-    for body in bodies(tree, "A_Expr"):
-        if body.get("kind") == "AEXPR_OP" and "lexpr" in body and strings(body.get("name"))[-1] in _DIVISIONS:
-            body["rexpr"] = _not_zero(body.get("rexpr"))
-    for body in bodies(tree, "FuncCall"):
-        match strings(body.get("funcname"))[-1], items(body, "args"):
-            case (("mod" | "div"), [dividend, divisor]):
-                body["args"] = [dividend, _not_zero(divisor)]
-
-
-def _not_zero(divisor: Json) -> Json:
-    """A divisor that is no 0; a constant is left as it is."""
-    name, body = kind(divisor)
-    while name == "TypeCast":
-        name, body = kind(body.get("arg"))
-    if name == "A_Const" or body.get("kind") == "AEXPR_NULLIF":
-        return divisor
-    zero: Node = {"A_Const": {"ival": {}, "location": -1}}
-    equals: Node = {"String": {"sval": "="}}
-    return {"A_Expr": {"kind": "AEXPR_NULLIF", "name": [equals], "lexpr": divisor, "rexpr": zero, "location": -1}}
-
-
-def _check_divisors(tree: Node) -> None:
-    """Refuse what the twin would fail to compute of every answer, before the answer is paid."""
-    for body in bodies(tree, "A_Expr"):
-        operator = strings(body.get("name"))[-1]
-        if operator in _DIVISIONS and _is_zero(body.get("rexpr")) and not _is_null(body.get("lexpr")):
-            hint = "Nothing was charged. Where a divisor may be 0, nullif(divisor, 0) makes the result NULL."
-            raise DividesByZero("division by zero", hint=hint, about=operator)
-
-
-def _is_null(node: Json) -> bool:
-    """Return whether it is NULL as written, be it cast or not: PostgreSQL divides it by anything."""
-    name, body = kind(node)
-    return _is_null(body.get("arg")) if name == "TypeCast" else body.get("isnull") is True
-
-
-def _is_zero(node: Json) -> bool:
-    """Return whether it is a constant 0, be it cast or not; PostgreSQL's tree leaves out a zero."""
-    name, body = kind(node)
-    if name == "TypeCast":
-        return _is_zero(body.get("arg"))
-    match body:
-        case {"ival": dict() as whole}:
-            return not whole.get("ival")
-        case {"fval": {"fval": str() as written}}:
-            return not written.lower().partition("e")[0].strip("0.")
-    return False
 
 
 def _rewrite(place: Place, hole: int) -> Naming:

@@ -21,7 +21,7 @@ from proxy.engines.engine import (
     Unplannable,
 )
 from proxy.engines.postgres import snapshots
-from proxy.engines.postgres.opening import PINNED
+from proxy.engines.postgres.opening import OPENING, PINNED
 from proxy.engines.postgres.snapshots import PostgresEngine
 from proxy.twin.embedded import Cluster
 from rules.catalog import Table, TableName
@@ -91,7 +91,7 @@ async def test_values_come_as_canonical_text_whatever_the_roles_settings_are(
         with own_shop.connect() as connection:
             connection.execute("ALTER ROLE noisegate_reader RESET ALL")
     assert row == (b"2024-02-01", b"0.1", rb"\x41", None, b"t", rb"a\b", b"1 day", b"%s")
-    assert path == (b'""',)
+    assert path == (b"pg_catalog, pg_temp",)
     assert moment == (b"2024-07-01 14:00:00+02",)
 
 
@@ -708,10 +708,21 @@ async def test_planning_that_takes_too_long_is_no_refusal_of_the_statement(engin
 async def test_settings_are_those_that_inner_statements_are_written_for(engine: PostgresEngine) -> None:
     names = [*PINNED, "transaction_read_only", "transaction_isolation"]
     (shown,) = await run(engine, f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}")
-    pinned = {**PINNED, "plan_cache_mode": "force_custom_plan", "search_path": '""'}
+    pinned = {**PINNED, "plan_cache_mode": "force_custom_plan"}
     assert dict(zip(names, ((cell or b"").decode() for cell in shown[0]), strict=True)) == {
         **pinned, "transaction_read_only": "on", "transaction_isolation": "repeatable read"
     }  # fmt: skip
+
+
+def test_no_temporary_type_stands_for_one_of_postgresql(own_shop: RealDatabase) -> None:
+    """As a role that others share behind a pooler may leave one on its connections."""
+    with own_shop.connect() as connection:
+        connection.execute("CREATE DOMAIN pg_temp.int8 AS text")
+        connection.execute(OPENING)
+        row = connection.execute("SELECT pg_typeof('1'::int8)::text").fetchone()
+        connection.execute("ROLLBACK")
+
+    assert row == ("bigint",)
 
 
 async def test_no_transaction_timeout_of_the_role_ends_a_snapshot(

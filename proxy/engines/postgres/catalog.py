@@ -61,7 +61,7 @@ class CatalogType:
 
 
 async def read_catalog(connection: AsyncConnection[Any]) -> Catalog:
-    """The catalog as one snapshot shows it; the connection must be in a transaction with an empty search_path."""
+    """The catalog as one snapshot shows it; the connection must be in a transaction with the settings of `opening`."""
     ask, setting = partial(_rows, connection), partial(_setting, connection)
     ((database, version, encoding, bypasses, readable),) = await ask(queries.DATABASE)
     ((identifier,),) = await ask(queries.SYSTEM_IDENTIFIER if readable else queries.DATABASE_OID)

@@ -1,7 +1,7 @@
 """Queries of PostgreSQL's catalogs, for servers 13 to 18. No table and no statistic is read.
 
 Every query starts with the OID of what a row belongs to; the rest are the fields of a dataclass of `rules.catalog`, in
-their order. They run with an empty search_path, so that PostgreSQL qualifies whatever it prints.
+their order. They run with pg_catalog alone, so that PostgreSQL qualifies whatever else it prints.
 """
 
 DATABASE = """

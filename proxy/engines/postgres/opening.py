@@ -32,7 +32,7 @@ from rules.kernel.render import qualified
 from rules.refusal import can_tell_of_rows
 
 PINNED = {
-    "search_path": "",
+    "search_path": "pg_catalog, pg_temp",  # not named pg_temp comes first: its int8 would be read for ours
     "client_encoding": "UTF8",  # until rows of tables are read: AS_STORED
     "client_min_messages": "error",
     "standard_conforming_strings": "on",
@@ -58,8 +58,9 @@ PINNED = {
 PROOFS = f"{FINGERPRINTS} WHERE c.oid = ANY ($1)"
 PREPARE = f"PREPARE noisegate_proofs (regclass[]) AS {PROOFS}"  # planning it would cost more than running it
 AS_STORED = "SELECT set_config('client_encoding', getdatabaseencoding(), true)"
+_LISTS = {name: ", ".join(f"'{each}'" for each in value.split(", ")) for name, value in PINNED.items()}
 OPENING = "; ".join(
-    ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", *(f"SET LOCAL {name} = '{PINNED[name]}'" for name in PINNED)]
+    ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", *(f"SET LOCAL {name} = {_LISTS[name]}" for name in PINNED)]
 )
 COST = re.compile(rb"\(cost=[0-9.]+\.\.([0-9.]+) ")
 GRACE_SECONDS = 2  # for the server to end a statement by its own time-out before we leave it

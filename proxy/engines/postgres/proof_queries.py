@@ -1,6 +1,6 @@
 """Queries by which proofs hold in the snapshot of a statement: what they rest on is as it was, and planned by no more.
 
-They run with an empty search_path.
+They run with pg_catalog alone.
 """
 
 from collections.abc import Sequence
