@@ -27,7 +27,7 @@ READ = {
     "date": ("birth_date", "::date", DAYS),
     "timestamp with time zone": ("joined", "::timestamp with time zone", MOMENTS),
     "timestamp without time zone": ("joined::timestamp", "::timestamp without time zone", MOMENTS),
-    "timestamp(0) without time zone": ("joined::timestamp", "::timestamp without time zone", MOMENTS),
+    "timestamp(0) without time zone": ("joined::timestamp", r"::timestamp\(0\) without time zone", MOMENTS),
 }
 
 
