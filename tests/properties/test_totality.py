@@ -36,6 +36,7 @@ ZONE = "Europe/Berlin"
 _PASSED = "({0} IS NULL OR {0} IS NOT DISTINCT FROM {1})"
 _NO_LONGER = "({0} IS NULL OR octet_length({0}) <= octet_length({1}))"
 _declared = st.none() | st.integers(0, worst.MOST_DECLARED - 1)
+_TWINS = 150_000  # the types of a statement are those of the twin, which is no older
 _ATTEMPT = """
 CREATE FUNCTION pg_temp.attempt(statement text, OUT failed boolean, OUT answer text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -109,7 +110,7 @@ def test_arithmetic_of_every_pair_of_numbers_fails_on_no_row(lab: Lab, operator:
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_an_example_has_the_type_that_postgresql_gives_it(lab: Lab, text: str) -> None:
     """With its digits: the proxy runs no statement whose columns look otherwise to PostgreSQL."""
-    if is_too_new(lab, text):
+    if is_too_new(lab, text) or lab.connection.info.server_version < _TWINS:
         return
     made = bound(lab, SYNTAX[text], nullable=True)
     columns = (f"NULL::{worst.PAIRED[name][0].sql} AS {name}" for name in sorted({*columns_of(SYNTAX[text])}))
