@@ -34,11 +34,14 @@ def _not_zero(divisor: Json) -> Json:
 
 def check_divisors(tree: Node) -> None:
     """Refuse what the twin would fail to compute of every answer, before the answer is paid."""
-    for body in bodies(tree, "A_Expr"):
-        operator = strings(body.get("name"))[-1]
-        if operator in DIVISIONS and _is_zero(body.get("rexpr")) and not _is_null(body.get("lexpr")):
+    operations = [(body.get("name"), [body.get("lexpr"), body.get("rexpr")]) for body in bodies(tree, "A_Expr")]
+    operations += [(body.get("funcname"), items(body, "args")) for body in bodies(tree, "FuncCall")]
+    for name, operands in operations:
+        if (called := strings(name)[-1]) not in DIVISIONS or len(operands) != 2:
+            continue
+        if _is_zero(operands[1]) and not _is_null(operands[0]):
             hint = "Nothing was charged. Where a divisor may be 0, nullif(divisor, 0) makes the result NULL."
-            raise DividesByZero("division by zero", hint=hint, about=operator)
+            raise DividesByZero("division by zero", hint=hint, about=called)
 
 
 def _is_null(node: Json) -> bool:
