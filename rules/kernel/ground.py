@@ -100,7 +100,7 @@ class GroundTable:
     types: Mapping[str, Type]
     recast: frozenset[str]  # columns with a collation of their own, or of a domain of an enum
     is_plain: bool  # has no children now: read with ONLY, none that is attached later is read
-    may_change: bool  # rows that are read again may be others: some are on other servers, or missed by an index
+    may_change: bool  # rows that are read again may be others: of other servers or a new child, or missed by an index
     keys: tuple[frozenset[str], ...]  # unique now
     unit: UnitPath | RowAsUnit | None  # None: public
 
@@ -142,7 +142,7 @@ def ground_table(table: Table, rules: TableRules, policy: Policy, catalog: Catal
         {column.name: type_of(column) for column in table.columns if not column.unreadable},
         frozenset(column.name for column in table.columns if is_recast(column)),
         is_plain(table),
-        table.foreign or table.distribution is not None or bool(table.outdated),
+        table.foreign or table.has_children or table.distribution is not None or bool(table.outdated),
         keys,
         _unit(table, rules, policy, catalog),
     )

@@ -35,6 +35,7 @@ class Rows:
     Nor with foreign tables and those that Citus distributes: a file or another server is not in our snapshot, and may
     have other rows the next time. Citus has one for each reading of a shard, whatever the isolation level.
     Nor where an index was made by another version of its collation: it may miss rows that are there.
+    Nor with tables that have children: one that is added while a statement is planned is in a later reading alone.
     """
 
     relation: Relation

@@ -101,10 +101,11 @@ def rows_that_may_change() -> tuple[Relation, ...]:
     foreign = _ground("facts.u", is_foreign=True)
     distributed = _ground("facts.u", distribution=Distribution("distributed", "u", 1))
     missed = _ground("facts.u", outdated=("by_b",))
+    parent = _ground("facts.u", has_children=True)
     unions = UnionAll((own,), columns, 0)
     chosen = (Filter(own, Apply("", sql, (column("b"),), BOOLEAN)) for sql in _BY_LOCALE)
     of_own: tuple[Script, ...] = (first, by_text, unions, *chosen)
-    grounds = (foreign, distributed, missed)
+    grounds = (foreign, distributed, missed, parent)
     return *(build(own, ground) for ground in grounds), *(build(each, _ROWS) for each in of_own)
 
 
@@ -131,6 +132,7 @@ def _ground(
     is_foreign: bool = False,
     distribution: Distribution | None = None,
     outdated: tuple[str, ...] = (),
+    has_children: bool = False,
 ) -> Ground:
     """What the kernel knows of the table: whose a row is, and which keys there are."""
     columns = ("u", INT4), *COLUMNS.items()
@@ -139,7 +141,10 @@ def _ground(
         for number, (name, kind) in enumerate(columns)
     )
     kind: TableKind = "foreign table" if is_foreign else "table"
-    table = Table(TABLE, kind, named, keys, foreign=is_foreign, distribution=distribution, outdated=outdated)
+    table = Table(
+        TABLE, kind, named, keys, has_children=has_children, foreign=is_foreign, distribution=distribution,
+        outdated=outdated,
+    )  # fmt: skip
     own = ", ".join([*(["unit: u"] if unit != "row" else []), *(["foreign: trusted"] if is_foreign else [])])
     head, rest = lab.RULES[: lab.RULES.index("unit:")], lab.RULES[lab.RULES.index("budget:") :]
     rules = f"{head}unit: {unit}\ntables:\n  facts: {{{own}}}\n{rest}"

@@ -111,10 +111,13 @@ OF_STATEMENTS: dict[str, tuple[Edit, ...]] = {
         (rows._is_steady, "relation.table is not None and relation.table.may_change", "False"),
     ),
     "rows of a foreign table taken for our own": (
-        (ground.ground_table, "table.foreign or table.distribution", "table.distribution"),
+        (ground.ground_table, "table.foreign or table.has_children", "table.has_children"),
     ),
     "rows that Citus distributes taken for our own": (
-        (ground.ground_table, "table.foreign or table.distribution is not None", "table.foreign"),
+        (ground.ground_table, "table.distribution is not None", "False"),
+    ),
+    "rows of a table with children read twice": (
+        (ground.ground_table, "table.foreign or table.has_children", "table.foreign"),
     ),
     "rows that an index may miss taken for whole": ((ground.ground_table, " or bool(table.outdated)", ""),),
     "rows that a window orders by what may change read twice": ((rows._is_steady, "UnionAll | Window", "UnionAll"),),
