@@ -11,6 +11,8 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from itertools import repeat
+from operator import call
 from types import NoneType, UnionType
 from typing import Any, Final, Generic, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -126,7 +128,7 @@ class _Compiler:
         given = [field for field in dataclasses.fields(kind) if field.init]
         names, defaults = [field.name for field in given], [field.default for field in given]
         needed = max((place for place, default in enumerate(defaults, 1) if default is dataclasses.MISSING), default=0)
-        fields_of = getter(names)
+        fields_of, most = getter(names), len(names)
         encoders: list[Encode] = []
         decoders: list[Decode] = []
 
@@ -134,18 +136,17 @@ class _Compiler:
             if type(value) is not kind:
                 raise Malformed(f"not a {kind.__name__}")
             fields = fields_of(value)
-            count = len(fields)
+            count = most
             while count > needed and fields[count - 1] is defaults[count - 1]:
                 count -= 1
-            return [encoder(field) for encoder, field in zip(encoders, fields[:count], strict=False)]
+            return list(map(call, encoders, fields if count == most else fields[:count]))
 
         def decode(data: Any, depth: int) -> Any:
-            if type(data) is not list or not needed <= len(data) <= len(decoders):
+            if type(data) is not list or not needed <= len(data) <= most:
                 raise Malformed(f"not a {kind.__name__}")
             if depth >= MOST_DEPTH:
                 raise TooDeep(f"{MOST_DEPTH} classes within classes")
-            depth += 1
-            return kind(*[decoder(item, depth) for decoder, item in zip(decoders, data, strict=False)])
+            return kind(*map(call, decoders, data, repeat(depth + 1)))
 
         self._known[kind] = shape = Shape(frozenset((list,)), encode, decode)
         hints = get_type_hints(kind)
@@ -186,7 +187,8 @@ class _Compiler:
         decoders = {kind: shape.decode for _, shape in shapes for kind in shape.kinds}
 
         def encode(value: Any) -> Json:
-            return encoders[_alternative(value, encoders)](value)
+            encoder = encoders.get(type(value))
+            return (encoders[_alternative(value, encoders)] if encoder is None else encoder)(value)
 
         def decode(data: Any, depth: int) -> Any:
             decoder = decoders.get(type(data))
@@ -208,7 +210,7 @@ def _tagged(shapes: Sequence[tuple[type, Shape]]) -> Shape:
     def encode(value: Any) -> Json:
         if value is None and has_none:
             return None
-        name, encoder = encoders[_alternative(value, encoders)]
+        name, encoder = encoders.get(type(value)) or encoders[_alternative(value, encoders)]
         return [name, encoder(value)]
 
     def decode(data: Any, depth: int) -> Any:

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from enum import Enum
 from fractions import Fraction
 from itertools import chain, repeat
+from operator import call
 from types import NoneType
 from typing import Any, Final
 
@@ -76,16 +77,24 @@ def _row(kinds: frozenset[type]) -> Shape:
 
 
 def _rows(kinds: frozenset[type]) -> Shape:
-    """A tuple of such tuples, as lists of groups are, of which there may be thousands: without a call for each."""
+    """A tuple of such tuples, as lists of groups are, of which there may be thousands: without a call for each.
+
+    Texts are written as one, with the width of a row before it: that takes a tenth of the time of a list for each row.
+    """
+    has_texts = str in kinds
 
     def encode(value: Any) -> Json:
         if type(value) is not tuple or not _TUPLE.issuperset(map(type, value)):
             raise Malformed("not a tuple of tuples")
+        if has_texts and (joined := _joined(value)) is not None:
+            return joined
         if not kinds.issuperset(map(type, chain.from_iterable(value))):
             raise Malformed("not a tuple")
         return list(map(list, value))
 
     def decode(data: Any, _: int) -> Any:
+        if has_texts and type(data) is list and list(map(type, data)) == [int, str]:
+            return _parted(*data)
         if type(data) is not list or not _LIST.issuperset(map(type, data)):
             raise Malformed("not a tuple of tuples")
         if not kinds.issuperset(map(type, chain.from_iterable(data))):
@@ -95,8 +104,28 @@ def _rows(kinds: frozenset[type]) -> Shape:
     return Shape(_LIST, encode, decode)
 
 
+def _joined(rows: tuple[tuple[Any, ...], ...]) -> Json:
+    """The width of such rows and all their texts; None where they differ in width, or have something else in them."""
+    width, *others = set(map(len, rows)) or {0}
+    if others or not _TEXT.issuperset(map(type, chain.from_iterable(rows))):
+        return None
+    joined = _MARK.join(chain.from_iterable(rows))
+    return [width, joined] if joined.count(_MARK) == width * len(rows) - 1 else None
+
+
+def _parted(width: int, joined: str) -> tuple[tuple[str, ...], ...]:
+    texts = joined.split(_MARK)
+    if not 1 <= width <= len(texts) or len(texts) % width:
+        raise Malformed("rows of different widths")
+    return tuple(zip(*repeat(iter(texts), width), strict=True))
+
+
+_MARK: Final = "\x7f"  # that JSON has no escape for
+
+
 _LIST: Final[frozenset[type]] = frozenset((list,))
 _TUPLE: Final[frozenset[type]] = frozenset((tuple,))
+_TEXT: Final[frozenset[type]] = frozenset((str,))
 
 
 def tuple_of(items: Sequence[Shape]) -> Shape:
@@ -106,12 +135,12 @@ def tuple_of(items: Sequence[Shape]) -> Shape:
     def encode(value: Any) -> Json:
         if type(value) is not tuple or len(value) != len(encoders):
             raise Malformed("not such a tuple")
-        return [encoder(item) for encoder, item in zip(encoders, value, strict=True)]
+        return list(map(call, encoders, value))
 
     def decode(data: Any, depth: int) -> Any:
         if type(data) is not list or len(data) != len(decoders):
             raise Malformed("not such a tuple")
-        return tuple([decoder(item, depth) for decoder, item in zip(decoders, data, strict=True)])
+        return tuple(map(call, decoders, data, repeat(depth)))
 
     return Shape(_LIST, encode, decode)
 

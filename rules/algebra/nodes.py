@@ -232,3 +232,15 @@ def scans_in(node: Node) -> Iterator[Scan]:
         yield node
     for part in below(node):
         yield from scans_in(part)
+
+
+def is_of_tables(*nodes: Node) -> bool:
+    """Return whether relations are made of tables and joins alone."""
+    waiting = [*nodes]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Join):
+            waiting += node.left, node.right
+        elif not isinstance(node, Scan):
+            return False
+    return True

@@ -1,8 +1,9 @@
 """FROM as a relation: tables by name, subqueries, and joins whose units are proved the same."""
 
 from collections.abc import Iterator
+from typing import Final
 
-from rules.algebra.nodes import JoinKind, Node
+from rules.algebra.nodes import JoinKind, Node, is_of_tables
 from rules.algebra.same_unit import always_finds
 from rules.algebra.unit_facts import filtered, joined, known, projected
 from rules.bind.expression import Leaf
@@ -15,6 +16,7 @@ from rules.frozen import frozen
 from rules.functions.comparison import compare
 from rules.functions.conditional import coalesce
 from rules.functions.function import EvalContext
+from rules.kept import KeptByIdentity
 from rules.refusal import NotAllowed, NotSupported, Refusal, pointing_at
 from rules.sql import syntax as s
 from rules.values.expression import Apply, Column, Expression, Operand, all_of, conjuncts, ids_in
@@ -220,10 +222,10 @@ def _join_next(
     for place, (name, node) in enumerate(waiting):
         known = {column.id for column in (*made.facts.columns, *node.facts.columns)}
         here = [condition for condition in conditions if ids_in(condition) <= known]
-        links = [condition for condition in where if ids_in(condition) <= known]
+        links = tuple(condition for condition in where if len(ids := ids_in(condition)) > 1 and ids <= known)
         try:
             with pointing_at(name):
-                following = joined("inner", made, node, all_of(tuple(here)), number=state.fresh(), inner_where=links)
+                following = _join_kept(made, node, all_of(tuple(here)), links, state.fresh())
         except Refusal as lateral:
             refusal = refusal or lateral
             continue
@@ -231,6 +233,18 @@ def _join_next(
         return following, left, [*waiting[:place], *waiting[place + 1 :]]
     assert refusal is not None
     raise refusal
+
+
+def _join_kept(left: Node, right: Node, holding: Expression, links: tuple[Expression, ...], number: int) -> Node:
+    """The inner join; of tables it is kept: the statements of a dashboard differ in their conditions alone."""
+
+    def make() -> Node:
+        return joined("inner", left, right, holding, number=number, inner_where=links)
+
+    return _JOINS.get((left, right), (holding, links, number), make) if is_of_tables(left, right) else make()
+
+
+_JOINS: Final[KeptByIdentity[Node]] = KeptByIdentity(most=256)
 
 
 def _join_conditions(state: BindState, pair: _Pair, columns: dict[int, Column]) -> tuple[Expression, ...]:

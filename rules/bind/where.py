@@ -53,7 +53,7 @@ def bind_where(
     before = provisional(tree)
     read = bind_conditions(state, plain, names_leaf(tree.scope, before))
     node = join_sources(state, tree, read)
-    if any(before.get(column.id) != column for column in node.facts.columns):
+    if any((known := before.get(column.id)) is not column and known != column for column in node.facts.columns):
         read = bind_conditions(state, plain, leaf_of(BoundSource(node, tree.scope)))
     node = filtered(node, all_of(read))
     source = BoundSource(node, tree.scope)

@@ -6,6 +6,7 @@ its domain: conditions that narrow a domain may be looked at later than what the
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from rules.functions.function import EvalContext
@@ -170,6 +171,7 @@ def _within(expression: Expression, sql: str, bounds: tuple[Constant, Constant],
     )
 
 
+@lru_cache(maxsize=512)
 def _number(column: Column) -> Expression:
     declared = domain.range_of(column.declared)
     if declared.is_bounded and not domain.is_within(column.domain, column.declared):

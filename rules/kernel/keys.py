@@ -34,7 +34,7 @@ class Listed:
     labels: Labels
 
     def __post_init__(self) -> None:
-        if not self.expressions or any(len(label) != len(self.expressions) for label in self.labels):
+        if not self.expressions or not {len(self.expressions)}.issuperset(map(len, self.labels)):
             raise NotSupported("every label must have a value for each expression of its list")
 
     @property

@@ -227,8 +227,8 @@ class GroupLists:
         if (groups := math.prod(map(len, self.lists))) > MOST_GROUPS or groups * width > _MOST_CELLS:
             raise ValueError("a list of groups is too long")
         rows: tuple[tuple[Text, ...], ...]
-        if all(len(label) == 1 for labels in self.lists for label in labels):
-            rows = tuple(product(*([value for (value,) in labels] for labels in self.lists)))
+        if {1}.issuperset(map(len, chain.from_iterable(self.lists))):
+            rows = tuple(product(*map(chain.from_iterable, self.lists)))
         else:
             rows = tuple([tuple(chain.from_iterable(labels)) for labels in product(*self.lists)])
         return GroupProduct(rows, tuple(product(*(range(len(labels)) for labels in self.lists))), self)

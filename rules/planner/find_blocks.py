@@ -86,7 +86,9 @@ class Leaves:
 
     def note_aggregate(self, node: Json) -> None:
         """Take one more, unless it is known."""
-        if self._numbers.setdefault(spell(spelled_expression(node)), len(self.aggregates)) == len(self.aggregates):
+        number = self._numbers.setdefault(spell(spelled_expression(node)), len(self.aggregates))
+        self._found[id(node)] = node, number
+        if number == len(self.aggregates):
             self.aggregates.append(node)
 
 

@@ -224,7 +224,7 @@ def _in_order(keys: tuple[Expression, ...], part: KeyPart) -> KeyPart:
 
 
 def _listed_part(keys: tuple[Expression, ...], part: KeyPart) -> Listed:
-    labels = tuple([tuple([text for _, text in row]) for row in part.rows])
+    labels = tuple(zip(*([row[number][1] for row in part.rows] for number in range(len(part.places))), strict=True))
     return Listed(tuple(keys[place] for place in part.places), labels)
 
 

@@ -71,7 +71,7 @@ def _statement(piece: Piece, data: bytes) -> Statement:
         kind=KINDS.get(name, Kind.OTHER),
         text=own.decode(),
         start=characters,
-        relations=(*_relations(piece.tree, positions), *_requests(calls)),
+        relations=(*_relations(piece, positions), *_requests(calls)),
         settings=tuple(_set_by_function(calls)),
         fingerprint=fingerprint,
         bars=tuple(_bars(calls, positions)),
@@ -96,11 +96,18 @@ class _Positions:
         return len(self._data[self._start : location].decode("utf-8", "replace")) + 1
 
 
-def _relations(tree: Json, positions: _Positions) -> list[RelationName]:
-    """The tables that a tree names, names of CTEs left out where they are in scope."""
+def _relations(piece: Piece, positions: _Positions) -> list[RelationName]:
+    """The tables that a statement names, names of CTEs left out where they are in scope."""
+    if "withClause" not in piece.words:
+        return [_relation(body, positions) for body in holders(piece.tree, "relname")]
     found: list[RelationName] = []
-    _look(tree, frozenset(), positions, found)
+    _look(piece.tree, frozenset(), positions, found)
     return found
+
+
+def _relation(body: Node, positions: _Positions) -> RelationName:
+    schema = body.get("schemaname")
+    return RelationName(None if schema is None else str(schema), str(body["relname"]), positions.of(body))
 
 
 def _look(node: Json, hidden: frozenset[str], positions: _Positions, found: list[RelationName]) -> None:
@@ -111,11 +118,10 @@ def _look(node: Json, hidden: frozenset[str], positions: _Positions, found: list
             waiting += reversed(tree)
         if type(tree) is not dict:
             continue
-        body = tree.get("RangeVar", tree if "relname" in tree and "inh" in tree else None)
-        if isinstance(body, dict):
-            schema, relation = body.get("schemaname"), str(body.get("relname", ""))
-            if schema is not None or relation not in hidden:
-                found.append(RelationName(None if schema is None else str(schema), relation, positions.of(body)))
+        if "relname" in tree:
+            relation = _relation(tree, positions)
+            if relation.schema is not None or relation.name not in hidden:
+                found.append(relation)
         elif isinstance(clause := tree.get("withClause"), dict):
             inside = _look_into_ctes(clause, hidden, positions, found)
             _look([child for key, child in tree.items() if key != "withClause"], inside, positions, found)

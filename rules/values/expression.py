@@ -3,7 +3,7 @@
 An expression fails on no row, whatever values its columns have: its own text sees to that. It is the work of the
 registry in `functions`, which makes all of them: each operation brings a template whose text is ours, never the
 analyst's. `domain` tells what values there can be, conditions and CHECKs included, and is advice; a guard is left out
-only by what is `sure`. Hashes leave out domains and values, whose fractions take long to hash: little differs in them
+only by what is `sure`. Hashes leave out types, domains and values, which take long to hash: little differs in them
 alone.
 """
 
@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import field
 from fractions import Fraction
+from typing import Final
 
 from rules.frozen import frozen, replace
 from rules.values.domain import ANYTHING, TRUTHS, Domain, Values
@@ -24,13 +25,17 @@ class Column:
     """A column of a relation, known by its number: names belong to the analyst's text, numbers to the tree."""
 
     id: int
-    type: Type
+    type: Type = field(hash=False)
     domain: Domain = field(default=ANYTHING, hash=False)  # holds of the values as they are
     declared: Domain = field(default=ANYTHING, hash=False)  # by the rules: enforced where it is needed, never believed
     nullable: bool = True
     name: str = ""  # for messages
     filled: bool = False  # what the rules say: never NULL. Enforced where it makes groups, never believed
     other: bool = False  # what the rules say: values that are not as declared make a group too
+
+    @property
+    def ids(self) -> frozenset[int]:
+        return frozenset((self.id,))
 
     @property
     def sure(self) -> Sure:
@@ -41,7 +46,7 @@ class Column:
 class Constant:
     """A typed constant with its canonical text; None is NULL."""
 
-    type: Type
+    type: Type = field(hash=False)
     text: str | None
     value: Value | Span | None = field(default=None, hash=False)
 
@@ -54,6 +59,10 @@ class Constant:
     @property
     def nullable(self) -> bool:
         return self.text is None
+
+    @property
+    def ids(self) -> frozenset[int]:
+        return _NONE
 
     @property
     def sure(self) -> Sure:
@@ -73,13 +82,21 @@ class Apply:
     name: str
     sql: str
     arguments: tuple["Expression", ...]
-    type: Type
+    type: Type = field(hash=False)
     domain: Domain = field(default=ANYTHING, hash=False)
     nullable: bool = True
     held: Sure = field(default=UNSURE, hash=False)  # what the text itself holds it within
     strict: bool = True  # NULL where one of its arguments is
     passes: bool = False  # its first argument as it is, or NULL
     is_short: bool = False  # a text no longer than its first argument, which is short
+    _ids: frozenset[int] | None = field(default=None, init=False, repr=False, compare=False)  # once they are asked for
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The numbers of the columns that are used."""
+        if self._ids is None:
+            object.__setattr__(self, "_ids", frozenset([column.id for column in columns_in(self)]))
+        return self._ids or _NONE
 
     @property
     def sure(self) -> Sure:
@@ -96,6 +113,7 @@ class Literal:
     text: str
 
 
+_NONE: Final = frozenset[int]()
 Expression = Column | Constant | Apply
 Operand = Expression | Literal
 
@@ -170,4 +188,4 @@ def has_column(expression: Expression) -> bool:
 
 
 def ids_in(*expressions: Expression) -> frozenset[int]:
-    return frozenset(column.id for expression in expressions for column in columns_in(expression))
+    return _NONE.union(*[expression.ids for expression in expressions])

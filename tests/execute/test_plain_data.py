@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -228,20 +228,33 @@ def test_depth_has_an_end_in_both_directions() -> None:
 ROWS: Codec[tuple[tuple[str | None, ...], ...]] = Codec(tuple[tuple[str | None, ...], ...])
 
 
-@given(st.lists(st.lists(st.none() | st.text(), max_size=3).map(tuple), max_size=5).map(tuple))
+@given(st.lists(st.lists(st.none() | st.text() | st.just("\x7f"), max_size=3).map(tuple), max_size=5).map(tuple))
+@example(())
+@example(((), ()))
+@example((("a", "b"), ("c", "")))
+@example((("",),))
+@example((("a\x7fb",), ("c",)))
+@example((("a", "b"), ("c",)))
 def test_rows_of_texts_are_what_they_were(rows: tuple[tuple[str | None, ...], ...]) -> None:
     assert ROWS.decode(ROWS.encode(rows)) == rows
 
 
 @pytest.mark.parametrize(
-    "data", ["{}", "1", "[1]", '["ab"]', "[[1]]", "[[[]]]", "[[true]]", '[["a"], null]', '[["a", 1]]']
+    "data",
+    [
+        *("{}", "1", "[1]", '["ab"]', "[[1]]", "[[[]]]", "[[true]]", '[["a"], null]', '[["a", 1]]'),
+        *('[0, ""]', '[-1, "a"]', '[2, "a"]', '[1000000000000, "a"]', '[true, "a"]', '[1, "a", "b"]', '["a", 1]'),
+        *('[2, "a\x7fb\x7fc"]', "[1, null]", '[1.0, "a"]', '[1, ["a"]]'),
+    ],
 )
 def test_what_is_no_row_of_texts_is_not_read(data: str) -> None:
     with pytest.raises(Malformed):
         ROWS.decode(data.encode())
 
 
-@pytest.mark.parametrize("value", [[("a",)], (["a"],), ("ab",), ((1,),), (("a", True),), ((("a",),),), ("",), None])
+@pytest.mark.parametrize(
+    "value", [[("a",)], (["a"],), ("ab",), ((1,),), (("a", True),), ((("a",),),), ("",), None, ((Suit.HEARTS,),)]
+)
 def test_what_is_no_row_of_texts_is_not_written(value: Any) -> None:
     with pytest.raises(Malformed):
         ROWS.encode(value)

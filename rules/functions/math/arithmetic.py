@@ -5,6 +5,7 @@ Operands are guarded by what is sure of them, and so are whole results: what a d
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from operator import add, mul, sub
 
 from rules.functions.casts import real
@@ -36,7 +37,12 @@ _IMAGES: dict[str, Image] = {
 
 def arithmetic(name: str, left: Operand, right: Operand, setting: EvalContext) -> Expression:
     """left + right and so on, for two numbers."""
-    first, second = _numbers(name, left, right, setting)
+    return _calculated(name, *_numbers(name, left, right, setting))
+
+
+@lru_cache(maxsize=512)
+def _calculated(name: str, first: Expression, second: Expression) -> Expression:
+    """The same of operands that are guarded: charts of a dashboard compute with the same ones."""
     result = wider_number(first.type, second.type)
     if result.kind == "float":
         made = _float(name, as_double(first), as_double(second))
