@@ -133,9 +133,11 @@ def block_key(block: Block, rulebook: Rulebook) -> str:
 
     Before that stands what the groups are cells of, by which releases of other blocks are found.
     """
-    whole = _digest(rulebook, block.canonical)
+    whole = _digest(rulebook, block, block.canonical)
     text = None if block.cells is None else block.cells.text(is_chosen=block.top is not None)
-    return whole if block.cells is None or text is None else f"{_digest(rulebook, block.cells.family)} {text} {whole}"
+    if block.cells is None or text is None:
+        return whole
+    return f"{_digest(rulebook, block, block.cells.family)} {text} {whole}"
 
 
 def measure_key(measure: Measure | Choice) -> str:
@@ -174,7 +176,7 @@ async def find_readings(
     if block.cells is None or groups is None:
         return NOTHING
     rulebook = context.rulebook
-    views = {_digest(rulebook, view.family): view for view in block.cells.views}
+    views = {_digest(rulebook, block, view.family): view for view in block.cells.views}
     since = now - rulebook.policy.fresh_for
     cubes = lasting(context.cubes)
     find = partial(ledger.find_other_cells if of_others else ledger.find_cells, lasting=cubes)
@@ -277,5 +279,5 @@ def _newest(reading: CellReading) -> int:
     return -reading.first.kept.id
 
 
-def _digest(rulebook: Rulebook, text: str) -> str:
-    return hashlib.sha256(f"{rulebook.fingerprint}\n{text}".encode()).hexdigest()
+def _digest(rulebook: Rulebook, block: Block, text: str) -> str:
+    return hashlib.sha256(f"{rulebook.meanings.of(block.tables)}\n{text}".encode()).hexdigest()

@@ -1,14 +1,14 @@
 """The rules in force, swapped as a whole on reload: policy, catalog, what follows from both; and who asks by them."""
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
 from proxy.engines.engine import Readable
+from proxy.execute.meanings import Meanings
 from proxy.execute.synopses import CubeState
 from rules.accounting.budgets import Budgets, budgets_of
-from rules.catalog import Catalog, Table, TableName
+from rules.catalog import Catalog, TableName
 from rules.kernel.ground import Ground
 from rules.kernel.replay import Kernel
 from rules.policy.model import Policy, table_name
@@ -26,7 +26,7 @@ class Rulebook:
     generation: int
     budgets: Budgets
     closed: frozenset[TableName]  # what nobody reads on the twin: protected tables, and virtual relations
-    fingerprint: str  # equal when answers mean the same: budgets and passwords are left out
+    meanings: Meanings
     kernel: Kernel  # over these tables: what plans are replayed by
     limits: SettingLimits  # of one statement
     readable: Readable  # what of public tables exists for analysts
@@ -35,10 +35,9 @@ class Rulebook:
     def of(cls, policy: Policy, catalog: Catalog, generation: int) -> "Rulebook":
         closed = {table_name(text) for text, rules in policy.tables.items() if not rules.public}
         closed |= {TableName(SCHEMA, name) for name in VIRTUAL}
-        fingerprint = _fingerprint(policy, catalog)
         kernel = Kernel(Ground(policy, catalog))
         return cls(
-            *(policy, catalog, generation, budgets_of(policy), frozenset(closed), fingerprint, kernel),
+            *(policy, catalog, generation, budgets_of(policy), frozenset(closed), Meanings(policy, catalog), kernel),
             *(_limits(policy), Readable.of(policy, catalog)),
         )
 
@@ -67,19 +66,3 @@ def _limits(policy: Policy) -> SettingLimits:
     delta, defaults = policy.statement_delta() if policy.budget.delta else Decimal(0), policy.defaults
     bounds = defaults.epsilon, defaults.max_epsilon, delta, defaults.least_epsilon
     return SettingLimits(*bounds, policy.group_size, hides_few=policy.min_units is not None)
-
-
-def _fingerprint(policy: Policy, catalog: Catalog) -> str:
-    words = {"tables": {"__all__": {"because"}}}  # which no answer depends on
-    meaning = policy.model_dump_json(include={"unit", "tables", "group_size", "groups_limit"}, exclude=words)
-    named = {table_name(text) for text in policy.tables}
-    tables = tuple(_without_upkeep(table) for table in catalog.tables if table.name in named)
-    enums = tuple(replace(enum, comment=None) for enum in catalog.enums)
-    types = enums, tuple(replace(domain, comment=None, default=None) for domain in catalog.domains)
-    return hashlib.sha256(f"{meaning}\n{(catalog.database, tables, types)!r}".encode()).hexdigest()
-
-
-def _without_upkeep(table: Table) -> Table:
-    """A table without what a DBA changes of it at any time and no answer follows from, as an index or a comment."""
-    columns = tuple(replace(column, comment=None, default=None) for column in table.columns)
-    return replace(table, columns=columns, comment=None, indexes=(), fingerprint="", distribution=None)

@@ -1,0 +1,83 @@
+"""A change of the rules or of the schema makes other answers of those that it has to do with, and leaves the rest."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from proxy.execute.meanings import Meanings
+from rules.catalog import Catalog, Index, Table
+from tests.conftest import RealDatabase
+from tests.execute.desk import Desk
+from tests.execute.plans import UNITS, block_of, plan_of
+from tests.support import shop as shop_data
+from tests.support.catalogs import catalog_of
+
+RULES = shop_data.RULES
+STAFF = "  products: public\n  staff: {unit: id}\n"  # a table of the shop that its rules do not name
+
+
+@pytest.fixture(scope="module")
+def catalog(shop: RealDatabase) -> Catalog:
+    return catalog_of(shop.dsn)
+
+
+def changed(catalog: Catalog, rules: str, change: Callable[[Table], Table] = lambda table: table) -> set[str]:
+    """The tables whose answers are others by these rules, or with tables that were changed so."""
+    before = Meanings(shop_data.policy(), catalog)
+    after = Meanings(
+        shop_data.policy(rules=rules), replace(catalog, tables=tuple(change(table) for table in catalog.tables))
+    )
+    return {
+        name for name in ("customers", "orders", "order_items", "products") if before.of([name]) != after.of([name])
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("  products: public\n", STAFF, set()),
+        ("  products: public\n", '  products: {public: {because: "no people in it"}}\n', set()),
+        ("epsilon: 1000", "epsilon: 10", set()),
+        (
+            "  products: public\n",
+            "  products: {public: true, columns: {price: {lower: 0, upper: 9}}}\n",
+            {"products", "order_items"},
+        ),
+        ("upper: 500", "upper: 600", {"orders", "order_items"}),
+        ("Graz]", "Graz, Wien]", {"customers", "orders", "order_items"}),
+        ("budget:", "group_size: 2\nbudget:", {"customers", "orders", "order_items", "products"}),
+    ],
+)
+def test_rules_mean_something_for_their_table_and_for_those_that_lead_to_it(
+    catalog: Catalog, old: str, new: str, expected: set[str]
+) -> None:
+    assert RULES.count(old) == 1
+    assert changed(catalog, RULES.replace(old, new)) == expected
+
+
+def test_a_column_that_is_added_changes_its_table_and_an_index_nothing(catalog: Catalog) -> None:
+    index = Index("orders_of_a_day", "CREATE INDEX …", ("ordered_at",))
+
+    def with_column(table: Table) -> Table:
+        return replace(table, columns=(*table.columns, replace(table.columns[-1], name="new")))
+
+    assert not changed(catalog, RULES, lambda table: replace(table, indexes=(*table.indexes, index), comment="kept"))
+    assert not changed(catalog, RULES, lambda table: with_column(table) if str(table.name) == "staff" else table)
+    assert changed(catalog, RULES, lambda table: with_column(table) if str(table.name) == "orders" else table) == {
+        "orders",
+        "order_items",
+    }
+
+
+async def test_what_was_paid_is_served_again_when_a_table_has_come_to_the_rules(desk: Desk) -> None:
+    answer = await desk.ask(block_of(UNITS))
+    desk.noise.constant = 99
+    for generation, (rules, price) in enumerate(
+        [(RULES.replace("  products: public\n", STAFF), 1), (RULES.replace("Graz]", "Graz, Wien]"), 2)], start=1
+    ):
+        await desk.service.load(shop_data.policy(rules=rules), desk.catalog)
+        plan = replace(plan_of(block_of(UNITS)), generation=generation)
+        again = await desk.service.answer(plan, analyst="ada", session="s", timeout_seconds=9)
+        assert (again.columns == answer.columns) == (price == 1)
+        assert await desk.spent() == (price, price)
